@@ -1,0 +1,35 @@
+# Everything is set up on first use: a virtual environment in the checkout, with pinned versions.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
+	--disable-pip-version-check
+
+.PHONY: reproduce test soak clean
+.DELETE_ON_ERROR:
+
+reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
+	$(BIN)/multiplay reproduce --out results
+
+test: .venv/installed-dev  ## style, types and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 -m "not soak"
+
+soak: .venv/installed-dev  ## what takes longer
+	$(BIN)/pytest -m soak
+
+clean:  ## compiled kernels and caches; the virtual environment stays
+	find src tests benchmarks -name __pycache__ -prune -exec rm -r {} +
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) --editable .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(INSTALL) --editable '.[dev]'
+	touch $@

@@ -1,0 +1,73 @@
+"""The array types that everything speaks, and the checks that stand at every door."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from multiplay.errors import InvalidInput
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+EXACT = 2**53  # whole numbers up to here are exact as floats
+
+
+def numbers(argument: str, values: ArrayLike) -> FloatArray:
+    """Return ``values`` as finite floats, or say what is wrong with them."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(argument, "numbers", _short(values), str(error)) from None
+    if not np.isfinite(array).all():
+        bad = array[~np.isfinite(array)].flat[0]
+        raise InvalidInput(argument, "finite numbers", f"{bad}", "Replace the missing values.")
+    return array
+
+
+def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
+    """Return ``values`` as non-negative integers, or say what is wrong with them."""
+    array = numbers(argument, values)
+    wrong = (array != np.floor(array)) | (array < 0) | (array > EXACT)
+    if wrong.any():
+        raise InvalidInput(
+            argument,
+            "whole numbers from 0 to 2^53",
+            f"{array[wrong].flat[0]:g}",
+            "Count in units that cannot be split.",
+        )
+    return array.astype(np.int64)
+
+
+def positive_integer(argument: str, value: object, hint: str = "") -> int:
+    """Return ``value`` as an integer of at least 1, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidInput(argument, "a whole number of at least 1", _short(value), hint)
+    return int(value)
+
+
+def within(argument: str, values: ArrayLike, low: float, high: float, hint: str = "") -> FloatArray:
+    """Return ``values`` as floats in [low, high], or name one that is outside."""
+    array = numbers(argument, values)
+    outside = (array < low) | (array > high)
+    if outside.any():
+        bad = f"{array[outside].flat[0]:g}"
+        raise InvalidInput(argument, f"numbers in [{low:g}, {high:g}]", bad, hint)
+    return array
+
+
+def with_last_axis(argument: str, values: ArrayLike, d: int, of: str = "arm") -> FloatArray:
+    """Return ``values`` as floats of shape (..., d), or say which shape came."""
+    array = numbers(argument, values)
+    if array.ndim == 0 or array.shape[-1] != d:
+        raise InvalidInput(
+            argument, f"shape (..., {d})", f"shape {array.shape}", f"Give one number for each {of}."
+        )
+    return array
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,123 @@
+"""The command line."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from multiplay import __version__, paper
+from multiplay.arrays import positive_integer
+from multiplay.errors import InvalidInput
+from multiplay.files import writable_folder, write_whole
+from multiplay.simulation import Result
+from multiplay.simulation.workers import available_cores, local_processes
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="""
+    Learn [b]how many[/b] of everything to use, again and again, when nobody knows what a unit costs.
+
+    Each round, a policy picks whole numbers (trucks on every lane, say), sees the loss of every
+    single unit, and does better next time. Start with the experiments of the paper:
+
+        multiplay reproduce
+
+    and go on in Python:
+
+        import multiplay as mp
+        plans = mp.Transport(supply=[[1, 4, 5], demand=[[4, 6])
+        learner = mp.Learner(plans, mp.GenCTS(), seed=7)
+        play = learner.ask()
+    """,
+)
+
+
+def main() -> None:
+    """Run the command line; bad input is one clear line, not a traceback."""
+    try:
+        app()
+    except InvalidInput as error:
+        _errors().print(f"[bold red]multiplay:[/] {error}", highlight=False)
+        raise SystemExit(2) from None
+
+
+def _errors() -> Console:
+    return Console(stderr=True)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    """Answer ``--version``."""
+    if show:
+        typer.echo(f"multiplay {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def reproduce(
+    trials: Annotated[int, typer.Option(help="Independent trials; the paper has 30.")] = 30,
+    horizon: Annotated[int, typer.Option(help="Rounds in a trial; at least 55.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes; one for each core if not given.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for figures, results and summary.")] = Path(
+        "results"
+    ),
+) -> None:
+    """Run both experiments of the paper and judge its claims.
+
+    Writes [b]figure1[/b] (stochastic) and [b]figure2[/b] (corrupted) as png and svg, the results as
+    netCDF, and [b]summary.txt[/b]. Read the results in Python with
+    [b]multiplay.load("results/stochastic.nc")[/b].
+
+    Examples:
+
+        multiplay reproduce
+
+        multiplay reproduce --trials 300 --seed 1 --out results/300
+    """
+    jobs = available_cores() if jobs is None else positive_integer("jobs", jobs)
+    folder = writable_folder("out", out)
+    started = time.perf_counter()
+    try:
+        results = _run_both(horizon, trials, seed, jobs, folder)
+    except KeyboardInterrupt:
+        _errors().print("Interrupted: files that were complete are in place, no half ones.")
+        raise typer.Exit(130) from None
+    console = Console()
+    tables = [_summary_table(regime, result) for regime, result in results.items()]
+    tables.append(_claims_table(paper.verdicts(**results), trials))
+    console.print(*tables, sep="\n")
+    write_whole(folder / "summary.txt", lambda draft: _write_text(tables, draft))
+    seconds = time.perf_counter() - started
+    console.print(f"figure1, figure2, results and summary are in {folder}/ ({seconds:.0f} s)")
+
+
+def _run_both(
+    horizon: int, trials: int, seed: int, jobs: int, folder: Path
+) -> dict[str, Result]:
+    """Run the two experiments on the same processes; each is on disk before the next begins."""
+    for environment in paper.environments(horizon, trials, seed).values():
+        environment.check(paper.PLANS, horizon, trials)
+    with _errors().status("compiling (the first time takes half a minute)"):
+        paper.run("stochastic", horizon=55, trials=2)
+    results = {}
+    with local_processes(jobs) as pool:
+        for number, (regime, title) in enumerate(paper.TITLES.items(), start=1):
+            result = paper.run(regime, horizon, trials, seed, jobs, pool)
+            result.save(folder / f"{regime}.nc")
+            figure = result.plot(title=title)
+            for suffix in ("png", "svg"):
+                path = folder / f"figure{number}.{suffix}"
+                write_whole(path, lambda draft: figure.savefig(draft, dpi=150))
+            results[regime] = result
+    return results

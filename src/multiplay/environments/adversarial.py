@@ -1,0 +1,135 @@
+"""The adversarial regime."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import FloatArray, IntArray, within
+from multiplay.environments.base import Environment, Slots, World
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.kernels import units as kernels
+from multiplay.streams import LOSSES, Streams
+
+
+@dataclass(frozen=True, eq=False)
+class Adversarial(Environment):
+    """Any losses at all, fixed in advance or chosen in the light of all past actions.
+
+    Parameters
+    ----------
+    losses
+        An array (T, d), where all units of an arm lose the same; or (T, d, slots), where unit j of
+        arm i loses ``losses[t, i, j]`` for j < n_i; or a function ``losses(t, past)`` that returns
+        the losses of round t = 1, 2, ... as (d,), (trials, d) or (trials, d, slots), from the
+        actions played so far, ``past`` of shape (t - 1, trials, d).
+
+    Notes
+    -----
+    The slots of every arm are shuffled in each round. Without that no policy is safe: if slot 1 is
+    bad and slot 2 good on both of two arms, a sampler that plays one unit of each has regret T.
+
+    Examples
+    --------
+    >>> from multiplay import GenCTS, Transport, simulate
+    >>> losses = np.tile([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]], (50, 1))
+    >>> result = simulate(Transport([1, 1], [1, 1]), Adversarial(losses), {"GenCTS": GenCTS()},
+    ...                   horizon=100, trials=2, seed=0)
+    """
+
+    losses: Any
+
+    def __post_init__(self) -> None:
+        if not callable(self.losses):
+            array = within("losses", self.losses, 0, 1, "Divide by the largest possible loss.")
+            if array.ndim not in (2, 3):
+                raise InvalidInput(
+                    "losses", "an array (T, d) or (T, d, slots)", f"shape {array.shape}"
+                )
+            object.__setattr__(self, "losses", array)
+
+    def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
+        """Enough rounds, the right number of arms, and a slot for every unit."""
+        if callable(self.losses):
+            return
+        if len(self.losses) < horizon:
+            raise InvalidInput(
+                "losses", f"{horizon} rounds", f"{len(self.losses)}", "Shorten the horizon."
+            )
+        _check_arms("losses", self.losses.shape[1:], actions)
+
+    def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
+        """Start these trials at round 1."""
+        return AdversarialWorld(self.losses, actions, horizon, trials, seed)
+
+
+class AdversarialWorld(World):
+    """Given losses, with the slots of every arm shuffled in each round."""
+
+    def __init__(
+        self, losses: Any, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int
+    ) -> None:
+        self.actions, self.shape = actions, (len(trials), actions.d)
+        self.streams = Streams.spawn(seed, LOSSES, trials)
+        self.losses, self.round = losses, 0
+        if callable(losses):
+            self.past = np.empty((horizon, *self.shape), dtype=np.int64)
+        else:
+            total = _means(losses[:horizon], actions.n).sum(axis=0)
+            self.total_means = np.broadcast_to(total, self.shape)
+
+    def observe(self, action: IntArray) -> Feedback:
+        """Shuffle this round's losses over the slots, and show those that are played."""
+        losses = self._adversary(action) if callable(self.losses) else self.losses[self.round][None]
+        self.round += 1
+        self.means = np.broadcast_to(_means(losses, self.actions.n), self.shape)
+        if losses.ndim == 2:
+            slots = Slots(self.actions.n)
+            return slots.feedback(self.means[:, slots.owner], action, self.means)
+        slots = Slots(self.actions.n, every_unit=True)
+        units = np.broadcast_to(losses, (*self.shape, losses.shape[2]))[
+            :, slots.owner, np.arange(len(slots.owner)) - slots.first[slots.owner]
+        ]
+        kernels.shuffle(units, slots.first, self.streams.random(units.shape))
+        return slots.feedback(units, action, self.means)
+
+    def _adversary(self, action: IntArray) -> FloatArray:
+        """Ask for the losses of this round, before it knows this round's action."""
+        argument = f"losses of round {self.round + 1}"
+        losses = within(argument, self.losses(self.round + 1, self.past[: self.round]), 0, 1)
+        self.past[self.round] = action
+        if losses.ndim == 1:
+            losses = losses[None]
+        if losses.ndim not in (2, 3) or len(losses) not in (1, self.shape[0]):
+            trials, d = self.shape
+            raise InvalidInput(
+                argument,
+                f"shape ({d},), ({trials}, {d}) or ({trials}, {d}, slots)",
+                f"shape {losses.shape}",
+            )
+        _check_arms(argument, losses.shape[1:], self.actions)
+        return losses
+
+
+def _means(losses: FloatArray, n: IntArray) -> FloatArray:
+    """Average over the slots that units can occupy, where there are slots: (..., d[, slots])."""
+    if losses.ndim == 2:
+        return losses
+    occupied = np.arange(losses.shape[2]) < n[:, None]
+    means: FloatArray = np.where(occupied, losses, 0.0).sum(axis=2) / np.maximum(n, 1)
+    return means
+
+
+def _check_arms(argument: str, shape: tuple[int, ...], actions: ActionSet) -> None:
+    if shape[0] != actions.d:
+        raise InvalidInput(argument, f"{actions.d} arms", f"{shape[0]}", "Give one for each arm.")
+    if len(shape) == 2 and shape[1] < actions.n.max():
+        raise InvalidInput(
+            argument,
+            f"{actions.n.max()} slots, one for each unit that an arm can play",
+            f"{shape[1]}",
+            "Leave the slots out if all units of an arm lose the same.",
+        )

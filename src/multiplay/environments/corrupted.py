@@ -1,0 +1,65 @@
+"""The stochastic regime with adversarial corruption."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import FloatArray, positive_integer
+from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.distributions import Distribution
+from multiplay.environments.stochastic import PhasedWorld, check_distribution
+
+SAMPLED_ROUNDS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Corrupted(Environment):
+    """Losses from ``before`` in rounds 1, ..., ``at``, and from ``after`` from then on.
+
+    The clean losses L' are those of ``before`` throughout, at the same quantiles: what would have
+    come with the same luck. Pseudo-regret is measured against the best fixed action for the losses
+    that came.
+
+    Examples
+    --------
+    >>> from multiplay import Constant, Transport
+    >>> flip = Corrupted(before=Constant([0.2, 0.4]), after=Constant([0.9, 0.6]), at=30)
+    >>> flip.corruption(Transport([2], [1, 1]), horizon=100, trials=1)
+    array([49.])
+    """
+
+    before: Distribution
+    after: Distribution
+    at: int = 2000
+
+    def __post_init__(self) -> None:
+        check_distribution("before", self.before)
+        check_distribution("after", self.after)
+        positive_integer("at", self.at)
+
+    def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
+        """One distribution for each arm, or for each trial and arm, before and after."""
+        self.before.check("before", actions.d, trials)
+        self.after.check("after", actions.d, trials)
+
+    def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
+        """Start these trials at round 1."""
+        rounds = [min(self.at, horizon), max(horizon - self.at, 0)]
+        return PhasedWorld([self.before, self.after], rounds, actions, trials, seed)
+
+    def corruption(self, actions: ActionSet, horizon: int, trials: int) -> FloatArray:
+        """C = E sum_t max_ij |L_ij(t) - L'_ij(t)| for each trial.
+
+        The expectation of one round is an average over 256 rounds with one fixed seed; it is exact
+        where ``after`` is ``before`` shifted, as in the paper.
+        """
+        owner = Slots(actions.n).owner
+        before, after = (d.spread(range(trials), owner) for d in (self.before, self.after))
+        rng = np.random.default_rng(0)
+        worst = np.zeros(trials)
+        for _ in range(SAMPLED_ROUNDS):
+            u = rng.random(len(owner))
+            worst += np.abs(after.quantile(u) - before.quantile(u)).max(axis=1)
+        return worst / SAMPLED_ROUNDS * max(horizon - self.at, 0)

@@ -1,0 +1,165 @@
+"""Distributions of a single loss, on [0, 1]."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from multiplay.arrays import FloatArray, IntArray, numbers, within
+from multiplay.config import settings
+from multiplay.errors import InvalidInput
+
+
+class Distribution(ABC):
+    """One distribution for each arm, or for each trial and arm: parameters (d,) or (trials, d).
+
+    A subclass keeps its parameters as attributes of the same names. Losses are drawn as
+    ``quantile(u)`` of uniform numbers u, so that distributions can be compared on equal luck.
+    """
+
+    def _match(self, **parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the parameters, all of one shape."""
+        try:
+            return np.broadcast_arrays(*parameters.values())
+        except ValueError:
+            shapes = ", ".join(f"{name} {array.shape}" for name, array in parameters.items())
+            raise InvalidInput(type(self).__name__, "parameters of one shape", shapes) from None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in settings(self).items())})"
+
+    @property
+    @abstractmethod
+    def mean(self) -> FloatArray:
+        """Mean of a loss."""
+
+    @abstractmethod
+    def quantile(self, u: FloatArray) -> FloatArray:
+        """Return the losses at the probabilities ``u``."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the parameters."""
+        return self.mean.shape
+
+    def check(self, argument: str, d: int, trials: int) -> None:
+        """Raise ``InvalidInput`` unless there is one distribution for each arm (and trial)."""
+        if self.shape not in ((d,), (trials, d)):
+            raise InvalidInput(
+                argument,
+                f"parameters of shape ({d},), or ({trials}, {d}) for one row a trial",
+                f"shape {self.shape}",
+                "Give one number for each arm.",
+            )
+
+    def spread(self, trials: Sequence[int], owner: IntArray) -> Self:
+        """Return the distribution of every slot: one row for each trial, one column a slot."""
+        rows = np.asarray(trials) if len(self.shape) == 2 else np.zeros(len(trials), dtype=int)
+        return type(self)(
+            **{name: np.atleast_2d(value)[rows][:, owner] for name, value in settings(self).items()}
+        )
+
+
+class Uniform(Distribution):
+    """Losses uniform on [low, high], within [0, 1].
+
+    Examples
+    --------
+    >>> Uniform(0, [0.4, 1.0]).mean
+    array([0.2, 0.5])
+    """
+
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
+        self.low, self.high = self._match(
+            low=within("low", low, 0, 1, _SCALE), high=within("high", high, 0, 1, _SCALE)
+        )
+        if (self.low > self.high).any():
+            raise InvalidInput("low, high", "low <= high", "low > high", "Swap them.")
+
+    @property
+    def mean(self) -> FloatArray:
+        """(low + high) / 2."""
+        return (self.low + self.high) / 2
+
+    def quantile(self, u: FloatArray) -> FloatArray:
+        """Low + (high - low) u."""
+        return self.low + (self.high - self.low) * u
+
+
+class Bernoulli(Distribution):
+    """Losses 1 with probability p = mean, else 0.
+
+    Examples
+    --------
+    >>> Bernoulli([0.2, 0.7]).quantile([0.5, 0.5])
+    array([0., 1.])
+    """
+
+    def __init__(self, mean: ArrayLike) -> None:
+        self.p = within("mean", mean, 0, 1)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return p."""
+        return self.p
+
+    def quantile(self, u: FloatArray) -> FloatArray:
+        """1 where u >= 1 - p."""
+        return (np.asarray(u) >= 1 - self.p).astype(float)
+
+
+class Beta(Distribution):
+    """Losses with the Beta(a, b) distribution.
+
+    Examples
+    --------
+    >>> Beta([1, 3], 1).mean
+    array([0.5 , 0.75])
+    """
+
+    def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
+        a, b = numbers("a", a), numbers("b", b)
+        for name, values in (("a", a), ("b", b)):
+            if (values <= 0).any():
+                raise InvalidInput(name, "positive numbers", f"{values.min():g}")
+        self.a, self.b = self._match(a=a, b=b)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return a / (a + b)."""
+        return self.a / (self.a + self.b)
+
+    def quantile(self, u: FloatArray) -> FloatArray:
+        """Inverse of the regularised incomplete beta function."""
+        losses: FloatArray = special.betaincinv(self.a, self.b, u)
+        return losses
+
+
+class Constant(Distribution):
+    """Losses that never change.
+
+    Examples
+    --------
+    >>> Constant([0.2, 0.7]).mean
+    array([0.2, 0.7])
+    """
+
+    def __init__(self, value: ArrayLike) -> None:
+        self.value = within("value", value, 0, 1, _SCALE)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the value."""
+        return self.value
+
+    def quantile(self, u: FloatArray) -> FloatArray:
+        """Return the value, whatever u."""
+        return np.broadcast_to(self.value, np.shape(u)).copy()
+
+
+_SCALE = "Losses live in [0, 1]: divide by the largest possible loss."

@@ -1,0 +1,45 @@
+"""What a policy may ask of the convex hull of an action set."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from multiplay.arrays import Arrays, FloatArray, IntArray
+from multiplay.streams import Rng
+
+
+@dataclass(frozen=True)
+class Regulariser:
+    """phi_i(x) = n_i [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))], u = x / n_i.
+
+    Both weights have shape (trials,). Both parts are convex, and together they keep the minimiser
+    strictly between 0 and n_i on every arm that has any freedom.
+    """
+
+    barrier: FloatArray
+    entropy: FloatArray
+
+
+class Hull(ABC):
+    """conv(A), with the two things that follow-the-regularised-leader needs.
+
+    A *point* is a dict of arrays with the trials first, and ``point`` names its entries. It always
+    has ``x`` and ``rest``, the complement n - x as a number of its own, exact when tiny; what else
+    it holds (multipliers, say) is the hull's own business. A point is also the warm start of the
+    next step.
+    """
+
+    point: tuple[str, ...]
+
+    @abstractmethod
+    def start(self, trials: int) -> Arrays:
+        """Return a point in the relative interior."""
+
+    @abstractmethod
+    def minimise(
+        self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
+    ) -> Arrays:
+        """argmin over x in conv(A) of <costs, x> + sum_i beta_i phi_i(x_i), from ``warm``."""
+
+    @abstractmethod
+    def draw(self, point: Arrays, rng: Rng) -> IntArray:
+        """Draw an action of the set whose mean is exactly ``point["x"]``."""

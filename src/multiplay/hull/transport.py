@@ -1,0 +1,77 @@
+"""The transport polytope."""
+
+import numpy as np
+
+from multiplay.arrays import Arrays, FloatArray, IntArray
+from multiplay.graph import bipartite
+from multiplay.hull.base import Hull, Regulariser
+from multiplay.kernels import newton
+from multiplay.kernels.rounding import round_flows
+from multiplay.streams import Rng
+
+
+class TransportHull(Hull):
+    """{x >= 0 : row sums are the supplies, column sums the demands}; its vertices are integral.
+
+    Suppliers and demanders with nothing to send or take, and everything when only one supplier or
+    one demander is left, have no freedom: those arms are forced, and never reach the optimisation.
+    """
+
+    point = ("x", "rest", "multipliers")
+
+    def __init__(self, supply: IntArray, demand: IntArray) -> None:
+        self.n = np.minimum.outer(supply, demand).ravel()
+        rows, cols = np.flatnonzero(supply), np.flatnonzero(demand)
+        self.has_freedom = len(rows) >= 2 and len(cols) >= 2
+        # the Schur complement is as large as the second side: let it be the shorter one
+        self.transposed = len(cols) > len(rows)
+        grid = np.arange(len(self.n)).reshape(len(supply), len(demand))[np.ix_(rows, cols)]
+        self.free = np.ascontiguousarray(grid.T if self.transposed else grid)
+        u, v = supply[rows].astype(float), demand[cols].astype(float)
+        self.sides = (v, u) if self.transposed else (u, v)
+        self.free_n = self.n[self.free].astype(float)
+        # interior when both sides have two nodes, and the only plan when they do not
+        self.centre = np.outer(supply, demand).ravel() / max(supply.sum(), 1)
+        self.graph = bipartite(supply, demand)
+
+    def start(self, trials: int) -> Arrays:
+        """Return the independent plan u_x v_y / sum(u), with multipliers zero."""
+        x = np.tile(self.centre, (trials, 1))
+        multipliers = np.zeros((trials, sum(self.free.shape)))
+        return {"x": x, "rest": self.n - x, "multipliers": multipliers}
+
+    def minimise(
+        self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
+    ) -> Arrays:
+        """Damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
+        point = {name: array.copy() for name, array in warm.items()}
+        if not self.has_freedom:
+            return point
+        x, rest = warm["x"][:, self.free], warm["rest"][:, self.free]
+        rows = len(self.free)
+        iterations = newton.minimise(
+            costs[:, self.free],
+            beta[:, self.free],
+            self.free_n,
+            *self.sides,
+            regulariser.barrier,
+            regulariser.entropy,
+            x,
+            rest,
+            point["multipliers"][:, :rows],
+            point["multipliers"][:, rows:],
+        )
+        if iterations < 0:
+            raise ArithmeticError(
+                "the FTRL step did not converge: costs or beta are not finite, or too far apart"
+            )
+        point["x"][:, self.free], point["rest"][:, self.free] = x, rest
+        return point
+
+    def draw(self, point: Arrays, rng: Rng) -> IntArray:
+        """Dependent rounding: every arm is rounded down or up, margins exact, mean x."""
+        x = point["x"]
+        action = np.empty(x.shape, dtype=np.int64)
+        g = self.graph
+        round_flows(g.tail, g.head, g.balance, *g.incidence, x, rng.random(x.shape), action)
+        return action

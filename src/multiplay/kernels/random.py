@@ -1,0 +1,172 @@
+"""Random numbers inside kernels: the SFC64 generator and three distributions on top of it.
+
+A generator is a row of four uint64. The bits are those of ``numpy.random.SFC64`` with the same
+state, so numpy is the slow twin of this file.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multiplay.arrays import FloatArray, IntArray
+from multiplay.kernels.jit import kernel
+
+Generators = NDArray[np.uint64]  # (trials, 4)
+
+_TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
+
+
+@kernel
+def next_bits(g: Generators) -> Any:
+    """64 random bits; advances the generator ``g``."""
+    bits = g[0] + g[1] + g[3]
+    g[3] += np.uint64(1)
+    g[0] = g[1] ^ (g[1] >> np.uint64(11))
+    g[1] = g[2] + (g[2] << np.uint64(3))
+    g[2] = ((g[2] << np.uint64(24)) | (g[2] >> np.uint64(40))) + bits
+    return bits
+
+
+@kernel
+def uniform(g: Generators) -> float:
+    """Uniform on [0, 1)."""
+    return np.int64(next_bits(g) >> np.uint64(11)) * _TO_UNIT
+
+
+@kernel
+def normal(g: Generators) -> float:
+    """Return a standard normal number by Marsaglia's polar method."""
+    while True:
+        v = 2.0 * uniform(g) - 1.0
+        w = 2.0 * uniform(g) - 1.0
+        s = v * v + w * w
+        if 0.0 < s < 1.0:
+            return v * math.sqrt(-2.0 * math.log(s) / s)
+
+
+@kernel
+def gamma_above_one(g: Generators, shape: float) -> float:
+    """Gamma(shape, 1) for shape >= 1: Marsaglia and Tsang (2000)."""
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        z = normal(g)
+        v = 1.0 + c * z
+        if v > 0.0:
+            v = v * v * v
+            u = uniform(g)
+            if u < 1.0 - 0.0331 * z**4 or math.log(u) < 0.5 * z * z + d * (1.0 - v + math.log(v)):
+                return d * v
+
+
+@kernel
+def log_gamma_variate(g: Generators, shape: float) -> float:
+    """Logarithm of a Gamma(shape, 1) number; it does not underflow for small shapes."""
+    if shape >= 1.0:
+        return math.log(gamma_above_one(g, shape))
+    boost = math.log(1.0 - uniform(g)) / shape
+    return math.log(gamma_above_one(g, shape + 1.0)) + boost
+
+
+@kernel
+def beta(g: Generators, a: float, b: float) -> float:
+    """Beta(a, b) as a ratio of gamma numbers."""
+    if a >= 1.0 and b >= 1.0:
+        x = gamma_above_one(g, a)
+        return x / (x + gamma_above_one(g, b))
+    log_ratio = log_gamma_variate(g, b) - log_gamma_variate(g, a)
+    return 1.0 / (1.0 + math.exp(min(log_ratio, 700.0)))
+
+
+@kernel
+def stirling_tail(k: float) -> float:
+    """log k! minus Stirling's log sqrt(2 pi) + (k + 1/2) log(k + 1) - (k + 1)."""
+    if k < 10.0:
+        return (
+            math.lgamma(k + 1.0)
+            - 0.5 * math.log(2.0 * math.pi)
+            - (k + 0.5) * math.log(k + 1.0)
+            + (k + 1.0)
+        )
+    r = 1.0 / (k + 1.0)
+    return (1.0 / 12.0 - (1.0 / 360.0 - r * r / 1260.0) * r * r) * r
+
+
+@kernel
+def binomial(g: Generators, n: int, p: float) -> int:
+    """Binomial(n, p): inversion for small means, Hörmann's (1993) BTRS otherwise."""
+    if n == 0 or p <= 0.0:
+        return 0
+    if p >= 1.0:
+        return n
+    if p > 0.5:
+        return n - binomial_small_p(g, n, 1.0 - p)
+    return binomial_small_p(g, n, p)
+
+
+@kernel
+def binomial_small_p(g: Generators, n: int, p: float) -> int:
+    """Binomial(n, p) for p <= 1/2."""
+    if n * p < 10.0:
+        # sum geometric gaps between successes until they pass n
+        log_q = math.log1p(-p)
+        successes = 0
+        position = math.floor(math.log(1.0 - uniform(g)) / log_q) + 1.0
+        while position <= n:
+            successes += 1
+            position += math.floor(math.log(1.0 - uniform(g)) / log_q) + 1.0
+        return successes
+    spread = math.sqrt(n * p * (1.0 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    centre = n * p + 0.5
+    v_inside = 0.92 - 4.2 / b
+    alpha = (2.83 + 5.1 / b) * spread
+    odds = p / (1.0 - p)
+    mode = math.floor((n + 1) * p)
+    while True:
+        u = uniform(g) - 0.5
+        v = 1.0 - uniform(g)
+        us = 0.5 - abs(u)
+        k = math.floor((2.0 * a / us + b) * u + centre)
+        if us >= 0.07 and v <= v_inside:
+            return int(k)
+        if k < 0 or k > n:
+            continue
+        log_ratio = (
+            (mode + 0.5) * math.log((mode + 1.0) / (odds * (n - mode + 1.0)))
+            + (n + 1.0) * math.log((n - mode + 1.0) / (n - k + 1.0))
+            + (k + 0.5) * math.log(odds * (n - k + 1.0) / (k + 1.0))
+            + stirling_tail(mode)
+            + stirling_tail(n - mode)
+            - stirling_tail(k)
+            - stirling_tail(n - k)
+        )
+        if math.log(v * alpha / (a / (us * us) + b)) <= log_ratio:
+            return int(k)
+
+
+@kernel
+def fill_uniform(generators: Generators, out: FloatArray) -> None:
+    """out[k, :] from generator k."""
+    for k in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] = uniform(generators[k])
+
+
+@kernel
+def fill_beta(generators: Generators, a: FloatArray, b: FloatArray, out: FloatArray) -> None:
+    """out[k, i] ~ Beta(a[k, i], b[k, i])."""
+    for k in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] = beta(generators[k], a[k, i], b[k, i])
+
+
+@kernel
+def fill_binomial(generators: Generators, n: IntArray, p: FloatArray, out: IntArray) -> None:
+    """out[k, i] ~ Binomial(n[k, i], p[k, i])."""
+    for k in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] = binomial(generators[k], n[k, i], p[k, i])

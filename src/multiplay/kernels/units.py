@@ -1,0 +1,75 @@
+"""Book-keeping of units: arm i keeps its units at ``units[first[i]:first[i + 1]]``, in order."""
+
+import math
+
+from multiplay.arrays import FloatArray, IntArray
+from multiplay.kernels.jit import kernel
+
+
+@kernel
+def add_up(
+    units: FloatArray, first: IntArray, action: IntArray, mean: FloatArray, total: FloatArray
+) -> None:
+    """total[k, i] = the losses of the first ``action[k, i]`` units of arm i.
+
+    An arm played more often than it has units takes all of them, drawn towards the mean: the
+    average of a units is mean + sqrt(slots / a) (average of the slots - mean). Its mean and its
+    variance are exact, and it stays in [0, 1].
+    """
+    for k in range(action.shape[0]):
+        for i in range(action.shape[1]):
+            a, slots = action[k, i], first[i + 1] - first[i]
+            s = 0.0
+            for j in range(first[i], first[i] + min(a, slots)):
+                s += units[k, j]
+            if a > slots:
+                s = a * (mean[k, i] + math.sqrt(slots / a) * (s / slots - mean[k, i]))
+            total[k, i] = s
+
+
+@kernel
+def count_below(
+    units: FloatArray, first: IntArray, action: IntArray, coins: FloatArray, heads: IntArray
+) -> None:
+    """heads[k, i] = how many of the played units of arm i lie above their coin."""
+    for k in range(action.shape[0]):
+        for i in range(action.shape[1]):
+            count = 0
+            for j in range(first[i], first[i] + action[k, i]):
+                if coins[k, j] < units[k, j]:
+                    count += 1
+            heads[k, i] = count
+
+
+@kernel
+def collect(copies: IntArray, owner: IntArray, action: IntArray) -> None:
+    """action[k, i] = how many of the copies of arm i are played."""
+    action[:] = 0
+    for k in range(copies.shape[0]):
+        for c in range(copies.shape[1]):
+            action[k, owner[c]] += copies[k, c]
+
+
+@kernel
+def hand_out(
+    units: FloatArray, first: IntArray, owner: IntArray, copies: IntArray, losses: FloatArray
+) -> None:
+    """Give the units of every arm to its played copies, in order."""
+    given = first.copy()
+    for k in range(copies.shape[0]):
+        given[:] = first
+        for c in range(copies.shape[1]):
+            losses[k, c] = 0.0
+            if copies[k, c] > 0:
+                losses[k, c] = units[k, given[owner[c]]]
+                given[owner[c]] += 1
+
+
+@kernel
+def shuffle(units: FloatArray, first: IntArray, coins: FloatArray) -> None:
+    """Shuffle the units of every arm in place, each arm by itself (Fisher and Yates)."""
+    for k in range(units.shape[0]):
+        for i in range(len(first) - 1):
+            for j in range(first[i + 1] - 1, first[i], -1):
+                other = first[i] + int(coins[k, j] * (j - first[i] + 1))
+                units[k, j], units[k, other] = units[k, other], units[k, j]

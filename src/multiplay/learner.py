@@ -1,0 +1,252 @@
+"""One learner, live: ask for a plan, tell what it cost, ask again."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import multiplay.actions
+import multiplay.policies
+from multiplay.actions import ActionSet
+from multiplay.arrays import Arrays, FloatArray, IntArray, numbers, within
+from multiplay.config import from_plain, to_plain
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.files import write_whole
+from multiplay.policies import Play, Policy
+from multiplay.streams import POLICY, Streams
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A play that waits for its losses.
+
+    Attributes
+    ----------
+    id : int
+        What to tell the losses to.
+    action : array of shape (d,)
+        How many units of each arm to play.
+    plan : dict
+        The same by the names of the arms.
+    """
+
+    id: int
+    action: IntArray
+    plan: dict[str, int]
+
+
+class Learner:
+    """Learn from every unit that was sent out: ``ask`` for a plan, ``tell`` its losses.
+
+    Losses may come late and in any order; each play is told exactly once. What cannot be used is
+    refused with an error, and then nothing has changed.
+
+    Parameters
+    ----------
+    actions, policy
+        What may be played, and how to learn. A ``GenLBINFV`` wants its own ``horizon`` here.
+    seed
+        Draws everything; the same seed and the same losses give the same plans.
+
+    Examples
+    --------
+    >>> from multiplay import GenCTS, Learner, Transport
+    >>> plans = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
+    >>> learner = Learner(plans, GenCTS(), seed=7)
+    >>> play = learner.ask()
+    >>> play.plan
+    {'Lyon->north': 0, 'Lyon->south': 2, 'Lille->north': 1, 'Lille->south': 0}
+    >>> learner.tell(play.id, {"Lyon->south": [0.3, 0.5], "Lille->north": [0.1]})
+    >>> learner.tell(play.id, {"Lyon->south": [0.3, 0.5], "Lille->north": [0.1]})
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.InvalidInput: id: expected a play that waits for its losses, got 1, \
+which was told already. Each play is told once.
+    """
+
+    def __init__(self, actions: ActionSet, policy: Policy, seed: int = 0) -> None:
+        for argument, value, kind in (("actions", actions, ActionSet), ("policy", policy, Policy)):
+            if not isinstance(value, kind):
+                raise InvalidInput(argument, f"an object of type {kind.__name__}", repr(value))
+        self.actions, self.policy = actions, policy
+        self.rng = Streams.spawn(seed, POLICY, [0])
+        self.state = policy.start(actions, None, 1)
+        self.asked = 0
+        self.pending: dict[int, Play] = {}
+
+    def ask(self) -> Asked:
+        """Choose the next play."""
+        play = self.policy.choose(self.actions, self.state, self.rng)
+        self.asked += 1
+        self.pending[self.asked] = play
+        return self._as_asked(self.asked)
+
+    def waiting(self) -> list[Asked]:
+        """Return the plays that wait for their losses, oldest first."""
+        return [self._as_asked(id) for id in self.pending]
+
+    def tell(self, id: int, losses: Mapping[str, Any] | Sequence[Any] | FloatArray) -> None:
+        """Learn from the losses of a play.
+
+        ``losses`` gives, for each arm, either a list with the loss of every unit or one number, the
+        total of its units. By name, arms that were not played may be left out; otherwise one entry
+        for each arm, in order. Every single loss is in [0, 1].
+        """
+        play = self._waiting(id)
+        feedback = self._feedback(play.action[0], losses)
+        self.policy.update(self.actions, self.state, play, feedback, self.rng)
+        del self.pending[id]
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file, from which ``load`` continues bit for bit."""
+        header = {
+            "multiplay_learner": FORMAT,
+            "actions": to_plain(self.actions),
+            "policy": to_plain(self.policy),
+            "asked": self.asked,
+            "pending": list(self.pending),
+        }
+        arrays: Arrays = {"header": np.array(json.dumps(header)), "rng": self.rng.state}
+        arrays |= {f"state/{name}": array for name, array in self.state.items()}
+        for id, play in self.pending.items():
+            arrays[f"play/{id}/action"] = play.action
+            arrays |= {f"play/{id}/memo/{name}": array for name, array in play.memo.items()}
+
+        def write(draft: Path) -> None:
+            with draft.open("wb") as file:
+                np.savez(file, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+
+        write_whole(path, write)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, actions: ActionSet | None = None, policy: Policy | None = None
+    ) -> Learner:
+        """Continue from ``save``; classes that are not multiplay's own must be passed again."""
+        header, arrays = _read(path)
+        modules = (multiplay.actions, multiplay.policies)
+        learner = cls.__new__(cls)
+        learner.actions = _rebuild("actions", header["actions"], actions, modules)
+        learner.policy = _rebuild("policy", header["policy"], policy, modules)
+        learner.rng = Streams(arrays["rng"])
+        learner.state = _below("state/", arrays)
+        learner.asked = header["asked"]
+        learner.pending = {
+            id: Play(arrays[f"play/{id}/action"], _below(f"play/{id}/memo/", arrays))
+            for id in header["pending"]
+        }
+        return learner
+
+    def _as_asked(self, id: int) -> Asked:
+        action = self.pending[id].action[0]
+        return Asked(id, action.copy(), dict(zip(self.actions.names, action.tolist(), strict=True)))
+
+    def _waiting(self, id: int) -> Play:
+        if id in self.pending:
+            return self.pending[id]
+        expected = "a play that waits for its losses"
+        if isinstance(id, int) and 1 <= id <= self.asked:
+            raise InvalidInput("id", expected, f"{id}, which was told already", "Each play is told once.")
+        raise InvalidInput("id", expected, repr(id), "Use the id of a play that ask() gave.")
+
+    def _feedback(self, action: IntArray, losses: Any) -> Feedback:
+        """Check everything before anything is learned."""
+        units: list[FloatArray] = []
+        total = np.zeros(len(action))
+        every_unit = True
+        for i, entry in enumerate(self._by_arm(losses)):
+            argument = f"losses of {self.actions.names[i]!r}"
+            if entry is None and action[i] == 0:
+                entry = []
+            if np.ndim(entry) == 0:
+                if entry is None:
+                    raise InvalidInput(
+                        argument, f"the losses of {action[i]} units", "nothing", "Tell all of them."
+                    )
+                total[i] = _total(argument, entry, int(action[i]))
+                every_unit &= action[i] == 0
+                units.append(np.zeros(0))
+            else:
+                units.append(_units(argument, entry, int(action[i])))
+                total[i] = units[-1].sum()
+        count = action[None]
+        if not every_unit:
+            return Feedback(count, total[None])
+        first = np.concatenate([[0], np.cumsum(action)])
+        return Feedback(count, total[None], np.concatenate(units)[None], first)
+
+    def _by_arm(self, losses: Any) -> list[Any]:
+        names = self.actions.names
+        if isinstance(losses, Mapping):
+            unknown = [name for name in losses if name not in set(names)]
+            if unknown:
+                raise InvalidInput("losses", f"names such as {names[0]!r}", repr(unknown[0]))
+            return [losses.get(name) for name in names]
+        if isinstance(losses, str) or not isinstance(losses, Sequence | np.ndarray):
+            raise InvalidInput("losses", "a dict by arm name, or a list", repr(losses))
+        if len(losses) != len(names):
+            raise InvalidInput(
+                "losses",
+                f"{len(names)} entries, one for each arm",
+                f"{len(losses)}",
+                "Give a list for each arm (empty where nothing was played), or totals.",
+            )
+        return list(losses)
+
+
+def _units(argument: str, entry: Any, count: int) -> FloatArray:
+    values = within(argument, entry, 0, 1, "Divide by the largest possible loss.")
+    if values.shape != (count,):
+        raise InvalidInput(
+            argument, f"{count} losses, one for each unit", f"{values.size}", "Tell all of them."
+        )
+    return values
+
+
+def _total(argument: str, entry: Any, count: int) -> float:
+    total = float(numbers(argument, entry))
+    if not 0 <= total <= count:
+        raise InvalidInput(
+            argument,
+            f"a total in [0, {count}] for {count} units with losses in [0, 1]",
+            f"{total:g}",
+            "Divide by the largest possible loss of a unit.",
+        )
+    return total
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], Arrays]:
+    expected = "a file written by Learner.save"
+    if not Path(path).is_file():
+        raise InvalidInput("path", expected, f"{path} (no such file)")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = dict(archive.items())
+        header = json.loads(str(arrays.pop("header")))
+        found = header["multiplay_learner"]
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise InvalidInput("path", expected, f"{path} ({error})") from None
+    if found > FORMAT:
+        raise InvalidInput("path", f"format {FORMAT} or older", f"{found}", "Update multiplay.")
+    return header, arrays
+
+
+def _rebuild(argument: str, plain: Any, given: Any, modules: Any) -> Any:
+    if given is None:
+        return from_plain(plain, modules)
+    if to_plain(given) != plain:
+        raise InvalidInput(argument, f"what was saved, {plain}", f"{to_plain(given)}")
+    return given
+
+
+def _below(prefix: str, arrays: Arrays) -> Arrays:
+    return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}

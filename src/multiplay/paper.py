@@ -1,0 +1,127 @@
+"""The two experiments of the paper, as data, and what it claims about them.
+
+Transport with supplies (1, 4, 5) and demands (4, 6), 10,000 rounds, 30 trials, each with a new cost
+matrix c, uniform on [0.1, 0.5]. Stochastic: the losses of lane (x, y) are uniform on [0, 2 c_xy].
+Corrupted: the same in the first fifth of the rounds, then uniform on [1 - 2 c_xy, 1].
+"""
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+
+from multiplay.actions import Transport
+from multiplay.arrays import FloatArray
+from multiplay.environments import Corrupted, Environment, Stochastic, Uniform
+from multiplay.policies import Duplicated, GenCTS, GenLBINFV, Policy
+from multiplay.simulation import Result, simulate
+from multiplay.simulation.results import Interval, interval
+from multiplay.streams import INSTANCE, seed_sequence
+
+HORIZON, TRIALS = 10_000, 30
+
+PLANS = Transport(supply=[1, 4, 5], demand=[4, 6])
+
+POLICIES: dict[str, Policy] = {
+    "GenCTS": GenCTS(),
+    "CTS": Duplicated(GenCTS()),
+    "GenLBINFV": GenLBINFV(),
+    "LBINFV": Duplicated(GenLBINFV()),
+}
+
+TITLES = {
+    "stochastic": "Stochastic regime",
+    "corrupted": "Stochastic regime with adversarial corruption",
+}
+
+
+def costs(trials: int, seed: int) -> FloatArray:
+    """Return a cost matrix for each trial, shape (trials, d); trial k has the same in any number."""
+    rows = [
+        np.random.default_rng(seed_sequence(seed, INSTANCE, k)).uniform(0.1, 0.5, PLANS.d)
+        for k in range(trials)
+    ]
+    return np.array(rows)
+
+
+def switch(horizon: int) -> int:
+    """Return the last clean round of the corrupted experiment: 2000 of 10,000."""
+    return max(1, horizon // 5)
+
+
+def environments(horizon: int, trials: int, seed: int) -> dict[str, Environment]:
+    """Return the regimes of figure 1 and figure 2."""
+    c = costs(trials, seed)
+    clean, flipped = Uniform(0, 2 * c), Uniform(1 - 2 * c, 1)
+    return {
+        "stochastic": Stochastic(clean),
+        "corrupted": Corrupted(before=clean, after=flipped, at=switch(horizon)),
+    }
+
+
+def run(
+    regime: str,
+    horizon: int = HORIZON,
+    trials: int = TRIALS,
+    seed: int = 0,
+    executor: Executor | None = None,
+    policies: dict[str, Policy] = POLICIES,
+) -> Result:
+    """Run the experiment of figure 1 ("stochastic") or figure 2 ("corrupted")."""
+    environment = environments(horizon, trials, seed)[regime]
+    return simulate(PLANS, environment, policies, horizon, trials, seed, executor=executor)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of the paper, a number that is below zero if it holds, and what the trials say."""
+
+    claim: str
+    measure: str
+    estimate: Interval
+
+    @property
+    def outcome(self) -> str:
+        """Decide by the 95 % confidence interval."""
+        if self.estimate.high < 0:
+            return "holds"
+        return "does not hold" if self.estimate.low > 0 else "undecided"
+
+
+def verdicts(stochastic: Result, corrupted: Result) -> list[Verdict]:
+    """Judge every claim of the paper's experiments from paired differences over the trials.
+
+    Right after the switch every policy plays what used to be best, and regret grows at its worst
+    pace. It counts as linear if in the last fifth of the rounds it still grows by more than a tenth
+    of what it grew in the first fifth after the switch, and as sublinear if by less.
+    """
+
+    def below(claim: str, result: Result, policy: str, other: str) -> Verdict:
+        measure = f"final regret, {policy} - {other}"
+        return Verdict(claim, measure, result.difference(policy, other))
+
+    def still_growing(policy: str) -> FloatArray:
+        """Growth in the last fifth, less a tenth of that in the first fifth after the switch."""
+        horizon = int(corrupted.dataset["round"][-1])
+        fifth, curve = switch(horizon), corrupted.regret.sel(policy=policy)
+        start, soon, late, end = (
+            curve.sel(round=t, method="nearest").values
+            for t in (fifth, 2 * fifth, horizon - fifth, horizon)
+        )
+        growth: FloatArray = (end - late) - 0.1 * (soon - start)
+        return growth
+
+    thompson = np.minimum(still_growing("GenCTS"), still_growing("CTS"))
+    pace = "growth in the last fifth, and a tenth of that after the switch: "
+
+    return [
+        below("GenCTS below CTS", stochastic, "GenCTS", "CTS"),
+        below("GenLBINFV below LBINFV, stochastic", stochastic, "GenLBINFV", "LBINFV"),
+        Verdict(
+            "Thompson sampling linear under corruption", pace + "2nd - 1st", interval(-thompson)
+        ),
+        Verdict(
+            "GenLBINFV sublinear there", pace + "1st - 2nd", interval(still_growing("GenLBINFV"))
+        ),
+        below("GenLBINFV converges faster than LBINFV there", corrupted, "GenLBINFV", "LBINFV"),
+    ]

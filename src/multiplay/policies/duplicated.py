@@ -1,0 +1,67 @@
+"""The duplicating technique: a binary-action method on a multi-play problem."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import Arrays
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.kernels import units as kernels
+from multiplay.policies.base import Play, Policy
+from multiplay.streams import Rng
+
+
+@dataclass(frozen=True)
+class Duplicated(Policy):
+    """Run ``policy`` on the problem where every copy of an arm is an arm of its own.
+
+    ``Duplicated(GenCTS())`` is CTS and ``Duplicated(GenLBINFV())`` is LBINFV, the baselines of the
+    paper. The statistics of the copies stay apart; the samples of an arm are handed to its played
+    copies in order.
+
+    Examples
+    --------
+    >>> from multiplay import GenCTS, Learner, Transport
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), Duplicated(GenCTS()), seed=0)
+    >>> sum(learner.ask().plan.values())
+    10
+    """
+
+    policy: Policy
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy):
+            raise InvalidInput("policy", "a Policy", repr(self.policy), "Try Duplicated(GenCTS()).")
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Return the state of the policy on the copies."""
+        return self.policy.start(actions.duplicate().actions, horizon, trials)
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Choose copies, and play each arm as often as it has chosen copies."""
+        copies, owner = actions.duplicate()
+        chosen = self.policy.choose(copies, state, rng)
+        action = np.empty((len(chosen.action), actions.d), dtype=np.int64)
+        kernels.collect(chosen.action, owner, action)
+        return Play(action, {**chosen.memo, "copies": chosen.action})
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Hand the samples of every arm to its played copies."""
+        if feedback.units is None or feedback.first is None:
+            raise InvalidInput(
+                "feedback",
+                "the loss of every unit, for a Duplicated policy",
+                "totals per arm",
+                "Use the policy itself: it learns from totals.",
+            )
+        copies, owner = actions.duplicate()
+        memo = dict(play.memo)
+        chosen = memo.pop("copies")
+        losses = np.empty(chosen.shape)
+        kernels.hand_out(feedback.units, feedback.first, owner, chosen, losses)
+        per_copy = Feedback(chosen, losses, losses, np.arange(copies.d + 1))
+        self.policy.update(copies, state, Play(chosen, memo), per_copy, rng)

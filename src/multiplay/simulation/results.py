@@ -1,0 +1,182 @@
+"""What a simulation gives: labelled arrays, with everything that made them."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+
+from multiplay.arrays import FloatArray, IntArray
+from multiplay.config import to_plain
+from multiplay.errors import InvalidInput
+from multiplay.files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMAT = 1
+LEVEL = 0.95
+
+
+class Interval(NamedTuple):
+    """A mean over trials, and its confidence interval at the level 95 %."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Result:
+    """The regret of every policy, trial and recorded round.
+
+    Attributes
+    ----------
+    dataset : xarray.Dataset
+        ``regret`` (policy, trial, round), ``seconds`` (policy, trial), and, where it means
+        something, ``corruption`` (trial); configuration, versions and seed as attributes.
+    """
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        self.dataset = dataset
+
+    @classmethod
+    def from_blocks(
+        cls,
+        names: list[str],
+        rounds: IntArray,
+        regret: FloatArray,
+        seconds: FloatArray,
+        corruption: FloatArray | None,
+        configuration: Mapping[str, Any],
+    ) -> Result:
+        """Label the arrays of a finished simulation."""
+        dataset = xr.Dataset(
+            {"regret": (("policy", "trial", "round"), regret), "seconds": (("policy", "trial"), seconds)},
+            coords={"policy": names, "trial": np.arange(regret.shape[1]), "round": rounds},
+            attrs={
+                "multiplay_format": FORMAT,
+                "configuration": json.dumps(to_plain(configuration)),
+                "versions": json.dumps(_versions()),
+            },
+        )
+        if corruption is not None:
+            dataset["corruption"] = ("trial", corruption)
+        return cls(dataset)
+
+    @property
+    def regret(self) -> xr.DataArray:
+        """Pseudo-regret, dims (policy, trial, round)."""
+        return self.dataset["regret"]
+
+    @property
+    def policies(self) -> list[str]:
+        """Names of the policies."""
+        return [str(name) for name in self.dataset["policy"].values]
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What was run, as plain data."""
+        configuration: dict[str, Any] = json.loads(self.dataset.attrs["configuration"])
+        return configuration
+
+    def final(self, policy: str) -> FloatArray:
+        """Regret of each trial after the last round."""
+        final: FloatArray = self.regret.sel(policy=policy).values[:, -1]
+        return final
+
+    def difference(self, policy: str, other: str) -> Interval:
+        """Final regret of ``policy`` minus that of ``other``, paired by trial."""
+        return interval(self.final(policy) - self.final(other))
+
+    def summary(self) -> pd.DataFrame:
+        """Return a table: final regret, its 95 % confidence interval, time per trial and round."""
+        horizon = int(self.dataset["round"][-1])
+        rows = []
+        for policy in self.policies:
+            mean, low, high = interval(self.final(policy))
+            seconds = float(self.dataset["seconds"].sel(policy=policy).mean())
+            rows.append((mean, low, high, 1e6 * seconds / horizon))
+        return pd.DataFrame(
+            rows,
+            index=pd.Index(self.policies, name="policy"),
+            columns=["regret", "ci low", "ci high", "µs per round"],
+        )
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the regret as a long table: policy, trial, round, regret."""
+        return self.regret.to_dataframe().reset_index()
+
+    def plot(self, ax: Axes | None = None, title: str | None = None) -> Figure:
+        """Draw the mean regret of every policy with its 95 % confidence band."""
+        from multiplay.simulation.plots import plot_regret
+
+        return plot_regret(self, ax, title)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one netCDF file."""
+        write_whole(path, lambda draft: _write(self.dataset, draft))
+
+    def __repr__(self) -> str:
+        return f"<multiplay.Result>\n{self.summary().to_string(float_format='{:.2f}'.format)}"
+
+
+def load(path: str | Path) -> Result:
+    """Read what ``Result.save`` wrote.
+
+    Examples
+    --------
+    >>> load("missing.nc")
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.InvalidInput: path: expected a file written by Result.save, got missing.nc \
+(no such file).
+    """
+    expected = "a file written by Result.save"
+    if not Path(path).is_file():
+        raise InvalidInput("path", expected, f"{path} (no such file)")
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as opened:
+            dataset = opened.load()
+    except (OSError, ValueError) as error:
+        raise InvalidInput("path", expected, f"{path} ({error})") from None
+    found = dataset.attrs.get("multiplay_format")
+    if found is None:
+        raise InvalidInput("path", expected, f"{path}, some other netCDF file")
+    if found > FORMAT:
+        raise InvalidInput(
+            "path", f"format {FORMAT} or older", f"format {found}", "Update multiplay."
+        )
+    return Result(dataset)
+
+
+def interval(values: FloatArray) -> Interval:
+    """Return the mean of independent values with its Student interval; one value has none.
+
+    Examples
+    --------
+    >>> interval(np.array([1.0, 2.0, 3.0])).mean
+    2.0
+    """
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Interval(mean, -np.inf, np.inf)
+    margin = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * stats.sem(values))
+    return Interval(mean, mean - margin, mean + margin)
+
+
+def _write(dataset: xr.Dataset, path: Path) -> None:
+    dataset.to_netcdf(path, engine="h5netcdf")
+
+
+def _versions() -> dict[str, str]:
+    packages = ("multiplay", "numpy", "numba", "scipy")
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}

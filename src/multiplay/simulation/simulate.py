@@ -1,0 +1,220 @@
+"""Playing policies against an environment, for many rounds and trials."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import FloatArray, IntArray, positive_integer, whole_numbers
+from multiplay.environments import Environment
+from multiplay.errors import InvalidInput
+from multiplay.policies import Policy
+from multiplay.simulation.results import Result
+from multiplay.simulation.workers import progress_bar, run_blocks
+from multiplay.streams import POLICY, Streams
+
+RECORDED = 1000  # rounds kept by default
+LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
+
+
+class Block(NamedTuple):
+    """The unit of work: some trials of one policy. Its numbers depend on nothing else."""
+
+    actions: ActionSet
+    environment: Environment
+    policy: Policy
+    horizon: int
+    trials: range
+    seed: int
+    rounds: IntArray
+
+
+class Played(NamedTuple):
+    """What a block gives back: regret (trials, recorded rounds) and the time it took."""
+
+    regret: FloatArray
+    seconds: float
+
+
+def simulate(
+    actions: ActionSet,
+    environment: Environment,
+    policies: Mapping[str, Policy],
+    horizon: int,
+    trials: int,
+    seed: int = 0,
+    *,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    record: int | Sequence[int] | None = None,
+) -> Result:
+    """Play every policy for ``horizon`` rounds in ``trials`` independent trials.
+
+    The regret of a trial after t rounds is sum_{s <= t} <a(s) - a*, means(s)>, where a* is the best
+    fixed action for the means of the whole horizon. In one trial all policies meet the same losses;
+    trial k is the same whatever the number of trials, jobs or machines.
+
+    Parameters
+    ----------
+    actions, environment
+        What may be played, and where losses come from.
+    policies
+        The policies to compare, by the names they shall have in tables and figures.
+    horizon, trials, seed
+        Rounds in a trial, number of trials, and the one number that everything is drawn from.
+    jobs
+        Number of processes. In a script, more than one wants ``if __name__ == "__main__":``.
+    executor
+        Any ``concurrent.futures.Executor`` to run on, instead of ``jobs`` local processes.
+    record
+        The rounds to keep, or how many of them; about 1000, evenly spaced, if not given.
+
+    Examples
+    --------
+    >>> from multiplay import Bernoulli, GenCTS, Stochastic, Transport, simulate
+    >>> plans = Transport(supply=[1, 1], demand=[1, 1])
+    >>> result = simulate(plans, Stochastic(Bernoulli([0.1, 0.9, 0.9, 0.1])),
+    ...                   {"GenCTS": GenCTS()}, horizon=200, trials=4, seed=0)
+    >>> bool(result.regret.sel(policy="GenCTS", round=200).mean() < 40)
+    True
+    """
+    _check(actions, environment, policies)
+    horizon = positive_integer("horizon", horizon, "Play at least one round.")
+    trials = positive_integer("trials", trials, "Run at least one trial.")
+    jobs = positive_integer("jobs", jobs, "One job runs in this process.")
+    rounds = recorded_rounds(horizon, record)
+    environment.check(actions, horizon, trials)
+    Streams.spawn(seed, POLICY, [0])
+    for policy in policies.values():
+        policy.start(actions, horizon, 1)
+
+    size = min(LARGEST_BLOCK, -(-trials // jobs))
+    blocks = [
+        Block(actions, environment, policy, horizon, block, seed, rounds)
+        for policy in policies.values()
+        for block in (range(k, min(k + size, trials)) for k in range(0, trials, size))
+    ]
+    names = [name for name in policies for _ in range(0, trials, size)]
+    with progress_bar(len(blocks) * horizon) as advance:
+        played = run_blocks(play, blocks, jobs, executor, advance, horizon)
+    for name, block in zip(names, played, strict=True):
+        if not np.isfinite(block.regret).all():
+            raise ArithmeticError(f"the regret of {name!r} is not finite: a fault of the policy")
+    return Result.from_blocks(
+        names=list(policies),
+        rounds=rounds,
+        regret=_by_policy(names, policies, [block.regret for block in played]),
+        seconds=_by_policy(
+            names,
+            policies,
+            [np.full(len(b.trials), p.seconds / len(b.trials)) for b, p in zip(blocks, played, strict=True)],
+        ),
+        corruption=environment.corruption(actions, horizon, trials),
+        configuration={
+            "actions": actions,
+            "environment": environment,
+            "policies": dict(policies),
+            "horizon": horizon,
+            "trials": trials,
+            "seed": seed,
+        },
+    )
+
+
+def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Played:
+    """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
+    actions, environment, policy, horizon, trials, seed, rounds = block
+    rng = Streams.spawn(seed, POLICY, trials)
+    world = environment.open(actions, horizon, trials, seed)
+    regret = Regret(actions, world.total_means, rounds, len(trials))
+    started = time.perf_counter()
+    state = policy.start(actions, horizon, len(trials))
+    stride = max(1, horizon // 100)
+    for t in range(1, horizon + 1):
+        chosen = policy.choose(actions, state, rng)
+        feedback = world.observe(chosen.action)
+        policy.update(actions, state, chosen, feedback, rng)
+        regret.add(t, chosen.action, world.means)
+        if t % stride == 0:
+            advance(stride)
+    return Played(regret.finished(), time.perf_counter() - started)
+
+
+class Regret:
+    """Pseudo-regret at the recorded rounds, against the best fixed action of the whole horizon.
+
+    Where the means of the horizon are not known beforehand (an adaptive adversary), the best action
+    is only known at the end; until then the losses of all arms are kept at the recorded rounds.
+    """
+
+    def __init__(
+        self, actions: ActionSet, total_means: FloatArray | None, rounds: IntArray, trials: int
+    ) -> None:
+        self.actions, self.rounds = actions, set(rounds.tolist())
+        self.best = None if total_means is None else actions.argmin(total_means)
+        self.now = np.zeros(trials)
+        self.recorded: list[FloatArray] = []
+        self.means = np.zeros((trials, actions.d))
+        self.recorded_means: list[FloatArray] = []
+
+    def add(self, t: int, action: IntArray, means: FloatArray) -> None:
+        """Count round t."""
+        if self.best is None:
+            self.now += (action * means).sum(axis=1)
+            self.means += means
+        else:
+            self.now += ((action - self.best) * means).sum(axis=1)
+        if t in self.rounds:
+            self.recorded.append(self.now.copy())
+            if self.best is None:
+                self.recorded_means.append(self.means.copy())
+
+    def finished(self) -> FloatArray:
+        """Return the regret, shape (trials, recorded rounds)."""
+        regret = np.stack(self.recorded, axis=1)
+        if self.best is None:
+            best = self.actions.argmin(self.means)
+            regret -= (best[:, None, :] * np.stack(self.recorded_means, axis=1)).sum(axis=2)
+        return regret
+
+
+def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArray:
+    """Return the rounds to record, the last one among them."""
+    if record is None or isinstance(record, int | np.integer):
+        count = RECORDED if record is None else positive_integer("record", record)
+        count = min(count, horizon)
+        return np.unique(np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64))
+    rounds = np.unique(whole_numbers("record", list(record)))
+    if len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:
+        raise InvalidInput("record", f"rounds from 1 to {horizon}", f"{list(record)[:10]}")
+    return np.union1d(rounds, [horizon])
+
+
+def _check(actions: object, environment: object, policies: object) -> None:
+    for argument, value, kind in (
+        ("actions", actions, ActionSet),
+        ("environment", environment, Environment),
+    ):
+        if not isinstance(value, kind):
+            raise InvalidInput(argument, f"an {kind.__name__}", repr(value))
+    if not isinstance(policies, Mapping) or not policies:
+        raise InvalidInput(
+            "policies", "policies by name", repr(policies), 'Write {"GenCTS": GenCTS()}, say.'
+        )
+    for name, policy in policies.items():
+        if not isinstance(policy, Policy):
+            hint = f"Write {policy.__name__}()." if isinstance(policy, type) else ""
+            raise InvalidInput(f"policies[{name!r}]", "a Policy", repr(policy), hint)
+
+
+def _by_policy(
+    names: Iterable[str], policies: Iterable[str], parts: Sequence[FloatArray]
+) -> FloatArray:
+    """Join the blocks of each policy along the trials, and stack the policies."""
+    labelled = list(zip(names, parts, strict=True))
+    return np.stack(
+        [np.concatenate([part for name, part in labelled if name == policy]) for policy in policies]
+    )

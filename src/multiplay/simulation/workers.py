@@ -1,0 +1,114 @@
+"""Where blocks of work are run: here, in local processes, or on any executor."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+Work = TypeVar("Work")
+Done = TypeVar("Done", covariant=True)
+
+
+class Run(Protocol[Work, Done]):
+    """A function of one block that may report finished rounds."""
+
+    def __call__(self, block: Work, advance: Callable[[int], None] = ..., /) -> Done:
+        """Run the block."""
+
+
+def run_blocks(
+    run: "Run[Work, Done]",
+    blocks: Sequence[Work],
+    jobs: int,
+    executor: Executor | None,
+    advance: Callable[[int], None],
+    rounds: int,
+) -> list[Done]:
+    """Run every block, and return what they give, in order; ``rounds`` is the length of a block."""
+    if executor is not None:
+        return _run_on(executor, run, blocks, advance, rounds)
+    if jobs == 1 or len(blocks) == 1:
+        return [run(block, advance) for block in blocks]
+    with local_processes(min(jobs, len(blocks))) as pool:
+        return _run_on(pool, run, blocks, advance, rounds)
+
+
+def _run_on(
+    executor: Executor,
+    run: "Run[Work, Done]",
+    blocks: Sequence[Work],
+    advance: Callable[[int], None],
+    rounds: int,
+) -> list[Done]:
+    futures = [executor.submit(run, block) for block in blocks]
+    try:
+        for future in as_completed(futures):
+            future.result()
+            advance(rounds)
+    except BrokenProcessPool:
+        raise RuntimeError(
+            "a worker process died. If this is a script, call simulate under "
+            '`if __name__ == "__main__":`, or use jobs=1; otherwise the machine may lack memory.'
+        ) from None
+    finally:
+        for future in futures:
+            future.cancel()
+    return [future.result() for future in futures]
+
+
+@contextmanager
+def local_processes(jobs: int) -> Iterator[Executor]:
+    """Yield a pool of processes that is gone at once when something goes wrong."""
+    # spawned, not forked: a fork copies whatever locks other threads hold
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+    )
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
+    """Yield a function that moves the bar; nothing is shown where no terminal is attached."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("simulating"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda rounds: progress.update(task, advance=rounds)

@@ -1,0 +1,75 @@
+"""One random stream for each trial, so that a trial is the same trial in any company."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.arrays import FloatArray, IntArray
+from multiplay.errors import InvalidInput
+from multiplay.kernels import random as kernels
+
+# What a stream is for: losses must not depend on what a policy draws, nor on how it draws.
+LOSSES, POLICY, INSTANCE = range(3)
+
+
+def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:
+    """Return the seed of one trial for one purpose, whatever else is run."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInput("seed", "a whole number of at least 0", repr(seed))
+    return np.random.SeedSequence(int(seed), spawn_key=(purpose, trial))
+
+
+class Streams:
+    """Independent random streams, one for each trial, with the verbs of a numpy ``Generator``.
+
+    Row k of every answer comes from stream k alone: ``random((trials, 3))`` gives row k the next
+    three numbers of stream k. So a policy that draws from ``rng`` works the same with a
+    ``Generator`` (one trial, by hand) and with ``Streams`` (a simulation), and trial k of a
+    simulation does not depend on the other trials.
+
+    Examples
+    --------
+    >>> alone = Streams.spawn(seed=1, purpose=POLICY, trials=[7])
+    >>> together = Streams.spawn(seed=1, purpose=POLICY, trials=range(10))
+    >>> bool((alone.random((1, 3)) == together.random((10, 3))[7]).all())
+    True
+    """
+
+    def __init__(self, state: Any) -> None:
+        self.state = np.array(state, dtype=np.uint64)
+
+    @classmethod
+    def spawn(cls, seed: int, purpose: int, trials: Iterable[int]) -> Streams:
+        """Streams for these trials and this purpose, all from one seed."""
+        states = [
+            np.random.SFC64(seed_sequence(seed, purpose, trial)).state["state"]["state"]
+            for trial in trials
+        ]
+        return cls(np.reshape(states, (-1, 4)))
+
+    def random(self, size: tuple[int, ...]) -> FloatArray:
+        """Uniform numbers on [0, 1); the first axis is the trial."""
+        out = np.empty(size)
+        kernels.fill_uniform(self.state, out.reshape(len(self.state), -1))
+        return out
+
+    def beta(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
+        """Beta(a, b) numbers for parameters of shape (trials, d)."""
+        a, b = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        out = np.empty(a.shape)
+        kernels.fill_beta(self.state, a, b, out)
+        return out
+
+    def binomial(self, n: ArrayLike, p: ArrayLike) -> IntArray:
+        """Binomial(n, p) numbers for parameters of shape (trials, d)."""
+        n, p = np.broadcast_arrays(np.asarray(n, dtype=np.int64), np.asarray(p, dtype=float))
+        out = np.empty(n.shape, dtype=np.int64)
+        kernels.fill_binomial(self.state, n, p, out)
+        return out
+
+
+Rng: TypeAlias = Streams | np.random.Generator

@@ -1,6 +1,7 @@
 """The command line."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="""
-    Learn [b]how many[/b] of everything to use, again and again, when nobody knows what a unit costs.
+    Learn [b]how many[/b] of everything to use, again and again, when nobody knows its cost.
 
     Each round, a policy picks whole numbers (trucks on every lane, say), sees the loss of every
     single unit, and does better next time. Start with the experiments of the paper:
@@ -102,9 +103,7 @@ def reproduce(
     console.print(f"figure1, figure2, results and summary are in {folder}/ ({seconds:.0f} s)")
 
 
-def _run_both(
-    horizon: int, trials: int, seed: int, jobs: int, folder: Path
-) -> dict[str, Result]:
+def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> dict[str, Result]:
     """Run the two experiments on the same processes; each is on disk before the next begins."""
     for environment in paper.environments(horizon, trials, seed).values():
         environment.check(paper.PLANS, horizon, trials)
@@ -115,9 +114,54 @@ def _run_both(
         for number, (regime, title) in enumerate(paper.TITLES.items(), start=1):
             result = paper.run(regime, horizon, trials, seed, jobs, pool)
             result.save(folder / f"{regime}.nc")
-            figure = result.plot(title=title)
+            save = partial(result.plot(title=title).savefig, dpi=150)
             for suffix in ("png", "svg"):
-                path = folder / f"figure{number}.{suffix}"
-                write_whole(path, lambda draft: figure.savefig(draft, dpi=150))
+                write_whole(folder / f"figure{number}.{suffix}", save)
             results[regime] = result
     return results
+
+
+def _summary_table(regime: str, result: Result) -> Table:
+    table = Table(title=paper.TITLES[regime], title_justify="left")
+    table.add_column("policy")
+    for column in ("final regret", "95 % interval", "µs per trial and round"):
+        table.add_column(column, justify="right")
+    for policy, row in result.summary().iterrows():
+        table.add_row(
+            str(policy),
+            f"{row['regret']:.1f}",
+            f"{row['ci low']:.1f} to {row['ci high']:.1f}",
+            f"{row['µs per round']:.1f}",
+        )
+    if "corruption" in result.dataset:
+        level = float(result.dataset["corruption"].mean())
+        table.caption = f"corruption C = {level:.0f} on average"
+    return table
+
+
+def _claims_table(verdicts: list[paper.Verdict], trials: int) -> Table:
+    table = Table(
+        title=f"Claims of the paper, at {trials} trials",
+        title_justify="left",
+        caption="A claim holds if its interval lies below 0. Early growth: in the first fifth of the "
+        "rounds after the switch; late growth: in the last fifth.",
+        caption_justify="left",
+        show_lines=True,
+    )
+    table.add_column("claim", ratio=3)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("paired difference, 95 % interval", ratio=4)
+    styles = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+    for verdict in verdicts:
+        mean, low, high = verdict.estimate
+        table.add_row(
+            verdict.claim,
+            f"[{styles[verdict.outcome]}]{verdict.outcome}[/]",
+            f"{verdict.measure}:\n{mean:.1f} ({low:.1f} to {high:.1f})",
+        )
+    return table
+
+
+def _write_text(tables: list[Table], path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        Console(file=file, width=100).print(*tables, sep="\n")

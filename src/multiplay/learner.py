@@ -63,10 +63,11 @@ class Learner:
     >>> plans = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
     >>> learner = Learner(plans, GenCTS(), seed=7)
     >>> play = learner.ask()
-    >>> play.plan
-    {'Lyon->north': 0, 'Lyon->south': 2, 'Lille->north': 1, 'Lille->south': 0}
-    >>> learner.tell(play.id, {"Lyon->south": [0.3, 0.5], "Lille->north": [0.1]})
-    >>> learner.tell(play.id, {"Lyon->south": [0.3, 0.5], "Lille->north": [0.1]})
+    >>> play.plan["Lyon->north"] + play.plan["Lyon->south"]
+    2
+    >>> losses = {lane: [0.3] * trucks for lane, trucks in play.plan.items()}
+    >>> learner.tell(play.id, losses)
+    >>> learner.tell(play.id, losses)
     Traceback (most recent call last):
     ...
     multiplay.errors.InvalidInput: id: expected a play that waits for its losses, got 1, \
@@ -123,7 +124,7 @@ which was told already. Each play is told once.
 
         def write(draft: Path) -> None:
             with draft.open("wb") as file:
-                np.savez(file, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+                np.savez(file, allow_pickle=False, **arrays)
 
         write_whole(path, write)
 
@@ -155,7 +156,8 @@ which was told already. Each play is told once.
             return self.pending[id]
         expected = "a play that waits for its losses"
         if isinstance(id, int) and 1 <= id <= self.asked:
-            raise InvalidInput("id", expected, f"{id}, which was told already", "Each play is told once.")
+            told = f"{id}, which was told already"
+            raise InvalidInput("id", expected, told, "Each play is told once.")
         raise InvalidInput("id", expected, repr(id), "Use the id of a play that ask() gave.")
 
     def _feedback(self, action: IntArray, losses: Any) -> Feedback:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions.base import ActionSet, Duplicate, too_many
+from multiplay.actions.flow import MinimumCostFlow
 from multiplay.arrays import (
     EXACT,
     BoolArray,
@@ -17,9 +18,8 @@ from multiplay.arrays import (
     with_last_axis,
 )
 from multiplay.errors import InvalidInput
-from multiplay.hull import TransportHull
-from multiplay.actions.flow import MinimumCostFlow
 from multiplay.graph import Graph, bipartite
+from multiplay.hull import TransportHull
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
@@ -35,7 +35,7 @@ class Transport(ActionSet):
     supply, demand
         Whole numbers with equal sums.
     names
-        The suppliers' names and the demanders' names, as a pair of lists, or one name for each lane.
+        The suppliers' and the demanders' names, as a pair of lists, or one name for each lane.
 
     Examples
     --------

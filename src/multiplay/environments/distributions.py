@@ -136,8 +136,7 @@ class Beta(Distribution):
 
     def quantile(self, u: FloatArray) -> FloatArray:
         """Inverse of the regularised incomplete beta function."""
-        losses: FloatArray = special.betaincinv(self.a, self.b, u)
-        return losses
+        return np.asarray(special.betaincinv(self.a, self.b, u), dtype=float)
 
 
 class Constant(Distribution):
@@ -159,7 +158,7 @@ class Constant(Distribution):
 
     def quantile(self, u: FloatArray) -> FloatArray:
         """Return the value, whatever u."""
-        return np.broadcast_to(self.value, np.shape(u)).copy()
+        return self.value + np.zeros_like(u)
 
 
 _SCALE = "Losses live in [0, 1]: divide by the largest possible loss."

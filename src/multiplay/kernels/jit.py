@@ -1,7 +1,7 @@
 """How every kernel is compiled: one decorator, so that the options stand in one place."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -14,5 +14,5 @@ def kernel(function: F) -> F:
     The cache notices a change in the file of a kernel, not in the files of the kernels it calls:
     run ``make clean`` after editing a kernel that others call.
     """
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return cast(F, compiled)

@@ -1,30 +1,27 @@
 """Minimum-cost integer flows by the primal network simplex method, compiled.
 
-A network has nodes with supplies (positive at a source, negative at a sink, sum zero) and arcs
-``tail → head`` with capacities; a flow is an integer 0 ≤ f ≤ capacity on every arc that carries
-the supplies. The method keeps a *tree solution*: a spanning tree of arcs whose flow is free, and
-every other arc empty or full. It moves to a cheaper tree as long as there is one:
+The nodes of a network have supplies (positive at a source, negative at a sink, sum zero). A flow
+carries them along arcs, with an integer from 0 to the capacity on each. The method keeps a
+spanning tree; the arcs outside of the tree are empty or full. It goes to cheaper and cheaper trees:
 
-1. An arc outside the tree whose use would lower the cost *enters*: it closes a cycle.
-2. Flow is pushed around the cycle until an arc *blocks*; that arc leaves the tree.
+1. An arc outside of the tree whose use lowers the cost *enters*: it closes a cycle.
+2. Flow is pushed round the cycle until an arc *blocks*; that arc leaves the tree.
 3. The part of the tree that hung on the leaving arc is hung on the entering one.
 
-An artificial root, joined to every node by an artificial arc, makes the first tree. Artificial
-arcs cost more than any path of real ones, so that they carry no flow in the end.
+An artificial root, joined to every node by an artificial arc, makes the first tree. These arcs
+cost more than any path of real ones, so that they carry nothing in the end.
 
-All trees are *strongly feasible*: from every node some flow can still be sent to the root along
-the tree. This rules out cycling through trees of the same cost; it is preserved by the rule that
-of several blocking arcs the last one leaves, the cycle being followed from its apex (its node
-nearest to the root) in the direction of the push (Cunningham, 1976).
+All trees are *strongly feasible*: from every node some flow could be sent along the tree to the
+root. Then trees of the same cost never recur. The rule that keeps this so: of several blocking
+arcs the last one leaves, seen from the apex of the cycle (its node nearest to the root) in the
+direction of the push (Cunningham 1976).
 
-The tree is a table of integers with one row per node:
+A tree is a table of integers with one row for each node:
 
-- ``PARENT``, the arc ``ARC`` to the parent, and ``DEPTH``, the number of arcs up to the root;
+- ``PARENT``, the arc ``ARC`` to the parent, and ``DEPTH``, the number of arcs to the root;
 - ``NEXT`` and ``PREVIOUS`` in the *thread*, the cyclic order in which a depth-first walk from the
-  root meets the nodes: a subtree is its top and the deeper nodes that directly follow;
+  root meets the nodes: a subtree is its top and the deeper nodes that directly follow it;
 - ``UP`` and ``DOWN``, what can still be pushed along ``ARC`` to the parent and from the parent.
-
-A row is 56 bytes, mostly one cache line; the flow of a tree arc lives nowhere else.
 """
 
 import math
@@ -32,66 +29,55 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
 
-# Node numbers of arcs are unsigned because numba then omits the test for negative indices.
-Nodes = NDArray[np.uint32]
-Integers = NDArray[np.int64]
-Signs = NDArray[np.int8]
-Reals = NDArray[np.float64]
+Ends = NDArray[np.uint32]  # unsigned, for numba then omits the test for negative indices
+Sides = NDArray[np.int8]
 
 OPTIMAL, INFEASIBLE, UNBOUNDED, STALLED = 0, 1, 2, 3
-NO_LIMIT = 2**62  # capacity of an arc that has none
-PARENT, ARC, DEPTH, NEXT, PREVIOUS, UP, DOWN = 0, 1, 2, 3, 4, 5, 6
-EMPTY, FULL = 1, -1  # sides of an arc outside the tree: signs of the change that is possible
+UNLIMITED = 2**62  # a capacity
 
-SMALLEST_BLOCK = 10
-FEW_ARCS = 100  # below, a feasible tree is the faster start; above, the star of artificial arcs
-BLOCKS_PER_ARC = 1000  # before the search gives up, as it never should
+TAIL, HEAD = 0, 1
+EMPTY, FULL = 1, -1  # an arc outside of the tree: the sign of the change that it allows
+PARENT, ARC, DEPTH, NEXT, PREVIOUS, UP, DOWN = 0, 1, 2, 3, 4, 5, 6
+COLUMNS = 7
+
 ROUNDING = 8 * 2.0**-52
+FEW_ARCS = 64  # a feasible tree is the faster start below, the star of artificial arcs above
+BLOCKS_PER_ARC = 1000  # the search gives up after so many; it never should
 
 
 @kernel
-def set_potentials(tail: Nodes, costs: Reals, tree: Integers, potential: Reals) -> None:
-    """Make the reduced costs of all tree arcs zero."""
+def set_potentials(ends: Ends, costs: FloatArray, tree: IntArray, potential: FloatArray) -> None:
+    """Make the reduced costs of the tree arcs zero."""
     root = len(tree) - 1
-    potential[root] = costs[-1]  # keeps digits: the top of a feasible tree then gets zero
+    potential[root] = costs[-1]  # zero below a feasible tree's artificial arc: no digits are lost
     node = tree[root, NEXT]
     while node != root:
         arc = tree[node, ARC]
-        climb = -costs[arc] if tail[arc] == node else costs[arc]
-        potential[node] = potential[tree[node, PARENT]] + climb
+        rise = -costs[arc] if ends[arc, TAIL] == node else costs[arc]
+        potential[node] = potential[tree[node, PARENT]] + rise
         node = tree[node, NEXT]
 
 
 @kernel
-def entering_arc(
-    tail: Nodes,
-    head: Nodes,
-    costs: Reals,
-    side: Signs,
-    potential: Reals,
-    first: int,
-    stop: int,
-    tolerance: float,
-) -> int:
-    """Return the arc from ``first`` to ``stop`` that lowers the cost most per unit, or -1."""
-    best, lowest = -1, -tolerance
-    for arc in range(first, stop):
-        reduced_cost = side[arc] * (costs[arc] + potential[tail[arc]] - potential[head[arc]])
-        if reduced_cost < lowest:
-            best, lowest = arc, reduced_cost
-    return best
+def reduced_cost(
+    ends: Ends, costs: FloatArray, side: Sides, potential: FloatArray, arc: int
+) -> float:
+    """Return the change of the cost for each unit by which an arc outside of the tree changes."""
+    around = costs[arc] + potential[ends[arc, TAIL]] - potential[ends[arc, HEAD]]
+    return float(side[arc] * around)
 
 
 @kernel
 def blocking_node(
-    tree: Integers, source: int, target: int, capacity: int
+    tree: IntArray, source: int, target: int, capacity: int
 ) -> tuple[int, int, int, bool]:
-    """Follow the cycle that an arc from ``source`` to ``target`` closes, up to its apex.
+    """Follow the cycle closed by an arc from ``source`` to ``target`` up to its apex.
 
-    Returns the apex, the flow that can be pushed, the node whose ``ARC`` is the last to block
-    (-1 if none does before the entering arc itself), and whether it is on the way to the source.
+    Returns the apex, the flow that can be pushed, the node whose ``ARC`` is the last to block (-1
+    if the entering arc blocks first) and whether that node is above the source.
     """
     source_push, source_block = capacity, -1
     target_push, target_block = capacity, -1
@@ -110,7 +96,7 @@ def blocking_node(
 
 
 @kernel
-def push_up(tree: Integers, node: int, apex: int, push: int) -> None:
+def push_up(tree: IntArray, node: int, apex: int, push: int) -> None:
     """Push flow from a node up to the apex of the cycle; a negative push goes down."""
     while node != apex:
         tree[node, UP] -= push
@@ -119,7 +105,7 @@ def push_up(tree: Integers, node: int, apex: int, push: int) -> None:
 
 
 @kernel
-def link(tree: Integers, node: int, following: int) -> None:
+def link(tree: IntArray, node: int, following: int) -> None:
     """Let one node follow another in the thread."""
     tree[node, NEXT] = following
     tree[following, PREVIOUS] = node
@@ -127,85 +113,75 @@ def link(tree: Integers, node: int, following: int) -> None:
 
 @kernel
 def shift_run(
-    tree: Integers, potential: Reals, last: int, floor: int, hole: int, lift: int, change: float
+    tree: IntArray, potential: FloatArray, last: int, above: int, hole: int, lift: int, rise: float
 ) -> int:
-    """Shift the nodes after ``last`` that are deeper than ``floor``, up to ``hole``."""
+    """Shift the nodes after ``last`` that are deeper than ``above``, as far as ``hole``."""
     node = tree[last, NEXT]
-    while tree[node, DEPTH] > floor and node != hole:
+    while tree[node, DEPTH] > above and node != hole:
         tree[node, DEPTH] += lift
-        potential[node] += change
-        last = node
-        node = tree[node, NEXT]
+        potential[node] += rise
+        last, node = node, tree[node, NEXT]
     return last
 
 
 @kernel
-def move_subtree(
-    tree: Integers, potential: Reals, cut: int, top: int, new_parent: int, change: float
+def hang(
+    tree: IntArray,
+    potential: FloatArray,
+    cut: int,
+    top: int,
+    parent: int,
+    arc: int,
+    up: int,
+    down: int,
+    rise: float,
 ) -> None:
-    """Move the subtree of ``cut`` below ``new_parent``, with ``top`` as its new top.
+    """Hang the subtree of ``cut`` by its node ``top`` on ``parent``, with ``arc`` between them.
 
-    Each node between ``top`` and ``cut`` becomes a child of the one before it. In the new thread
-    it is therefore followed by its old subtree without the hole that the one before it left.
+    The arcs from ``top`` to ``cut`` are turned round: each node there becomes a child of the one
+    before. In the thread it is followed by its old subtree, without the hole that the latter left.
     """
-    before = tree[cut, PREVIOUS]
-    stem, hole, after_hole, last = top, -1, -1, -1
-    depth = tree[new_parent, DEPTH] + 1
+    before, new_parent = tree[cut, PREVIOUS], parent
+    node, last, after_hole = top, before, -1
     while True:
-        floor = tree[stem, DEPTH]
-        lift = depth - floor
-        tree[stem, DEPTH] = depth
-        potential[stem] += change
-        if hole >= 0:
-            link(tree, last, stem)
-        last = shift_run(tree, potential, stem, floor, hole, lift, change)
-        if hole >= 0:
+        old_parent, old_arc, old_depth = tree[node, PARENT], tree[node, ARC], tree[node, DEPTH]
+        old_up, old_down = tree[node, UP], tree[node, DOWN]
+        depth = tree[parent, DEPTH] + 1
+        tree[node, PARENT], tree[node, ARC], tree[node, DEPTH] = parent, arc, depth
+        tree[node, UP], tree[node, DOWN] = up, down
+        potential[node] += rise
+        lift = depth - old_depth
+        link(tree, last, node)
+        last = shift_run(tree, potential, node, old_depth, parent, lift, rise)
+        if node != top:
             link(tree, last, after_hole)
-            last = shift_run(tree, potential, last, floor, hole, lift, change)
+            last = shift_run(tree, potential, last, old_depth, parent, lift, rise)
         after_hole = tree[last, NEXT]
-        if stem == cut:
+        if node == cut:
             break
-        stem, hole, depth = tree[stem, PARENT], stem, depth + 1
+        node, parent, arc, up, down = old_parent, node, old_arc, old_down, old_up
     link(tree, before, after_hole)
     link(tree, last, tree[new_parent, NEXT])
     link(tree, new_parent, top)
 
 
 @kernel
-def reverse_stem(
-    tree: Integers, cut: int, top: int, new_parent: int, arc: int, up: int, down: int
-) -> None:
-    """Turn the tree arcs from ``top`` up to ``cut`` around; ``cut`` loses its own arc."""
-    node, parent = top, new_parent
-    while True:
-        old_parent, old_arc = tree[node, PARENT], tree[node, ARC]
-        old_up, old_down = tree[node, UP], tree[node, DOWN]
-        tree[node, PARENT], tree[node, ARC] = parent, arc
-        tree[node, UP], tree[node, DOWN] = up, down
-        if node == cut:
-            break
-        node, parent = old_parent, node
-        arc, up, down = old_arc, old_down, old_up
-
-
-@kernel
 def pivot(
-    tail: Nodes,
-    head: Nodes,
-    capacity: Integers,
-    costs: Reals,
-    side: Signs,
-    tree: Integers,
-    potential: Reals,
+    ends: Ends,
+    capacity: IntArray,
+    costs: FloatArray,
+    side: Sides,
+    tree: IntArray,
+    potential: FloatArray,
     arc: int,
 ) -> bool:
-    """Let an arc enter; return whether the flow that it takes is bounded."""
-    gain = side[arc] * (costs[arc] + potential[tail[arc]] - potential[head[arc]])
-    source, target = tail[arc], head[arc]
+    """Let an arc enter the tree; return whether the flow that it takes is bounded."""
+    fall = reduced_cost(ends, costs, side, potential, arc)
+    source, target = ends[arc, TAIL], ends[arc, HEAD]
     if side[arc] == FULL:
         source, target = target, source
-    apex, push, cut, on_source_side = blocking_node(tree, source, target, capacity[arc])
-    if push >= NO_LIMIT // 2:
+    apex, push, cut, above_source = blocking_node(tree, source, target, capacity[arc])
+    if push >= UNLIMITED // 2:
         return False
     if push > 0:
         push_up(tree, source, apex, -push)
@@ -213,168 +189,158 @@ def pivot(
     if cut < 0:
         side[arc] = -side[arc]
         return True
-
     leaving = tree[cut, ARC]
-    leaving_flow = tree[cut, DOWN] if tail[leaving] == cut else tree[cut, UP]
-    side[leaving] = EMPTY if leaving_flow == 0 else FULL
+    flow = tree[cut, DOWN] if ends[leaving, TAIL] == cut else tree[cut, UP]
+    side[leaving] = EMPTY if flow == 0 else FULL
     rest = capacity[arc] - push
-    if on_source_side:
-        move_subtree(tree, potential, cut, source, target, -gain)
-        reverse_stem(tree, cut, source, target, arc, rest, push)
+    if above_source:
+        hang(tree, potential, cut, source, target, arc, rest, push, -fall)
     else:
-        move_subtree(tree, potential, cut, target, source, gain)
-        reverse_stem(tree, cut, target, source, arc, push, rest)
+        hang(tree, potential, cut, target, source, arc, push, rest, fall)
     return True
 
 
 @kernel
 def optimise(
-    tail: Nodes,
-    head: Nodes,
-    capacity: Integers,
-    costs: Reals,
-    side: Signs,
-    tree: Integers,
-    potential: Reals,
+    ends: Ends,
+    capacity: IntArray,
+    costs: FloatArray,
+    side: Sides,
+    tree: IntArray,
+    potential: FloatArray,
 ) -> int:
     """Pivot until no real arc lowers the cost; return the status.
 
-    The entering arc is the best one of a block of arcs; the search goes on with the next block.
+    The best arc of a block enters, and the search goes on with the next block.
     """
-    arcs = len(tail) - (len(tree) - 1)
-    block = max(SMALLEST_BLOCK, int(math.sqrt(arcs)))
+    arcs = len(ends) - (len(tree) - 1)
+    block = max(10, 2 * int(math.sqrt(arcs)))
     tolerance = ROUNDING * costs[-1]
-    set_potentials(tail, costs, tree, potential)
-    exact = True
-    first = priced = 0
-    for _ in range(BLOCKS_PER_ARC * len(tail)):
+    set_potentials(ends, costs, tree, potential)
+    exact, priced, first = True, 0, 0
+    for _ in range(BLOCKS_PER_ARC * len(ends)):
         stop = min(first + block, arcs)
-        arc = entering_arc(tail, head, costs, side, potential, first, stop, tolerance)
+        best, lowest = -1, -tolerance
+        for arc in range(first, stop):
+            change = reduced_cost(ends, costs, side, potential, arc)
+            if change < lowest:
+                best, lowest = arc, change
         priced += stop - first
         first = stop if stop < arcs else 0
-        if arc >= 0:
-            if not pivot(tail, head, capacity, costs, side, tree, potential, arc):
+        if best >= 0:
+            if not pivot(ends, capacity, costs, side, tree, potential, best):
                 return UNBOUNDED
-            exact = False
-            priced = 0
+            exact, priced = False, 0
         elif priced >= arcs:
             if exact:
                 return OPTIMAL
-            # The shifts of the potentials have added up rounding errors: look once more.
-            set_potentials(tail, costs, tree, potential)
-            exact = True
-            priced = 0
+            # Every shift has rounded the potentials: look again with exact ones.
+            set_potentials(ends, costs, tree, potential)
+            exact, priced = True, 0
     return STALLED
 
 
 @kernel
-def minimum_cost_flows(
-    tail: Nodes,
-    head: Nodes,
-    capacity: Integers,
-    start_side: Signs,
-    start_tree: Integers,
-    costs: Reals,
-    flows: Integers,
-) -> int:
-    """Write a flow of minimum cost into each row of ``flows``.
+def copy_start(start_side: Sides, start_tree: IntArray, side: Sides, tree: IntArray) -> None:
+    """Reset the workspace. (Loops, for numba takes seconds to compile assignments of slices.)"""
+    for arc in range(len(side)):
+        side[arc] = start_side[arc]
+    for node in range(len(tree)):
+        for column in range(COLUMNS):
+            tree[node, column] = start_tree[node, column]
 
-    Parameters
-    ----------
-    tail, head, capacity, start_side, start_tree
-        The network and the start, as ``feasible_start`` returns them; they are not changed.
-    costs : (trials, arcs)
-        Finite costs of one unit on each arc, one problem per row. Every problem starts from the
-        same tree, so that its flow depends on its own row only.
-    flows : (trials, arcs)
-        The result.
 
-    Returns
-    -------
-    int
-        ``OPTIMAL``, or the status of the first row that could not be solved; the rows from this
-        one on are then not written.
-    """
-    trials, arcs = costs.shape
-    nodes = len(start_tree) - 1
-    side = np.empty_like(start_side)
-    tree = np.empty_like(start_tree)
-    potential = np.empty(nodes + 1)
-    all_costs = np.empty(arcs + nodes)
-    for trial in range(trials):
-        side[:] = start_side
-        tree[:] = start_tree
-        all_costs[:arcs] = costs[trial]
-        largest = 0.0
-        for arc in range(arcs):
-            largest = max(largest, abs(costs[trial, arc]))
-        all_costs[arcs:] = largest * (nodes + 1) if largest > 0 else 1.0
-        status = optimise(tail, head, capacity, all_costs, side, tree, potential)
-        if status != OPTIMAL:
-            return status
-        for arc in range(arcs):
-            flows[trial, arc] = 0 if side[arc] == EMPTY else capacity[arc]
-        for node in range(nodes):
-            arc = tree[node, ARC]
-            if arc < arcs:
-                flows[trial, arc] = tree[node, DOWN] if tail[arc] == node else tree[node, UP]
+@kernel
+def copy_costs(costs: FloatArray, all_costs: FloatArray) -> None:
+    """Set the costs of the real arcs, and those of the artificial arcs above any path of them."""
+    arcs, largest = len(costs), 0.0
+    for arc in range(arcs):
+        all_costs[arc] = costs[arc]
+        largest = max(largest, abs(costs[arc]))
+    nodes = len(all_costs) - arcs
+    for node in range(nodes):
+        all_costs[arcs + node] = (nodes + 1) * largest if largest > 0 else 1.0
+
+
+@kernel
+def write_flow(ends: Ends, capacity: IntArray, side: Sides, tree: IntArray, flow: IntArray) -> int:
+    """Write the flow of a tree; return ``INFEASIBLE`` if an artificial arc carries some of it."""
+    for arc in range(len(flow)):
+        flow[arc] = 0 if side[arc] == EMPTY else capacity[arc]
+    for node in range(len(tree) - 1):
+        arc = tree[node, ARC]
+        if arc < len(flow):
+            flow[arc] = tree[node, DOWN] if ends[arc, TAIL] == node else tree[node, UP]
+        elif tree[node, DOWN] > 0:  # since an empty one leads to the root, by strong feasibility
+            return INFEASIBLE
     return OPTIMAL
 
 
-def feasible_start(
-    tail: Integers, head: Integers, supply: Integers, capacity: Integers
-) -> tuple[int, Nodes, Nodes, Integers, Signs, Integers]:
-    """Find out whether a network has a flow, and prepare it for ``minimum_cost_flows``.
+@kernel
+def minimum_cost_flows(
+    ends: Ends,
+    capacity: IntArray,
+    start_side: Sides,
+    start_tree: IntArray,
+    costs: FloatArray,
+    flows: IntArray,
+) -> int:
+    """Write a flow of least cost for each row of ``costs`` (trials, arcs) into ``flows``.
 
-    Parameters
-    ----------
-    tail, head : (arcs,)
-        Nodes from 0 on.
-    supply : (nodes,)
-        What each node sends out more than it receives; the sum must be zero.
-    capacity : (arcs,)
-        At least ``NO_LIMIT`` if there is none.
+    The other arguments are what ``feasible_start`` returns; they stay as they are. Every trial
+    starts from the same tree, so its flow depends on its own costs only. These must be finite.
 
-    Returns
-    -------
-    status : int
-        ``OPTIMAL`` if the network has a flow, else ``INFEASIBLE``.
-    tail, head, capacity : (arcs + nodes,)
-        The arcs, followed by one artificial arc between each node and the root.
-    side : (arcs + nodes,)
-        Whether an arc outside the start tree is ``EMPTY`` or ``FULL``.
-    tree : (nodes + 1, 7)
-        The start tree.
+    Returns ``OPTIMAL``, or the status of the first trial that failed; the later ones are not run.
     """
-    nodes, arcs = len(supply), len(tail)
-    node, to_root = np.arange(nodes), supply >= 0
-    tails = np.concatenate([tail, np.where(to_root, node, nodes)]).astype(np.uint32)
-    heads = np.concatenate([head, np.where(to_root, nodes, node)]).astype(np.uint32)
-    capacities = np.concatenate([capacity, np.full(nodes, NO_LIMIT)]).astype(np.int64)
-    side = np.full(arcs + nodes, EMPTY, dtype=np.int8)
-    star = star_of_artificial_arcs(np.asarray(supply, dtype=np.int64), arcs)
-
-    phase_one_costs = np.repeat([0.0, 1.0], [arcs, nodes])
-    tree, tree_side, potential = star.copy(), side.copy(), np.empty(nodes + 1)
-    optimise(tails, heads, capacities, phase_one_costs, tree_side, tree, potential)
-    artificial = tree[:nodes][tree[:nodes, ARC] >= arcs]
-    # Strong feasibility: an artificial arc that carries nothing leads to the root.
-    status = OPTIMAL if np.all(artificial[:, DOWN] == 0) else INFEASIBLE
-    if arcs < FEW_ARCS:
-        return status, tails, heads, capacities, tree_side, tree
-    return status, tails, heads, capacities, side, star
+    side, tree = np.empty_like(start_side), np.empty_like(start_tree)
+    potential, all_costs = np.empty(len(tree)), np.empty(len(ends))
+    for trial in range(len(costs)):
+        copy_start(start_side, start_tree, side, tree)
+        copy_costs(costs[trial], all_costs)
+        status = optimise(ends, capacity, all_costs, side, tree, potential)
+        if status == OPTIMAL:
+            status = write_flow(ends, capacity, side, tree, flows[trial])
+        if status != OPTIMAL:
+            return status
+    return OPTIMAL
 
 
-def star_of_artificial_arcs(supply: Integers, arcs: int) -> Integers:
-    """Return the tree in which every node hands its supply directly to the root."""
+def star(supply: IntArray, arcs: int) -> IntArray:
+    """Return the tree in which every node exchanges its supply with the root directly."""
     nodes = len(supply)
     node = np.arange(nodes + 1)
-    tree = np.zeros((nodes + 1, 7), dtype=np.int64)
+    tree = np.zeros((nodes + 1, COLUMNS), dtype=np.int64)
     tree[:, PARENT] = nodes
     tree[:, ARC] = arcs + node
     tree[:nodes, DEPTH] = 1
     tree[:, NEXT] = np.roll(node, -1)
     tree[:, PREVIOUS] = np.roll(node, 1)
-    tree[:nodes, UP] = np.where(supply >= 0, NO_LIMIT - supply, -supply)
-    tree[:nodes, DOWN] = np.where(supply >= 0, supply, NO_LIMIT + supply)
+    tree[:nodes, UP] = np.where(supply >= 0, UNLIMITED - supply, -supply)
+    tree[:nodes, DOWN] = np.where(supply >= 0, supply, UNLIMITED + supply)
     return tree
+
+
+def feasible_start(
+    tail: IntArray, head: IntArray, supply: IntArray, capacity: IntArray
+) -> tuple[int, Ends, IntArray, Sides, IntArray]:
+    """Prepare a network for ``minimum_cost_flows``; find out whether it has a flow at all.
+
+    Returns ``OPTIMAL`` or ``INFEASIBLE``, and the first four arguments of ``minimum_cost_flows``:
+    the arcs followed by an artificial arc of each node, their capacities, and the start.
+    """
+    nodes, arcs = len(supply), len(tail)
+    node, root = np.arange(nodes), np.full(nodes, nodes)
+    tails = np.concatenate([tail, np.where(supply >= 0, node, root)])
+    heads = np.concatenate([head, np.where(supply >= 0, root, node)])
+    ends = np.column_stack([tails, heads]).astype(np.uint32)
+    capacities = np.concatenate([capacity, np.full(nodes, UNLIMITED)])
+
+    side, tree = np.full(arcs + nodes, EMPTY, dtype=np.int8), star(supply, arcs)
+    feasible_side, feasible_tree = side.copy(), tree.copy()
+    phase_one_costs = np.repeat([0.0, 1.0], [arcs, nodes])
+    optimise(ends, capacities, phase_one_costs, feasible_side, feasible_tree, np.empty(nodes + 1))
+    flow = np.empty(arcs, dtype=np.int64)
+    status = write_flow(ends, capacities, feasible_side, feasible_tree, flow)
+    if arcs < FEW_ARCS:
+        side, tree = feasible_side, feasible_tree
+    return status, ends, capacities, side, tree

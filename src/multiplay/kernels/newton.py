@@ -177,22 +177,22 @@ def solve_margins(
         for j in range(cols):
             col_step[j] += weight[i, j] * (gradient[i, j] - average)
             share = weight[i, j] / total
-            for l in range(j + 1, cols):
-                laplacian[j, l] += share * weight[i, l]
+            for h in range(j + 1, cols):
+                laplacian[j, h] += share * weight[i, h]
     for j in range(cols - 1):
         degree = 0.0
-        for l in range(j + 1, cols):
-            degree += laplacian[j, l]
+        for h in range(j + 1, cols):
+            degree += laplacian[j, h]
         laplacian[j, j] = degree
-        for l in range(j + 1, cols):
-            share = laplacian[j, l] / degree
-            col_step[l] += share * col_step[j]
-            for h in range(l + 1, cols):
-                laplacian[l, h] += share * laplacian[j, h]
+        for h in range(j + 1, cols):
+            share = laplacian[j, h] / degree
+            col_step[h] += share * col_step[j]
+            for o in range(h + 1, cols):
+                laplacian[h, o] += share * laplacian[j, o]
     col_step[cols - 1] = 0.0
     for j in range(cols - 2, -1, -1):
-        for l in range(j + 1, cols):
-            col_step[j] += laplacian[j, l] * col_step[l]
+        for h in range(j + 1, cols):
+            col_step[j] += laplacian[j, h] * col_step[h]
         col_step[j] /= laplacian[j, j]
     for i in range(rows):
         total, pulled = 0.0, 0.0

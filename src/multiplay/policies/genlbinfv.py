@@ -68,9 +68,8 @@ class GenLBINFV(Policy):
 
     def __post_init__(self) -> None:
         if self.prediction not in PREDICTIONS:
-            raise InvalidInput(
-                "prediction", "'ls' (least squares) or 'gd' (gradient descent)", repr(self.prediction)
-            )
+            expected = "'ls' (least squares) or 'gd' (gradient descent)"
+            raise InvalidInput("prediction", expected, repr(self.prediction))
         if self.epsilon is not None and not 0 < self.epsilon <= 0.5:
             raise InvalidInput(
                 "epsilon", "a fraction in (0, 1/2]", repr(self.epsilon), "Leave it out for 0.2."
@@ -141,7 +140,6 @@ class GenLBINFV(Policy):
                 "horizon",
                 f"at least max(55, d) = {needed} rounds",
                 T,
-                "Play more rounds, or write GenLBINFV(any_horizon=True) to go on without guarantee.",
+                "Play more rounds, or write GenLBINFV(any_horizon=True) to go on all the same.",
             )
         return max(T, 2)  # log 1 = 0 would take the entropy away
-

@@ -21,8 +21,7 @@ STYLES = [
 def plot_regret(result: Result, ax: Axes | None = None, title: str | None = None) -> Figure:
     """Draw the mean over trials with its confidence band, into ``ax`` or a figure of its own."""
     if ax is None:
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-        ax = figure.add_subplot()
+        ax = Figure(figsize=(6.4, 4.2), layout="constrained").add_subplot()
     trials = result.regret.sizes["trial"]
     rounds = result.dataset["round"].values
     for number, policy in enumerate(result.policies):

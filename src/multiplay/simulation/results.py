@@ -49,7 +49,7 @@ class Result:
         self.dataset = dataset
 
     @classmethod
-    def from_blocks(
+    def from_arrays(
         cls,
         names: list[str],
         rounds: IntArray,
@@ -60,7 +60,10 @@ class Result:
     ) -> Result:
         """Label the arrays of a finished simulation."""
         dataset = xr.Dataset(
-            {"regret": (("policy", "trial", "round"), regret), "seconds": (("policy", "trial"), seconds)},
+            {
+                "regret": (("policy", "trial", "round"), regret),
+                "seconds": (("policy", "trial"), seconds),
+            },
             coords={"policy": names, "trial": np.arange(regret.shape[1]), "round": rounds},
             attrs={
                 "multiplay_format": FORMAT,

@@ -1,7 +1,7 @@
 """Playing policies against an environment, for many rounds and trials."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple
 
@@ -33,10 +33,10 @@ class Block(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What a block gives back: regret (trials, recorded rounds) and the time it took."""
+    """What a block gives back: regret (trials, recorded rounds), and seconds (trials,)."""
 
     regret: FloatArray
-    seconds: float
+    seconds: FloatArray
 
 
 def simulate(
@@ -68,7 +68,8 @@ def simulate(
     jobs
         Number of processes. In a script, more than one wants ``if __name__ == "__main__":``.
     executor
-        Any ``concurrent.futures.Executor`` to run on, instead of ``jobs`` local processes.
+        Any ``concurrent.futures.Executor`` to run on, instead of local processes; ``jobs`` then
+        says into how many pieces the trials of a policy are cut.
     record
         The rounds to keep, or how many of them; about 1000, evenly spaced, if not given.
 
@@ -97,21 +98,13 @@ def simulate(
         for policy in policies.values()
         for block in (range(k, min(k + size, trials)) for k in range(0, trials, size))
     ]
-    names = [name for name in policies for _ in range(0, trials, size)]
     with progress_bar(len(blocks) * horizon) as advance:
         played = run_blocks(play, blocks, jobs, executor, advance, horizon)
-    for name, block in zip(names, played, strict=True):
-        if not np.isfinite(block.regret).all():
-            raise ArithmeticError(f"the regret of {name!r} is not finite: a fault of the policy")
-    return Result.from_blocks(
+    return Result.from_arrays(
         names=list(policies),
         rounds=rounds,
-        regret=_by_policy(names, policies, [block.regret for block in played]),
-        seconds=_by_policy(
-            names,
-            policies,
-            [np.full(len(b.trials), p.seconds / len(b.trials)) for b, p in zip(blocks, played, strict=True)],
-        ),
+        regret=np.concatenate([part.regret for part in played]).reshape(len(policies), trials, -1),
+        seconds=np.concatenate([part.seconds for part in played]).reshape(len(policies), trials),
         corruption=environment.corruption(actions, horizon, trials),
         configuration={
             "actions": actions,
@@ -140,7 +133,11 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
         regret.add(t, chosen.action, world.means)
         if t % stride == 0:
             advance(stride)
-    return Played(regret.finished(), time.perf_counter() - started)
+    seconds = (time.perf_counter() - started) / len(trials)
+    curves = regret.finished()
+    if not np.isfinite(curves).all():
+        raise ArithmeticError(f"the regret of {policy!r} is not finite: a fault of the policy")
+    return Played(curves, np.full(len(trials), seconds))
 
 
 class Regret:
@@ -208,13 +205,3 @@ def _check(actions: object, environment: object, policies: object) -> None:
         if not isinstance(policy, Policy):
             hint = f"Write {policy.__name__}()." if isinstance(policy, type) else ""
             raise InvalidInput(f"policies[{name!r}]", "a Policy", repr(policy), hint)
-
-
-def _by_policy(
-    names: Iterable[str], policies: Iterable[str], parts: Sequence[FloatArray]
-) -> FloatArray:
-    """Join the blocks of each policy along the trials, and stack the policies."""
-    labelled = list(zip(names, parts, strict=True))
-    return np.stack(
-        [np.concatenate([part for name, part in labelled if name == policy]) for policy in policies]
-    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -19,18 +19,12 @@ from rich.progress import (
 )
 
 Work = TypeVar("Work")
-Done = TypeVar("Done", covariant=True)
-
-
-class Run(Protocol[Work, Done]):
-    """A function of one block that may report finished rounds."""
-
-    def __call__(self, block: Work, advance: Callable[[int], None] = ..., /) -> Done:
-        """Run the block."""
+Done = TypeVar("Done")
+Run = Callable[..., Done]  # of a block and, where it is run here, of a function told of its rounds
 
 
 def run_blocks(
-    run: "Run[Work, Done]",
+    run: Run[Done],
     blocks: Sequence[Work],
     jobs: int,
     executor: Executor | None,
@@ -48,7 +42,7 @@ def run_blocks(
 
 def _run_on(
     executor: Executor,
-    run: "Run[Work, Done]",
+    run: Run[Done],
     blocks: Sequence[Work],
     advance: Callable[[int], None],
     rounds: int,

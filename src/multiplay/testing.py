@@ -1,0 +1,258 @@
+"""Contracts as test suites: run them on an action set or a policy of your own.
+
+Each function raises ``AssertionError`` with the property that failed. Chance enters through a seed,
+and a right implementation fails for fewer than one seed in a million.
+"""
+
+import pickle
+from collections.abc import Sequence
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import Arrays, FloatArray, IntArray
+from multiplay.environments import Bernoulli, Stochastic
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.hull import Hull, Regulariser
+from multiplay.policies import Policy
+from multiplay.streams import POLICY, Streams
+
+FEW = 20_000  # sets up to this size are compared with their enumeration
+LEVEL = 1e-6
+
+
+def check_actions(actions: ActionSet, seed: int = 0) -> None:
+    """Check everything that an action set promises.
+
+    Examples
+    --------
+    >>> from multiplay import Transport
+    >>> check_actions(Transport([1, 4, 5], [4, 6]))
+    """
+    rng = np.random.default_rng(seed)
+    everything = _enumeration(actions)
+    _check_sizes(actions, everything)
+    _check_oracle(actions, everything, rng)
+    _check_bad_input(actions)
+    hull = _or_none(lambda: actions.hull)
+    if isinstance(hull, Hull):
+        _check_hull(actions, hull, rng)
+    if _or_none(actions.duplicate) is not None:
+        _check_duplicate(actions, rng)
+
+
+def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
+    """Check everything that a policy promises, on one action set.
+
+    Examples
+    --------
+    >>> from multiplay import GenCTS, Transport
+    >>> check_policy(GenCTS(), Transport([1, 4, 5], [4, 6]))
+    """
+    trials = range(3)
+    together = _play(policy, actions, trials, seed)
+    again = _play(policy, actions, trials, seed)
+    assert _same(together, again), "the same seed must give the same plays and the same state"
+    for k in trials:
+        alone = _play(policy, actions, [k], seed)
+        row = ([action[k : k + 1] for action in together[0]], _rows(together[1], k))
+        assert _same(alone, row), "a trial must not depend on the trials beside it"
+    _check_late_feedback(policy, actions, seed)
+    _check_totals(policy, actions, seed)
+    assert repr(pickle.loads(pickle.dumps(policy))) == repr(policy), "policies must pickle"
+
+
+def optimality_gap(
+    actions: ActionSet,
+    costs: FloatArray,
+    beta: FloatArray,
+    regulariser: Regulariser,
+    point: Arrays,
+) -> FloatArray:
+    """Return how far ``point`` is from the minimiser, in the objective and relative to the costs.
+
+    By convexity the objective at x exceeds its minimum by at most max over a in A of
+    <gradient, x - a>: the oracle certifies the step, whatever made it.
+    """
+    x, rest = point["x"], point["rest"]
+    n = np.broadcast_to(actions.n, x.shape)
+    free = (x > 0) & (rest > 0)
+    u, v = x[free] / n[free], rest[free] / n[free]
+    barrier = np.broadcast_to(regulariser.barrier[:, None], x.shape)[free]
+    entropy = np.broadcast_to(regulariser.entropy[:, None], x.shape)[free]
+    gradient = costs.copy()
+    gradient[free] += beta[free] * (barrier * (1 - 1 / u) - entropy * np.log(v))
+    gradient[~free] = 0.0  # an arm without freedom is the same in every action
+    gap = (gradient * (x - actions.argmin(gradient))).sum(axis=1)
+    relative: FloatArray = gap / (1 + (np.abs(costs) * n).sum(axis=1))
+    return relative
+
+
+def _check_sizes(actions: ActionSet, everything: IntArray | None) -> None:
+    n, d = actions.n, actions.d
+    assert n.shape == (d,), "n must have one entry for each arm"
+    assert n.dtype == np.int64, "n must be int64"
+    assert (n >= 0).all(), "n must not be negative"
+    assert len(actions.names) == d, "names must have one entry for each arm"
+    reached = np.diag(actions.argmin(-np.eye(d)))
+    assert (reached == n).all(), "n_i must be the largest a_i of any action"
+    assert actions.argmin(-np.ones(d)).sum() == actions.M, "M must be the largest sum of an action"
+    if everything is not None:
+        assert actions.contains(everything).all(), "contains must accept what enumerate lists"
+        assert len(np.unique(everything, axis=0)) == len(everything), "enumerate must not repeat"
+        assert (everything.max(axis=0) == n).all(), "n_i must be the largest a_i of any action"
+        assert (everything > 0).sum(axis=1).max() == actions.m, "m must be the largest support"
+        assert everything.sum(axis=1).max() == actions.M, "M must be the largest sum of an action"
+
+
+def _check_oracle(
+    actions: ActionSet, everything: IntArray | None, rng: np.random.Generator
+) -> None:
+    d = actions.d
+    costs = np.concatenate(
+        [
+            rng.random((20, d)),
+            rng.normal(size=(20, d)),
+            rng.integers(-2, 3, (20, d)).astype(float),
+            np.zeros((1, d)),
+        ]
+    )
+    best = actions.argmin(costs)
+    assert best.shape == costs.shape, "argmin must keep the shape of the costs"
+    assert best.dtype == np.int64, "argmin must return int64"
+    assert actions.contains(best).all(), "argmin must return actions of the set"
+    in_cube = actions.argmin(costs[:60].reshape(3, 20, d))
+    assert (in_cube.reshape(60, d) == best[:60]).all(), "argmin must work along the last axis"
+    assert (actions.argmin(costs[7]) == best[7]).all(), "argmin must not depend on its neighbours"
+    rivals = best if everything is None else everything
+    values = actions.value(best, costs)
+    tolerance = 1e-9 * (1 + (np.abs(costs) * actions.n).sum(axis=1))
+    for start in range(len(costs)):
+        against = actions.value(rivals, costs[start])
+        assert values[start] <= against.min() + tolerance[start], "argmin must be the best action"
+
+
+def _check_bad_input(actions: ActionSet) -> None:
+    for costs in (np.zeros(actions.d + 1), np.full(actions.d, np.nan), np.float64(1)):
+        try:
+            actions.argmin(costs)
+        except InvalidInput:
+            continue
+        raise AssertionError("argmin must refuse costs of the wrong shape, and NaN")
+    outside = actions.argmin(np.zeros(actions.d))
+    outside[0] = -1
+    assert not actions.contains(outside), "contains must refuse negative numbers"
+
+
+def _check_hull(actions: ActionSet, hull: Hull, rng: np.random.Generator) -> None:
+    trials, shape = 4, (4, actions.d)
+    regulariser = Regulariser(barrier=np.ones(trials), entropy=np.full(trials, np.log(1000.0)))
+    costs, point = np.zeros(shape), hull.start(trials)
+    for _ in range(10):
+        costs += rng.exponential(3.0, shape) * rng.normal(0.5, 1.0, shape)
+        beta = 1 + rng.random(shape)
+        point = hull.minimise(costs, beta, regulariser, point)
+        x, rest = point["x"], point["rest"]
+        assert (x >= 0).all(), "x must not be negative"
+        assert (rest >= 0).all(), "x must not exceed n"
+        assert np.allclose(x + rest, actions.n), "rest must be n - x"
+        gap = optimality_gap(actions, costs, beta, regulariser, point)
+        assert (gap < 1e-8).all(), f"the step must be optimal: gap {gap.max():.1e}"
+    draws = 4000
+    many = {name: np.repeat(array[:1], draws, axis=0) for name, array in point.items()}
+    actions_drawn = hull.draw(many, rng)
+    assert actions.contains(actions_drawn).all(), "draw must return actions of the set"
+    # empirical Bernstein bound (Audibert, Munos, Szepesvari 2009), a union over the arms
+    log = np.log(3 * actions.d / LEVEL)
+    deviation = np.abs(actions_drawn.mean(axis=0) - point["x"][0])
+    allowed = np.sqrt(2 * actions_drawn.var(axis=0) * log / draws) + 3 * actions.n * log / draws
+    assert (deviation <= allowed + 1e-9).all(), "the mean of the draws must be x"
+
+
+def _check_duplicate(actions: ActionSet, rng: np.random.Generator) -> None:
+    copies, owner = actions.duplicate()
+    assert owner.shape == (copies.d,), "owner must name an arm for each copy"
+    assert copies.n.max() <= 1, "a copy must be played at most once"
+    costs = rng.random((20, actions.d))
+    chosen = copies.argmin(costs[:, owner])
+    action = np.zeros(costs.shape, dtype=np.int64)
+    for copy, arm in enumerate(owner):
+        action[:, arm] += chosen[:, copy]
+    assert actions.contains(action).all(), "copies must add up to actions of the set"
+    native = actions.value(actions.argmin(costs), costs)
+    assert np.allclose(actions.value(action, costs), native), "copies must reach every optimum"
+
+
+def _play(
+    policy: Policy, actions: ActionSet, trials: Sequence[int], seed: int, rounds: int = 30
+) -> tuple[list[IntArray], Arrays]:
+    """Play some rounds; return the actions and the last state."""
+    horizon = max(1000, 10 * sum(actions.n.tolist()))
+    rng = Streams.spawn(seed, POLICY, trials)
+    world = Stochastic(Bernoulli(np.linspace(0.1, 0.9, actions.d))).open(
+        actions, horizon, trials, seed
+    )
+    state = policy.start(actions, horizon, len(trials))
+    for name, array in state.items():
+        assert isinstance(array, np.ndarray), f"state[{name!r}] must be an array"
+        assert len(array) == len(trials), f"state[{name!r}] must have the trials first"
+    played = []
+    for _ in range(rounds):
+        before = {name: array.copy() for name, array in state.items()}
+        play = policy.choose(actions, state, rng)
+        assert _same(before, state), "choose must leave the state as it is"
+        assert play.action.shape == (len(trials), actions.d), "one action for each trial"
+        assert actions.contains(play.action).all(), "choose must play actions of the set"
+        policy.update(actions, state, play, world.observe(play.action), rng)
+        for name, array in state.items():
+            assert np.isfinite(array).all(), f"state[{name!r}] must stay finite"
+        played.append(play.action)
+    return played, state
+
+
+def _check_late_feedback(policy: Policy, actions: ActionSet, seed: int) -> None:
+    rng = Streams.spawn(seed, POLICY, [0])
+    world = Stochastic(Bernoulli(np.full(actions.d, 0.5))).open(actions, 1000, [0], seed)
+    state = policy.start(actions, max(1000, 10 * sum(actions.n.tolist())), 1)
+    plays = [policy.choose(actions, state, rng) for _ in range(5)]
+    for play in reversed(plays):
+        policy.update(actions, state, play, world.observe(play.action), rng)
+    for name, array in state.items():
+        assert np.isfinite(array).all(), f"state[{name!r}] must survive late feedback"
+
+
+def _check_totals(policy: Policy, actions: ActionSet, seed: int) -> None:
+    rng = Streams.spawn(seed, POLICY, [0])
+    state = policy.start(actions, max(1000, 10 * sum(actions.n.tolist())), 1)
+    play = policy.choose(actions, state, rng)
+    before = {name: array.copy() for name, array in state.items()}
+    try:
+        policy.update(actions, state, play, Feedback(play.action, play.action / 2), rng)
+    except InvalidInput:
+        assert _same(before, state), "feedback that is refused must change nothing"
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
+
+
+def _rows(state: Arrays, k: int) -> Arrays:
+    return {name: array[k : k + 1] for name, array in state.items()}
+
+
+def _enumeration(actions: ActionSet) -> IntArray | None:
+    everything = _or_none(lambda: actions.enumerate(limit=FEW))
+    return everything if isinstance(everything, np.ndarray) else None
+
+
+def _or_none(make: object) -> object:
+    """Return what ``make()`` gives, or None where the set says that it has no such thing."""
+    try:
+        return make()  # type: ignore[operator]
+    except InvalidInput:
+        return None

@@ -143,8 +143,8 @@ def _claims_table(verdicts: list[paper.Verdict], trials: int) -> Table:
     table = Table(
         title=f"Claims of the paper, at {trials} trials",
         title_justify="left",
-        caption="A claim holds if its interval lies below 0. Early growth: in the first fifth of the "
-        "rounds after the switch; late growth: in the last fifth.",
+        caption="A claim holds if its interval lies below 0. Early growth: in the first fifth of "
+        "the rounds after the switch; late growth: in the last fifth.",
         caption_justify="left",
         show_lines=True,
     )

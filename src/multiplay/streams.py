@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from multiplay.arrays import FloatArray, IntArray
 from multiplay.errors import InvalidInput
@@ -59,17 +59,24 @@ class Streams:
 
     def beta(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
         """Beta(a, b) numbers for parameters of shape (trials, d)."""
-        a, b = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        a, b = _of_one_shape(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
         out = np.empty(a.shape)
         kernels.fill_beta(self.state, a, b, out)
         return out
 
     def binomial(self, n: ArrayLike, p: ArrayLike) -> IntArray:
         """Binomial(n, p) numbers for parameters of shape (trials, d)."""
-        n, p = np.broadcast_arrays(np.asarray(n, dtype=np.int64), np.asarray(p, dtype=float))
+        n, p = _of_one_shape(np.asarray(n, dtype=np.int64), np.asarray(p, dtype=float))
         out = np.empty(n.shape, dtype=np.int64)
         kernels.fill_binomial(self.state, n, p, out)
         return out
+
+
+def _of_one_shape(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if a.shape == b.shape:
+        return a, b
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    return np.broadcast_to(a, shape).copy(), np.broadcast_to(b, shape).copy()
 
 
 Rng: TypeAlias = Streams | np.random.Generator

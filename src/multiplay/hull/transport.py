@@ -31,7 +31,7 @@ class TransportHull(Hull):
         self.sides = (v, u) if self.transposed else (u, v)
         self.free_n = self.n[self.free].astype(float)
         # interior when both sides have two nodes, and the only plan when they do not
-        self.centre = np.outer(supply, demand).ravel() / max(supply.sum(), 1)
+        self.centre = np.outer(supply, demand / demand.sum()).ravel()
         self.graph = bipartite(supply, demand)
 
     def start(self, trials: int) -> Arrays:

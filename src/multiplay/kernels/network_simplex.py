@@ -34,6 +34,7 @@ from multiplay.kernels.jit import kernel
 
 Ends = NDArray[np.uint32]  # unsigned, for numba then omits the test for negative indices
 Sides = NDArray[np.int8]
+Start = tuple[Ends, IntArray, Sides, IntArray]
 
 OPTIMAL, INFEASIBLE, UNBOUNDED, STALLED = 0, 1, 2, 3
 UNLIMITED = 2**62  # a capacity
@@ -43,7 +44,7 @@ EMPTY, FULL = 1, -1  # an arc outside of the tree: the sign of the change that i
 PARENT, ARC, DEPTH, NEXT, PREVIOUS, UP, DOWN = 0, 1, 2, 3, 4, 5, 6
 COLUMNS = 7
 
-ROUNDING = 8 * 2.0**-52
+ROUNDING = 8 * 2.0**-52  # reduced costs closer to zero than this times a path's cost are zero
 FEW_ARCS = 64  # a feasible tree is the faster start below, the star of artificial arcs above
 BLOCKS_PER_ARC = 1000  # the search gives up after so many; it never should
 
@@ -52,7 +53,7 @@ BLOCKS_PER_ARC = 1000  # the search gives up after so many; it never should
 def set_potentials(ends: Ends, costs: FloatArray, tree: IntArray, potential: FloatArray) -> None:
     """Make the reduced costs of the tree arcs zero."""
     root = len(tree) - 1
-    potential[root] = costs[-1]  # zero below a feasible tree's artificial arc: no digits are lost
+    potential[root] = costs[-1]  # then zero below an empty artificial arc: no digits are lost
     node = tree[root, NEXT]
     while node != root:
         arc = tree[node, ARC]
@@ -65,7 +66,7 @@ def set_potentials(ends: Ends, costs: FloatArray, tree: IntArray, potential: Flo
 def reduced_cost(
     ends: Ends, costs: FloatArray, side: Sides, potential: FloatArray, arc: int
 ) -> float:
-    """Return the change of the cost for each unit by which an arc outside of the tree changes."""
+    """Return what the cost changes with each unit that an arc outside of the tree changes."""
     around = costs[arc] + potential[ends[arc, TAIL]] - potential[ends[arc, HEAD]]
     return float(side[arc] * around)
 
@@ -142,7 +143,7 @@ def hang(
     before. In the thread it is followed by its old subtree, without the hole that the latter left.
     """
     before, new_parent = tree[cut, PREVIOUS], parent
-    node, last, after_hole = top, before, -1
+    node, last, after_hole = top, before, -1  # behind ``before`` for the time being
     while True:
         old_parent, old_arc, old_depth = tree[node, PARENT], tree[node, ARC], tree[node, DEPTH]
         old_up, old_down = tree[node, UP], tree[node, DOWN]
@@ -217,7 +218,7 @@ def optimise(
     block = max(10, 2 * int(math.sqrt(arcs)))
     tolerance = ROUNDING * costs[-1]
     set_potentials(ends, costs, tree, potential)
-    exact, priced, first = True, 0, 0
+    fresh, priced, first = True, 0, 0
     for _ in range(BLOCKS_PER_ARC * len(ends)):
         stop = min(first + block, arcs)
         best, lowest = -1, -tolerance
@@ -230,19 +231,19 @@ def optimise(
         if best >= 0:
             if not pivot(ends, capacity, costs, side, tree, potential, best):
                 return UNBOUNDED
-            exact, priced = False, 0
+            fresh, priced = False, 0
         elif priced >= arcs:
-            if exact:
+            if fresh:
                 return OPTIMAL
-            # Every shift has rounded the potentials: look again with exact ones.
+            # Every shift has rounded the potentials: look again with fresh ones.
             set_potentials(ends, costs, tree, potential)
-            exact, priced = True, 0
+            fresh, priced = True, 0
     return STALLED
 
 
 @kernel
 def copy_start(start_side: Sides, start_tree: IntArray, side: Sides, tree: IntArray) -> None:
-    """Reset the workspace. (Loops, for numba takes seconds to compile assignments of slices.)"""
+    """Reset the workspace, in loops: numba takes seconds to compile an assignment of slices."""
     for arc in range(len(side)):
         side[arc] = start_side[arc]
     for node in range(len(tree)):
@@ -287,8 +288,9 @@ def minimum_cost_flows(
 ) -> int:
     """Write a flow of least cost for each row of ``costs`` (trials, arcs) into ``flows``.
 
-    The other arguments are what ``feasible_start`` returns; they stay as they are. Every trial
-    starts from the same tree, so its flow depends on its own costs only. These must be finite.
+    The first four arguments come from ``feasible_start`` and stay as they are. Every trial
+    starts from the same tree, so its flow depends on its own costs only. These must be finite;
+    costs of cycles below 2e-15 · nodes · (the largest cost) count as zero.
 
     Returns ``OPTIMAL``, or the status of the first trial that failed; the later ones are not run.
     """
@@ -322,11 +324,11 @@ def star(supply: IntArray, arcs: int) -> IntArray:
 
 def feasible_start(
     tail: IntArray, head: IntArray, supply: IntArray, capacity: IntArray
-) -> tuple[int, Ends, IntArray, Sides, IntArray]:
+) -> tuple[int, Start]:
     """Prepare a network for ``minimum_cost_flows``; find out whether it has a flow at all.
 
     Returns ``OPTIMAL`` or ``INFEASIBLE``, and the first four arguments of ``minimum_cost_flows``:
-    the arcs followed by an artificial arc of each node, their capacities, and the start.
+    the arcs followed by an artificial arc of each node, their capacities, sides, and the tree.
     """
     nodes, arcs = len(supply), len(tail)
     node, root = np.arange(nodes), np.full(nodes, nodes)
@@ -343,4 +345,4 @@ def feasible_start(
     status = write_flow(ends, capacities, feasible_side, feasible_tree, flow)
     if arcs < FEW_ARCS:
         side, tree = feasible_side, feasible_tree
-    return status, ends, capacities, side, tree
+    return status, (ends, capacities, side, tree)

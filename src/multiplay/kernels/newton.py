@@ -64,6 +64,8 @@ def minimise(
                         largest = size / min(x[k, i, j], rest[k, i, j])
                     if room < to_boundary * size:
                         to_boundary = room / size
+            if not np.isfinite(slope):
+                return -1
             row_dual[k] += row_step
             col_dual[k] += col_step
             length = min(1.0, 0.95 * to_boundary)

@@ -1,0 +1,167 @@
+"""The FTRL step and the rounding of the transport polytope."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from multiplay import Transport
+from multiplay.arrays import Arrays, FloatArray
+from multiplay.hull import Regulariser
+from multiplay.kernels import newton
+from multiplay.testing import optimality_gap
+from strategies import random_transport, transports
+
+LOG_T = np.log(10_000)
+
+
+def regulariser(trials: int) -> Regulariser:
+    return Regulariser(barrier=np.ones(trials), entropy=np.full(trials, LOG_T))
+
+
+def kkt_residual(plans: Transport, costs: FloatArray, beta: FloatArray, point: Arrays) -> float:
+    """Largest gradient that no multipliers of the margins explain, relative to the costs."""
+    rows, cols = len(plans.supply), len(plans.demand)
+    u, v = point["x"][0] / plans.n, point["rest"][0] / plans.n
+    gradient = costs + beta * (1 - 1 / u - LOG_T * np.log(v))
+    margins = np.vstack(
+        [np.kron(np.eye(rows), np.ones(cols)), np.kron(np.ones(rows), np.eye(cols))]
+    ).T
+    # weighted by u v: least squares would otherwise follow the rounding of the largest gradients
+    multipliers = np.linalg.lstsq(margins * (u * v)[:, None], gradient * u * v, rcond=None)[0]
+    return float(np.abs((gradient - margins @ multipliers) * u * v).max() / np.abs(costs).max())
+
+
+def slow_twin(plans: Transport, costs: FloatArray, beta: FloatArray) -> FloatArray:
+    """Minimise by cvxpy and Clarabel."""
+    n = plans.n.astype(float)
+    x = cp.Variable((len(plans.supply), len(plans.demand)))
+    u = cp.multiply(cp.vec(x, order="C"), 1 / n)
+    phi = u - 1 - cp.log(u) + LOG_T * (u - cp.entr(1 - u))
+    objective = costs @ cp.vec(x, order="C") + cp.sum(cp.multiply(beta * n, phi))
+    margins = [cp.sum(x, axis=1) == plans.supply, cp.sum(x, axis=0) == plans.demand]
+    cp.Problem(cp.Minimize(objective), margins).solve(solver=cp.CLARABEL)
+    assert x.value is not None
+    return np.asarray(x.value).ravel()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (3, 2), (2, 5), (6, 4), (8, 8)])
+@pytest.mark.parametrize("rounds", [0, 1, 30])
+def test_step_equals_cvxpy(rows: int, cols: int, rounds: int) -> None:
+    rng = np.random.default_rng(100 * rows + 10 * cols + rounds)
+    plans = random_transport(rng, rows, cols, 40)
+    costs, beta = rounds * rng.random(plans.d), 1 + rng.random(plans.d)
+    point = plans.hull.minimise(costs[None], beta[None], regulariser(1), plans.hull.start(1))
+    # Clarabel stops at a relative gap of 1e-8, so x is right to about its square root
+    assert np.allclose(point["x"][0], slow_twin(plans, costs, beta), atol=2e-4 * plans.n.max())
+    assert kkt_residual(plans, costs, beta, point) < 1e-9 if rounds else True
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    rows=st.integers(2, 8),
+    cols=st.integers(2, 8),
+    scale=st.sampled_from([1.0, 100.0, 1e4, 1e6]),
+    units=st.sampled_from([20, 10**4, 10**10]),
+)
+def test_residual_is_tiny_at_any_scale(
+    seed: int, rows: int, cols: int, scale: float, units: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    plans = random_transport(rng, rows, cols, 20)
+    plans = Transport(plans.supply * (units // 20), plans.demand * (units // 20))
+    costs, beta = scale * rng.normal(size=plans.d), 1 + 5 * rng.random(plans.d)
+    point = plans.hull.minimise(costs[None], beta[None], regulariser(1), plans.hull.start(1))
+    assert kkt_residual(plans, costs, beta, point) < 1e-9
+
+
+def test_warm_steps_take_few_iterations_and_stay_optimal() -> None:
+    plans = Transport([1, 4, 5], [4, 6])
+    rng = np.random.default_rng(3)
+    hull, trials = plans.hull, 20
+    point, costs = hull.start(trials), np.zeros((trials, plans.d))
+    means = rng.uniform(0.1, 0.5, (trials, plans.d))
+    beta = np.full(costs.shape, 1.2)
+    for _ in range(300):
+        point = hull.minimise(costs, beta, regulariser(trials), point)
+        assert optimality_gap(plans, costs, beta, regulariser(trials), point).max() < 1e-10
+        action = hull.draw(point, rng)
+        costs += 0.5 + action / point["x"] * (rng.uniform(0, 2 * means) - 0.5)
+
+
+def test_the_last_step_depends_on_the_costs_alone() -> None:
+    plans, rng = Transport([3, 5, 2], [4, 4, 2]), np.random.default_rng(0)
+    costs, beta = 1e5 * rng.random((1, plans.d)), np.full((1, plans.d), 3.0)
+    cold = plans.hull.minimise(costs, beta, regulariser(1), plans.hull.start(1))
+    near = plans.hull.minimise(costs * 0.99, beta, regulariser(1), plans.hull.start(1))
+    warm = plans.hull.minimise(costs, beta, regulariser(1), near)
+    assert np.allclose(cold["x"], warm["x"], rtol=1e-9, atol=0)
+    assert np.allclose(cold["rest"], warm["rest"], rtol=1e-9, atol=0)
+
+
+def test_complements_are_exact_when_tiny() -> None:
+    # two lanes of a 2 x 2 problem fill up: the other two are tiny, and equal the complement
+    plans = Transport([1, 1], [1, 1])
+    point = plans.hull.start(1)
+    for scale in 10.0 ** np.arange(19):
+        costs = scale * np.array([[0.0, 1.0, 1.0, 0.0]])
+        point = plans.hull.minimise(costs, np.ones((1, 4)), regulariser(1), point)
+    x, rest = point["x"][0], point["rest"][0]
+    assert (x[[0, 3]] == 1.0).all()
+    # stationarity in the one direction left: c = beta n (1/u) up to terms of order log u
+    assert x[1] == pytest.approx(1e-18, rel=1e-9)
+    assert np.allclose(rest[[0, 3]], x[[1, 2]], rtol=1e-12, atol=0)
+
+
+def test_kernel_reports_what_does_not_converge() -> None:
+    plans = Transport([1, 1], [1, 1])
+    with pytest.raises(ArithmeticError, match="did not converge"):
+        plans.hull.minimise(
+            np.full((1, 4), np.nan), np.ones((1, 4)), regulariser(1), plans.hull.start(1)
+        )
+    assert newton.MAX_ITERATIONS < 1000
+
+
+@given(plans=transports(side=6), seed=st.integers(0, 2**32))
+def test_rounding_keeps_margins_exactly(plans: Transport, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    start = plans.hull.start(4)
+    costs, beta = 10 * rng.normal(size=(4, plans.d)), np.ones((4, plans.d))
+    point = plans.hull.minimise(costs, beta, regulariser(4), start)
+    action = plans.hull.draw(point, rng)
+    assert plans.contains(action).all()
+    slack = 1e-9 * plans.M
+    assert (action >= np.floor(point["x"] - slack)).all()
+    assert (action <= np.ceil(point["x"] + slack)).all()
+
+
+@pytest.mark.parametrize("units", [10, 10**9])
+def test_rounding_has_mean_x(units: int) -> None:
+    """Each arm is floor(x) or ceil(x): a binomial test for every arm, at level 1e-6 in all."""
+    draws = 20_000
+    plans = Transport(np.array([1, 4, 5]) * units // 10, np.array([4, 6]) * units // 10)
+    rng = np.random.default_rng(1)
+    costs, beta = 5 * rng.normal(size=(1, plans.d)), np.ones((1, plans.d))
+    point = plans.hull.minimise(costs, beta, regulariser(1), plans.hull.start(1))
+    x = point["x"][0]
+    many = {name: np.repeat(array, draws, axis=0) for name, array in point.items()}
+    ups = (plans.hull.draw(many, rng) > x).sum(axis=0)
+    for up, fraction in zip(ups, x - np.floor(x), strict=True):
+        assert stats.binomtest(int(up), draws, fraction).pvalue > 1e-6 / plans.d
+
+
+def test_rounding_of_pairs_of_arms_keeps_every_margin_mean() -> None:
+    """The number of units on any set of arms has mean sum x: z-test at level 1e-6."""
+    draws, rng = 20_000, np.random.default_rng(5)
+    plans = random_transport(rng, 5, 4, 13)
+    many = plans.hull.start(draws)
+    action = plans.hull.draw(many, rng)
+    for _ in range(20):
+        arms = rng.random(plans.d) < 0.5
+        units = action[:, arms].sum(axis=1)
+        error = units.std() / np.sqrt(draws)
+        assert (
+            abs(units.mean() - many["x"][0, arms].sum()) <= stats.norm.isf(1e-6 / 40) * error + 1e-9
+        )

@@ -16,7 +16,7 @@ POLICIES = {
 }
 
 # mean and standard error of the final pseudo-regret, 1000 trials of a single-purpose program
-REFERENCE = {
+REFERENCE: dict[str, list[tuple[float, float]]] = {
     "stochastic": [
         (41.1, 1.3),
         (111.6, 2.8),

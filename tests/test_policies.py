@@ -61,7 +61,13 @@ def test_gencts_flips_coins_of_the_losses() -> None:
     certain = np.array([[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]])
     first = np.concatenate([[0], np.cumsum(PAPER.n)])
     units = np.repeat(certain, PAPER.n, axis=1)
-    policy.update(PAPER, state, Play(action), Feedback(action, action * certain, units, first), rng)
+    policy.update(
+        PAPER,
+        state,
+        Play(action),
+        Feedback(action, action * certain, units, first),
+        rng,
+    )
     assert (state["p"] - 1 == action * certain).all()
     assert (state["q"] - 1 == action * (1 - certain)).all()
 
@@ -128,7 +134,7 @@ def test_late_feedback_is_judged_by_the_memo_of_its_own_play() -> None:
         policy.update(PAPER, state, play, feedback(PAPER, play.action, rng), rng)
     before = state["L"].copy()
     k = 0.9
-    policy.update(PAPER, state, early, Feedback(early.action, k * early.action), rng)
+    policy.update(PAPER, state, early, Feedback(early.action, early.action * np.full(6, k)), rng)
     a, x = early.action, early.memo["x"]
     assert np.allclose(state["L"] - before, 0.5 + np.where(a >= 1, a / x * (k - 0.5), 0))
 
@@ -185,8 +191,8 @@ def test_equal_problems_on_any_scale() -> None:
         for _ in range(5):
             play = policy.choose(actions, state, rng)
             # feedback of a plan in proportion to x, so that both problems see the same
-            even = Play(play.memo["x"], play.memo)  # type: ignore[arg-type]
-            told = Feedback(play.memo["x"], play.memo["x"] * k)  # type: ignore[arg-type]
+            even = Play(play.memo["x"], play.memo)
+            told = Feedback(play.memo["x"], play.memo["x"] * k)
             policy.update(actions, state, even, told, rng)
         points.append(policy.choose(actions, state, rng).memo["x"] / actions.n)
     assert np.allclose(points[0], points[1], rtol=1e-9)

@@ -22,7 +22,7 @@ def highs_value(plans: Transport, costs: np.ndarray) -> float:
     margins = np.concatenate([plans.supply, plans.demand]).astype(float)
     answer = linprog(costs, A_eq=equations, b_eq=margins, method="highs")
     assert answer.success, answer.message
-    return float(answer.fun)
+    return float(answer.fun or 0.0)
 
 
 @given(plans=transports(), data=st.data())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from multiplay import Duplicated, GenCTS, GenLBINFV, paper
-from multiplay.simulation.results import Interval
+from multiplay.simulation.intervals import Interval
 
 POLICIES = {
     "GenCTS": GenCTS(),

@@ -16,7 +16,7 @@ from multiplay.arrays import FloatArray
 from multiplay.environments import Corrupted, Environment, Stochastic, Uniform
 from multiplay.policies import Duplicated, GenCTS, GenLBINFV, Policy
 from multiplay.simulation import Result, simulate
-from multiplay.simulation.results import Interval, interval
+from multiplay.simulation.intervals import Interval, interval
 from multiplay.streams import INSTANCE, seed_sequence
 
 HORIZON, TRIALS = 10_000, 30

@@ -2,9 +2,9 @@
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
+from xarray import DataArray
 
-from multiplay.simulation.results import LEVEL, Result
+from multiplay.simulation.intervals import LEVEL, student
 
 # Okabe and Ito's colours, told apart by every kind of eye; the dashes survive a grey print
 STYLES = [
@@ -18,20 +18,20 @@ STYLES = [
 ]
 
 
-def plot_regret(result: Result, ax: Axes | None = None, title: str | None = None) -> Figure:
+def plot_regret(regret: DataArray, ax: Axes | None = None, title: str | None = None) -> Figure:
     """Draw the mean over trials with its confidence band, into ``ax`` or a figure of its own."""
     if ax is None:
         ax = Figure(figsize=(6.4, 4.2), layout="constrained").add_subplot()
-    trials = result.regret.sizes["trial"]
-    rounds = result.dataset["round"].values
-    for number, policy in enumerate(result.policies):
+    trials, policies = regret.sizes["trial"], regret["policy"].values
+    rounds = regret["round"].values
+    for number, policy in enumerate(policies):
         colour, dashes = STYLES[number % len(STYLES)]
-        curve = result.regret.sel(policy=policy)
+        curve = regret.sel(policy=policy)
         mean = curve.mean("trial").values
         ax.plot(rounds, mean, color=colour, linestyle=dashes, linewidth=1.8, label=policy)
         if trials > 1:
             error = curve.std("trial", ddof=1).values / trials**0.5
-            margin = stats.t.ppf((1 + LEVEL) / 2, trials - 1) * error
+            margin = student(trials) * error
             ax.fill_between(rounds, mean - margin, mean + margin, color=colour, alpha=0.2, lw=0)
     ax.set_xlabel("round")
     ax.set_ylabel("cumulative pseudo-regret")
@@ -43,7 +43,7 @@ def plot_regret(result: Result, ax: Axes | None = None, title: str | None = None
         title=band,
         loc="upper center",
         bbox_to_anchor=(0.5, -0.14),
-        ncols=min(4, len(result.policies)),
+        ncols=min(4, len(policies)),
         frameon=False,
         fontsize=9,
         title_fontsize=8,

@@ -7,32 +7,23 @@ import platform
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import stats
 
 from multiplay.arrays import FloatArray, IntArray
 from multiplay.config import to_plain
 from multiplay.errors import InvalidInput
 from multiplay.files import write_whole
+from multiplay.simulation.intervals import Interval, interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMAT = 1
-LEVEL = 0.95
-
-
-class Interval(NamedTuple):
-    """A mean over trials, and its confidence interval at the level 95 %."""
-
-    mean: float
-    low: float
-    high: float
 
 
 class Result:
@@ -122,7 +113,7 @@ class Result:
         """Draw the mean regret of every policy with its 95 % confidence band."""
         from multiplay.simulation.plots import plot_regret
 
-        return plot_regret(self, ax, title)
+        return plot_regret(self.regret, ax, title)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one netCDF file."""
@@ -159,21 +150,6 @@ def load(path: str | Path) -> Result:
             "path", f"format {FORMAT} or older", f"format {found}", "Update multiplay."
         )
     return Result(dataset)
-
-
-def interval(values: FloatArray) -> Interval:
-    """Return the mean of independent values with its Student interval; one value has none.
-
-    Examples
-    --------
-    >>> interval(np.array([1.0, 2.0, 3.0])).mean
-    2.0
-    """
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return Interval(mean, -np.inf, np.inf)
-    margin = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * stats.sem(values))
-    return Interval(mean, mean - margin, mean + margin)
 
 
 def _write(dataset: xr.Dataset, path: Path) -> None:

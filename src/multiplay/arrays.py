@@ -41,6 +41,11 @@ def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
     return array.astype(np.int64)
 
 
+def is_number(value: object) -> bool:
+    """Say whether ``value`` is a single real number."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def positive_integer(argument: str, value: object, hint: str = "") -> int:
     """Return ``value`` as an integer of at least 1, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:

@@ -152,10 +152,11 @@ which was told already. Each play is told once.
         return Asked(id, action.copy(), dict(zip(self.actions.names, action.tolist(), strict=True)))
 
     def _waiting(self, id: int) -> Play:
-        if id in self.pending:
-            return self.pending[id]
         expected = "a play that waits for its losses"
-        if isinstance(id, int) and 1 <= id <= self.asked:
+        whole = isinstance(id, int | np.integer) and not isinstance(id, bool)
+        if whole and id in self.pending:
+            return self.pending[id]
+        if whole and 1 <= id <= self.asked:
             told = f"{id}, which was told already"
             raise InvalidInput("id", expected, told, "Each play is told once.")
         raise InvalidInput("id", expected, repr(id), "Use the id of a play that ask() gave.")
@@ -209,7 +210,7 @@ def _units(argument: str, entry: Any, count: int) -> FloatArray:
     values = within(argument, entry, 0, 1, "Divide by the largest possible loss.")
     if values.shape != (count,):
         raise InvalidInput(
-            argument, f"{count} losses, one for each unit", f"{values.size}", "Tell all of them."
+            argument, f"a list of {count} losses", f"shape {values.shape}", "One for each unit."
         )
     return values
 

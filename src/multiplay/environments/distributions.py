@@ -78,8 +78,10 @@ class Uniform(Distribution):
         self.low, self.high = self._match(
             low=within("low", low, 0, 1, _SCALE), high=within("high", high, 0, 1, _SCALE)
         )
-        if (self.low > self.high).any():
-            raise InvalidInput("low, high", "low <= high", "low > high", "Swap them.")
+        crossed = self.low > self.high
+        if crossed.any():
+            pair = f"{self.low[crossed].flat[0]:g} > {self.high[crossed].flat[0]:g}"
+            raise InvalidInput("low, high", "low <= high", pair, "Swap them.")
 
     @property
     def mean(self) -> FloatArray:

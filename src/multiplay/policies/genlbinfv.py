@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, positive_integer
+from multiplay.arrays import Arrays, is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
@@ -70,11 +70,11 @@ class GenLBINFV(Policy):
         if self.prediction not in PREDICTIONS:
             expected = "'ls' (least squares) or 'gd' (gradient descent)"
             raise InvalidInput("prediction", expected, repr(self.prediction))
-        if self.epsilon is not None and not 0 < self.epsilon <= 0.5:
+        if self.epsilon is not None and not (is_number(self.epsilon) and 0 < self.epsilon <= 0.5):
             raise InvalidInput(
                 "epsilon", "a fraction in (0, 1/2]", repr(self.epsilon), "Leave it out for 0.2."
             )
-        if not 0 < self.eta < 0.5:
+        if not (is_number(self.eta) and 0 < self.eta < 0.5):
             raise InvalidInput(
                 "eta", "a step in (0, 1/2)", repr(self.eta), "Leave it out for 0.25."
             )

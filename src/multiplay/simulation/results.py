@@ -84,6 +84,8 @@ class Result:
 
     def final(self, policy: str) -> FloatArray:
         """Regret of each trial after the last round."""
+        if policy not in self.policies:
+            raise InvalidInput("policy", f"one of {', '.join(self.policies)}", repr(policy))
         final: FloatArray = self.regret.sel(policy=policy).values[:, -1]
         return final
 

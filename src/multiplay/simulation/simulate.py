@@ -86,6 +86,8 @@ def simulate(
     horizon = positive_integer("horizon", horizon, "Play at least one round.")
     trials = positive_integer("trials", trials, "Run at least one trial.")
     jobs = positive_integer("jobs", jobs, "One job runs in this process.")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise InvalidInput("executor", "a concurrent.futures.Executor", repr(executor))
     rounds = recorded_rounds(horizon, record)
     environment.check(actions, horizon, trials)
     Streams.spawn(seed, POLICY, [0])

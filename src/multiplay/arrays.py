@@ -46,14 +46,14 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def positive_integer(argument: str, value: object, hint: str = "") -> int:
+def positive_integer(argument: str, value: object, hint: str) -> int:
     """Return ``value`` as an integer of at least 1, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidInput(argument, "a whole number of at least 1", _short(value), hint)
     return int(value)
 
 
-def within(argument: str, values: ArrayLike, low: float, high: float, hint: str = "") -> FloatArray:
+def within(argument: str, values: ArrayLike, low: float, high: float, hint: str) -> FloatArray:
     """Return ``values`` as floats in [low, high], or name one that is outside."""
     array = numbers(argument, values)
     outside = (array < low) | (array > high)

@@ -86,7 +86,11 @@ def reproduce(
 
         multiplay reproduce --trials 300 --seed 1 --out results/300
     """
-    jobs = available_cores() if jobs is None else positive_integer("jobs", jobs)
+    jobs = (
+        available_cores()
+        if jobs is None
+        else positive_integer("jobs", jobs, "Leave it out for one a core.")
+    )
     folder = writable_folder("out", out)
     started = time.perf_counter()
     try:

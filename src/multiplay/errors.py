@@ -13,7 +13,6 @@ class InvalidInput(ValueError):
 Remove the supplier.
     """
 
-    def __init__(self, argument: str, expected: str, got: object, hint: str = "") -> None:
+    def __init__(self, argument: str, expected: str, got: object, hint: str) -> None:
         self.argument = argument
-        message = f"{argument}: expected {expected}, got {got}."
-        super().__init__(f"{message} {hint}".rstrip())
+        super().__init__(f"{argument}: expected {expected}, got {got}. {hint}")

@@ -14,7 +14,7 @@ import numpy as np
 import multiplay.actions
 import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, IntArray, numbers, within
+from multiplay.arrays import Arrays, FloatArray, IntArray, is_number, numbers, within
 from multiplay.config import from_plain, to_plain
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -75,9 +75,12 @@ which was told already. Each play is told once.
     """
 
     def __init__(self, actions: ActionSet, policy: Policy, seed: int = 0) -> None:
-        for argument, value, kind in (("actions", actions, ActionSet), ("policy", policy, Policy)):
+        for argument, value, kind, example in (
+            ("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])"),
+            ("policy", policy, Policy, "GenCTS()"),
+        ):
             if not isinstance(value, kind):
-                raise InvalidInput(argument, f"an object of type {kind.__name__}", repr(value))
+                raise InvalidInput(argument, f"an {kind.__name__}", repr(value), f"Try {example}.")
         self.actions, self.policy = actions, policy
         self.rng = Streams.spawn(seed, POLICY, [0])
         self.state = policy.start(actions, None, 1)
@@ -163,39 +166,55 @@ which was told already. Each play is told once.
 
     def _feedback(self, action: IntArray, losses: Any) -> Feedback:
         """Check everything before anything is learned."""
-        units: list[FloatArray] = []
-        total = np.zeros(len(action))
-        every_unit = True
+        counts, total = action.tolist(), np.zeros(len(action))
+        units: list[Any] = []
+        per_unit = True
         for i, entry in enumerate(self._by_arm(losses)):
-            argument = f"losses of {self.actions.names[i]!r}"
-            if entry is None and action[i] == 0:
-                entry = []
-            if np.ndim(entry) == 0:
-                if entry is None:
-                    raise InvalidInput(
-                        argument, f"the losses of {action[i]} units", "nothing", "Tell all of them."
-                    )
-                total[i] = _total(argument, entry, int(action[i]))
-                every_unit &= action[i] == 0
-                units.append(np.zeros(0))
-            else:
-                units.append(_units(argument, entry, int(action[i])))
-                total[i] = units[-1].sum()
-        count = action[None]
-        if not every_unit:
-            return Feedback(count, total[None])
-        first = np.concatenate([[0], np.cumsum(action)])
-        return Feedback(count, total[None], np.concatenate(units)[None], first)
+            if entry is None and counts[i] == 0:
+                entry = ()
+            if is_number(entry):
+                total[i] = _total(self._losses_of(i), entry, counts[i])
+                per_unit &= counts[i] == 0
+                entry = ()
+            elif not isinstance(entry, Sequence | np.ndarray) or len(entry) != counts[i]:
+                got = len(entry) if isinstance(entry, Sequence | np.ndarray) else repr(entry)
+                expected = f"a list of {counts[i]} losses, or their total"
+                raise InvalidInput(
+                    self._losses_of(i), expected, got, "Tell the loss of every unit."
+                )
+            units.append(entry)
+        flat = self._in_unit_interval(units)
+        total += [part.sum() for part in np.split(flat, np.cumsum([len(u) for u in units])[:-1])]
+        if not per_unit:
+            return Feedback(action[None], total[None])
+        return Feedback(action[None], total[None], flat[None], np.append(0, np.cumsum(action)))
+
+    def _losses_of(self, i: int) -> str:
+        return f"losses of {self.actions.names[i]!r}"
+
+    def _in_unit_interval(self, units: list[Any]) -> FloatArray:
+        """Return all losses in one list, or name the arm with one that cannot be."""
+        hint = "Divide by the largest possible loss."
+        try:
+            return within("losses", [loss for entry in units for loss in entry], 0, 1, hint)
+        except InvalidInput:
+            for i, entry in enumerate(units):
+                within(self._losses_of(i), entry, 0, 1, hint)
+            raise
 
     def _by_arm(self, losses: Any) -> list[Any]:
         names = self.actions.names
         if isinstance(losses, Mapping):
             unknown = [name for name in losses if name not in set(names)]
             if unknown:
-                raise InvalidInput("losses", f"names such as {names[0]!r}", repr(unknown[0]))
+                raise InvalidInput(
+                    "losses", f"names such as {names[0]!r}", repr(unknown[0]), "Check the spelling."
+                )
             return [losses.get(name) for name in names]
         if isinstance(losses, str) or not isinstance(losses, Sequence | np.ndarray):
-            raise InvalidInput("losses", "a dict by arm name, or a list", repr(losses))
+            raise InvalidInput(
+                "losses", "a dict by arm name, or a list", repr(losses), "See Learner.tell."
+            )
         if len(losses) != len(names):
             raise InvalidInput(
                 "losses",
@@ -204,15 +223,6 @@ which was told already. Each play is told once.
                 "Give a list for each arm (empty where nothing was played), or totals.",
             )
         return list(losses)
-
-
-def _units(argument: str, entry: Any, count: int) -> FloatArray:
-    values = within(argument, entry, 0, 1, "Divide by the largest possible loss.")
-    if values.shape != (count,):
-        raise InvalidInput(
-            argument, f"a list of {count} losses", f"shape {values.shape}", "One for each unit."
-        )
-    return values
 
 
 def _total(argument: str, entry: Any, count: int) -> float:
@@ -230,14 +240,14 @@ def _total(argument: str, entry: Any, count: int) -> float:
 def _read(path: str | Path) -> tuple[dict[str, Any], Arrays]:
     expected = "a file written by Learner.save"
     if not Path(path).is_file():
-        raise InvalidInput("path", expected, f"{path} (no such file)")
+        raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = dict(archive.items())
         header = json.loads(str(arrays.pop("header")))
         found = header["multiplay_learner"]
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise InvalidInput("path", expected, f"{path} ({error})") from None
+        raise InvalidInput("path", expected, f"{path} ({error})", "Use another copy.") from None
     if found > FORMAT:
         raise InvalidInput("path", f"format {FORMAT} or older", f"{found}", "Update multiplay.")
     return header, arrays
@@ -247,7 +257,9 @@ def _rebuild(argument: str, plain: Any, given: Any, modules: Any) -> Any:
     if given is None:
         return from_plain(plain, modules)
     if to_plain(given) != plain:
-        raise InvalidInput(argument, f"what was saved, {plain}", f"{to_plain(given)}")
+        raise InvalidInput(
+            argument, f"what was saved, {plain}", f"{to_plain(given)}", "Pass the same again."
+        )
     return given
 
 

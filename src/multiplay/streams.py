@@ -19,7 +19,9 @@ LOSSES, POLICY, INSTANCE = range(3)
 def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:
     """Return the seed of one trial for one purpose, whatever else is run."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InvalidInput("seed", "a whole number of at least 0", repr(seed))
+        raise InvalidInput(
+            "seed", "a whole number of at least 0", repr(seed), "Any will do: 0, say."
+        )
     return np.random.SeedSequence(int(seed), spawn_key=(purpose, trial))
 
 

@@ -72,12 +72,19 @@ class ActionSet(ABC):
 
     def duplicate(self) -> "Duplicate":
         """Return the same problem with an arm of its own for every copy, all n_i = 1."""
-        raise InvalidInput("actions", "a set that can be duplicated", type(self).__name__)
+        raise InvalidInput(
+            "actions", "a set that can be duplicated", type(self).__name__, "Write its duplicate()."
+        )
 
     @cached_property
     def hull(self) -> Hull:
         """conv(A): minimise over it, and draw an action with a given mean."""
-        raise InvalidInput("actions", "a set whose convex hull is known", type(self).__name__)
+        raise InvalidInput(
+            "actions",
+            "a set whose hull is known",
+            type(self).__name__,
+            "Use GenCTS: it needs none.",
+        )
 
 
 class Duplicate(NamedTuple):
@@ -90,7 +97,7 @@ class Duplicate(NamedTuple):
 def _checked_names(names: Sequence[str], d: int) -> tuple[str, ...]:
     names = tuple(str(name) for name in names)
     if len(names) != d:
-        raise InvalidInput("names", f"{d} names, one for each arm", f"{len(names)}")
+        raise InvalidInput("names", f"{d} names", f"{len(names)}", "Give one for each arm.")
     if len(set(names)) < d:
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput("names", "different names", f"{twice!r} twice", "Rename one of them.")

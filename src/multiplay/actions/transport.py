@@ -173,6 +173,7 @@ def _lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence
                 "names",
                 f"{suppliers} suppliers' and {demanders} demanders' names",
                 f"{len(sources)} and {len(targets)}",
+                "Give one for each.",
             )
         return [f"{source}->{target}" for source in sources for target in targets]
     return names

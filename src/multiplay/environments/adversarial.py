@@ -14,6 +14,8 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.streams import LOSSES, Streams
 
+_SCALE = "Divide by the largest possible loss."
+
 
 @dataclass(frozen=True, eq=False)
 class Adversarial(Environment):
@@ -44,10 +46,13 @@ class Adversarial(Environment):
 
     def __post_init__(self) -> None:
         if not callable(self.losses):
-            array = within("losses", self.losses, 0, 1, "Divide by the largest possible loss.")
+            array = within("losses", self.losses, 0, 1, _SCALE)
             if array.ndim not in (2, 3):
                 raise InvalidInput(
-                    "losses", "an array (T, d) or (T, d, slots)", f"shape {array.shape}"
+                    "losses",
+                    "an array (T, d) or (T, d, slots)",
+                    f"shape {array.shape}",
+                    "Give one row for each round.",
                 )
             object.__setattr__(self, "losses", array)
 
@@ -99,7 +104,9 @@ class AdversarialWorld(World):
     def _adversary(self, action: IntArray) -> FloatArray:
         """Ask for the losses of this round, before it knows this round's action."""
         argument = f"losses of round {self.round + 1}"
-        losses = within(argument, self.losses(self.round + 1, self.past[: self.round]), 0, 1)
+        losses = within(
+            argument, self.losses(self.round + 1, self.past[: self.round]), 0, 1, _SCALE
+        )
         self.past[self.round] = action
         if losses.ndim == 1:
             losses = losses[None]
@@ -109,6 +116,7 @@ class AdversarialWorld(World):
                 argument,
                 f"shape ({d},), ({trials}, {d}) or ({trials}, {d}, slots)",
                 f"shape {losses.shape}",
+                "Mend the function that gives them.",
             )
         _check_arms(argument, losses.shape[1:], self.actions)
         return losses

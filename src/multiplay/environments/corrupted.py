@@ -37,7 +37,7 @@ class Corrupted(Environment):
     def __post_init__(self) -> None:
         check_distribution("before", self.before)
         check_distribution("after", self.after)
-        positive_integer("at", self.at)
+        positive_integer("at", self.at, "It is the last clean round.")
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """One distribution for each arm, or for each trial and arm, before and after."""

@@ -28,7 +28,12 @@ class Distribution(ABC):
             return np.broadcast_arrays(*parameters.values())
         except ValueError:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in parameters.items())
-            raise InvalidInput(type(self).__name__, "parameters of one shape", shapes) from None
+            raise InvalidInput(
+                type(self).__name__,
+                "parameters of one shape",
+                shapes,
+                "Give each one number an arm.",
+            ) from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in settings(self).items())})"
@@ -103,7 +108,7 @@ class Bernoulli(Distribution):
     """
 
     def __init__(self, mean: ArrayLike) -> None:
-        self.p = within("mean", mean, 0, 1)
+        self.p = within("mean", mean, 0, 1, _SCALE)
 
     @property
     def mean(self) -> FloatArray:
@@ -128,7 +133,9 @@ class Beta(Distribution):
         a, b = numbers("a", a), numbers("b", b)
         for name, values in (("a", a), ("b", b)):
             if (values <= 0).any():
-                raise InvalidInput(name, "positive numbers", f"{values.min():g}")
+                raise InvalidInput(
+                    name, "positive numbers", f"{values.min():g}", "Beta(1, 1) is uniform."
+                )
         self.a, self.b = self._match(a=a, b=b)
 
     @property

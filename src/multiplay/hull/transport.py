@@ -20,16 +20,15 @@ class TransportHull(Hull):
     point = ("x", "rest", "multipliers")
 
     def __init__(self, supply: IntArray, demand: IntArray) -> None:
-        self.n = np.minimum.outer(supply, demand).ravel()
+        self.n = np.minimum.outer(supply, demand).ravel().astype(float)
         rows, cols = np.flatnonzero(supply), np.flatnonzero(demand)
         self.has_freedom = len(rows) >= 2 and len(cols) >= 2
-        # the Schur complement is as large as the second side: let it be the shorter one
-        self.transposed = len(cols) > len(rows)
-        grid = np.arange(len(self.n)).reshape(len(supply), len(demand))[np.ix_(rows, cols)]
-        self.free = np.ascontiguousarray(grid.T if self.transposed else grid)
-        u, v = supply[rows].astype(float), demand[cols].astype(float)
-        self.sides = (v, u) if self.transposed else (u, v)
-        self.free_n = self.n[self.free].astype(float)
+        free = np.arange(len(self.n)).reshape(len(supply), len(demand))[np.ix_(rows, cols)]
+        self.sums = supply[rows].astype(float), demand[cols].astype(float)
+        if len(cols) > len(rows):
+            # the Schur complement is as large as the second side: let it be the shorter one
+            free, self.sums = free.T, self.sums[::-1]
+        self.free = np.ascontiguousarray(free)
         # interior when both sides have two nodes, and the only plan when they do not
         self.centre = np.outer(supply, demand / demand.sum()).ravel()
         self.graph = bipartite(supply, demand)
@@ -45,27 +44,21 @@ class TransportHull(Hull):
     ) -> Arrays:
         """Damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
         point = {name: array.copy() for name, array in warm.items()}
-        if not self.has_freedom:
-            return point
-        x, rest = warm["x"][:, self.free], warm["rest"][:, self.free]
-        rows = len(self.free)
-        iterations = newton.minimise(
-            costs[:, self.free],
-            beta[:, self.free],
-            self.free_n,
-            *self.sides,
+        if self.has_freedom and not newton.minimise(
+            self.free,
+            *self.sums,
+            self.n,
+            costs,
+            beta,
             regulariser.barrier,
             regulariser.entropy,
-            x,
-            rest,
-            point["multipliers"][:, :rows],
-            point["multipliers"][:, rows:],
-        )
-        if iterations < 0:
+            point["x"],
+            point["rest"],
+            point["multipliers"],
+        ):
             raise ArithmeticError(
                 "the FTRL step did not converge: costs or beta are not finite, or too far apart"
             )
-        point["x"][:, self.free], point["rest"][:, self.free] = x, rest
         return point
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:

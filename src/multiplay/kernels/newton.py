@@ -7,6 +7,9 @@ Three things keep every digit, however many rounds have passed:
 the complement ``rest = n - x`` is a number of its own, exact when tiny;
 the multipliers of the margins are carried, so that gradients are made of reduced costs;
 the Schur complement is a graph Laplacian, eliminated without a single subtraction.
+
+The arms of the plan are ``arm`` (rows, cols), indices into the flat arrays of all arms: forced arms
+are left out, and a plan with more columns than rows is transposed, at no cost.
 """
 
 import math
@@ -14,106 +17,96 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.arrays import FloatArray
+from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
 
 MAX_ITERATIONS = 200
+WIDE = 16  # columns from which the matrix product of a library is faster than a loop
 SMALL_STEP = 1e-6  # Newton converges quadratically: after a step this small, errors are near 1e-12
 
 
 @kernel
 def minimise(
-    c: FloatArray,
-    beta: FloatArray,
-    n: FloatArray,
+    arm: IntArray,
     row_sums: FloatArray,
     col_sums: FloatArray,
+    n: FloatArray,
+    c: FloatArray,
+    beta: FloatArray,
     barrier: FloatArray,
     entropy: FloatArray,
     x: FloatArray,
     rest: FloatArray,
-    row_dual: FloatArray,
-    col_dual: FloatArray,
+    dual: FloatArray,
 ) -> Any:
-    """Move (x, rest, duals), given as a strictly interior start, to the minimiser in every trial.
+    """Move (x, rest, dual), given as a strictly interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, rows, cols); the weights ``barrier, entropy`` (trials,).
-    Returns the largest number of iterations of any trial, or -1 if some trial did not converge.
+    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy`` (trials,), and ``dual``
+    holds the multipliers of the rows and then of the columns. Returns whether all trials converged.
     """
-    trials, rows, cols = x.shape
+    rows, cols = arm.shape
     gradient, weight, dx = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
-    row_step, col_step = np.empty(rows), np.empty(cols)
-    laplacian = np.empty((cols, cols))
-    most = 0
-    for k in range(trials):
-        b, e = barrier[k], entropy[k]
-        fill_gradient(c[k], beta[k], n, b, e, x[k], rest[k], row_dual[k], col_dual[k], gradient)
-        for iteration in range(1, MAX_ITERATIONS + 1):
-            fill_weight(beta[k], n, b, e, x[k], rest[k], weight)
-            margins_missing(n, row_sums, col_sums, x[k], rest[k], row_step, col_step)
-            solve_margins(weight, gradient, laplacian, row_step, col_step)
-            slope, largest, to_boundary = 0.0, 0.0, np.inf
-            for i in range(rows):
-                for j in range(cols):
-                    step = weight[i, j] * (row_step[i] + col_step[j] - gradient[i, j])
-                    dx[i, j] = step
-                    slope += step * step / weight[i, j]
-                    room = x[k, i, j] if step < 0.0 else rest[k, i, j]
-                    size = abs(step)
-                    if size > largest * min(x[k, i, j], rest[k, i, j]):
-                        largest = size / min(x[k, i, j], rest[k, i, j])
-                    if room < to_boundary * size:
-                        to_boundary = room / size
+    step, laplacian = np.empty(rows + cols), np.empty((cols, cols))
+    for k in range(len(x)):
+        b, e, at, to = barrier[k], entropy[k], x[k], rest[k]
+        fill_gradient(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient)
+        converged = False
+        for _ in range(MAX_ITERATIONS):
+            fill_weight(arm, n, beta[k], b, e, at, to, weight)
+            margins_missing(arm, n, row_sums, col_sums, at, to, step)
+            solve_margins(weight, gradient, dx, laplacian, step)
+            slope, largest, room = newton_step(arm, weight, gradient, step, at, to, dx)
             if not np.isfinite(slope):
-                return -1
-            row_dual[k] += row_step
-            col_dual[k] += col_step
-            length = min(1.0, 0.95 * to_boundary)
-            move(x[k], rest[k], n, dx, length)
-            if largest < SMALL_STEP:
-                most = max(most, iteration)
+                return False
+            for v in range(rows + cols):
+                dual[k, v] += step[v]
+            length = min(1.0, 0.95 * room)
+            move(arm, n, at, to, dx, length)
+            converged = largest < SMALL_STEP
+            if converged:
                 break
             # The slope along dx grows with the length: where it has become clearly positive the
             # step was too long, and the secant gives a better length. No objective is evaluated.
             while True:
-                fill_gradient(
-                    c[k], beta[k], n, b, e, x[k], rest[k], row_dual[k], col_dual[k], gradient
-                )
-                new_slope = (gradient * dx).sum()
+                fill_gradient(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient)
+                new_slope = inner(gradient, dx)
                 if not new_slope > 0.3 * slope:
                     break
                 shorter = length * slope / (slope + new_slope)
-                move(x[k], rest[k], n, dx, shorter - length)
+                move(arm, n, at, to, dx, shorter - length)
                 length = shorter
-        else:
-            return -1
-    return most
+        if not converged:
+            return False
+    return True
 
 
 @kernel
 def fill_gradient(
+    arm: IntArray,
+    n: FloatArray,
     c: FloatArray,
     beta: FloatArray,
-    n: FloatArray,
     barrier: float,
     entropy: float,
     x: FloatArray,
     rest: FloatArray,
-    row_dual: FloatArray,
-    col_dual: FloatArray,
+    dual: FloatArray,
     gradient: FloatArray,
 ) -> None:
     """c - duals + beta phi'(x), with phi' = barrier (1 - 1/u) - entropy log(1 - u)."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            slope = barrier * (1.0 - n[i, j] / x[i, j]) - entropy * math.log(rest[i, j] / n[i, j])
-            gradient[i, j] = c[i, j] - row_dual[i] - col_dual[j] + beta[i, j] * slope
+    rows, cols = arm.shape
+    for i in range(rows):
+        for j in range(cols):
+            a = arm[i, j]
+            phi1 = barrier * (1.0 - n[a] / x[a]) - entropy * math.log(rest[a] / n[a])
+            gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
 
 
 @kernel
 def fill_weight(
-    beta: FloatArray,
+    arm: IntArray,
     n: FloatArray,
+    beta: FloatArray,
     barrier: float,
     entropy: float,
     x: FloatArray,
@@ -121,97 +114,193 @@ def fill_weight(
     weight: FloatArray,
 ) -> None:
     """1 / (beta phi''(x)), with phi'' = (barrier / u^2 + entropy / (1 - u)) / n."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            u = x[i, j] / n[i, j]
-            curvature = barrier / (u * u) + entropy * n[i, j] / rest[i, j]
-            weight[i, j] = n[i, j] / (beta[i, j] * curvature)
+    rows, cols = arm.shape
+    for i in range(rows):
+        for j in range(cols):
+            a = arm[i, j]
+            u, v = x[a] / n[a], rest[a] / n[a]
+            weight[i, j] = n[a] * u * u * v / (beta[a] * (barrier * v + entropy * u * u))
 
 
 @kernel
 def margins_missing(
+    arm: IntArray,
     n: FloatArray,
     row_sums: FloatArray,
     col_sums: FloatArray,
     x: FloatArray,
     rest: FloatArray,
-    row_missing: FloatArray,
-    col_missing: FloatArray,
+    missing: FloatArray,
 ) -> None:
     """What x lacks to its margins; arms near n count as n - rest, so that tiny numbers survive."""
-    row_missing[:] = row_sums
-    col_missing[:] = col_sums
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            if x[i, j] > rest[i, j]:
-                row_missing[i] -= n[i, j]
-                col_missing[j] -= n[i, j]
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            part = -rest[i, j] if x[i, j] > rest[i, j] else x[i, j]
-            row_missing[i] -= part
-            col_missing[j] -= part
+    rows, cols = arm.shape
+    for i in range(rows):
+        missing[i] = row_sums[i]
+    for j in range(cols):
+        missing[rows + j] = col_sums[j]
+    for i in range(rows):
+        for j in range(cols):
+            a = arm[i, j]
+            if x[a] > rest[a]:
+                missing[i] -= n[a]
+                missing[rows + j] -= n[a]
+    for i in range(rows):
+        for j in range(cols):
+            a = arm[i, j]
+            part = -rest[a] if x[a] > rest[a] else x[a]
+            missing[i] -= part
+            missing[rows + j] -= part
 
 
 @kernel
 def solve_margins(
     weight: FloatArray,
     gradient: FloatArray,
+    share: FloatArray,
     laplacian: FloatArray,
-    row_step: FloatArray,
-    col_step: FloatArray,
+    step: FloatArray,
 ) -> None:
     """Find dual steps p, s such that weight (p_i + s_j - gradient) has the wanted margins.
 
-    The wanted margins come in ``row_step, col_step``, the answer leaves in them. Rows are
-    eliminated first; what is left is the Laplacian of a graph on the columns, whose last column is
-    grounded (the duals are only determined up to a constant).
+    The wanted margins come in ``step``, rows first, and the answer leaves in it; ``share`` is a
+    workspace. Rows are eliminated first; what is left is the Laplacian of a graph on the columns,
+    whose last column is grounded (the duals are only determined up to a constant).
     """
     rows, cols = weight.shape
-    laplacian[:] = 0.0
     for i in range(rows):
         total, average = 0.0, 0.0
         for j in range(cols):
             total += weight[i, j]
             average += weight[i, j] * gradient[i, j]
-        average = (average + row_step[i]) / total
-        row_step[i] = average
+        average = (average + step[i]) / total
+        step[i] = average
         for j in range(cols):
-            col_step[j] += weight[i, j] * (gradient[i, j] - average)
-            share = weight[i, j] / total
-            for h in range(j + 1, cols):
-                laplacian[j, h] += share * weight[i, h]
-    for j in range(cols - 1):
-        degree = 0.0
-        for h in range(j + 1, cols):
-            degree += laplacian[j, h]
-        laplacian[j, j] = degree
-        for h in range(j + 1, cols):
-            share = laplacian[j, h] / degree
-            col_step[h] += share * col_step[j]
-            for o in range(h + 1, cols):
-                laplacian[h, o] += share * laplacian[j, o]
-    col_step[cols - 1] = 0.0
+            step[rows + j] += weight[i, j] * (gradient[i, j] - average)
+            share[i, j] = weight[i, j] / total
+    join_columns(weight, share, laplacian)
+    eliminate_columns(laplacian, step[rows:])
+    step[rows + cols - 1] = 0.0
     for j in range(cols - 2, -1, -1):
         for h in range(j + 1, cols):
-            col_step[j] += laplacian[j, h] * col_step[h]
-        col_step[j] /= laplacian[j, j]
+            step[rows + j] += laplacian[j, h] * step[rows + h]
+        step[rows + j] /= laplacian[j, j]
     for i in range(rows):
-        total, pulled = 0.0, 0.0
         for j in range(cols):
-            total += weight[i, j]
-            pulled += weight[i, j] * col_step[j]
-        row_step[i] -= pulled / total
+            step[i] -= share[i, j] * step[rows + j]
 
 
 @kernel
-def move(x: FloatArray, rest: FloatArray, n: FloatArray, dx: FloatArray, length: float) -> None:
+def join_columns(weight: FloatArray, share: FloatArray, laplacian: FloatArray) -> None:
+    """laplacian[j, h] = sum_i share[i, j] weight[i, h] for h > j."""
+    rows, cols = weight.shape
+    if cols >= WIDE:
+        np.dot(share.T, weight, laplacian)
+        return
+    for j in range(cols):
+        for h in range(j + 1, cols):
+            total = 0.0
+            for i in range(rows):
+                total += share[i, j] * weight[i, h]
+            laplacian[j, h] = total
+
+
+@kernel
+def eliminate_columns(laplacian: FloatArray, wanted: FloatArray) -> None:
+    """Eliminate all columns but the last: a star of weights becomes a mesh, its centre vanishes.
+
+    The degree of a column, the sum of its weights to the later ones, goes to the diagonal. Columns
+    are eliminated four at a time, since a large matrix spends its time in memory.
+    """
+    cols = len(laplacian)
+    for j in range(0, cols - 1, 4):
+        stop = min(j + 4, cols - 1)
+        for p in range(j, stop):
+            for q in range(j, p):
+                part = laplacian[q, p] / laplacian[q, q]
+                wanted[p] += part * wanted[q]
+                add_multiple(laplacian[p], part, laplacian[q], p + 1)
+            degree = 0.0
+            for h in range(p + 1, cols):
+                degree += laplacian[p, h]
+            laplacian[p, p] = degree
+        if stop < j + 4:
+            for p in range(j, stop):
+                wanted[stop] += laplacian[p, stop] / laplacian[p, p] * wanted[p]
+            return
+        r0, r1, r2, r3 = laplacian[j], laplacian[j + 1], laplacian[j + 2], laplacian[j + 3]
+        d0, d1, d2, d3 = r0[j], r1[j + 1], r2[j + 2], r3[j + 3]
+        for h in range(stop, cols):
+            p0, p1, p2, p3 = r0[h] / d0, r1[h] / d1, r2[h] / d2, r3[h] / d3
+            wanted[h] += (
+                p0 * wanted[j] + p1 * wanted[j + 1] + p2 * wanted[j + 2] + p3 * wanted[j + 3]
+            )
+            row = laplacian[h]
+            for o in range(h + 1, cols):
+                row[o] += p0 * r0[o] + p1 * r1[o] + p2 * r2[o] + p3 * r3[o]
+
+
+@kernel
+def add_multiple(target: FloatArray, factor: float, source: FloatArray, start: int) -> None:
+    """target[start:] += factor * source[start:]."""
+    for h in range(start, len(target)):
+        target[h] += factor * source[h]
+
+
+@kernel
+def newton_step(
+    arm: IntArray,
+    weight: FloatArray,
+    gradient: FloatArray,
+    step: FloatArray,
+    x: FloatArray,
+    rest: FloatArray,
+    dx: FloatArray,
+) -> tuple[float, float, float]:
+    """Fill dx; return sum dx^2 / weight, the largest |dx| / min(x, rest), the length to 0 or n."""
+    rows, cols = arm.shape
+    slope, largest, room = 0.0, 0.0, np.inf
+    for i in range(rows):
+        for j in range(cols):
+            a = arm[i, j]
+            d = weight[i, j] * (step[i] + step[rows + j] - gradient[i, j])
+            dx[i, j] = d
+            slope += d * d / weight[i, j]
+            size, smaller = abs(d), min(x[a], rest[a])
+            if size > largest * smaller:
+                largest = size / smaller
+            ahead = x[a] if d < 0.0 else rest[a]
+            if ahead < room * size:
+                room = ahead / size
+    return slope, largest, room
+
+
+@kernel
+def move(
+    arm: IntArray,
+    n: FloatArray,
+    x: FloatArray,
+    rest: FloatArray,
+    dx: FloatArray,
+    length: float,
+) -> None:
     """x += length dx, with x + rest = n kept by the smaller of the two."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            x[i, j] += length * dx[i, j]
-            rest[i, j] -= length * dx[i, j]
-            if x[i, j] > rest[i, j]:
-                x[i, j] = n[i, j] - rest[i, j]
+    rows, cols = arm.shape
+    for i in range(rows):
+        for j in range(cols):
+            a = arm[i, j]
+            x[a] += length * dx[i, j]
+            rest[a] -= length * dx[i, j]
+            if x[a] > rest[a]:
+                x[a] = n[a] - rest[a]
             else:
-                rest[i, j] = n[i, j] - x[i, j]
+                rest[a] = n[a] - x[a]
+
+
+@kernel
+def inner(a: FloatArray, b: FloatArray) -> float:
+    """Return the sum of the products of two matrices."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += a[i, j] * b[i, j]
+    return total

@@ -69,7 +69,9 @@ class GenLBINFV(Policy):
     def __post_init__(self) -> None:
         if self.prediction not in PREDICTIONS:
             expected = "'ls' (least squares) or 'gd' (gradient descent)"
-            raise InvalidInput("prediction", expected, repr(self.prediction))
+            raise InvalidInput(
+                "prediction", expected, repr(self.prediction), "Leave it out for 'ls'."
+            )
         if self.epsilon is not None and not (is_number(self.epsilon) and 0 < self.epsilon <= 0.5):
             raise InvalidInput(
                 "epsilon", "a fraction in (0, 1/2]", repr(self.epsilon), "Leave it out for 0.2."
@@ -79,7 +81,7 @@ class GenLBINFV(Policy):
                 "eta", "a step in (0, 1/2)", repr(self.eta), "Leave it out for 0.25."
             )
         if self.horizon is not None:
-            positive_integer("horizon", self.horizon)
+            positive_integer("horizon", self.horizon, "Count the rounds to be played.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Lhat = 0, q = 1/2, beta = 1 + epsilon, and an interior point as the first warm start."""

@@ -85,7 +85,9 @@ class Result:
     def final(self, policy: str) -> FloatArray:
         """Regret of each trial after the last round."""
         if policy not in self.policies:
-            raise InvalidInput("policy", f"one of {', '.join(self.policies)}", repr(policy))
+            raise InvalidInput(
+                "policy", f"one of {', '.join(self.policies)}", repr(policy), "Check the spelling."
+            )
         final: FloatArray = self.regret.sel(policy=policy).values[:, -1]
         return final
 
@@ -134,19 +136,21 @@ def load(path: str | Path) -> Result:
     Traceback (most recent call last):
     ...
     multiplay.errors.InvalidInput: path: expected a file written by Result.save, got missing.nc \
-(no such file).
+(no such file). Check the path.
     """
     expected = "a file written by Result.save"
     if not Path(path).is_file():
-        raise InvalidInput("path", expected, f"{path} (no such file)")
+        raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")
     try:
         with xr.open_dataset(path, engine="h5netcdf") as opened:
             dataset = opened.load()
     except (OSError, ValueError) as error:
-        raise InvalidInput("path", expected, f"{path} ({error})") from None
+        raise InvalidInput("path", expected, f"{path} ({error})", "Run it again.") from None
     found = dataset.attrs.get("multiplay_format")
     if found is None:
-        raise InvalidInput("path", expected, f"{path}, some other netCDF file")
+        raise InvalidInput(
+            "path", expected, f"{path}, some other netCDF file", "Open it in xarray."
+        )
     if found > FORMAT:
         raise InvalidInput(
             "path", f"format {FORMAT} or older", f"format {found}", "Update multiplay."

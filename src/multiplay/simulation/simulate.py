@@ -87,7 +87,9 @@ def simulate(
     trials = positive_integer("trials", trials, "Run at least one trial.")
     jobs = positive_integer("jobs", jobs, "One job runs in this process.")
     if executor is not None and not hasattr(executor, "submit"):
-        raise InvalidInput("executor", "a concurrent.futures.Executor", repr(executor))
+        raise InvalidInput(
+            "executor", "a concurrent.futures.Executor", repr(executor), "Or leave it out."
+        )
     rounds = recorded_rounds(horizon, record)
     environment.check(actions, horizon, trials)
     Streams.spawn(seed, POLICY, [0])
@@ -96,17 +98,22 @@ def simulate(
 
     size = min(LARGEST_BLOCK, -(-trials // jobs))
     blocks = [
-        Block(actions, environment, policy, horizon, block, seed, rounds)
+        Block(actions, environment, policy, horizon, range(k, min(k + size, trials)), seed, rounds)
         for policy in policies.values()
-        for block in (range(k, min(k + size, trials)) for k in range(0, trials, size))
+        for k in range(0, trials, size)
     ]
+    # filled as blocks finish: the results of a large run are held once, not twice
+    regret = np.empty((len(policies), trials, len(rounds)))
+    seconds = np.empty((len(policies), trials))
     with progress_bar(len(blocks) * horizon) as advance:
-        played = run_blocks(play, blocks, jobs, executor, advance, horizon)
+        for number, played in run_blocks(play, blocks, jobs, executor, advance, horizon):
+            place = number * len(policies) // len(blocks), blocks[number].trials
+            regret[place], seconds[place] = played
     return Result.from_arrays(
         names=list(policies),
         rounds=rounds,
-        regret=np.concatenate([part.regret for part in played]).reshape(len(policies), trials, -1),
-        seconds=np.concatenate([part.seconds for part in played]).reshape(len(policies), trials),
+        regret=regret,
+        seconds=seconds,
         corruption=environment.corruption(actions, horizon, trials),
         configuration={
             "actions": actions,
@@ -183,27 +190,33 @@ class Regret:
 def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArray:
     """Return the rounds to record, the last one among them."""
     if record is None or isinstance(record, int | np.integer):
-        count = RECORDED if record is None else positive_integer("record", record)
+        count = (
+            RECORDED
+            if record is None
+            else positive_integer("record", record, "The last round is always kept.")
+        )
         count = min(count, horizon)
         return np.unique(np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64))
     rounds = np.unique(whole_numbers("record", list(record)))
     if len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:
-        raise InvalidInput("record", f"rounds from 1 to {horizon}", f"{list(record)[:10]}")
+        raise InvalidInput(
+            "record", f"rounds from 1 to {horizon}", f"{list(record)[:10]}", "Rounds count from 1."
+        )
     return np.union1d(rounds, [horizon])
 
 
 def _check(actions: object, environment: object, policies: object) -> None:
-    for argument, value, kind in (
-        ("actions", actions, ActionSet),
-        ("environment", environment, Environment),
+    for argument, value, kind, example in (
+        ("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])"),
+        ("environment", environment, Environment, "Stochastic(Uniform(0, 2 * means))"),
     ):
         if not isinstance(value, kind):
-            raise InvalidInput(argument, f"an {kind.__name__}", repr(value))
+            raise InvalidInput(argument, f"an {kind.__name__}", repr(value), f"Try {example}.")
     if not isinstance(policies, Mapping) or not policies:
         raise InvalidInput(
             "policies", "policies by name", repr(policies), 'Write {"GenCTS": GenCTS()}, say.'
         )
     for name, policy in policies.items():
         if not isinstance(policy, Policy):
-            hint = f"Write {policy.__name__}()." if isinstance(policy, type) else ""
+            hint = f"Write {policy.__name__ if isinstance(policy, type) else 'GenCTS'}()."
             raise InvalidInput(f"policies[{name!r}]", "a Policy", repr(policy), hint)

@@ -4,10 +4,10 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -18,49 +18,53 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-Work = TypeVar("Work")
 Done = TypeVar("Done")
 Run = Callable[..., Done]  # of a block and, where it is run here, of a function told of its rounds
 
 
 def run_blocks(
     run: Run[Done],
-    blocks: Sequence[Work],
+    blocks: Sequence[Any],
     jobs: int,
     executor: Executor | None,
     advance: Callable[[int], None],
     rounds: int,
-) -> list[Done]:
-    """Run every block, and return what they give, in order; ``rounds`` is the length of a block."""
+) -> Iterator[tuple[int, Done]]:
+    """Yield the number and the outcome of every block as it finishes, in any order.
+
+    ``advance`` hears of finished rounds; ``rounds`` is the length of a block.
+    """
     if executor is not None:
-        return _run_on(executor, run, blocks, advance, rounds)
-    if jobs == 1 or len(blocks) == 1:
-        return [run(block, advance) for block in blocks]
-    with local_processes(min(jobs, len(blocks))) as pool:
-        return _run_on(pool, run, blocks, advance, rounds)
+        yield from _run_on(executor, run, blocks, advance, rounds)
+    elif jobs == 1 or len(blocks) == 1:
+        for number, block in enumerate(blocks):
+            yield number, run(block, advance)
+    else:
+        with local_processes(min(jobs, len(blocks))) as pool:
+            yield from _run_on(pool, run, blocks, advance, rounds)
 
 
 def _run_on(
     executor: Executor,
     run: Run[Done],
-    blocks: Sequence[Work],
+    blocks: Sequence[Any],
     advance: Callable[[int], None],
     rounds: int,
-) -> list[Done]:
-    futures = [executor.submit(run, block) for block in blocks]
+) -> Iterator[tuple[int, Done]]:
+    waiting = {executor.submit(run, block): number for number, block in enumerate(blocks)}
     try:
-        for future in as_completed(futures):
-            future.result()
-            advance(rounds)
+        while waiting:
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                yield waiting.pop(future), future.result()
+                advance(rounds)
     except BrokenProcessPool:
         raise RuntimeError(
             "a worker process died. If this is a script, call simulate under "
             '`if __name__ == "__main__":`, or use jobs=1; otherwise the machine may lack memory.'
         ) from None
     finally:
-        for future in futures:
+        for future in waiting:
             future.cancel()
-    return [future.result() for future in futures]
 
 
 @contextmanager

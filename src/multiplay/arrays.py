@@ -1,5 +1,6 @@
 """The array types that everything speaks, and the checks that stand at every door."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,10 +18,15 @@ EXACT = 2**53  # whole numbers up to here are exact as floats
 
 def numbers(argument: str, values: ArrayLike) -> FloatArray:
     """Return ``values`` as finite floats, or say what is wrong with them."""
+    if np.ma.is_masked(values):
+        raise InvalidInput(argument, "finite numbers", "masked ones", "Replace the missing values.")
     try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(argument, "numbers", _short(values), str(error)) from None
+        array = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        array = np.array(None)
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(argument, "numbers", _short(values), "Give real numbers, not text.")
+    array = array.astype(float, copy=False)
     if not np.isfinite(array).all():
         bad = array[~np.isfinite(array)].flat[0]
         raise InvalidInput(argument, "finite numbers", f"{bad}", "Replace the missing values.")
@@ -39,6 +45,13 @@ def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
             "Count in units that cannot be split.",
         )
     return array.astype(np.int64)
+
+
+def is_list(value: object) -> bool:
+    """Say whether ``value`` is a list, a tuple or an array with a length."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def is_number(value: object) -> bool:

@@ -1,18 +1,36 @@
 """Objects as plain data and back: what was run is written down beside what came out."""
 
+import hashlib
 import inspect
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay.errors import InvalidInput
 
 
+class UnknownType(Exception):
+    """A name that no class of multiplay has."""
+
+
+LARGE = 100_000  # numbers; a larger array is written down by its shape and digest
+
+
 def settings(thing: object) -> dict[str, Any]:
     """Return the arguments that build ``thing``: each is kept as an attribute of the same name."""
-    return {name: getattr(thing, name) for name in inspect.signature(type(thing)).parameters}
+    names = inspect.signature(type(thing)).parameters
+    for name in names:
+        if not hasattr(thing, name):
+            raise InvalidInput(
+                type(thing).__name__,
+                f"the argument {name!r} as an attribute of the same name",
+                "none",
+                "Results keep the settings of everything that made them.",
+            )
+    return {name: getattr(thing, name) for name in names}
 
 
 def to_plain(thing: Any) -> Any:
@@ -27,14 +45,25 @@ def to_plain(thing: Any) -> Any:
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     if isinstance(thing, np.ndarray | np.generic):
-        return thing.tolist()
+        return thing.tolist() if thing.size <= LARGE else _digest(np.asarray(thing))
     if isinstance(thing, Mapping):
         return {str(key): to_plain(value) for key, value in thing.items()}
     if isinstance(thing, list | tuple):
         return [to_plain(value) for value in thing]
-    if inspect.isroutine(thing):
-        return {"type": "function", "name": thing.__qualname__}
-    return {"type": type(thing).__name__, **to_plain(settings(thing))}
+    if callable(thing):
+        return {"type": "function", "name": getattr(thing, "__qualname__", type(thing).__name__)}
+    return {"type": _type_name(type(thing)), **to_plain(settings(thing))}
+
+
+def _digest(array: NDArray[Any]) -> dict[str, Any]:
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return {"type": "array", "shape": list(array.shape), "sha256": digest}
+
+
+def _type_name(kind: type) -> str:
+    """Return a name that cannot be taken for one of ours if the class is somebody else's."""
+    ours = kind.__module__.split(".")[0] == __name__.split(".")[0]
+    return kind.__name__ if ours else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def from_plain(plain: Any, modules: tuple[ModuleType, ...]) -> Any:
@@ -47,11 +76,7 @@ def from_plain(plain: Any, modules: tuple[ModuleType, ...]) -> Any:
     if "type" not in plain:
         return arguments
     for module in modules:
-        if plain["type"] in module.__all__:
-            return getattr(module, plain["type"])(**arguments)
-    raise InvalidInput(
-        "type",
-        "a class of multiplay",
-        repr(plain["type"]),
-        "Pass your own object when loading, for example load(path, policy=...).",
-    )
+        kind = getattr(module, plain["type"], None) if plain["type"] in module.__all__ else None
+        if kind is not None:
+            return kind(**arguments)
+    raise UnknownType(plain["type"])

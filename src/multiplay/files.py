@@ -25,6 +25,8 @@ def writable_folder(argument: str, path: str | Path) -> Path:
 def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` fill a file beside ``path``, then put it in place in one step."""
     path = Path(path)
+    if path.is_dir():
+        raise InvalidInput("path", "the name of a file", f"{path}, a folder", "Add a file name.")
     folder = writable_folder("path", path.parent)
     handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.stem}-", suffix=path.suffix)
     os.close(handle)

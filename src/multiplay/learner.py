@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,8 @@ import numpy as np
 import multiplay.actions
 import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, IntArray, is_number, numbers, within
-from multiplay.config import from_plain, to_plain
+from multiplay.arrays import Arrays, FloatArray, IntArray, is_list, is_number, numbers, within
+from multiplay.config import UnknownType, from_plain, to_plain
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.files import write_whole
@@ -137,10 +136,9 @@ which was told already. Each play is told once.
     ) -> Learner:
         """Continue from ``save``; classes that are not multiplay's own must be passed again."""
         header, arrays = _read(path)
-        modules = (multiplay.actions, multiplay.policies)
         learner = cls.__new__(cls)
-        learner.actions = _rebuild("actions", header["actions"], actions, modules)
-        learner.policy = _rebuild("policy", header["policy"], policy, modules)
+        learner.actions = _rebuild("actions", header, actions, path)
+        learner.policy = _rebuild("policy", header, policy, path)
         learner.rng = Streams(arrays["rng"])
         learner.state = _below("state/", arrays)
         learner.asked = header["asked"]
@@ -148,6 +146,9 @@ which was told already. Each play is told once.
             id: Play(arrays[f"play/{id}/action"], _below(f"play/{id}/memo/", arrays))
             for id in header["pending"]
         }
+        fresh = learner.policy.start(learner.actions, None, 1)
+        if {k: v.shape for k, v in fresh.items()} != {k: v.shape for k, v in learner.state.items()}:
+            raise _not_a_learner(path, "the state of another policy")
         return learner
 
     def _as_asked(self, id: int) -> Asked:
@@ -176,8 +177,8 @@ which was told already. Each play is told once.
                 total[i] = _total(self._losses_of(i), entry, counts[i])
                 per_unit &= counts[i] == 0
                 entry = ()
-            elif not isinstance(entry, Sequence | np.ndarray) or len(entry) != counts[i]:
-                got = len(entry) if isinstance(entry, Sequence | np.ndarray) else repr(entry)
+            elif not is_list(entry) or len(entry) != counts[i]:
+                got = len(entry) if is_list(entry) else repr(entry)
                 expected = f"a list of {counts[i]} losses, or their total"
                 raise InvalidInput(
                     self._losses_of(i), expected, got, "Tell the loss of every unit."
@@ -211,7 +212,7 @@ which was told already. Each play is told once.
                     "losses", f"names such as {names[0]!r}", repr(unknown[0]), "Check the spelling."
                 )
             return [losses.get(name) for name in names]
-        if isinstance(losses, str) or not isinstance(losses, Sequence | np.ndarray):
+        if not is_list(losses):
             raise InvalidInput(
                 "losses", "a dict by arm name, or a list", repr(losses), "See Learner.tell."
             )
@@ -237,30 +238,52 @@ def _total(argument: str, entry: Any, count: int) -> float:
     return total
 
 
+def _not_a_learner(path: str | Path, why: object) -> InvalidInput:
+    return InvalidInput(
+        "path", "a file written by Learner.save", f"{path} ({why})", "Use another copy of it."
+    )
+
+
 def _read(path: str | Path) -> tuple[dict[str, Any], Arrays]:
-    expected = "a file written by Learner.save"
+    """Return header and arrays, after making sure that nothing is missing."""
     if not Path(path).is_file():
-        raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")
+        raise _not_a_learner(path, "no such file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = dict(archive.items())
         header = json.loads(str(arrays.pop("header")))
+        newer = header["multiplay_learner"] > FORMAT
+        wanted = {"rng"} | {f"play/{id}/action" for id in header["pending"]}
+        missing = wanted - arrays.keys() or {"actions", "policy", "asked"} - header.keys()
+    except Exception as error:  # whatever a damaged archive makes of itself
+        raise _not_a_learner(path, error) from None
+    if newer:
         found = header["multiplay_learner"]
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise InvalidInput("path", expected, f"{path} ({error})", "Use another copy.") from None
-    if found > FORMAT:
         raise InvalidInput("path", f"format {FORMAT} or older", f"{found}", "Update multiplay.")
+    if missing:
+        raise _not_a_learner(path, f"without {missing.pop()}")
     return header, arrays
 
 
-def _rebuild(argument: str, plain: Any, given: Any, modules: Any) -> Any:
-    if given is None:
-        return from_plain(plain, modules)
-    if to_plain(given) != plain:
+def _rebuild(argument: str, header: dict[str, Any], given: Any, path: str | Path) -> Any:
+    plain = header[argument]
+    if given is not None:
+        if to_plain(given) != plain:
+            raise InvalidInput(
+                argument, f"what was saved, {plain}", f"{to_plain(given)}", "Pass the same again."
+            )
+        return given
+    try:
+        return from_plain(plain, (multiplay.actions, multiplay.policies))
+    except UnknownType as unknown:
         raise InvalidInput(
-            argument, f"what was saved, {plain}", f"{to_plain(given)}", "Pass the same again."
-        )
-    return given
+            argument,
+            "a class of multiplay, or the object itself",
+            f"{unknown}",
+            f"Pass your own: Learner.load(path, {argument}=...).",
+        ) from None
+    except (InvalidInput, TypeError) as error:
+        raise _not_a_learner(path, error) from None
 
 
 def _below(prefix: str, arrays: Arrays) -> Arrays:

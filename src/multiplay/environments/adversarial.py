@@ -54,7 +54,7 @@ class Adversarial(Environment):
                     f"shape {array.shape}",
                     "Give one row for each round.",
                 )
-            object.__setattr__(self, "losses", array)
+            object.__setattr__(self, "losses", array.copy())
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Enough rounds, the right number of arms, and a slot for every unit."""

@@ -25,7 +25,8 @@ class Distribution(ABC):
     def _match(self, **parameters: FloatArray) -> tuple[FloatArray, ...]:
         """Return the parameters, all of one shape."""
         try:
-            return np.broadcast_arrays(*parameters.values())
+            arrays = np.broadcast_arrays(*parameters.values())
+            return tuple(array.copy() for array in arrays)  # nobody else can change them
         except ValueError:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in parameters.items())
             raise InvalidInput(
@@ -108,7 +109,7 @@ class Bernoulli(Distribution):
     """
 
     def __init__(self, mean: ArrayLike) -> None:
-        self.p = within("mean", mean, 0, 1, _SCALE)
+        (self.p,) = self._match(mean=within("mean", mean, 0, 1, _SCALE))
 
     @property
     def mean(self) -> FloatArray:
@@ -158,7 +159,7 @@ class Constant(Distribution):
     """
 
     def __init__(self, value: ArrayLike) -> None:
-        self.value = within("value", value, 0, 1, _SCALE)
+        (self.value,) = self._match(value=within("value", value, 0, 1, _SCALE))
 
     @property
     def mean(self) -> FloatArray:

@@ -24,11 +24,12 @@ def plot_regret(regret: DataArray, ax: Axes | None = None, title: str | None = N
         ax = Figure(figsize=(6.4, 4.2), layout="constrained").add_subplot()
     trials, policies = regret.sizes["trial"], regret["policy"].values
     rounds = regret["round"].values
+    lines = []
     for number, policy in enumerate(policies):
         colour, dashes = STYLES[number % len(STYLES)]
         curve = regret.sel(policy=policy)
         mean = curve.mean("trial").values
-        ax.plot(rounds, mean, color=colour, linestyle=dashes, linewidth=1.8, label=policy)
+        lines += ax.plot(rounds, mean, color=colour, linestyle=dashes, linewidth=1.8)
         if trials > 1:
             error = curve.std("trial", ddof=1).values / trials**0.5
             margin = student(trials) * error
@@ -40,6 +41,8 @@ def plot_regret(regret: DataArray, ax: Axes | None = None, title: str | None = N
     ax.spines[["top", "right"]].set_visible(False)
     band = f"mean of {trials} trials, {LEVEL:.0%} confidence band" if trials > 1 else "one trial"
     ax.legend(
+        lines,
+        policies,
         title=band,
         loc="upper center",
         bbox_to_anchor=(0.5, -0.14),

@@ -14,7 +14,6 @@ import pandas as pd
 import xarray as xr
 
 from multiplay.arrays import FloatArray, IntArray
-from multiplay.config import to_plain
 from multiplay.errors import InvalidInput
 from multiplay.files import write_whole
 from multiplay.simulation.intervals import Interval, interval
@@ -58,7 +57,7 @@ class Result:
             coords={"policy": names, "trial": np.arange(regret.shape[1]), "round": rounds},
             attrs={
                 "multiplay_format": FORMAT,
-                "configuration": json.dumps(to_plain(configuration)),
+                "configuration": json.dumps(configuration),
                 "versions": json.dumps(_versions()),
             },
         )
@@ -147,7 +146,7 @@ def load(path: str | Path) -> Result:
     except (OSError, ValueError) as error:
         raise InvalidInput("path", expected, f"{path} ({error})", "Run it again.") from None
     found = dataset.attrs.get("multiplay_format")
-    if found is None:
+    if found is None or "regret" not in dataset:
         raise InvalidInput(
             "path", expected, f"{path}, some other netCDF file", "Open it in xarray."
         )

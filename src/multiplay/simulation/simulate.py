@@ -9,6 +9,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.arrays import FloatArray, IntArray, positive_integer, whole_numbers
+from multiplay.config import to_plain
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
@@ -86,7 +87,7 @@ def simulate(
     horizon = positive_integer("horizon", horizon, "Play at least one round.")
     trials = positive_integer("trials", trials, "Run at least one trial.")
     jobs = positive_integer("jobs", jobs, "One job runs in this process.")
-    if executor is not None and not hasattr(executor, "submit"):
+    if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
         raise InvalidInput(
             "executor", "a concurrent.futures.Executor", repr(executor), "Or leave it out."
         )
@@ -95,6 +96,16 @@ def simulate(
     Streams.spawn(seed, POLICY, [0])
     for policy in policies.values():
         policy.start(actions, horizon, 1)
+    configuration = to_plain(
+        {
+            "actions": actions,
+            "environment": environment,
+            "policies": policies,
+            "horizon": horizon,
+            "trials": trials,
+            "seed": seed,
+        }
+    )
 
     size = min(LARGEST_BLOCK, -(-trials // jobs))
     blocks = [
@@ -115,14 +126,7 @@ def simulate(
         regret=regret,
         seconds=seconds,
         corruption=environment.corruption(actions, horizon, trials),
-        configuration={
-            "actions": actions,
-            "environment": environment,
-            "policies": dict(policies),
-            "horizon": horizon,
-            "trials": trials,
-            "seed": seed,
-        },
+        configuration=configuration,
     )
 
 
@@ -137,6 +141,8 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
     stride = max(1, horizon // 100)
     for t in range(1, horizon + 1):
         chosen = policy.choose(actions, state, rng)
+        if t == 1 or t in regret.rounds:
+            _check_play(policy, actions, chosen.action, len(trials), t)
         feedback = world.observe(chosen.action)
         policy.update(actions, state, chosen, feedback, rng)
         regret.add(t, chosen.action, world.means)
@@ -145,7 +151,7 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
     seconds = (time.perf_counter() - started) / len(trials)
     curves = regret.finished()
     if not np.isfinite(curves).all():
-        raise ArithmeticError(f"the regret of {policy!r} is not finite: a fault of the policy")
+        raise ArithmeticError(f"the regret of {policy!r} is not finite: mend the policy")
     return Played(curves, np.full(len(trials), seconds))
 
 
@@ -197,12 +203,20 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
         )
         count = min(count, horizon)
         return np.unique(np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64))
-    rounds = np.unique(whole_numbers("record", list(record)))
-    if len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:
+    rounds = np.unique(whole_numbers("record", record))
+    if np.ndim(record) != 1 or len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:
         raise InvalidInput(
-            "record", f"rounds from 1 to {horizon}", f"{list(record)[:10]}", "Rounds count from 1."
+            "record", f"rounds from 1 to {horizon}", repr(record), "Rounds count from 1."
         )
     return np.union1d(rounds, [horizon])
+
+
+def _check_play(policy: Policy, actions: ActionSet, action: IntArray, trials: int, t: int) -> None:
+    """Make sure now and then that a policy plays actions of the set."""
+    if action.shape != (trials, actions.d) or not actions.contains(action).all():
+        raise ArithmeticError(
+            f"{policy!r} played in round {t} what is no action of {actions!r}: mend the policy"
+        )
 
 
 def _check(actions: object, environment: object, policies: object) -> None:
@@ -212,7 +226,8 @@ def _check(actions: object, environment: object, policies: object) -> None:
     ):
         if not isinstance(value, kind):
             raise InvalidInput(argument, f"an {kind.__name__}", repr(value), f"Try {example}.")
-    if not isinstance(policies, Mapping) or not policies:
+    named = isinstance(policies, Mapping) and all(isinstance(name, str) for name in policies)
+    if not isinstance(policies, Mapping) or not policies or not named:
         raise InvalidInput(
             "policies", "policies by name", repr(policies), 'Write {"GenCTS": GenCTS()}, say.'
         )

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
@@ -17,6 +18,8 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+
+from multiplay.errors import InvalidInput
 
 Done = TypeVar("Done")
 Run = Callable[..., Done]  # of a block and, where it is run here, of a function told of its rounds
@@ -40,8 +43,21 @@ def run_blocks(
         for number, block in enumerate(blocks):
             yield number, run(block, advance)
     else:
+        _check_picklable(blocks[0])
         with local_processes(min(jobs, len(blocks))) as pool:
             yield from _run_on(pool, run, blocks, advance, rounds)
+
+
+def _check_picklable(block: Any) -> None:
+    try:
+        pickle.dumps(block)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidInput(
+            "jobs",
+            "what can be sent to other processes",
+            error,
+            "Use jobs=1, or define it at the top level of a module.",
+        ) from None
 
 
 def _run_on(

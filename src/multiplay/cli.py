@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from multiplay import __version__, paper
-from multiplay.arrays import positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.files import writable_folder, write_whole
 from multiplay.simulation import Result
-from multiplay.simulation.workers import available_cores, local_processes
+from multiplay.simulation.workers import LocalProcesses, available_cores
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,15 +23,15 @@ app = typer.Typer(
     help="""
     Learn [b]how many[/b] of everything to use, again and again, when nobody knows its cost.
 
-    Each round, a policy picks whole numbers (trucks on every lane, say), sees the loss of every
-    single unit, and does better next time. Start with the experiments of the paper:
+    Each round, a policy picks whole numbers (trucks on every lane, say), sees what each unit cost,
+    and does better next time. Start with the experiments of the paper:
 
         multiplay reproduce
 
     and go on in Python:
 
         import multiplay as mp
-        plans = mp.Transport(supply=[[1, 4, 5], demand=[[4, 6])
+        plans = mp.Transport(supply=[1, 4, 5], demand=[4, 6])
         learner = mp.Learner(plans, mp.GenCTS(), seed=7)
         play = learner.ask()
     """,
@@ -44,7 +43,8 @@ def main() -> None:
     try:
         app()
     except InvalidInput as error:
-        _errors().print(f"[bold red]multiplay:[/] {error}", highlight=False)
+        typer.secho("multiplay: ", fg="red", bold=True, nl=False, err=True)
+        typer.echo(error, err=True)
         raise SystemExit(2) from None
 
 
@@ -64,11 +64,11 @@ def version(
 
 @app.command()
 def reproduce(
-    trials: Annotated[int, typer.Option(help="Independent trials; the paper has 30.")] = 30,
-    horizon: Annotated[int, typer.Option(help="Rounds in a trial; at least 55.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    trials: Annotated[int, typer.Option(min=1, help="Independent trials; the paper has 30.")] = 30,
+    horizon: Annotated[int, typer.Option(min=55, help="Rounds in a trial.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option(help="Processes; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for figures, results and summary.")] = Path(
         "results"
@@ -86,11 +86,7 @@ def reproduce(
 
         multiplay reproduce --trials 300 --seed 1 --out results/300
     """
-    jobs = (
-        available_cores()
-        if jobs is None
-        else positive_integer("jobs", jobs, "Leave it out for one a core.")
-    )
+    jobs = jobs or available_cores()
     folder = writable_folder("out", out)
     started = time.perf_counter()
     try:
@@ -98,23 +94,20 @@ def reproduce(
     except KeyboardInterrupt:
         _errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None
-    console = Console()
     tables = [_summary_table(regime, result) for regime, result in results.items()]
     tables.append(_claims_table(paper.verdicts(**results), trials))
-    console.print(*tables, sep="\n")
     write_whole(folder / "summary.txt", lambda draft: _write_text(tables, draft))
+    Console().print(*tables, sep="\n")
     seconds = time.perf_counter() - started
-    console.print(f"figure1, figure2, results and summary are in {folder}/ ({seconds:.0f} s)")
+    typer.echo(f"figure1, figure2, results and summary are in {folder}/ ({seconds:.0f} s)")
 
 
 def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> dict[str, Result]:
     """Run the two experiments on the same processes; each is on disk before the next begins."""
-    for environment in paper.environments(horizon, trials, seed).values():
-        environment.check(paper.PLANS, horizon, trials)
     with _errors().status("compiling (the first time takes half a minute)"):
         paper.run("stochastic", horizon=55, trials=2)
     results = {}
-    with local_processes(jobs) as pool:
+    with LocalProcesses(jobs) as pool:
         for number, (regime, title) in enumerate(paper.TITLES.items(), start=1):
             result = paper.run(regime, horizon, trials, seed, jobs, pool)
             result.save(folder / f"{regime}.nc")

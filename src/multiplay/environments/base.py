@@ -11,7 +11,7 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 
 EVERY_UNIT = 2048  # up to so many units in all, each has a loss of its own in every round
-SLOTS = 16  # beyond, each arm has this many, and stretches them over the units it plays
+SLOTS = 4  # beyond, each arm has this many, and stretches them over the units it plays
 
 
 class World(ABC):

@@ -36,47 +36,49 @@ def uniform(g: Generators) -> float:
 
 
 @kernel
-def normal(g: Generators) -> float:
-    """Return a standard normal number by Marsaglia's polar method."""
+def normal_pair(g: Generators) -> tuple[float, float]:
+    """Return two standard normal numbers by Marsaglia's polar method."""
     while True:
         v = 2.0 * uniform(g) - 1.0
         w = 2.0 * uniform(g) - 1.0
         s = v * v + w * w
         if 0.0 < s < 1.0:
-            return v * math.sqrt(-2.0 * math.log(s) / s)
+            scale = math.sqrt(-2.0 * math.log(s) / s)
+            return v * scale, w * scale
 
 
 @kernel
-def gamma_above_one(g: Generators, shape: float) -> float:
-    """Gamma(shape, 1) for shape >= 1: Marsaglia and Tsang (2000)."""
+def gamma_above_one(g: Generators, shape: float, z: float) -> float:
+    """Gamma(shape, 1) for shape >= 1, from a normal number z: Marsaglia and Tsang (2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
-        z = normal(g)
         v = 1.0 + c * z
         if v > 0.0:
             v = v * v * v
             u = uniform(g)
             if u < 1.0 - 0.0331 * z**4 or math.log(u) < 0.5 * z * z + d * (1.0 - v + math.log(v)):
                 return d * v
+        z = normal_pair(g)[0]
 
 
 @kernel
-def log_gamma_variate(g: Generators, shape: float) -> float:
+def log_gamma_variate(g: Generators, shape: float, z: float) -> float:
     """Logarithm of a Gamma(shape, 1) number; it does not underflow for small shapes."""
     if shape >= 1.0:
-        return math.log(gamma_above_one(g, shape))
+        return math.log(gamma_above_one(g, shape, z))
     boost = math.log(1.0 - uniform(g)) / shape
-    return math.log(gamma_above_one(g, shape + 1.0)) + boost
+    return math.log(gamma_above_one(g, shape + 1.0, z)) + boost
 
 
 @kernel
 def beta(g: Generators, a: float, b: float) -> float:
     """Beta(a, b) as a ratio of gamma numbers."""
+    z, w = normal_pair(g)
     if a >= 1.0 and b >= 1.0:
-        x = gamma_above_one(g, a)
-        return x / (x + gamma_above_one(g, b))
-    log_ratio = log_gamma_variate(g, b) - log_gamma_variate(g, a)
+        x = gamma_above_one(g, a, z)
+        return x / (x + gamma_above_one(g, b, w))
+    log_ratio = log_gamma_variate(g, b, w) - log_gamma_variate(g, a, z)
     return 1.0 / (1.0 + math.exp(min(log_ratio, 700.0)))
 
 
@@ -121,31 +123,33 @@ def binomial_small_p(g: Generators, n: int, p: float) -> int:
     spread = math.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
-    centre = n * p + 0.5
     v_inside = 0.92 - 4.2 / b
-    alpha = (2.83 + 5.1 / b) * spread
-    odds = p / (1.0 - p)
-    mode = math.floor((n + 1) * p)
     while True:
         u = uniform(g) - 0.5
         v = 1.0 - uniform(g)
         us = 0.5 - abs(u)
-        k = math.floor((2.0 * a / us + b) * u + centre)
+        k = math.floor((2.0 * a / us + b) * u + n * p + 0.5)
         if us >= 0.07 and v <= v_inside:
             return int(k)
-        if k < 0 or k > n:
-            continue
-        log_ratio = (
-            (mode + 0.5) * math.log((mode + 1.0) / (odds * (n - mode + 1.0)))
-            + (n + 1.0) * math.log((n - mode + 1.0) / (n - k + 1.0))
-            + (k + 0.5) * math.log(odds * (n - k + 1.0) / (k + 1.0))
-            + stirling_tail(mode)
-            + stirling_tail(n - mode)
-            - stirling_tail(k)
-            - stirling_tail(n - k)
-        )
-        if math.log(v * alpha / (a / (us * us) + b)) <= log_ratio:
-            return int(k)
+        if 0 <= k <= n:
+            density = (2.83 + 5.1 / b) * spread / (a / (us * us) + b)
+            if math.log(v * density) <= log_relative_to_mode(n, p, k):
+                return int(k)
+
+
+@kernel
+def log_relative_to_mode(n: int, p: float, k: float) -> float:
+    """Logarithm of P(k) / P(mode) for Binomial(n, p)."""
+    mode, odds = math.floor((n + 1) * p), p / (1.0 - p)
+    return (
+        (mode + 0.5) * math.log((mode + 1.0) / (odds * (n - mode + 1.0)))
+        + (n + 1.0) * math.log((n - mode + 1.0) / (n - k + 1.0))
+        + (k + 0.5) * math.log(odds * (n - k + 1.0) / (k + 1.0))
+        + stirling_tail(mode)
+        + stirling_tail(n - mode)
+        - stirling_tail(k)
+        - stirling_tail(n - k)
+    )
 
 
 @kernel

@@ -43,14 +43,15 @@ def run_blocks(
         for number, block in enumerate(blocks):
             yield number, run(block, advance)
     else:
-        _check_picklable(blocks[0])
-        with local_processes(min(jobs, len(blocks))) as pool:
+        _check_picklable(blocks)
+        with LocalProcesses(min(jobs, len(blocks))) as pool:
             yield from _run_on(pool, run, blocks, advance, rounds)
 
 
-def _check_picklable(block: Any) -> None:
+def _check_picklable(blocks: Sequence[Any]) -> None:
     try:
-        pickle.dumps(block)
+        for block in blocks:
+            pickle.dumps(block)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InvalidInput(
             "jobs",
@@ -67,7 +68,8 @@ def _run_on(
     advance: Callable[[int], None],
     rounds: int,
 ) -> Iterator[tuple[int, Done]]:
-    waiting = {executor.submit(run, block): number for number, block in enumerate(blocks)}
+    with interrupts_held():
+        waiting = {executor.submit(run, block): number for number, block in enumerate(blocks)}
     try:
         while waiting:
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -79,29 +81,36 @@ def _run_on(
             '`if __name__ == "__main__":`, or use jobs=1; otherwise the machine may lack memory.'
         ) from None
     finally:
-        for future in waiting:
-            future.cancel()
+        if not isinstance(executor, LocalProcesses):  # which stops by itself
+            for future in waiting:
+                future.cancel()
+
+
+class LocalProcesses(ProcessPoolExecutor):
+    """A pool of processes that is gone at once when something goes wrong."""
+
+    def __init__(self, jobs: int) -> None:
+        # spawned, not forked: a fork copies whatever locks other threads hold
+        super().__init__(jobs, mp_context=multiprocessing.get_context("spawn"))
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        if kind is not None:
+            for process in list((self._processes or {}).values()):
+                process.terminate()
+        return super().__exit__(kind, error, trace)
 
 
 @contextmanager
-def local_processes(jobs: int) -> Iterator[Executor]:
-    """Yield a pool of processes that is gone at once when something goes wrong."""
-    # spawned, not forked: a fork copies whatever locks other threads hold
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
-    )
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while processes start: they inherit that, and never hear of it at all."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield pool
-    except BaseException:
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
-        raise
+        yield
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def available_cores() -> int:

@@ -46,6 +46,8 @@ def main() -> None:
         typer.secho("multiplay: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(error, err=True)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 def _errors() -> Console:

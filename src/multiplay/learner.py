@@ -173,6 +173,9 @@ which was told already. Each play is told once.
         for i, entry in enumerate(self._by_arm(losses)):
             if entry is None and counts[i] == 0:
                 entry = ()
+            elif hasattr(entry, "__array__"):
+                entry = np.asarray(entry)
+                entry = entry if entry.ndim else entry.item()
             if is_number(entry):
                 total[i] = _total(self._losses_of(i), entry, counts[i])
                 per_unit &= counts[i] == 0
@@ -185,7 +188,8 @@ which was told already. Each play is told once.
                 )
             units.append(entry)
         flat = self._in_unit_interval(units)
-        total += [part.sum() for part in np.split(flat, np.cumsum([len(u) for u in units])[:-1])]
+        arm = np.repeat(np.arange(len(action)), [len(entry) for entry in units])
+        total += np.bincount(arm, weights=flat, minlength=len(action))
         if not per_unit:
             return Feedback(action[None], total[None])
         return Feedback(action[None], total[None], flat[None], np.append(0, np.cumsum(action)))
@@ -197,19 +201,25 @@ which was told already. Each play is told once.
         """Return all losses in one list, or name the arm with one that cannot be."""
         hint = "Divide by the largest possible loss."
         try:
-            return within("losses", [loss for entry in units for loss in entry], 0, 1, hint)
+            flat = within("losses", [loss for entry in units for loss in entry], 0, 1, hint)
         except InvalidInput:
             for i, entry in enumerate(units):
                 within(self._losses_of(i), entry, 0, 1, hint)
             raise
+        if flat.ndim > 1:
+            raise InvalidInput("losses", "one number for each unit", "lists", "Flatten them.")
+        return flat
 
     def _by_arm(self, losses: Any) -> list[Any]:
         names = self.actions.names
         if isinstance(losses, Mapping):
-            unknown = [name for name in losses if name not in set(names)]
+            unknown = losses.keys() - set(names)
             if unknown:
                 raise InvalidInput(
-                    "losses", f"names such as {names[0]!r}", repr(unknown[0]), "Check the spelling."
+                    "losses",
+                    f"names such as {names[0]!r}",
+                    repr(unknown.pop()),
+                    "Check the spelling.",
                 )
             return [losses.get(name) for name in names]
         if not is_list(losses):

@@ -35,7 +35,7 @@ def count_below(
     for k in range(action.shape[0]):
         for i in range(action.shape[1]):
             count = 0
-            for j in range(first[i], first[i] + action[k, i]):
+            for j in range(first[i], min(first[i] + action[k, i], first[i + 1])):
                 if coins[k, j] < units[k, j]:
                     count += 1
             heads[k, i] = count

@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
-.PHONY: reproduce test soak clean
+.PHONY: reproduce test soak bench clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
@@ -19,6 +19,9 @@ test: .venv/installed-dev  ## style, types and tests
 soak: .venv/installed-dev  ## what takes longer
 	$(BIN)/pytest -m soak
 
+bench: .venv/installed-bench  ## speed and memory, side by side with other software
+	$(BIN)/multiplay bench --out results/bench
+
 clean:  ## compiled kernels and caches; the virtual environment stays
 	find src tests benchmarks -name __pycache__ -prune -exec rm -r {} +
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -31,5 +34,9 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --editable '.[dev,bench]'
+	touch $@
+
+.venv/installed-bench: .venv/installed
+	$(INSTALL) --editable '.[bench]'
 	touch $@

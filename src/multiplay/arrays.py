@@ -18,7 +18,7 @@ EXACT = 2**53  # whole numbers up to here are exact as floats
 
 def numbers(argument: str, values: ArrayLike) -> FloatArray:
     """Return ``values`` as finite floats, or say what is wrong with them."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
         raise InvalidInput(argument, "finite numbers", "masked ones", "Replace the missing values.")
     try:
         array = np.asarray(values)

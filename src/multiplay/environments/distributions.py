@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from multiplay.arrays import FloatArray, IntArray, numbers, within
 from multiplay.config import settings
@@ -146,6 +145,8 @@ class Beta(Distribution):
 
     def quantile(self, u: FloatArray) -> FloatArray:
         """Inverse of the regularised incomplete beta function."""
+        from scipy import special  # here: importing multiplay should not wait for it
+
         return np.asarray(special.betaincinv(self.a, self.b, u), dtype=float)
 
 

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from multiplay.arrays import FloatArray
 
@@ -20,6 +19,8 @@ class Interval(NamedTuple):
 
 def student(trials: int) -> float:
     """Return how many standard errors of a mean over ``trials`` make half an interval."""
+    from scipy import special  # here: importing multiplay should not wait for it
+
     return float(special.stdtrit(trials - 1, (1 + LEVEL) / 2))
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import xarray as xr
 
 from multiplay.arrays import FloatArray, IntArray
 from multiplay.errors import InvalidInput
 from multiplay.files import write_whole
 from multiplay.simulation.intervals import Interval, interval
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
+    import pandas as pd
+    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -49,6 +49,8 @@ class Result:
         configuration: Mapping[str, Any],
     ) -> Result:
         """Label the arrays of a finished simulation."""
+        import xarray as xr
+
         dataset = xr.Dataset(
             {
                 "regret": (("policy", "trial", "round"), regret),
@@ -96,6 +98,8 @@ class Result:
 
     def summary(self) -> pd.DataFrame:
         """Return a table: final regret, its 95 % confidence interval, time per trial and round."""
+        import pandas as pd
+
         horizon = int(self.dataset["round"][-1])
         rows = []
         for policy in self.policies:
@@ -137,6 +141,8 @@ def load(path: str | Path) -> Result:
     multiplay.errors.InvalidInput: path: expected a file written by Result.save, got missing.nc \
 (no such file). Check the path.
     """
+    import xarray as xr
+
     expected = "a file written by Result.save"
     if not Path(path).is_file():
         raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")

@@ -4,20 +4,12 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from multiplay.errors import InvalidInput
 
@@ -123,14 +115,24 @@ def available_cores() -> int:
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
     """Yield a function that moves the bar; nothing is shown where no terminal is attached."""
-    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        yield lambda rounds: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     with Progress(
         TextColumn("simulating"),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
+        console=Console(stderr=True),
         transient=True,
     ) as progress:
         task = progress.add_task("", total=total)

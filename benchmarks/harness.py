@@ -1,0 +1,316 @@
+"""Measuring fairly on a noisy machine, and showing what was measured."""
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, TypeVar
+
+import numba
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from rich.table import Table
+
+from multiplay.simulation.plots import STYLES
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("numpy", "numba", "scipy", "multiplay", "cvxpy", "clarabel", "pot", "matplotlib")
+
+Name = TypeVar("Name")
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
+Curves = dict[str, tuple[list[float], list[float]]]
+
+
+class Timing(NamedTuple):
+    """Seconds of one call: the median of the repeats, the fastest, and the very first call."""
+
+    median: float
+    least: float
+    first: float
+
+
+def timed(function: Callable[[], object], at_least: float) -> Callable[[], float]:
+    """Return a stopwatch: it calls ``function`` for ``at_least`` seconds, gives those of a call."""
+    loops = 1
+
+    def seconds_of_a_call() -> float:
+        nonlocal loops
+        while True:
+            started = time.perf_counter()
+            for _ in range(loops):
+                function()
+            elapsed = time.perf_counter() - started
+            if elapsed >= at_least / 2:
+                return elapsed / loops
+            loops = max(2 * loops, int(loops * at_least / max(elapsed, 1e-9)))
+
+    return seconds_of_a_call
+
+
+def interleave(contenders: Mapping[Name, Callable[[], float]], budget: float) -> dict[Name, Timing]:
+    """Let contenders, each of which returns its own seconds, take turns for ``budget`` seconds.
+
+    Whatever else the machine does then slows all of them alike, and ratios are fair. There are at
+    least three turns. The first call of each is not counted (it compiles, or fills caches), unless
+    it takes longer than the budget: then it is the only one.
+    """
+    first = {name: contender() for name, contender in contenders.items()}
+    times = {name: [first[name]] if first[name] > budget else [] for name in contenders}
+    quick = {name: contenders[name] for name in contenders if not times[name]}
+    started, turns = time.perf_counter(), 0
+    while quick and (turns < 3 or time.perf_counter() - started < budget):
+        for name, contender in quick.items():
+            times[name].append(contender())
+        turns += 1
+    return {name: Timing(median(t), min(t), first[name]) for name, t in times.items()}
+
+
+def measure(functions: Mapping[str, Callable[[], object]], budget: float) -> dict[str, Timing]:
+    """Time functions in turns, for about ``budget`` seconds; see ``interleave``."""
+    return interleave({name: timed(f, budget / 20) for name, f in functions.items()}, budget)
+
+
+def seconds(function: Callable[[], object], budget: float) -> float:
+    """Return the median time of a call of ``function``, repeated within the budget."""
+    return measure({"": function}, budget)[""].median
+
+
+def compare(
+    contenders: Mapping[str, Callable[[Given], Answer]], inputs: Sequence[Given], budget: float
+) -> tuple[dict[str, Timing], dict[str, Answer]]:
+    """Time contenders in turns, each on the next input with every call.
+
+    Returns the timings, and what each contender answered to the first input.
+    """
+    answers: dict[str, Answer] = {}
+
+    def through(name: str, solve: Callable[[Given], Answer]) -> Callable[[], object]:
+        given = cycle(inputs)
+        return lambda: answers.setdefault(name, solve(next(given)))
+
+    return measure({name: through(name, f) for name, f in contenders.items()}, budget), answers
+
+
+class Patience:
+    """Foresees, from the size before, which contender would take longer than ``longest`` seconds.
+
+    ``growth`` gives the exponents in d of the slow ones. Problems of less than 100 arms foretell
+    nothing: there the first use of a library takes longer than the problem.
+    """
+
+    def __init__(self, longest: float, growth: Mapping[str, float]) -> None:
+        self.longest, self.growth = longest, growth
+        self.seen: dict[str, tuple[int, float]] = {}
+
+    def too_long(self, name: str, d: int) -> str | None:
+        """Say so if one call is expected to take too long."""
+        before, taken = self.seen.get(name, (d, 0.0))
+        expected = taken * (d / before) ** self.growth.get(name, 0.0)
+        if expected <= self.longest:
+            return None
+        return f"left out: {show(expected)} s" if expected < 3600 else "left out: hours"
+
+    def remember(self, d: int, taken: Mapping[str, float]) -> None:
+        """Learn how long the contenders took."""
+        if d >= 100:
+            self.seen |= {name: (d, taken[name]) for name in self.growth if name in taken}
+
+
+def fresh(function: str, cache: Path | None = None, **arguments: Any) -> Any:
+    """Call ``"module.function"`` of this package in a new process, and return what it gives.
+
+    ``cache`` is a folder for compiled kernels, instead of the usual one.
+    """
+    module, name = function.rsplit(".", 1)
+    given = f"**json.loads({json.dumps(arguments)!r})"
+    code = (
+        f"import json; from benchmarks.{module} import {name}; print(json.dumps({name}({given})))"
+    )
+    variables = os.environ | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{function}({arguments}) failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process has had, in MiB.
+
+    On Linux ``ru_maxrss`` of a new process starts at the peak of the process that started it;
+    the high-water mark in /proc does not.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024
+
+
+def calibration() -> float:
+    """Return the nanoseconds of a step of a fixed loop: divide by it to compare machines."""
+
+    def logistic(steps: int) -> float:
+        x = 0.3
+        for _ in range(steps):
+            x = 3.9 * x * (1.0 - x)
+        return x
+
+    walk: Any = numba.njit()(logistic)
+    walk(1)
+    steps = 2_000_000
+    return 1e9 * seconds(lambda: walk(steps), 0.3) / steps
+
+
+def machine() -> dict[str, Any]:
+    """Return what the numbers were measured on, and with."""
+    cpu, info = platform.processor(), Path("/proc/cpuinfo")
+    for line in info.read_text().splitlines() if info.exists() else []:
+        if line.startswith("model name"):
+            cpu = line.split(":")[1].strip()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    return {
+        "machine": {"cpu": cpu, "cores": os.cpu_count(), "memory GiB": round(memory, 1)},
+        "platform": platform.platform(),
+        "versions": versions,
+    }
+
+
+@dataclass(frozen=True)
+class Target:
+    """A number that shall not exceed a limit, or not fall below it."""
+
+    what: str
+    value: float
+    limit: float
+    unit: str = ""
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool:
+        """Say whether the target is met."""
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+
+def curves(rows: Sequence[Mapping[str, Any]], x: str, columns: Mapping[str, str]) -> Curves:
+    """Take curves out of a table: names to columns, each over the column ``x``, gaps left out."""
+    kept = {n: [row for row in rows if isinstance(row.get(c), float)] for n, c in columns.items()}
+    return {n: ([r[x] for r in kept[n]], [r[c] for r in kept[n]]) for n, c in columns.items()}
+
+
+def exponent(x: ArrayLike, y: ArrayLike) -> float:
+    """Fit y = c x^e by least squares in the logarithms, and return e."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A log-log figure; exponents are fitted to the points with x of at least ``fit_from``."""
+
+    name: str
+    title: str
+    xlabel: str
+    ylabel: str
+    curves: Curves
+    fit_from: float = 0.0
+
+    def exponents(self) -> dict[str, float]:
+        """Fit a power of x to every curve that has two points to fit."""
+        fits = {}
+        for name, points in self.curves.items():
+            x, y = (np.array(values) for values in points)
+            far = x >= self.fit_from
+            if far.sum() >= 2:
+                fits[name] = exponent(x[far], y[far])
+        return fits
+
+    def draw(self) -> Figure:
+        """Draw the curves, with their exponents in the legend."""
+        figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+        ax, fits = figure.add_subplot(), self.exponents()
+        for (name, (x, y)), (colour, dashes), marker in zip(
+            self.curves.items(), cycle(STYLES), cycle("os^Dvp*X"), strict=False
+        ):
+            label = f"{name}: $x^{{{fits[name]:.2f}}}$" if name in fits else name
+            ax.plot(x, y, marker, color=colour, linestyle=dashes, lw=1.6, ms=5, label=label)
+        ax.set(xscale="log", yscale="log", xlabel=self.xlabel, ylabel=self.ylabel)
+        ax.set_title(self.title, loc="left", fontsize=11)
+        ax.grid(alpha=0.25)
+        ax.spines[["top", "right"]].set_visible(False)
+        fitted = f"exponents fitted from x = {self.fit_from:g}" if fits and self.fit_from else None
+        where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        ax.legend(
+            title=fitted, **where, frameon=False, fontsize=9, title_fontsize=8, handlelength=3
+        )
+        return figure
+
+
+@dataclass
+class Section:
+    """One table of a topic, what it shows, its targets and its figures."""
+
+    title: str
+    shows: str
+    rows: list[dict[str, Any]]
+    targets: list[Target] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
+
+    def table(self) -> Table:
+        """Return the rows for the screen."""
+        left = {"title_justify": "left", "caption_justify": "left"}
+        table = Table(title=self.title, caption=self.shows, **left)  # type: ignore[arg-type]
+        columns = list(dict.fromkeys(column for row in self.rows for column in row))
+        for column in columns:
+            text = any(isinstance(row.get(column), str) for row in self.rows)
+            table.add_column(column, justify="left" if text else "right", overflow="fold")
+        for row in self.rows:
+            table.add_row(*(show(row.get(column)) for column in columns))
+        return table
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything but the figures, with the exponents that they show."""
+        return {
+            "title": self.title,
+            "shows": self.shows,
+            "rows": self.rows,
+            "targets": [vars(target) | {"met": target.met} for target in self.targets],
+            "exponents": {plot.name: plot.exponents() for plot in self.plots},
+        }
+
+
+def show(value: object) -> str:
+    """Return a number with three digits that count, anything else as it is."""
+    if isinstance(value, float):
+        digits = 2 - math.floor(math.log10(abs(value))) if value else 0
+        return f"{value:,.{min(max(digits, 0), 6)}f}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def target_table(targets: Sequence[Target]) -> Table:
+    """Return the targets for the screen."""
+    rows = [
+        {
+            "what": target.what,
+            "measured": f"{show(float(target.value))} {target.unit}",
+            "target": f"{'>=' if target.at_least else '<='} {target.limit:g} {target.unit}",
+            "": "met" if target.met else "[bold red]NOT MET[/]",
+        }
+        for target in targets
+    ]
+    missed = sum(not target.met for target in targets)
+    return Section("Targets", f"{missed} of {len(targets)} not met.", rows).table()

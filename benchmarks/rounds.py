@@ -1,0 +1,115 @@
+"""Time per trial and round on the paper's stochastic experiment, and where it goes."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from itertools import count
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.harness import Section, Target, calibration, interleave
+from multiplay import Duplicated, GenCTS, GenLBINFV, Policy, paper
+from multiplay.simulation.simulate import LARGEST_BLOCK, Block, play, recorded_rounds
+
+T = paper.HORIZON  # the regulariser is that of the whole experiment, however few rounds are timed
+POLICIES: dict[str, Policy] = {
+    "GenCTS": GenCTS(),
+    "CTS": Duplicated(GenCTS()),
+    "GenLBINFV ls": GenLBINFV(horizon=T),
+    "GenLBINFV gd": GenLBINFV(horizon=T, prediction="gd"),
+    "LBINFV": Duplicated(GenLBINFV(horizon=T)),
+}
+LIMITS = {"GenCTS": 5.0, "CTS": 10.0, "GenLBINFV ls": 4.0, "GenLBINFV gd": 4.0, "LBINFV": 7.0}
+INSIDE_CHOOSE = ("oracle", "FTRL step", "rounding")
+
+
+def run(quick: bool, trials: Sequence[int] = (1, 30, 1000)) -> list[Section]:
+    """Measure all policies side by side, at each number of trials."""
+    rows, targets = [], []
+    for number in trials:
+        rounds = max(100, min(500, 20_000 // number)) * (1 if quick else 3)
+        blocks = {name: _blocks(policy, number, rounds) for name, policy in POLICIES.items()}
+        runs = {name: _runner(parts, number * rounds) for name, parts in blocks.items()}
+        timings = interleave(runs, budget=1.0 if quick else 5.0)
+        for name, (total, least, _) in timings.items():
+            row = {"policy": name, "trials": number, "µs": 1e6 * total, "fastest": 1e6 * least}
+            shares = _shares(POLICIES[name], blocks[name])
+            rows.append(row | {part: 1e6 * total * share for part, share in shares.items()})
+            if number >= 30:
+                limit = LIMITS[name] * (1 if number >= 1000 else 2)
+                what = f"{name}, {number} trials, per trial and round"
+                targets.append(Target(what, 1e6 * total, limit, "µs"))
+    shows = (
+        "µs per trial and round, median of turns, split into parts; shares are those of a run with "
+        f"timers, scaled to the total of one without. One step of a fixed loop took "
+        f"{calibration():.2f} ns on this machine."
+    )
+    return [Section("Rounds of the paper's stochastic experiment", shows, rows, targets)]
+
+
+def _blocks(policy: Policy, trials: int, rounds: int) -> list[Block]:
+    """Cut the trials as ``simulate`` does; a tenth of the rounds is recorded, as in the paper."""
+    environment = paper.environments(rounds, trials, seed=0)["stochastic"]
+    recorded = recorded_rounds(rounds, max(1, rounds // 10))
+    starts = range(0, trials, LARGEST_BLOCK)
+    ranges = [range(k, min(k + LARGEST_BLOCK, trials)) for k in starts]
+    return [Block(paper.PLANS, environment, policy, rounds, r, 0, recorded) for r in ranges]
+
+
+def _runner(blocks: list[Block], times: int) -> Callable[[], float]:
+    """Return a contender that gives its seconds per trial and round, with new seeds each time."""
+    seeds = count()
+
+    def seconds() -> float:
+        seed = next(seeds)
+        played = [play(block._replace(seed=seed)) for block in blocks]
+        return float(sum(part.seconds.sum() for part in played)) / times
+
+    return seconds
+
+
+def _shares(policy: Policy, blocks: list[Block]) -> dict[str, float]:
+    """Play with timers, and return the share of every part."""
+    watch = Stopwatch()
+    actions, hull = type(paper.PLANS), type(paper.PLANS.hull)
+    world = type(blocks[0].environment.open(paper.PLANS, 1, [0], 0))
+    methods: list[tuple[str, type, str]] = [
+        ("choose", type(policy), "choose"),
+        ("oracle", actions, "oracle"),
+        ("FTRL step", hull, "minimise"),
+        ("rounding", hull, "draw"),
+        ("environment", world, "observe"),
+        ("update", type(policy), "update"),
+    ]
+    with ExitStack() as stack:
+        for part, kind, name in methods:
+            stack.enter_context(patch.object(kind, name, watch.around(part, getattr(kind, name))))
+        total = float(sum(play(block).seconds.sum() for block in blocks))
+    parts = {part: watch.seconds.get(part, 0.0) for part, _, _ in methods}
+    parts["simulation"] = total - sum(parts.values())
+    return {part: seconds / total for part, seconds in parts.items()}
+
+
+class Stopwatch:
+    """Adds up the time spent in methods, without that of the watched methods they call."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.inside: list[float] = []  # for every method being run: the time of watched ones in it
+
+    def around(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method with a timer around it."""
+
+        def watched(*arguments: Any) -> Any:
+            if part in INSIDE_CHOOSE and not self.inside:
+                return method(*arguments)  # the best fixed action, found before the first round
+            self.inside.append(0.0)
+            started = time.perf_counter()
+            answer = method(*arguments)
+            elapsed = time.perf_counter() - started
+            self.seconds[part] = self.seconds.get(part, 0.0) + elapsed - self.inside.pop()
+            if self.inside:
+                self.inside[-1] += elapsed
+            return answer
+
+        return watched

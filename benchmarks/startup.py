@@ -1,0 +1,55 @@
+"""The import, and the first use of every kernel, with and without the compilation cache."""
+
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.harness import Section, Target, fresh
+
+IMPORT = "import multiplay"
+
+
+def run(quick: bool) -> list[Section]:
+    """Start new processes: one with an empty cache, some more with the cache that it has filled."""
+    with tempfile.TemporaryDirectory() as folder:
+        empty = fresh("first_use.first_use", cache=Path(folder))
+        filled = [fresh("first_use.first_use", Path(folder)) for _ in range(3 if quick else 9)]
+    return sections(empty, filled)
+
+
+def sections(empty: dict[str, Any], filled: list[dict[str, Any]]) -> list[Section]:
+    """Return the tables of the stages and of the kernels."""
+    rows: list[dict[str, Any]] = [
+        {
+            "first": stage,
+            "empty cache, s": seconds,
+            "filled cache, s": median(run["stages"][stage] for run in filled),
+        }
+        for stage, seconds in empty["stages"].items()
+    ]
+    imported, others = rows[0], rows[1:]
+    total: dict[str, Any] = {"first": "first use, beyond the import"}
+    total |= {c: sum(row[c] for row in others) for c in ("empty cache, s", "filled cache, s")}
+    targets = [
+        Target(IMPORT, imported["filled cache, s"], 1, "s"),
+        Target("first use, empty cache", total["empty cache, s"], 20, "s"),
+        Target("first use, filled cache", total["filled cache, s"], 2, "s"),
+    ]
+    files: dict[str, list[tuple[float, str]]] = {}
+    for kernel, seconds in empty["kernels"].items():
+        files.setdefault(kernel.split(".")[0], []).append((seconds, kernel.split(".")[1]))
+    kernels = [
+        {
+            "file": file,
+            "s": sum(seconds for seconds, _ in some),
+            "kernels": ", ".join(f"{name} {s:.2f}" for s, name in sorted(some, reverse=True)),
+        }
+        for file, some in files.items()
+    ]
+    shows = "Seconds in a new process, one after the other; with a filled cache, the median."
+    compiling = "Seconds of compilation with an empty cache, without the kernels that are called."
+    return [
+        Section("Start-up", shows, [*rows, total], targets),
+        Section("Compilation", compiling, kernels),
+    ]

@@ -49,7 +49,8 @@ def _compare(
     plans: Transport, solvers: Mapping[str, Solve], budget: float, patience: Patience
 ) -> dict[str, Any]:
     # as many as memory allows: processors learn the branches of a few by heart
-    costs = np.random.default_rng(0).random((min(10_000, max(200, 4_000_000 // plans.d)), plans.d))
+    number = 100 * min(100, max(2, 40_000 // plans.d))
+    costs = np.random.default_rng(0).random((number, plans.d))
     batches = cycle(costs.reshape(-1, 100, plans.d))
     row: dict[str, Any] = {"size": label((len(plans.supply), len(plans.demand))), "arms": plans.d}
     contenders: dict[str, Solve] = {ONE: plans.argmin}

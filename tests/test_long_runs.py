@@ -1,15 +1,16 @@
 """Long runs stay finite and feasible. Warnings are errors in these tests."""
 
 import numpy as np
+import pytest
 
 from multiplay import GenLBINFV, Stochastic, Streams, Transport, Uniform
 from multiplay.arrays import FloatArray
 from multiplay.streams import POLICY
 
 
-def play_long(plans: Transport, means: FloatArray, rounds: int) -> None:
+def play_long(plans: Transport, means: FloatArray, rounds: int, prediction: str = "ls") -> None:
     """Play GenLBINFV, and check every plan and every state."""
-    policy, rng = GenLBINFV(), Streams.spawn(0, POLICY, [0])
+    policy, rng = GenLBINFV(prediction), Streams.spawn(0, POLICY, [0])
     world = Stochastic(Uniform(0, 2 * means)).open(plans, rounds, [0], seed=0)
     state = policy.start(plans, rounds, 1)
     feasible = True
@@ -39,3 +40,11 @@ def test_a_million_rounds_of_the_paper() -> None:
     rng = np.random.default_rng(0)
     plans = Transport([1, 4, 5], [4, 6])
     play_long(plans, rng.uniform(0.1, 0.5, plans.d), 1_000_000)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("prediction", ["ls", "gd"])
+def test_a_million_rounds_of_ten_by_ten(prediction: str) -> None:
+    rng = np.random.default_rng(1)
+    plans = Transport([3] * 10, [3] * 10)
+    play_long(plans, rng.uniform(0.1, 0.5, plans.d), 1_000_000, prediction)

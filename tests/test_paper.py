@@ -30,9 +30,9 @@ REFERENCE: dict[str, list[tuple[float, float]]] = {
 
 
 @pytest.mark.parametrize("regime", ["stochastic", "corrupted"])
-def test_reference_numbers(regime: str) -> None:
+@pytest.mark.parametrize("trials", [300, pytest.param(1000, marks=pytest.mark.soak)])
+def test_reference_numbers(regime: str, trials: int) -> None:
     """Within 4 combined standard errors: 12 comparisons, a right program fails 1 seed in 1300."""
-    trials = 300
     result = paper.run(regime, trials=trials, policies=POLICIES)
     for name, (mean, error) in zip(POLICIES, REFERENCE[regime], strict=True):
         final = result.final(name)

@@ -127,7 +127,11 @@ def bench(
 
         multiplay bench --only step --only oracle
     """
-    _benchmarks().main(quick, out, only or None)
+    suite = _benchmarks()
+    for topic in only or ():
+        if topic not in suite.TOPICS:
+            raise InvalidInput("only", " or ".join(suite.TOPICS), topic, "Leave it out for all.")
+    suite.main(quick, out, only or None)
 
 
 def _benchmarks() -> Any:

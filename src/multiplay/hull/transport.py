@@ -24,11 +24,11 @@ class TransportHull(Hull):
         rows, cols = np.flatnonzero(supply), np.flatnonzero(demand)
         self.has_freedom = len(rows) >= 2 and len(cols) >= 2
         free = np.arange(len(self.n)).reshape(len(supply), len(demand))[np.ix_(rows, cols)]
-        self.sums = supply[rows].astype(float), demand[cols].astype(float)
+        sides = [supply[rows], demand[cols]]
         if len(cols) > len(rows):
             # the Schur complement is as large as the second side: let it be the shorter one
-            free, self.sums = free.T, self.sums[::-1]
-        self.free = np.ascontiguousarray(free)
+            free, sides = free.T, sides[::-1]
+        self.free, self.sums = np.ascontiguousarray(free), np.concatenate(sides).astype(float)
         # interior when both sides have two nodes, and the only plan when they do not
         self.centre = np.outer(supply, demand / demand.sum()).ravel()
         self.graph = bipartite(supply, demand)
@@ -46,7 +46,7 @@ class TransportHull(Hull):
         point = {name: array.copy() for name, array in warm.items()}
         if self.has_freedom and not newton.minimise(
             self.free,
-            *self.sums,
+            self.sums,
             self.n,
             costs,
             beta,

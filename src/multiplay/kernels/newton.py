@@ -28,8 +28,7 @@ SMALL_STEP = 1e-6  # Newton converges quadratically: after a step this small, er
 @kernel
 def minimise(
     arm: IntArray,
-    row_sums: FloatArray,
-    col_sums: FloatArray,
+    sums: FloatArray,
     n: FloatArray,
     c: FloatArray,
     beta: FloatArray,
@@ -41,19 +40,19 @@ def minimise(
 ) -> Any:
     """Move (x, rest, dual), given as a strictly interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy`` (trials,), and ``dual``
-    holds the multipliers of the rows and then of the columns. Returns whether all trials converged.
+    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy`` (trials,); ``sums`` and
+    ``dual`` hold the sums of the rows and then of the columns, and their multipliers. Returns
+    whether all trials converged.
     """
     rows, cols = arm.shape
     gradient, weight, dx = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
-    step, laplacian = np.empty(rows + cols), np.empty((cols, cols))
+    step, whole, laplacian = np.empty(rows + cols), np.empty(rows + cols), np.empty((cols, cols))
     for k in range(len(x)):
         b, e, at, to = barrier[k], entropy[k], x[k], rest[k]
-        fill_gradient(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient)
+        differentiate(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient, weight)
         converged = False
         for _ in range(MAX_ITERATIONS):
-            fill_weight(arm, n, beta[k], b, e, at, to, weight)
-            margins_missing(arm, n, row_sums, col_sums, at, to, step)
+            margins_missing(arm, n, sums, at, to, whole, step)
             solve_margins(weight, gradient, dx, laplacian, step)
             slope, largest, room = newton_step(arm, weight, gradient, step, at, to, dx)
             if not np.isfinite(slope):
@@ -68,7 +67,7 @@ def minimise(
             # The slope along dx grows with the length: where it has become clearly positive the
             # step was too long, and the secant gives a better length. No objective is evaluated.
             while True:
-                fill_gradient(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient)
+                differentiate(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient, weight)
                 new_slope = inner(gradient, dx)
                 if not new_slope > 0.3 * slope:
                     break
@@ -81,7 +80,7 @@ def minimise(
 
 
 @kernel
-def fill_gradient(
+def differentiate(
     arm: IntArray,
     n: FloatArray,
     c: FloatArray,
@@ -92,33 +91,19 @@ def fill_gradient(
     rest: FloatArray,
     dual: FloatArray,
     gradient: FloatArray,
-) -> None:
-    """c - duals + beta phi'(x), with phi' = barrier (1 - 1/u) - entropy log(1 - u)."""
-    rows, cols = arm.shape
-    for i in range(rows):
-        for j in range(cols):
-            a = arm[i, j]
-            phi1 = barrier * (1.0 - n[a] / x[a]) - entropy * math.log(rest[a] / n[a])
-            gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
-
-
-@kernel
-def fill_weight(
-    arm: IntArray,
-    n: FloatArray,
-    beta: FloatArray,
-    barrier: float,
-    entropy: float,
-    x: FloatArray,
-    rest: FloatArray,
     weight: FloatArray,
 ) -> None:
-    """1 / (beta phi''(x)), with phi'' = (barrier / u^2 + entropy / (1 - u)) / n."""
+    """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x)).
+
+    phi' = barrier (1 - 1/u) - entropy log(1 - u), phi'' = (barrier / u^2 + entropy / (1 - u)) / n.
+    """
     rows, cols = arm.shape
     for i in range(rows):
         for j in range(cols):
             a = arm[i, j]
             u, v = x[a] / n[a], rest[a] / n[a]
+            phi1 = barrier * (1.0 - 1.0 / u) - entropy * math.log(v)
+            gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
             weight[i, j] = n[a] * u * u * v / (beta[a] * (barrier * v + entropy * u * u))
 
 
@@ -126,30 +111,34 @@ def fill_weight(
 def margins_missing(
     arm: IntArray,
     n: FloatArray,
-    row_sums: FloatArray,
-    col_sums: FloatArray,
+    sums: FloatArray,
     x: FloatArray,
     rest: FloatArray,
+    whole: FloatArray,
     missing: FloatArray,
 ) -> None:
-    """What x lacks to its margins; arms near n count as n - rest, so that tiny numbers survive."""
+    """What x lacks to its margins, (sums - whole) - parts.
+
+    Arms near n count as n - rest: the n are added up in ``whole``, exactly, and tiny numbers
+    survive among the parts.
+    """
     rows, cols = arm.shape
-    for i in range(rows):
-        missing[i] = row_sums[i]
-    for j in range(cols):
-        missing[rows + j] = col_sums[j]
+    for v in range(rows + cols):
+        whole[v] = 0.0
+        missing[v] = 0.0
     for i in range(rows):
         for j in range(cols):
             a = arm[i, j]
             if x[a] > rest[a]:
-                missing[i] -= n[a]
-                missing[rows + j] -= n[a]
-    for i in range(rows):
-        for j in range(cols):
-            a = arm[i, j]
-            part = -rest[a] if x[a] > rest[a] else x[a]
-            missing[i] -= part
-            missing[rows + j] -= part
+                whole[i] += n[a]
+                whole[rows + j] += n[a]
+                missing[i] -= rest[a]
+                missing[rows + j] -= rest[a]
+            else:
+                missing[i] += x[a]
+                missing[rows + j] += x[a]
+    for v in range(rows + cols):
+        missing[v] = (sums[v] - whole[v]) - missing[v]
 
 
 @kernel

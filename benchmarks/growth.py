@@ -143,7 +143,7 @@ def units(numbers: Sequence[int], budget: float, trials: int = 100) -> Section:
         "beyond import and warm-up at 250 trials. Why duplicated policies are refused: "
         + "; ".join(f"at {number:.0e} units, {why}" for number, why in refused.items() if why)
     )
-    lines = curves(rows, "units", {name: f"{name}, µs" for name in (*NATIVE, *COPIED)})
+    lines = curves(rows, "units", {name: f"{name}, µs" for name in paper.POLICIES})
     title = f"Six arms, {trials} trials"
     plot = Plot("units", title, "units in a plan", "µs per trial and round", lines)
     return Section("Growth with units", shows, rows, targets, [plot])

@@ -13,7 +13,7 @@ import numpy as np
 import multiplay.actions
 import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, IntArray, is_list, is_number, numbers, within
+from multiplay.arrays import Arrays, FloatArray, IntArray, is_list, is_number, within
 from multiplay.config import UnknownType, from_plain, to_plain
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -236,8 +236,7 @@ which was told already. Each play is told once.
         return list(losses)
 
 
-def _total(argument: str, entry: Any, count: int) -> float:
-    total = float(numbers(argument, entry))
+def _total(argument: str, total: float, count: int) -> float:
     if not 0 <= total <= count:
         raise InvalidInput(
             argument,

@@ -38,7 +38,8 @@ def round_flows(
     position = np.full(nodes, -1)
     for k in range(len(x)):
         flow = flows[k]
-        need[:] = balance
+        for v in range(nodes):
+            need[v] = balance[v]
         for e in range(arcs):
             flow[e] = np.int64(np.floor(x[k, e]))
             fraction[e] = x[k, e] - flow[e]

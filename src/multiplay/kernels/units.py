@@ -57,7 +57,8 @@ def hand_out(
     """Give the units of every arm to its played copies, in order."""
     given = first.copy()
     for k in range(copies.shape[0]):
-        given[:] = first
+        for i in range(len(first)):
+            given[i] = first[i]
         for c in range(copies.shape[1]):
             losses[k, c] = 0.0
             if copies[k, c] > 0:

@@ -93,7 +93,7 @@ def simulate(
         )
     rounds = recorded_rounds(horizon, record)
     environment.check(actions, horizon, trials)
-    Streams.spawn(seed, POLICY, [0])
+    Streams.spawn(seed, POLICY, [0])  # refuses a bad seed now, not in a worker
     for policy in policies.values():
         policy.start(actions, horizon, 1)
     configuration = to_plain(

@@ -1,7 +1,7 @@
 """The array types that everything speaks, and the checks that stand at every door."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,31 +59,48 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
+def is_integer(value: object) -> TypeGuard[int]:
+    """Say whether ``value`` is a single whole number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def positive_integer(argument: str, value: object, hint: str) -> int:
     """Return ``value`` as an integer of at least 1, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    if not is_integer(value) or value < 1:
         raise InvalidInput(argument, "a whole number of at least 1", _short(value), hint)
     return int(value)
 
 
-def within(argument: str, values: ArrayLike, low: float, high: float, hint: str) -> FloatArray:
-    """Return ``values`` as floats in [low, high], or name one that is outside."""
+def unit_interval(argument: str, values: ArrayLike) -> FloatArray:
+    """Return ``values`` as losses, floats in [0, 1], or name one that is outside."""
     array = numbers(argument, values)
-    outside = (array < low) | (array > high)
+    outside = (array < 0) | (array > 1)
     if outside.any():
-        bad = f"{array[outside].flat[0]:g}"
-        raise InvalidInput(argument, f"numbers in [{low:g}, {high:g}]", bad, hint)
+        raise InvalidInput(
+            argument,
+            "numbers in [0, 1]",
+            f"{array[outside].flat[0]:g}",
+            "Losses live in [0, 1]: divide by the largest possible loss.",
+        )
     return array
 
 
-def with_last_axis(argument: str, values: ArrayLike, d: int, of: str = "arm") -> FloatArray:
+def with_last_axis(argument: str, values: ArrayLike, d: int) -> FloatArray:
     """Return ``values`` as floats of shape (..., d), or say which shape came."""
     array = numbers(argument, values)
     if array.ndim == 0 or array.shape[-1] != d:
         raise InvalidInput(
-            argument, f"shape (..., {d})", f"shape {array.shape}", f"Give one number for each {of}."
+            argument, f"shape (..., {d})", f"shape {array.shape}", "Give one number for each arm."
         )
     return array
+
+
+def check_instance(argument: str, value: object, kind: type, example: str) -> None:
+    """Raise ``InvalidInput`` unless ``value`` is an object of this kind."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        expected = f"{article} {kind.__name__}"
+        raise InvalidInput(argument, expected, repr(value), f"Try {example}.")
 
 
 def _short(value: object) -> str:

@@ -76,7 +76,6 @@ def from_plain(plain: Any, modules: tuple[ModuleType, ...]) -> Any:
     if "type" not in plain:
         return arguments
     for module in modules:
-        kind = getattr(module, plain["type"], None) if plain["type"] in module.__all__ else None
-        if kind is not None:
-            return kind(**arguments)
+        if plain["type"] in module.__all__:
+            return getattr(module, plain["type"])(**arguments)
     raise UnknownType(plain["type"])

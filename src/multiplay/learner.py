@@ -13,7 +13,16 @@ import numpy as np
 import multiplay.actions
 import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, IntArray, is_list, is_number, within
+from multiplay.arrays import (
+    Arrays,
+    FloatArray,
+    IntArray,
+    check_instance,
+    is_integer,
+    is_list,
+    is_number,
+    unit_interval,
+)
 from multiplay.config import UnknownType, from_plain, to_plain
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -74,12 +83,8 @@ which was told already. Each play is told once.
     """
 
     def __init__(self, actions: ActionSet, policy: Policy, seed: int = 0) -> None:
-        for argument, value, kind, example in (
-            ("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])"),
-            ("policy", policy, Policy, "GenCTS()"),
-        ):
-            if not isinstance(value, kind):
-                raise InvalidInput(argument, f"an {kind.__name__}", repr(value), f"Try {example}.")
+        check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
+        check_instance("policy", policy, Policy, "GenCTS()")
         self.actions, self.policy = actions, policy
         self.rng = Streams.spawn(seed, POLICY, [0])
         self.state = policy.start(actions, None, 1)
@@ -157,10 +162,9 @@ which was told already. Each play is told once.
 
     def _waiting(self, id: int) -> Play:
         expected = "a play that waits for its losses"
-        whole = isinstance(id, int | np.integer) and not isinstance(id, bool)
-        if whole and id in self.pending:
+        if is_integer(id) and id in self.pending:
             return self.pending[id]
-        if whole and 1 <= id <= self.asked:
+        if is_integer(id) and 1 <= id <= self.asked:
             told = f"{id}, which was told already"
             raise InvalidInput("id", expected, told, "Each play is told once.")
         raise InvalidInput("id", expected, repr(id), "Use the id of a play that ask() gave.")
@@ -199,12 +203,11 @@ which was told already. Each play is told once.
 
     def _in_unit_interval(self, units: list[Any]) -> FloatArray:
         """Return all losses in one list, or name the arm with one that cannot be."""
-        hint = "Divide by the largest possible loss."
         try:
-            flat = within("losses", [loss for entry in units for loss in entry], 0, 1, hint)
+            flat = unit_interval("losses", [loss for entry in units for loss in entry])
         except InvalidInput:
             for i, entry in enumerate(units):
-                within(self._losses_of(i), entry, 0, 1, hint)
+                unit_interval(self._losses_of(i), entry)
             raise
         if flat.ndim > 1:
             raise InvalidInput("losses", "one number for each unit", "lists", "Flatten them.")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from multiplay.arrays import FloatArray, IntArray
+from multiplay.arrays import FloatArray, IntArray, is_integer
 from multiplay.errors import InvalidInput
 from multiplay.kernels import random as kernels
 
@@ -18,7 +18,7 @@ LOSSES, POLICY, INSTANCE = range(3)
 
 def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:
     """Return the seed of one trial for one purpose, whatever else is run."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_integer(seed) or seed < 0:
         raise InvalidInput(
             "seed", "a whole number of at least 0", repr(seed), "Any will do: 0, say."
         )

@@ -4,7 +4,8 @@ Each function raises ``AssertionError`` with the property that failed. Chance en
 and a right implementation fails for fewer than one seed in a million.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from multiplay.streams import POLICY, Streams
 FEW = 20_000  # sets up to this size are compared with their enumeration
 LEVEL = 1e-6
 
+Made = TypeVar("Made")
+
 
 def check_actions(actions: ActionSet, seed: int = 0) -> None:
     """Check everything that an action set promises.
@@ -30,12 +33,12 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
     >>> check_actions(Transport([1, 4, 5], [4, 6]))
     """
     rng = np.random.default_rng(seed)
-    everything = _enumeration(actions)
+    everything = _or_none(lambda: actions.enumerate(limit=FEW))
     _check_sizes(actions, everything)
     _check_oracle(actions, everything, rng)
     _check_bad_input(actions)
     hull = _or_none(lambda: actions.hull)
-    if isinstance(hull, Hull):
+    if hull is not None:
         _check_hull(actions, hull, rng)
     if _or_none(actions.duplicate) is not None:
         _check_duplicate(actions, rng)
@@ -186,7 +189,7 @@ def _play(
     policy: Policy, actions: ActionSet, trials: Sequence[int], seed: int, rounds: int = 30
 ) -> tuple[list[IntArray], Arrays]:
     """Play some rounds; return the actions and the last state."""
-    horizon = max(1000, 10 * sum(actions.n.tolist()))
+    horizon = _horizon(actions)
     rng = Streams.spawn(seed, POLICY, trials)
     world = Stochastic(Bernoulli(np.linspace(0.1, 0.9, actions.d))).open(
         actions, horizon, trials, seed
@@ -212,7 +215,7 @@ def _play(
 def _check_late_feedback(policy: Policy, actions: ActionSet, seed: int) -> None:
     rng = Streams.spawn(seed, POLICY, [0])
     world = Stochastic(Bernoulli(np.full(actions.d, 0.5))).open(actions, 1000, [0], seed)
-    state = policy.start(actions, max(1000, 10 * sum(actions.n.tolist())), 1)
+    state = policy.start(actions, _horizon(actions), 1)
     plays = [policy.choose(actions, state, rng) for _ in range(5)]
     for play in reversed(plays):
         policy.update(actions, state, play, world.observe(play.action), rng)
@@ -222,7 +225,7 @@ def _check_late_feedback(policy: Policy, actions: ActionSet, seed: int) -> None:
 
 def _check_totals(policy: Policy, actions: ActionSet, seed: int) -> None:
     rng = Streams.spawn(seed, POLICY, [0])
-    state = policy.start(actions, max(1000, 10 * sum(actions.n.tolist())), 1)
+    state = policy.start(actions, _horizon(actions), 1)
     play = policy.choose(actions, state, rng)
     before = {name: array.copy() for name, array in state.items()}
     try:
@@ -243,14 +246,14 @@ def _rows(state: Arrays, k: int) -> Arrays:
     return {name: array[k : k + 1] for name, array in state.items()}
 
 
-def _enumeration(actions: ActionSet) -> IntArray | None:
-    everything = _or_none(lambda: actions.enumerate(limit=FEW))
-    return everything if isinstance(everything, np.ndarray) else None
+def _horizon(actions: ActionSet) -> int:
+    """Return a number of rounds that is long enough for every policy, copied arms or not."""
+    return max(1000, 10 * int(actions.n.sum()))
 
 
-def _or_none(make: object) -> object:
+def _or_none(make: Callable[[], Made]) -> Made | None:
     """Return what ``make()`` gives, or None where the set says that it has no such thing."""
     try:
-        return make()  # type: ignore[operator]
+        return make()
     except InvalidInput:
         return None

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray, within
+from multiplay.arrays import FloatArray, IntArray, unit_interval
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.streams import LOSSES, Streams
-
-_SCALE = "Divide by the largest possible loss."
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ class Adversarial(Environment):
 
     def __post_init__(self) -> None:
         if not callable(self.losses):
-            array = within("losses", self.losses, 0, 1, _SCALE)
+            array = unit_interval("losses", self.losses)
             if array.ndim not in (2, 3):
                 raise InvalidInput(
                     "losses",
@@ -92,21 +91,27 @@ class AdversarialWorld(World):
         self.round += 1
         self.means = np.broadcast_to(_means(losses, self.actions.n), self.shape)
         if losses.ndim == 2:
-            slots = Slots(self.actions.n)
-            return slots.feedback(self.means[:, slots.owner], action, self.means)
-        slots = Slots(self.actions.n, every_unit=True)
-        units = np.broadcast_to(losses, (*self.shape, losses.shape[2]))[
-            :, slots.owner, np.arange(len(slots.owner)) - slots.first[slots.owner]
-        ]
+            units = self.means[:, self.alike.owner]
+            return self.alike.feedback(units, action, self.means)
+        slots, place = self.each, np.arange(len(self.each.owner)) - self.each.first[self.each.owner]
+        units = np.broadcast_to(losses, (*self.shape, losses.shape[2]))[:, slots.owner, place]
         kernels.shuffle(units, slots.first, self.streams.random(units.shape))
         return slots.feedback(units, action, self.means)
+
+    @cached_property
+    def alike(self) -> Slots:
+        """The slots where all units of an arm lose the same."""
+        return Slots(self.actions.n)
+
+    @cached_property
+    def each(self) -> Slots:
+        """The slots where every unit has its own loss, however many there are."""
+        return Slots(self.actions.n, every_unit=True)
 
     def _adversary(self, action: IntArray) -> FloatArray:
         """Ask for the losses of this round, before it knows this round's action."""
         argument = f"losses of round {self.round + 1}"
-        losses = within(
-            argument, self.losses(self.round + 1, self.past[: self.round]), 0, 1, _SCALE
-        )
+        losses = unit_interval(argument, self.losses(self.round + 1, self.past[: self.round]))
         self.past[self.round] = action
         if losses.ndim == 1:
             losses = losses[None]

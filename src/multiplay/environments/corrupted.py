@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, positive_integer
+from multiplay.arrays import FloatArray, check_instance, positive_integer
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.distributions import Distribution
-from multiplay.environments.stochastic import PhasedWorld, check_distribution
+from multiplay.environments.stochastic import PhasedWorld
 
 SAMPLED_ROUNDS = 256
 QUANTILES = 2049
@@ -36,8 +36,8 @@ class Corrupted(Environment):
     at: int = 2000
 
     def __post_init__(self) -> None:
-        check_distribution("before", self.before)
-        check_distribution("after", self.after)
+        check_instance("before", self.before, Distribution, "Uniform(0, 2 * means)")
+        check_instance("after", self.after, Distribution, "Uniform(1 - 2 * means, 1)")
         positive_integer("at", self.at, "It is the last clean round.")
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.arrays import FloatArray, IntArray, numbers, within
+from multiplay.arrays import FloatArray, IntArray, numbers, unit_interval
 from multiplay.config import settings
 from multiplay.errors import InvalidInput
 
@@ -81,7 +81,7 @@ class Uniform(Distribution):
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         self.low, self.high = self._match(
-            low=within("low", low, 0, 1, _SCALE), high=within("high", high, 0, 1, _SCALE)
+            low=unit_interval("low", low), high=unit_interval("high", high)
         )
         crossed = self.low > self.high
         if crossed.any():
@@ -108,7 +108,7 @@ class Bernoulli(Distribution):
     """
 
     def __init__(self, mean: ArrayLike) -> None:
-        (self.p,) = self._match(mean=within("mean", mean, 0, 1, _SCALE))
+        (self.p,) = self._match(mean=unit_interval("mean", mean))
 
     @property
     def mean(self) -> FloatArray:
@@ -160,7 +160,7 @@ class Constant(Distribution):
     """
 
     def __init__(self, value: ArrayLike) -> None:
-        (self.value,) = self._match(value=within("value", value, 0, 1, _SCALE))
+        (self.value,) = self._match(value=unit_interval("value", value))
 
     @property
     def mean(self) -> FloatArray:
@@ -170,6 +170,3 @@ class Constant(Distribution):
     def quantile(self, u: FloatArray) -> FloatArray:
         """Return the value, whatever u."""
         return self.value + np.zeros_like(u)
-
-
-_SCALE = "Losses live in [0, 1]: divide by the largest possible loss."

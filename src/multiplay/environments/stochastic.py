@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import IntArray
+from multiplay.arrays import IntArray, check_instance
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.distributions import Distribution
-from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.streams import LOSSES, Streams
 
@@ -31,7 +30,7 @@ class Stochastic(Environment):
     distribution: Distribution
 
     def __post_init__(self) -> None:
-        check_distribution("distribution", self.distribution)
+        check_instance("distribution", self.distribution, Distribution, "Uniform(0, 2 * means)")
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """One distribution for each arm, or for each trial and arm."""
@@ -71,9 +70,3 @@ class PhasedWorld(World):
         self.round += 1
         u = self.streams.random((len(action), len(self.slots.owner)))
         return self.slots.feedback(self.losses.quantile(u), action, self.means)
-
-
-def check_distribution(argument: str, value: object) -> None:
-    """Raise ``InvalidInput`` unless ``value`` is a distribution."""
-    if not isinstance(value, Distribution):
-        raise InvalidInput(argument, "a distribution", repr(value), "Try Uniform(0, 2 * means).")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays
+from multiplay.arrays import Arrays, check_instance
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
@@ -32,8 +32,7 @@ class Duplicated(Policy):
     policy: Policy
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, Policy):
-            raise InvalidInput("policy", "a Policy", repr(self.policy), "Try Duplicated(GenCTS()).")
+        check_instance("policy", self.policy, Policy, "Duplicated(GenCTS())")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state of the policy on the copies."""

@@ -8,7 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray, positive_integer, whole_numbers
+from multiplay.arrays import (
+    FloatArray,
+    IntArray,
+    check_instance,
+    positive_integer,
+    whole_numbers,
+)
 from multiplay.config import to_plain
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
@@ -220,18 +226,13 @@ def _check_play(policy: Policy, actions: ActionSet, action: IntArray, trials: in
 
 
 def _check(actions: object, environment: object, policies: object) -> None:
-    for argument, value, kind, example in (
-        ("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])"),
-        ("environment", environment, Environment, "Stochastic(Uniform(0, 2 * means))"),
-    ):
-        if not isinstance(value, kind):
-            raise InvalidInput(argument, f"an {kind.__name__}", repr(value), f"Try {example}.")
+    check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
+    check_instance("environment", environment, Environment, "Stochastic(Uniform(0, 2 * means))")
     named = isinstance(policies, Mapping) and all(isinstance(name, str) for name in policies)
     if not isinstance(policies, Mapping) or not policies or not named:
         raise InvalidInput(
             "policies", "policies by name", repr(policies), 'Write {"GenCTS": GenCTS()}, say.'
         )
     for name, policy in policies.items():
-        if not isinstance(policy, Policy):
-            hint = f"Write {policy.__name__ if isinstance(policy, type) else 'GenCTS'}()."
-            raise InvalidInput(f"policies[{name!r}]", "a Policy", repr(policy), hint)
+        example = policy.__name__ if isinstance(policy, type) else "GenCTS"
+        check_instance(f"policies[{name!r}]", policy, Policy, f"{example}()")

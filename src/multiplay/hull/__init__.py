@@ -1,6 +1,8 @@
 """The convex hull of an action set: minimise over it, draw an action with a given mean."""
 
 from multiplay.hull.base import Hull, Regulariser
+from multiplay.hull.decomposition import DecompositionHull
+from multiplay.hull.network import NetworkHull
 from multiplay.hull.transport import TransportHull
 
-__all__ = ["Hull", "Regulariser", "TransportHull"]
+__all__ = ["DecompositionHull", "Hull", "NetworkHull", "Regulariser", "TransportHull"]

@@ -1,0 +1,519 @@
+"""The FTRL step on the flows of any graph: damped Newton with a sparse Schur complement.
+
+Minimise ``<c, x> + sum beta phi(x)`` over the flows of a graph, where ``x`` are the flows of the
+arms and ``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))]``, ``u = x / n``.
+The other arcs are *free*: they cost nothing and are only bounded, ``0 <= f <= n``.
+
+What keeps the digits is told in ``multiplay.kernels.newton``, whose general form this is:
+complements as numbers of their own, reduced costs, and a Laplacian without subtractions.
+Two things are new.
+
+*Free arcs* have the barrier ``-mu (log f + log(n - f))``, and mu goes to nearly nothing. Their
+Hessian is made of multipliers that are carried, ``low / f + high / (n - f)``, not of mu: these are
+primal-dual interior points. The gradient is that of the barrier, so that every step descends on it.
+
+*Arms that are nearly full* may have complements down to ``exp(-costs)``, since nothing else keeps
+them from being full. They move on a logarithmic scale, where the entropy is nearly linear.
+
+Arcs are numbered with the arms first, nodes in the order of their elimination. ``Pattern`` says
+what is eliminated: the row of node p holds the weights between p and its later neighbours
+``neighbour[first[p]:first[p + 1]]``, and eliminating p adds to the entries ``mesh`` of later rows.
+The last nodes, all of them neighbours of each other, have a dense matrix.
+"""
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multiplay.arrays import FloatArray, IntArray
+from multiplay.kernels.jit import kernel
+from multiplay.kernels.newton import eliminate_columns
+
+FAILED = -1
+MAX_ITERATIONS = 200
+MAX_CUTS = 60  # of one step
+SMALL_STEP = 1e-6  # Newton converges quadratically: after a step this small, errors are near 1e-12
+SMALL_FREE_STEP = 1e-3  # a free arc matters through its bounds only
+
+NEARLY_FULL = 1e-2  # complements below this part of n move on a logarithmic scale
+FULL = 1e-30  # complements never fall below this part of n
+NO_DIGIT = 1e-9  # complements below this part of n are rounding, if all else fails
+
+# mu is relative to beta n. The larger ones are tried where rounding is in the way, and the last two
+# tolerate steps that may be rounding.
+LAST_MU = (1e-14, 1e-11, 1e-10, 1e-7)
+TOLERANT_MU = 1e-10
+FIRST_MU = 1e-2
+INSIDE = 0.1  # a restart moves free arcs this far from their bounds, as a part of n
+AGREEMENT = 1e10  # the multipliers of free arcs stay between mu / f divided and multiplied by this
+
+ROUNDING = 4 * 2.0**-52
+UNHEARD = 4 * ROUNDING  # steps of less than this times the flow at a node may be rounding
+BALANCED = 1e-6  # what a node may lack, relative to its flow, for the slopes to mean something
+
+
+class Pattern(NamedTuple):
+    """What the elimination of the nodes does to which entries, found once for a graph."""
+
+    tail: IntArray
+    head: IntArray
+    entry: IntArray  # of each arc
+    first: IntArray
+    neighbour: IntArray
+    mesh: IntArray
+
+
+@kernel
+def minimise(
+    pattern: Pattern,
+    balance: FloatArray,
+    n: FloatArray,
+    centre: FloatArray,
+    arm: IntArray,
+    free: IntArray,
+    c: FloatArray,
+    beta: FloatArray,
+    barrier: FloatArray,
+    entropy: FloatArray,
+    x: FloatArray,
+    rest: FloatArray,
+    slack: FloatArray,
+    dual: FloatArray,
+) -> Any:
+    """Move (x, rest, slack, dual), given as an interior start, to the minimiser in every trial.
+
+    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy`` (trials,), ``dual``
+    (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows, complements, and the
+    multipliers of both bounds. ``arm`` and ``free`` are the places there of the arcs of the
+    pattern. Returns the number of Newton steps of all trials, or ``FAILED``.
+    """
+    arms, arcs = len(arm), len(arm) + len(free)
+    costs, weights = np.zeros(arcs), np.zeros(arcs)
+    state = np.ones((4, arcs))
+    steps = 0
+    for k in range(len(x)):
+        for e in range(arms):
+            a = arm[e]
+            costs[e], weights[e] = c[k, a], beta[k, a]
+            state[0, e], state[1, e] = x[k, a], rest[k, a]
+        for e in range(arms, arcs):
+            for i in range(4):
+                state[i, e] = slack[k, i, free[e - arms]]
+        b, g, taken = barrier[k], entropy[k], FAILED
+        for mu in LAST_MU:
+            taken = descend(pattern, balance, n, arms, costs, weights, b, g, mu, state, dual[k])
+            if taken != FAILED:
+                break
+            begin_again(n, centre, state, dual[k])
+        if taken == FAILED:
+            return FAILED
+        steps += taken
+        for e in range(arms):
+            x[k, arm[e]], rest[k, arm[e]] = state[0, e], state[1, e]
+        for e in range(arms, arcs):
+            for i in range(4):
+                slack[k, i, free[e - arms]] = state[i, e]
+    return steps
+
+
+@kernel
+def begin_again(n: FloatArray, centre: FloatArray, state: FloatArray, dual: FloatArray) -> None:
+    """Forget the warm start."""
+    for e in range(len(n)):
+        state[0, e], state[1, e], state[2, e], state[3, e] = centre[e], n[e] - centre[e], 1.0, 1.0
+    for v in range(len(dual)):
+        dual[v] = 0.0
+
+
+@kernel
+def descend(
+    pattern: Pattern,
+    balance: FloatArray,
+    n: FloatArray,
+    arms: int,
+    c: FloatArray,
+    beta: FloatArray,
+    barrier: float,
+    entropy: float,
+    relative_mu: float,
+    state: FloatArray,
+    dual: FloatArray,
+) -> Any:
+    """Minimise in one trial; ``state`` is (flow, complement, low, high) of every arc."""
+    arcs, nodes = len(n), len(dual)
+    work, step, whole = np.empty((5, arcs)), np.empty(nodes), np.empty(nodes)
+    gradient, weight, dx, old, old_rest = work[0], work[1], work[2], work[3], work[4]
+    noise, laplacian = np.empty(nodes), np.empty(entries(pattern, nodes))
+    has_free, tolerant = arms < arcs, relative_mu >= TOLERANT_MU
+    near = 0.99 if has_free else 0.95
+    unit = np.inf
+    for e in range(arms):
+        unit = min(unit, beta[e] * n[e] * barrier)
+    last_mu = relative_mu * unit
+    mu, restarted = last_mu, False
+    differentiate(pattern, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight)
+    for taken in range(1, MAX_ITERATIONS + 1):
+        balanced = flow_missing(pattern, n, balance, state, whole, noise, step)
+        solve(pattern, weight, gradient, laplacian, step)
+        slope, largest, room = newton_step(
+            pattern, n, arms, mu, tolerant, noise, weight, gradient, step, state, dx
+        )
+        if not np.isfinite(slope):
+            return FAILED
+        # far from a minimiser near a bound, x = beta n / c, the way to it ends at 1 - room
+        length = min(1.0, room * max(near, min(1.0 - room, 1.0 - 1e-9)))
+        if has_free and not restarted and length < 0.5:
+            mu, restarted = FIRST_MU * unit, True
+            restart(n, arms, mu, state)
+        else:
+            for v in range(nodes):
+                dual[v] += step[v]
+            for e in range(arcs):
+                old[e], old_rest[e] = state[0, e], state[1, e]
+            move(n, arms, old, old_rest, dx, length, state)
+            if mu == last_mu and balanced and largest < SMALL_STEP:
+                follow(arms, mu, old, old_rest, dx, state)
+                return taken
+            # The slope along dx grows with the length: where it has become clearly positive the
+            # step was too long, and the secant gives a better length. No objective is evaluated.
+            for _ in range(MAX_CUTS):
+                differentiate(
+                    pattern, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight
+                )
+                new_slope, doubt = slope_along(pattern, c, dual, gradient, dx)
+                if not balanced or largest < SMALL_STEP or not new_slope > 0.3 * slope + doubt:
+                    break
+                length *= slope / (slope + new_slope)
+                move(n, arms, old, old_rest, dx, length, state)
+            if not has_free:
+                continue
+            follow(arms, mu, old, old_rest, dx, state)
+            if length > 0.5:
+                mu *= 0.01 if length > 0.9 else 0.1
+                if mu < 10.0 * last_mu:
+                    mu = last_mu
+        differentiate(
+            pattern, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight
+        )
+    return FAILED
+
+
+@kernel
+def entries(pattern: Pattern, nodes: int) -> Any:
+    """Return the size of the Laplacian: the sparse rows, then the dense matrix."""
+    dense = nodes - (len(pattern.first) - 1)
+    return pattern.first[-1] + dense * dense
+
+
+@kernel
+def restart(n: FloatArray, arms: int, mu: float, state: FloatArray) -> None:
+    """Move free arcs away from their bounds; Newton's step repairs the balance of the nodes."""
+    for e in range(arms, len(n)):
+        if state[0, e] < INSIDE * n[e]:
+            state[0, e] = INSIDE * n[e]
+        elif state[1, e] < INSIDE * n[e]:
+            state[0, e] = n[e] - INSIDE * n[e]
+        state[1, e] = n[e] - state[0, e]
+        state[2, e], state[3, e] = mu / state[0, e], mu / state[1, e]
+
+
+@kernel
+def differentiate(
+    pattern: Pattern,
+    n: FloatArray,
+    arms: int,
+    c: FloatArray,
+    beta: FloatArray,
+    barrier: float,
+    entropy: float,
+    mu: float,
+    state: FloatArray,
+    dual: FloatArray,
+    gradient: FloatArray,
+    weight: FloatArray,
+) -> None:
+    """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x)), or those of free arcs.
+
+    phi' = barrier (1 - 1/u) - entropy log(1 - u), phi'' = (barrier / u^2 + entropy / (1 - u)) / n.
+    """
+    tail, head = pattern.tail, pattern.head
+    for e in range(arms):
+        u, v = state[0, e] / n[e], state[1, e] / n[e]
+        phi1 = barrier * (1.0 - 1.0 / u) - entropy * math.log(v)
+        gradient[e] = c[e] - (dual[tail[e]] - dual[head[e]]) + beta[e] * phi1
+        weight[e] = n[e] * u * u * v / (beta[e] * (barrier * v + entropy * u * u))
+    for e in range(arms, len(n)):
+        f, rest = state[0, e], state[1, e]
+        gradient[e] = mu / rest - mu / f - (dual[tail[e]] - dual[head[e]])
+        weight[e] = 1.0 / (state[2, e] / f + state[3, e] / rest)
+
+
+@kernel
+def flow_missing(
+    pattern: Pattern,
+    n: FloatArray,
+    balance: FloatArray,
+    state: FloatArray,
+    whole: FloatArray,
+    noise: FloatArray,
+    missing: FloatArray,
+) -> Any:
+    """What the nodes lack to their balance, (balance - whole) - parts.
+
+    Arcs near n count as n - rest: the n are added up in ``whole``, exactly, and tiny numbers
+    survive among the parts. What may be rounding counts as nothing, or else the tiny arcs between
+    two large parts of a graph would have to carry it.
+    """
+    tail, head = pattern.tail, pattern.head
+    for v in range(len(balance)):
+        whole[v] = 0.0
+        noise[v] = 0.0
+        missing[v] = 0.0
+    for e in range(len(n)):
+        part = state[0, e]
+        if part > state[1, e]:
+            whole[tail[e]] += n[e]
+            whole[head[e]] -= n[e]
+            part = -state[1, e]
+        missing[tail[e]] += part
+        missing[head[e]] -= part
+        noise[tail[e]] += abs(part)
+        noise[head[e]] += abs(part)
+    balanced, negligible = True, ROUNDING * n.sum()
+    for v in range(len(balance)):
+        missing[v] = (balance[v] - whole[v]) - missing[v]
+        if abs(missing[v]) < ROUNDING * noise[v]:
+            missing[v] = 0.0
+        balanced &= abs(missing[v]) <= BALANCED * noise[v] + negligible
+    return balanced
+
+
+@kernel
+def solve(
+    pattern: Pattern,
+    weight: FloatArray,
+    gradient: FloatArray,
+    laplacian: FloatArray,
+    step: FloatArray,
+) -> None:
+    """Find dual steps s such that weight (s_tail - s_head - gradient) has the wanted balance.
+
+    The wanted balance comes in ``step`` and the answer leaves in it. A node without later
+    neighbours is the last of its component, and grounded.
+    """
+    tail, head, entry = pattern.tail, pattern.head, pattern.entry
+    first, neighbour, mesh = pattern.first, pattern.neighbour, pattern.mesh
+    for i in range(len(laplacian)):
+        laplacian[i] = 0.0
+    for e in range(len(weight)):
+        push = weight[e] * gradient[e]
+        step[tail[e]] += push
+        step[head[e]] -= push
+        laplacian[entry[e]] += weight[e]
+    sparse, met = len(first) - 1, 0
+    for p in range(sparse):
+        degree = 0.0
+        for i in range(first[p], first[p + 1]):
+            degree += laplacian[i]
+        for i in range(first[p], first[p + 1]):
+            share = laplacian[i] / degree
+            step[neighbour[i]] += share * step[p]
+            for j in range(i + 1, first[p + 1]):
+                laplacian[mesh[met]] += share * laplacian[j]
+                met += 1
+            laplacian[i] = share
+        step[p] = step[p] / degree if degree > 0.0 else 0.0
+    solve_dense(laplacian[first[sparse] :], step[sparse:])
+    for p in range(sparse - 1, -1, -1):
+        for i in range(first[p], first[p + 1]):
+            step[p] += laplacian[i] * step[neighbour[i]]
+
+
+@kernel
+def solve_dense(flat: FloatArray, step: FloatArray) -> None:
+    """Solve for the last nodes; the very last one is grounded."""
+    nodes = len(step)
+    if nodes == 0:
+        return
+    laplacian = flat.reshape(nodes, nodes)
+    eliminate_columns(laplacian, step)
+    step[nodes - 1] = 0.0
+    for p in range(nodes - 2, -1, -1):
+        for q in range(p + 1, nodes):
+            step[p] += laplacian[p, q] * step[q]
+        step[p] /= laplacian[p, p]
+
+
+@kernel
+def newton_step(
+    pattern: Pattern,
+    n: FloatArray,
+    arms: int,
+    mu: float,
+    tolerant: bool,
+    noise: FloatArray,
+    weight: FloatArray,
+    gradient: FloatArray,
+    step: FloatArray,
+    state: FloatArray,
+    dx: FloatArray,
+) -> tuple[float, float, float]:
+    """Fill dx; return sum dx^2 / weight, the largest |dx| / min(x, rest), the length to a bound."""
+    tail, head = pattern.tail, pattern.head
+    slope, largest, room = 0.0, 0.0, np.inf
+    loudest = noise.max()
+    for e in range(len(n)):
+        f, rest = state[0, e], state[1, e]
+        d = weight[e] * (step[tail[e]] - step[head[e]] - gradient[e])
+        ahead = f if d < 0.0 else rest
+        size, smaller = abs(d), min(f, rest)
+        loud = loudest if tolerant else max(noise[tail[e]], noise[head[e]])
+        quiet = size < 0.9 * smaller and size < UNHEARD * loud
+        if e >= arms:
+            size *= SMALL_STEP / SMALL_FREE_STEP
+            off = max(abs(f * state[2, e] / mu - 1.0), abs(rest * state[3, e] / mu - 1.0))
+            largest = max(largest, off * SMALL_STEP / (10.0 if quiet else SMALL_FREE_STEP))
+        elif d > 0.0 and rest <= NEARLY_FULL * n[e]:
+            ahead = NEARLY_FULL * n[e]
+            if rest <= FULL * n[e]:
+                d = 0.0
+        quiet &= e >= arms or (tolerant and rest < NO_DIGIT * n[e])
+        dx[e] = d
+        slope += d * (d / weight[e])
+        if size > largest * smaller and not quiet and d != 0.0:
+            largest = size / smaller
+        if ahead < room * abs(d):
+            room = ahead / abs(d)
+    return slope, largest, room
+
+
+@kernel
+def move(
+    n: FloatArray,
+    arms: int,
+    old: FloatArray,
+    old_rest: FloatArray,
+    dx: FloatArray,
+    length: float,
+    state: FloatArray,
+) -> None:
+    """x = old + length dx, with x + rest = n kept by the smaller of the two."""
+    for e in range(len(n)):
+        d = length * dx[e]
+        if e < arms and old_rest[e] <= NEARLY_FULL * n[e]:
+            rest = old_rest[e] * stretched(1.0 - d / old_rest[e])
+            rest = max(FULL * n[e], min(rest, max(NEARLY_FULL * n[e], old_rest[e] - d)))
+            state[0, e], state[1, e] = n[e] - rest, rest
+            continue
+        f, rest = old[e] + d, old_rest[e] - d
+        if f > rest:
+            state[0, e], state[1, e] = n[e] - rest, rest
+        else:
+            state[0, e], state[1, e] = f, n[e] - f
+
+
+@kernel
+def stretched(factor: float) -> Any:
+    """Return the factor by which a complement changes, linear near 1, on a log scale elsewhere."""
+    if factor < 0.05:
+        return 0.05 * math.exp(max(factor - 0.05, -10.0))
+    if factor < 1.0:
+        return factor
+    return factor + 0.5 * (factor - 1.0) ** 2
+
+
+@kernel
+def slope_along(
+    pattern: Pattern, c: FloatArray, dual: FloatArray, gradient: FloatArray, dx: FloatArray
+) -> tuple[float, float]:
+    """Return the sum of gradient dx, and how much of it may be rounding."""
+    tail, head = pattern.tail, pattern.head
+    slope, noise = 0.0, 0.0
+    for e in range(len(dx)):
+        slope += gradient[e] * dx[e]
+        noise += (abs(c[e]) + abs(dual[tail[e]]) + abs(dual[head[e]])) * abs(dx[e])
+    return slope, ROUNDING * noise
+
+
+@kernel
+def follow(
+    arms: int,
+    mu: float,
+    old: FloatArray,
+    old_rest: FloatArray,
+    dx: FloatArray,
+    state: FloatArray,
+) -> None:
+    """Take Newton's step in the multipliers of the bounds, low f = mu and high (n - f) = mu."""
+    for e in range(arms, len(dx)):
+        low, high = state[2, e], state[3, e]
+        new_low = max(0.01 * low, (mu - low * dx[e]) / old[e])
+        new_high = max(0.01 * high, (mu + high * dx[e]) / old_rest[e])
+        middle_low, middle_high = mu / state[0, e], mu / state[1, e]
+        state[2, e] = min(max(new_low, middle_low / AGREEMENT), middle_low * AGREEMENT)
+        state[3, e] = min(max(new_high, middle_high / AGREEMENT), middle_high * AGREEMENT)
+
+
+def eliminate(nodes: int, tail: IntArray, head: IntArray) -> tuple[IntArray, Pattern]:
+    """Return the position of each node in an order of minimum degree, and the pattern.
+
+    Nodes whose neighbours are few go first, since they join all pairs of them. When the nodes that
+    are left have all been joined, they are the dense ones.
+    """
+    around: list[set[int]] = [set() for _ in range(nodes)]
+    for t, h in zip(tail.tolist(), head.tolist(), strict=True):
+        if t != h:
+            around[t].add(h)
+            around[h].add(t)
+    order, rows = _order_of_minimum_degree(around)
+    position = np.empty(nodes, dtype=np.int64)
+    position[order] = np.arange(nodes)
+
+    neighbours = [np.sort(position[row]) for row in rows]
+    first = np.cumsum([1, *map(len, neighbours)])
+    entry = {(p, p): 0 for p in range(nodes)}  # loops join nothing, and are collected at the front
+    for p, row in enumerate(neighbours):
+        entry.update({(p, int(q)): int(first[p]) + i for i, q in enumerate(row)})
+    sparse, dense = len(rows), nodes - len(rows)
+
+    def entries_of(pairs: Iterable[Sequence[int]]) -> IntArray:
+        found = [
+            entry[p, q] if (p, q) in entry else int(first[-1]) + (p - sparse) * dense + q - sparse
+            for p, q in map(sorted, pairs)
+        ]
+        return np.array(found, dtype=np.int64)
+
+    ends = np.column_stack([position[tail], position[head]])
+    return position, Pattern(
+        tail=position[tail],
+        head=position[head],
+        entry=entries_of(ends.tolist()),
+        first=first,
+        neighbour=np.concatenate([[0], *neighbours]).astype(np.int64),
+        mesh=entries_of(pair for row in neighbours for pair in combinations(row.tolist(), 2)),
+    )
+
+
+def _order_of_minimum_degree(around: list[set[int]]) -> tuple[list[int], list[list[int]]]:
+    """Return all nodes, and the later neighbours of those that are not in the dense end."""
+    left, order, rows = set(range(len(around))), list[int](), list[list[int]]()
+    queue = [(len(near), node) for node, near in enumerate(around)]
+    heapq.heapify(queue)
+    while left:
+        degree, node = heapq.heappop(queue)
+        if node not in left or degree != len(around[node]):
+            continue  # its degree has changed since, and it is in the queue again
+        if degree == len(left) - 1:
+            break
+        left.remove(node)
+        order.append(node)
+        rows.append(sorted(around[node]))
+        for near in around[node]:
+            around[near] |= around[node]
+            around[near] -= {near, node}
+            heapq.heappush(queue, (len(around[near]), near))
+    return order + sorted(left), rows

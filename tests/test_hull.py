@@ -9,7 +9,7 @@ from scipy import stats
 
 from multiplay import Transport
 from multiplay.arrays import Arrays, FloatArray
-from multiplay.hull import Regulariser
+from multiplay.hull import Regulariser, TransportHull
 from multiplay.kernels import newton
 from multiplay.testing import optimality_gap
 from strategies import random_transport, transports
@@ -25,6 +25,7 @@ def kkt_residual(plans: Transport, costs: FloatArray, beta: FloatArray, point: A
     """Largest gradient that the multipliers of the margins leave, relative to the costs."""
     u, v = point["x"][0] / plans.n, point["rest"][0] / plans.n
     gradient = costs + beta * (1 - 1 / u - LOG_T * np.log(v))
+    assert isinstance(plans.hull, TransportHull)
     free, multipliers = plans.hull.free, point["multipliers"][0]
     left = gradient[free] - multipliers[: len(free), None] - multipliers[len(free) :]
     return float(np.abs(left).max() / max(1.0, np.abs(costs).max()))

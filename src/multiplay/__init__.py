@@ -1,6 +1,20 @@
 """Learn how many of everything to use, when nobody knows what a unit costs."""
 
-from multiplay.actions import ActionSet, Transport
+from multiplay.actions import (
+    ActionSet,
+    Assignment,
+    Budget,
+    Coverage,
+    Explicit,
+    IntegerProgram,
+    Knapsack,
+    Matching,
+    Network,
+    OracleSet,
+    Path,
+    SpanningTree,
+    Transport,
+)
 from multiplay.environments import (
     Adversarial,
     Bernoulli,
@@ -19,26 +33,37 @@ from multiplay.policies import Duplicated, GenCTS, GenLBINFV, Play, Policy
 from multiplay.simulation import Result, load, simulate
 from multiplay.streams import Streams
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ActionSet",
     "Adversarial",
+    "Assignment",
     "Bernoulli",
     "Beta",
+    "Budget",
     "Constant",
     "Corrupted",
+    "Coverage",
     "Distribution",
     "Duplicated",
     "Environment",
+    "Explicit",
     "Feedback",
     "GenCTS",
     "GenLBINFV",
+    "IntegerProgram",
     "InvalidInput",
+    "Knapsack",
     "Learner",
+    "Matching",
+    "Network",
+    "OracleSet",
+    "Path",
     "Play",
     "Policy",
     "Result",
+    "SpanningTree",
     "Stochastic",
     "Streams",
     "Transport",

@@ -1,10 +1,14 @@
 """Directed graphs with a balance at every node, as arrays that kernels take."""
 
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from multiplay.arrays import IntArray
+from multiplay.arrays import IntArray, is_integer, is_list
+from multiplay.errors import InvalidInput
+
+Node: TypeAlias = str | int
 
 
 class Graph:
@@ -28,3 +32,51 @@ def bipartite(supply: IntArray, demand: IntArray) -> Graph:
     arms = np.arange(len(supply) * len(demand))
     tail, head = arms // len(demand), len(supply) + arms % len(demand)
     return Graph(tail, head, np.concatenate([supply, -demand]))
+
+
+class Arcs:
+    """Pairs of nodes as people write them, ``[("Lyon", "Paris"), ...]``, numbered."""
+
+    def __init__(self, argument: str, pairs: Any) -> None:
+        self.pairs = [_pair(argument, pair) for pair in (pairs if is_list(pairs) else [pairs])]
+        if not self.pairs:
+            raise InvalidInput(argument, "at least one pair of nodes", "none", "Name its two ends.")
+        self.number: dict[Node, int] = {}
+        for pair in self.pairs:
+            for node in pair:
+                self.number.setdefault(node, len(self.number))
+        self.tail = np.array([self.number[tail] for tail, _ in self.pairs])
+        self.head = np.array([self.number[head] for _, head in self.pairs])
+
+    def names(self, between: str) -> list[str]:
+        """Return "tail->head" for every pair, numbered where one pair comes twice."""
+        seen: dict[str, int] = {}
+        names = []
+        for tail, head in self.pairs:
+            name = f"{tail}{between}{head}"
+            seen[name] = seen.get(name, 0) + 1
+            names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        return names
+
+    def node(self, argument: str, label: Any) -> int:
+        """Return the number of a node, or say that no arc touches it."""
+        if (isinstance(label, str) or is_integer(label)) and label in self.number:
+            return self.number[label]
+        known = ", ".join(map(repr, list(self.number)[:5]))
+        raise InvalidInput(
+            argument, f"a node of the graph, such as {known}", repr(label), "Add an arc to it."
+        )
+
+
+def _pair(argument: str, pair: Any) -> tuple[Node, Node]:
+    ends = pair.tolist() if isinstance(pair, np.ndarray) else pair
+    named = is_list(ends) and all(isinstance(end, str) or is_integer(end) for end in ends)
+    if not named or len(ends) != 2 or ends[0] == ends[1]:
+        raise InvalidInput(
+            argument,
+            "pairs of two different nodes, each a text or an integer",
+            repr(pair),
+            "Write [('Lyon', 'Paris'), ...].",
+        )
+    tail, head = (end if isinstance(end, str) else int(end) for end in ends)
+    return tail, head

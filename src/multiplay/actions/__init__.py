@@ -1,6 +1,31 @@
 """Action sets: what may be played."""
 
+from multiplay.actions.assignment import Assignment
 from multiplay.actions.base import ActionSet, Duplicate
+from multiplay.actions.budget import Budget
+from multiplay.actions.coverage import Coverage
+from multiplay.actions.explicit import Explicit
+from multiplay.actions.graphs import Matching, SpanningTree
+from multiplay.actions.knapsack import Knapsack
+from multiplay.actions.network import Network
+from multiplay.actions.oracle import OracleSet
+from multiplay.actions.path import Path
+from multiplay.actions.program import IntegerProgram
 from multiplay.actions.transport import Transport
 
-__all__ = ["ActionSet", "Duplicate", "Transport"]
+__all__ = [
+    "ActionSet",
+    "Assignment",
+    "Budget",
+    "Coverage",
+    "Duplicate",
+    "Explicit",
+    "IntegerProgram",
+    "Knapsack",
+    "Matching",
+    "Network",
+    "OracleSet",
+    "Path",
+    "SpanningTree",
+    "Transport",
+]

@@ -10,14 +10,19 @@ from numpy.typing import ArrayLike
 
 from multiplay.arrays import BoolArray, FloatArray, IntArray, with_last_axis
 from multiplay.errors import InvalidInput
-from multiplay.hull import Hull
+from multiplay.hull import DecompositionHull, Hull
+
+SENSES = {"min": 1.0, "max": -1.0}
+LARGEST_BOX = 10_000_000  # vectors that enumeration looks at
+MOST_COPIES = 10_000_000
 
 
 class ActionSet(ABC):
     """A finite set A of non-negative integer vectors; ``a_i`` says how often arm i is played.
 
-    A subclass sets ``n``, calls ``super().__init__(names)``, and writes ``oracle``, ``contains``,
-    ``enumerate`` and, where it can, ``duplicate`` and ``hull``.
+    A subclass sets ``n``, calls ``super().__init__(names, sense)``, and writes ``oracle`` and
+    ``contains``; everything else follows from these, slowly, until it is written too. To start
+    from nothing but an oracle for one cost vector, see ``OracleSet``.
 
     Attributes
     ----------
@@ -25,22 +30,41 @@ class ActionSet(ABC):
         n_i = max over A of a_i.
     names : tuple of d strings
         What people call the arms.
+    sense : "min" or "max"
+        Whether units bring losses, to be minimised, or rewards, to be maximised.
+    linear : bool
+        Whether the expected loss (or reward) of an action is <a, means>.
     """
 
     n: IntArray
+    linear: bool = True
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str] | None = None, sense: str = "min") -> None:
+        if not isinstance(sense, str) or sense not in SENSES:
+            expected = "'min' (units bring losses) or 'max' (rewards)"
+            raise InvalidInput("sense", expected, repr(sense), "Leave it out for losses.")
+        self.sense = sense
         self.names = _checked_names(names, self.d)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.d} arms)"
 
     @property
     def d(self) -> int:
         """Number of arms."""
         return len(self.n)
 
+    @property
+    def sign(self) -> float:
+        """1 for losses, -1 for rewards: sign * value is always minimised."""
+        return SENSES[self.sense]
+
     @cached_property
-    @abstractmethod
     def m(self) -> int:
         """Largest number of different arms in one action."""
+        if self.n.max() <= 1:
+            return self.M
+        return int((self.enumerate() > 0).sum(axis=1).max())
 
     @cached_property
     def M(self) -> int:  # noqa: N802
@@ -57,21 +81,40 @@ class ActionSet(ABC):
         """Return the best action for each row of ``costs``, which are finite and (rows, d)."""
 
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
-        """Return the expected loss <a, means> of an action, along the last axis."""
+        """Return the expected loss or reward <a, means> of an action, along the last axis."""
         action = with_last_axis("action", action, self.d)
         values: FloatArray = (action * with_last_axis("means", means, self.d)).sum(axis=-1)
         return values
+
+    def best(self, means: ArrayLike) -> IntArray:
+        """Return the action of the smallest loss, or the largest reward, ``value(a, means)``.
+
+        A set with another ``value`` than <a, means> writes its own, and says ``linear = False``.
+        """
+        return self.argmin(self.sign * with_last_axis("means", means, self.d))
 
     @abstractmethod
     def contains(self, action: ArrayLike) -> BoolArray:
         """Say for every vector along the last axis whether it is in A."""
 
-    @abstractmethod
     def enumerate(self, limit: int = 100_000) -> IntArray:
         """Return all actions, shape (|A|, d); refused when there are more than ``limit``."""
+        sizes = [int(n) + 1 for n in self.n]
+        if np.prod(sizes, dtype=float) > LARGEST_BOX:
+            raise too_many(limit)
+        found, total = [], int(np.prod(sizes))
+        for start in range(0, total, LARGEST_BOX // 100):
+            numbers = np.arange(start, min(start + LARGEST_BOX // 100, total))
+            box = np.column_stack(np.unravel_index(numbers, sizes)).astype(np.int64)
+            found.append(box[self.contains(box)])
+            if sum(map(len, found)) > limit:
+                raise too_many(limit)
+        return np.concatenate(found)
 
     def duplicate(self) -> "Duplicate":
         """Return the same problem with an arm of its own for every copy, all n_i = 1."""
+        if self.n.max() <= 1:
+            return Duplicate(self, np.arange(self.d))
         raise InvalidInput(
             "actions", "a set that can be duplicated", type(self).__name__, "Write its duplicate()."
         )
@@ -79,12 +122,7 @@ class ActionSet(ABC):
     @cached_property
     def hull(self) -> Hull:
         """conv(A): minimise over it, and draw an action with a given mean."""
-        raise InvalidInput(
-            "actions",
-            "a set whose hull is known",
-            type(self).__name__,
-            "Use GenCTS: it needs none.",
-        )
+        return DecompositionHull(self.oracle, self.n)
 
 
 class Duplicate(NamedTuple):
@@ -94,7 +132,35 @@ class Duplicate(NamedTuple):
     owner: IntArray
 
 
-def _checked_names(names: Sequence[str], d: int) -> tuple[str, ...]:
+def owners(n: IntArray) -> IntArray:
+    """Return the arm of every copy, n_i copies of arm i, where there are not too many."""
+    if n.sum() > MOST_COPIES:
+        raise InvalidInput(
+            "actions",
+            f"at most {MOST_COPIES // 10**6} million copied arms",
+            f"{n.sum()} units",
+            "Use the policy itself: it needs no copies.",
+        )
+    return np.repeat(np.arange(len(n)), n)
+
+
+def whole_box(action: FloatArray, n: IntArray) -> BoolArray:
+    """Say for every vector along the last axis whether it is made of integers from 0 to n_i."""
+    inside: BoolArray = ((action >= 0) & (action <= n) & (action == np.floor(action))).all(axis=-1)
+    return inside
+
+
+def extensions(least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
+    """Return, for each row in turn, its number beside every integer from least to most."""
+    choices = np.maximum(most - least + 1, 0)
+    row = np.repeat(np.arange(len(choices)), choices)
+    value = least[row] + np.arange(len(row)) - np.repeat(choices.cumsum() - choices, choices)
+    return row, value
+
+
+def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"arm {i + 1}" for i in range(d))
     names = tuple(str(name) for name in names)
     if len(names) != d:
         raise InvalidInput("names", f"{d} names", f"{len(names)}", "Give one for each arm.")

@@ -1,11 +1,181 @@
-"""The oracle of everything that is a network."""
+"""Integer flows: the action sets that are networks, and their oracle."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from multiplay.arrays import FloatArray, IntArray
+from multiplay.actions.base import ActionSet, Duplicate, extensions, owners, too_many, whole_box
+from multiplay.arrays import BoolArray, FloatArray, IntArray, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.graph import Graph
-from multiplay.kernels import network_simplex
+from multiplay.hull import Hull, NetworkHull
+from multiplay.kernels import flows, network_simplex
+
+BATCH = 1 << 22  # numbers in one batch of cost vectors
+DEAD_ENDS = 20  # partial flows that enumeration follows, for each action that it may list
+
+
+class FlowSet(ActionSet):
+    """A = {f[arms] : f integer, 0 <= f <= capacity, out - in = balance at every node}.
+
+    The base of the sets that are networks. Arcs that are no arms are free: they cost nothing, and
+    take up what may be left over. A subclass that knows better than the general way (an oracle that
+    is a selection, n in closed form) overrides just that.
+
+    Parameters
+    ----------
+    graph, capacity
+        The network.
+    arms
+        The arcs that are arms, in their order; all of them if not given.
+    n
+        max over A of a_i where it is known; found by the oracle if not given.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        capacity: IntArray,
+        arms: IntArray | None = None,
+        n: IntArray | None = None,
+        names: Sequence[str] | None = None,
+        sense: str = "min",
+    ) -> None:
+        self.graph, self.capacity = graph, capacity
+        self.arms = np.arange(len(capacity)) if arms is None else arms
+        self.n = self.extremes.high[self.arms] if n is None else n
+        super().__init__(names, sense)
+
+    @property
+    def _all_arcs_are_arms(self) -> bool:
+        return len(self.arms) == len(self.capacity)
+
+    @cached_property
+    def _cheapest_flow(self) -> "MinimumCostFlow":
+        return MinimumCostFlow(self.graph, self.capacity)
+
+    @cached_property
+    def extremes(self) -> "Extremes":
+        """The least and the greatest flow on every arc, and a flow between them."""
+        arcs = len(self.capacity)
+        low, high, total = np.empty(arcs, np.int64), np.empty(arcs, np.int64), np.zeros(arcs)
+        chunk = max(1, BATCH // arcs)
+        for start in range(0, arcs, chunk):
+            some = np.arange(start, min(start + chunk, arcs))
+            unit = np.zeros((len(some), arcs))
+            unit[np.arange(len(some)), some] = 1.0
+            for sign, extreme in ((1.0, low), (-1.0, high)):
+                found = self._flows(sign * unit)
+                extreme[some] = found[np.arange(len(some)), some]
+                total += found.sum(axis=0)
+        return Extremes(low, high, total / (2 * arcs))
+
+    def _flows(self, costs: FloatArray) -> IntArray:
+        """Return the best flow for every row of ``costs`` (rows, arcs), free arcs and all."""
+        return self._cheapest_flow(costs)
+
+    def oracle(self, costs: FloatArray) -> IntArray:
+        """Network simplex."""
+        if self._all_arcs_are_arms:
+            return self._cheapest_flow(costs)
+        all_costs = np.zeros((len(costs), len(self.capacity)))
+        all_costs[:, self.arms] = costs
+        return self._cheapest_flow(all_costs)[:, self.arms]
+
+    @cached_property
+    def m(self) -> int:
+        """Largest number of different arms in one action.
+
+        Every arm is split in two, one for its first unit, which earns 1, and one for the rest: the
+        best integer flow uses as many arms as can be.
+        """
+        graph, first, rest = self.graph, np.minimum(self.n, 1), self.capacity.copy()
+        rest[self.arms] -= first
+        tail = np.concatenate([graph.tail, graph.tail[self.arms]])
+        head = np.concatenate([graph.head, graph.head[self.arms]])
+        twice = Graph(tail, head, graph.balance)
+        flow = MinimumCostFlow(twice, np.concatenate([rest, first]))
+        costs = np.repeat([[0.0, -1.0]], [len(self.capacity), self.d], axis=1)
+        return int(flow(costs)[0, len(self.capacity) :].sum())
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Say whether vectors are integer flows, or become flows with the help of free arcs."""
+        a = with_last_axis("action", action, self.d)
+        inside = np.atleast_1d(whole_box(a, self.n)).ravel()
+        rows, graph, arms = a.reshape(-1, self.d)[inside].astype(np.int64), self.graph, self.arms
+        missing = np.empty((len(rows), len(graph.balance)), dtype=np.int64)
+        flows.leave_missing(graph.tail[arms], graph.head[arms], graph.balance, rows, missing)
+        inside[inside] = self._free_arcs_carry(missing)
+        answer: BoolArray = inside.reshape(a.shape[:-1])
+        return answer
+
+    def _free_arcs_carry(self, missing: IntArray) -> BoolArray:
+        """Say for every row of balances whether some flow on the free arcs has it."""
+        if self._all_arcs_are_arms:
+            carried: BoolArray = (missing == 0).all(axis=1)
+            return carried
+        free = np.setdiff1d(np.arange(len(self.capacity)), self.arms)
+        tail, head, capacity = self.graph.tail[free], self.graph.head[free], self.capacity[free]
+        status = [network_simplex.feasible_start(tail, head, row, capacity)[0] for row in missing]
+        return np.array([one == network_simplex.OPTIMAL for one in status], dtype=bool)
+
+    def enumerate(self, limit: int = 100_000) -> IntArray:
+        """Return all actions: partial flows are extended arc by arc, by what the nodes allow."""
+        tail, head, (low, high, _) = self.graph.tail, self.graph.head, self.extremes
+        out, into = np.zeros((2, len(self.graph.balance)), dtype=np.int64)  # still to be decided
+        np.add.at(out, tail, high)
+        np.add.at(into, head, high)
+        partial, need = np.zeros((1, 0), dtype=np.int64), self.graph.balance[None, :]
+        for e, (v, w) in enumerate(zip(tail, head, strict=True)):
+            out[v] -= high[e]
+            into[w] -= high[e]
+            least = np.maximum(low[e], np.maximum(need[:, v] - out[v], -into[w] - need[:, w]))
+            most = np.minimum(high[e], np.minimum(need[:, v] + into[v], out[w] - need[:, w]))
+            if np.maximum(most - least + 1, 0).sum() > DEAD_ENDS * limit:
+                raise too_many(limit)
+            row, flow = extensions(least, most)
+            partial, need = np.column_stack([partial[row], flow]), need[row]
+            need[:, v] -= flow
+            need[:, w] += flow
+        actions = partial[:, self.arms]
+        if not self._all_arcs_are_arms:
+            actions = np.unique(actions, axis=0)
+        if len(actions) > limit:
+            raise too_many(limit)
+        return actions
+
+    def duplicate(self) -> Duplicate:
+        """Return the network with n_i parallel arcs of capacity 1 for arm i."""
+        return self._duplicate
+
+    @cached_property
+    def _duplicate(self) -> Duplicate:
+        if self.n.max() <= 1:
+            return super().duplicate()
+        owner = owners(self.n)
+        free = np.setdiff1d(np.arange(len(self.capacity)), self.arms)
+        arcs = np.concatenate([self.arms[owner], free])
+        graph = Graph(self.graph.tail[arcs], self.graph.head[arcs], self.graph.balance)
+        ones = np.ones(len(owner), dtype=np.int64)
+        capacity = np.concatenate([ones, self.capacity[free]])
+        copies = FlowSet(graph, capacity, np.arange(len(owner)), n=ones, sense=self.sense)
+        return Duplicate(copies, owner)
+
+    @cached_property
+    def hull(self) -> Hull:
+        """Return the flow polytope; its vertices are integral."""
+        return NetworkHull(self.graph, *self.extremes, self.arms)
+
+
+class Extremes(NamedTuple):
+    """For every arc the least and the greatest flow; a flow strictly between, where they differ."""
+
+    low: IntArray
+    high: IntArray
+    centre: FloatArray
 
 
 class MinimumCostFlow:
@@ -17,13 +187,23 @@ class MinimumCostFlow:
         )
         if status != network_simplex.OPTIMAL:
             raise InvalidInput(
-                "actions", "a network that some flow fits", "an infeasible one", "Raise capacities."
+                "capacities",
+                "a network that carries all supplies to the demands",
+                "one that cannot",
+                "Raise capacities, or add arcs.",
             )
 
     def __call__(self, costs: FloatArray) -> IntArray:
         """Return a best flow for each row of ``costs`` (rows, arcs)."""
         flows = np.empty(costs.shape, dtype=np.int64)
         status = network_simplex.minimum_cost_flows(*self._start, costs, flows)
+        if status == network_simplex.UNBOUNDED:
+            raise InvalidInput(
+                "capacities",
+                "a limit to the flow round every cycle",
+                "a cycle of arcs without capacities",
+                "Give capacities on the arcs of that cycle.",
+            )
         if status != network_simplex.OPTIMAL:
             raise ArithmeticError(f"the network simplex method failed with status {status}")
         return flows

@@ -7,24 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import ActionSet, Duplicate, too_many
-from multiplay.actions.flow import MinimumCostFlow
-from multiplay.arrays import (
-    EXACT,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    whole_numbers,
-    with_last_axis,
-)
+from multiplay.actions.base import Duplicate, owners
+from multiplay.actions.flow import FlowSet
+from multiplay.arrays import EXACT, IntArray, whole_numbers
 from multiplay.errors import InvalidInput
 from multiplay.graph import Graph, bipartite
-from multiplay.hull import TransportHull
+from multiplay.hull import Hull, TransportHull
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
 
-class Transport(ActionSet):
+class Transport(FlowSet):
     """A = {a integer, a >= 0 : sum_y a_xy = supply_x, sum_x a_xy = demand_y}.
 
     Arm (x, y), number ``x * len(demand) + y``, is the lane from supplier x to demander y, and
@@ -36,6 +29,13 @@ class Transport(ActionSet):
         Whole numbers with equal sums.
     names
         The suppliers' and the demanders' names, as a pair of lists, or one name for each lane.
+    capacities
+        What each lane can carry, shape (suppliers, demanders): a_xy <= capacities_xy, 0 where there
+        is no lane.
+    slack
+        True: sum_y a_xy <= supply_x and sum_x a_xy >= demand_y.
+    sense
+        "min" if units bring losses, "max" if they bring rewards.
 
     Examples
     --------
@@ -46,104 +46,87 @@ class Transport(ActionSet):
     array([1, 0, 0, 4, 3, 2])
     >>> Transport([2], [1, 1], names=(["Lyon"], ["north", "south"])).names
     ('Lyon->north', 'Lyon->south')
+    >>> Transport([3, 3], [2, 2], slack=True).argmin([0.1, 0.9, 0.2, 0.8])
+    array([2, 0, 0, 2])
     """
 
-    def __init__(self, supply: ArrayLike, demand: ArrayLike, names: Names | None = None) -> None:
+    def __init__(
+        self,
+        supply: ArrayLike,
+        demand: ArrayLike,
+        names: Names | None = None,
+        capacities: ArrayLike | None = None,
+        slack: bool = False,
+        sense: str = "min",
+    ) -> None:
         self.supply, self.demand = _side("supply", supply), _side("demand", demand)
-        if self.supply.sum() != self.demand.sum():
+        self.slack = slack
+        spare = int(self.supply.sum() - self.demand.sum())
+        if spare < 0 or (spare > 0 and not slack):
             raise InvalidInput(
                 "supply, demand",
-                "equal sums",
+                "a supply of at least the demand" if slack else "equal sums",
                 f"{self.supply.sum()} supplied and {self.demand.sum()} demanded",
-                "Add a supplier or a demander that takes up the difference.",
+                "Raise the supply."
+                if spare < 0 and slack
+                else "Write slack=True, or add a supplier or a demander for the difference.",
             )
-        self.n = np.minimum.outer(self.supply, self.demand).ravel()
-        super().__init__(_lane_names(names, len(self.supply), len(self.demand)))
+        lanes = np.minimum.outer(self.supply, self.demand + spare)
+        self.capacities = None if capacities is None else _capacities(capacities, lanes.shape)
+        if self.capacities is not None:
+            lanes = np.minimum(lanes, self.capacities)
+        capacity, graph = lanes.ravel(), bipartite(self.supply, self.demand)
+        arms = np.arange(lanes.size)
+        if spare > 0:
+            graph, leftover = _with_spare(graph, self.supply, spare)
+            capacity = np.concatenate([capacity, leftover])
+        super().__init__(
+            graph,
+            capacity,
+            arms,
+            n=lanes.ravel() if capacities is None else None,
+            names=lane_names(names, *lanes.shape),
+            sense=sense,
+        )
 
     def __repr__(self) -> str:
-        return f"Transport(supply={self.supply.tolist()}, demand={self.demand.tolist()})"
+        loose = ", capacities=..." if self.capacities is not None else ""
+        loose += ", slack=True" if self.slack else ""
+        return f"Transport(supply={self.supply.tolist()}, demand={self.demand.tolist()}{loose})"
 
     @property
-    def M(self) -> int:  # noqa: N802
-        """Number of units in every plan."""
-        return int(self.supply.sum())
-
-    @cached_property
-    def m(self) -> int:
-        """Largest number of lanes in one plan.
-
-        Every lane is split in two, one for its first unit, which earns 1, and one for the rest:
-        the best integer flow uses as many lanes as can be.
-        """
-        graph, lanes = bipartite(self.supply, self.demand), self.n
-        twice = Graph(np.tile(graph.tail, 2), np.tile(graph.head, 2), graph.balance)
-        flow = MinimumCostFlow(twice, np.concatenate([np.minimum(lanes, 1), lanes]))
-        return int(flow(np.repeat([[-1.0, 0.0]], self.d, axis=1))[0, : self.d].sum())
-
-    @cached_property
-    def _flow(self) -> MinimumCostFlow:
-        return MinimumCostFlow(bipartite(self.supply, self.demand), self.n)
-
-    def oracle(self, costs: FloatArray) -> IntArray:
-        """Network simplex."""
-        return self._flow(costs)
-
-    def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are non-negative, integral and have the right margins."""
-        a = with_last_axis("action", action, self.d)
-        plan = a.reshape(*a.shape[:-1], len(self.supply), len(self.demand))
-        inside: BoolArray = (
-            ((a >= 0) & (a == np.floor(a))).all(axis=-1)
-            & (plan.sum(axis=-1) == self.supply).all(axis=-1)
-            & (plan.sum(axis=-2) == self.demand).all(axis=-1)
-        )
-        return inside
-
-    def enumerate(self, limit: int = 100_000) -> IntArray:
-        """Return all plans, lane by lane: each partial plan is extended by what still fits."""
-        plans = np.zeros((1, 0), dtype=np.int64)
-        open_demand = self.demand[None, :]
-        for units in self.supply:
-            rows = np.zeros((len(plans), 0), dtype=np.int64)
-            index, left = np.arange(len(plans)), np.full(len(plans), units)
-            for y in range(len(self.demand)):
-                # what the later demanders of this row can take bounds this lane from below
-                later = open_demand[index, y + 1 :].sum(axis=1)
-                low = np.maximum(left - later, 0)
-                choices = np.minimum(left, open_demand[index, y]) - low + 1
-                if choices.sum() > limit:
-                    raise too_many(limit)
-                repeat = np.repeat(np.arange(len(index)), choices)
-                offset = np.arange(len(repeat)) - np.repeat(choices.cumsum() - choices, choices)
-                lane = low[repeat] + offset
-                rows = np.column_stack([rows[repeat], lane])
-                index, left = index[repeat], left[repeat] - lane
-            plans = np.column_stack([plans[index], rows])
-            open_demand = open_demand[index] - rows
-        return plans
-
-    def duplicate(self) -> Duplicate:
-        """Each unit of supply becomes a supplier of one unit: supply_x copies of lane (x, y)."""
-        return self._duplicate
+    def _plain(self) -> bool:
+        return self.capacities is None and self._all_arcs_are_arms
 
     @cached_property
     def _duplicate(self) -> Duplicate:
-        if self.M * len(self.demand) > 10_000_000:
-            raise InvalidInput(
-                "actions",
-                "at most 10 million copied arms",
-                f"{self.M} units x {len(self.demand)} demanders",
-                "Use the policy itself: it needs no copies.",
-            )
-        supplier = np.repeat(np.arange(len(self.supply)), self.supply)
+        """Each unit of supply becomes a supplier of one unit: supply_x copies of lane (x, y).
+
+        Where lanes have capacities these would bind the copies together: there each lane becomes
+        n_xy parallel arcs.
+        """
+        if self.capacities is not None:
+            return super()._duplicate
+        owners(np.repeat(self.supply, len(self.demand)))  # refuses too many
+        supplier = owners(self.supply)
         lanes = np.arange(self.d).reshape(len(self.supply), len(self.demand))
-        copies = Transport(np.ones(len(supplier)), self.demand)
+        copies = Transport(np.ones(len(supplier)), self.demand, slack=self.slack, sense=self.sense)
         return Duplicate(copies, lanes[supplier].ravel())
 
     @cached_property
-    def hull(self) -> TransportHull:
+    def hull(self) -> Hull:
         """Return the transport polytope."""
-        return TransportHull(self.supply, self.demand)
+        return TransportHull(self.supply, self.demand) if self._plain else super().hull
+
+
+def _with_spare(graph: Graph, supply: IntArray, spare: int) -> tuple[Graph, IntArray]:
+    """Join every node to a new one that takes what is left over; return the new capacities too."""
+    nodes = np.arange(len(graph.balance))
+    tail = np.concatenate([graph.tail, nodes])
+    head = np.concatenate([graph.head, np.full(len(nodes), len(nodes))])
+    leftover = np.full(len(nodes), spare)
+    leftover[: len(supply)] = np.minimum(supply, spare)
+    return Graph(tail, head, np.append(graph.balance, -spare)), leftover
 
 
 def _side(argument: str, values: ArrayLike) -> IntArray:
@@ -160,7 +143,17 @@ def _side(argument: str, values: ArrayLike) -> IntArray:
     return side
 
 
-def _lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[Any]:
+def _capacities(capacities: ArrayLike, shape: tuple[int, ...]) -> IntArray:
+    lanes = whole_numbers("capacities", capacities)
+    if lanes.shape != shape:
+        raise InvalidInput(
+            "capacities", f"shape {shape}", f"shape {lanes.shape}", "Give one for each lane."
+        )
+    return lanes
+
+
+def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[Any]:
+    """Return a name for each lane, from those of both sides or as they are given."""
     if names is None:
         names = (
             [f"s{x + 1}" for x in range(suppliers)],

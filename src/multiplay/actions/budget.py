@@ -1,0 +1,123 @@
+"""A total to be spread over the arms."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.actions.base import Duplicate, owners, whole_box
+from multiplay.actions.flow import Extremes, FlowSet
+from multiplay.arrays import (
+    EXACT,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    positive_integer,
+    whole_numbers,
+    with_last_axis,
+)
+from multiplay.errors import InvalidInput
+from multiplay.graph import Graph
+from multiplay.kernels.selection import cheapest
+
+
+class Budget(FlowSet):
+    """A = {a integer : 0 <= a_i <= caps_i, sum_i a_i = total}.
+
+    With caps of 1 it is the m-set of the literature, m = ``total``.
+
+    Parameters
+    ----------
+    total
+        The units to be spread.
+    caps
+        The most units of each arm.
+    at_most
+        True: sum_i a_i <= total, some units may be kept back.
+    names
+        What people call the arms.
+    sense
+        "min" if units bring losses, "max" if they bring rewards.
+
+    Examples
+    --------
+    >>> ads = Budget(5, caps=[4, 4, 2], names=["news", "search", "radio"], sense="max")
+    >>> ads.best([0.3, 0.5, 0.4])
+    array([0, 4, 1])
+    >>> Budget(2, caps=[1, 1, 1, 1]).argmin([0.4, 0.1, 0.3, 0.2])
+    array([0, 1, 0, 1])
+    """
+
+    def __init__(
+        self,
+        total: int,
+        caps: ArrayLike,
+        at_most: bool = False,
+        names: Sequence[str] | None = None,
+        sense: str = "min",
+    ) -> None:
+        self.total = positive_integer("total", total, "Without units there is nothing to learn.")
+        self.caps, self.at_most = whole_numbers("caps", caps), bool(at_most)
+        if self.caps.ndim != 1 or self.caps.sum() == 0:
+            raise InvalidInput(
+                "caps",
+                "a list with at least one positive number",
+                f"{self.caps.tolist()}",
+                "Give the most units of each arm.",
+            )
+        most = EXACT // (len(self.caps) + 1)
+        if self.total > most:
+            raise InvalidInput("total", f"at most {most} units", self.total, "Use larger units.")
+        n = np.minimum(self.caps, self.total)
+        if n.sum() < self.total and not self.at_most:
+            raise InvalidInput(
+                "total",
+                f"at most the sum of the caps, {n.sum()}",
+                f"{self.total}",
+                "Raise the caps, or write at_most=True.",
+            )
+        arcs = len(n) + self.at_most  # from one node to another; the last keeps units back
+        ends = np.zeros(arcs, dtype=np.int64)
+        capacity = np.append(n, self.total)[:arcs]
+        graph = Graph(ends, ends + 1, np.array([self.total, -self.total]))
+        super().__init__(graph, capacity, np.arange(len(n)), n=n, names=names, sense=sense)
+
+    def __repr__(self) -> str:
+        at_most = ", at_most=True" if self.at_most else ""
+        return f"Budget({self.total}, caps={self.caps.tolist()}{at_most})"
+
+    @cached_property
+    def m(self) -> int:
+        """Largest number of different arms in one action."""
+        return min(self.total, int((self.n > 0).sum()))
+
+    @cached_property
+    def extremes(self) -> Extremes:
+        """What the other arcs cannot take goes along this one; all rise alike to the total."""
+        high = self.capacity
+        low = np.maximum(self.total - (high.sum() - high), 0)
+        room = (high - low).sum()
+        share = (self.total - low.sum()) / room if room > 0 else 0.0
+        return Extremes(low, high, low + share * (high - low))
+
+    def oracle(self, costs: FloatArray) -> IntArray:
+        """Select the cheapest arms."""
+        actions = np.empty(costs.shape, dtype=np.int64)
+        cheapest(costs, self.n, self.total, self.at_most, actions)
+        return actions
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Say whether vectors are integral, within the caps, and have the right sum."""
+        a = with_last_axis("action", action, self.d)
+        units = a.sum(axis=-1)
+        fits = units <= self.total if self.at_most else units == self.total
+        inside: BoolArray = whole_box(a, self.n) & fits
+        return inside
+
+    @cached_property
+    def _duplicate(self) -> Duplicate:
+        """Return the m-set of the n_i copies of every arm."""
+        owner = owners(self.n)
+        copies = Budget(self.total, np.ones(len(owner)), self.at_most, sense=self.sense)
+        return Duplicate(copies, owner)

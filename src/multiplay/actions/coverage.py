@@ -1,0 +1,158 @@
+"""Attempts that need to succeed once: a reward that is not linear."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.actions.base import Duplicate, owners
+from multiplay.actions.budget import Budget
+from multiplay.arrays import (
+    FloatArray,
+    IntArray,
+    numbers,
+    positive_integer,
+    unit_interval,
+    with_last_axis,
+)
+from multiplay.errors import InvalidInput
+from multiplay.hull import Hull
+from multiplay.kernels.selection import cheapest
+
+
+class Coverage(Budget):
+    """A = {a integer, a >= 0 : sum_i a_i = budget}, with reward sum_i w_i (1 - (1 - mu_i)^a_i).
+
+    Arm i is a target, and a_i the number of attempts on it: calls to a customer, sensors on a site.
+    Each attempt succeeds with probability mu_i, independently; w_i is earned if at least one does.
+
+    The best action is found greedily: the j-th attempt on target i adds
+    g_ij = w_i mu_i (1 - mu_i)^(j - 1), and the ``budget`` largest of all g_ij are taken. Proof: the
+    reward of a is sum_i (g_i1 + ... + g_ia_i), a sum of ``budget`` different g_ij, so no action
+    earns more than the ``budget`` largest ones. And g_i1 >= g_i2 >= ..., so these can be chosen as
+    the first few of every target: they are those of an action.
+
+    Means are estimated as always, but FTRL needs a linear reward, and refuses this set.
+
+    Parameters
+    ----------
+    budget
+        Number of attempts.
+    weights
+        w_i >= 0, what a success on target i is worth.
+    names
+        What people call the targets.
+
+    Examples
+    --------
+    >>> calls = Coverage(budget=4, weights=[3, 1])
+    >>> calls.best([0.5, 0.9])
+    array([3, 1])
+    >>> calls.value([3, 1], [0.5, 0.9])
+    array(3.525)
+    """
+
+    linear = False
+
+    def __init__(self, budget: int, weights: ArrayLike, names: Sequence[str] | None = None) -> None:
+        self.weights = _weights(weights)
+        attempts = positive_integer("budget", budget, "Without attempts there is nothing to learn.")
+        owners(np.full(len(self.weights), attempts))  # refuses too many
+        super().__init__(attempts, np.full(len(self.weights), attempts), names=names, sense="max")
+        self.budget = attempts
+
+    def __repr__(self) -> str:
+        return f"Coverage({self.budget}, weights={self.weights.tolist()})"
+
+    def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
+        """Return sum_i w_i (1 - (1 - mu_i)^a_i), along the last axis."""
+        a, mu = with_last_axis("action", action, self.d), _chances(means, self.d)
+        values: FloatArray = (self.weights * (1 - (1 - mu) ** a)).sum(axis=-1)
+        return values
+
+    def best(self, means: ArrayLike) -> IntArray:
+        """Take the attempts of the largest gains."""
+        mu = _chances(means, self.d)
+        each = np.repeat(mu.reshape(-1, self.d, 1), self.budget, axis=2)
+        return _attempts(each, self.weights).reshape(mu.shape)
+
+    @cached_property
+    def _duplicate(self) -> Duplicate:
+        return Duplicate(CoverageCopies(self), owners(self.n))
+
+    @cached_property
+    def hull(self) -> Hull:
+        """Refuse: the mean of a random action does not determine its reward."""
+        raise InvalidInput(
+            "actions",
+            "a set with a linear objective <a, means>, which follow-the-regularised-leader needs: "
+            "it plays at random around the mean of the best actions",
+            f"{self!r}",
+            "Use GenCTS.",
+        )
+
+
+class CoverageCopies(Budget):
+    """The copied problem: every attempt on a target is an arm of its own, with its own chance."""
+
+    linear = False
+
+    def __init__(self, original: Coverage) -> None:
+        self.original = original
+        super().__init__(original.budget, np.ones(original.n.sum()), sense="max")
+
+    def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
+        """Return sum_i w_i (1 - prod over the played copies j of target i of (1 - mu_ij))."""
+        a, mu = with_last_axis("action", action, self.d), _chances(means, self.d)
+        failed = self._by_target(1 - a * mu).prod(axis=-1)
+        values: FloatArray = (self.original.weights * (1 - failed)).sum(axis=-1)
+        return values
+
+    def best(self, means: ArrayLike) -> IntArray:
+        """Take the attempts of the largest gains, the most promising copies of a target first."""
+        mu = _chances(means, self.d)
+        each = self._by_target(mu.reshape(-1, self.d))
+        order = np.argsort(-each, axis=2, kind="stable")
+        attempts = _attempts(np.take_along_axis(each, order, axis=2), self.original.weights)
+        first = np.arange(self.original.budget) < attempts[:, :, None]
+        chosen = np.empty(each.shape, dtype=np.int64)
+        np.put_along_axis(chosen, order, first.astype(np.int64), axis=2)
+        return chosen.reshape(mu.shape)
+
+    def _by_target(self, values: FloatArray) -> FloatArray:
+        return values.reshape(*values.shape[:-1], self.original.d, self.original.budget)
+
+    @cached_property
+    def hull(self) -> Hull:
+        """Refuse, as the original does."""
+        return self.original.hull
+
+
+def _attempts(each: FloatArray, weights: FloatArray) -> IntArray:
+    """Return the best number of attempts per target, from falling chances (rows, d, budget)."""
+    rows, d, budget = each.shape
+    failed_before = np.ones(each.shape)
+    failed_before[:, :, 1:] = np.cumprod(1 - each[:, :, :-1], axis=2)
+    gains = weights[:, None] * each * failed_before
+    chosen = np.empty((rows, d * budget), dtype=np.int64)
+    ones = np.ones(d * budget, dtype=np.int64)
+    cheapest(-gains.reshape(rows, -1), ones, budget, False, chosen)
+    attempts: IntArray = chosen.reshape(each.shape).sum(axis=2)
+    return attempts
+
+
+def _weights(weights: ArrayLike) -> FloatArray:
+    array = numbers("weights", weights)
+    if array.ndim != 1 or len(array) == 0 or (array < 0).any():
+        raise InvalidInput(
+            "weights",
+            "a list of numbers that are not negative",
+            f"{array.tolist()}",
+            "Say what a success on each target is worth.",
+        )
+    return array
+
+
+def _chances(means: ArrayLike, d: int) -> FloatArray:
+    return unit_interval("means", with_last_axis("means", means, d))

@@ -1,0 +1,142 @@
+"""Spanning trees and matchings: the sets of the classical, binary literature."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.actions.base import whole_box
+from multiplay.actions.oracle import OracleSet
+from multiplay.arrays import BoolArray, FloatArray, IntArray, with_last_axis
+from multiplay.errors import InvalidInput
+from multiplay.graph import Arcs, Node
+from multiplay.kernels import trees
+
+
+class SpanningTree(OracleSet):
+    """A = {sets of edges that join all nodes of a graph without a cycle}, as 0/1 vectors.
+
+    Parameters
+    ----------
+    edges
+        Pairs of nodes, in any order; a node is a text or an integer.
+    names
+        What people call the edges.
+    sense
+        "min" if edges bring losses, "max" if they bring rewards.
+
+    Examples
+    --------
+    >>> cables = SpanningTree([("a", "b"), ("b", "c"), ("a", "c")])
+    >>> cables.argmin([0.3, 0.2, 0.1])
+    array([0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        edges: Sequence[tuple[Node, Node]],
+        names: Sequence[str] | None = None,
+        sense: str = "min",
+    ) -> None:
+        labelled = Arcs("edges", edges)
+        self.edges = labelled.pairs
+        self._graph = labelled.tail, labelled.head, len(labelled.number)
+        apart = np.flatnonzero(trees.components(*self._graph))
+        if len(apart):
+            one, other = next(iter(labelled.number)), list(labelled.number)[apart[0]]
+            raise InvalidInput(
+                "edges",
+                "a connected graph",
+                f"no way from {one!r} to {other!r}",
+                "Add an edge between the parts.",
+            )
+        names = labelled.names("-") if names is None else names
+        super().__init__(len(self.edges), n=np.ones(len(self.edges)), names=names, sense=sense)
+
+    def __repr__(self) -> str:
+        return f"SpanningTree({self.d} edges)"
+
+    def solve(self, costs: FloatArray) -> IntArray:
+        """Kruskal: the cheapest edges that close no cycle."""
+        action = np.empty((1, self.d), dtype=np.int64)
+        trees.spanning_trees(*self._graph, costs[None], action)
+        tree: IntArray = action[0]
+        return tree
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Say whether vectors are 0/1, and their edges a spanning tree."""
+        a = with_last_axis("action", action, self.d)
+        inside = np.atleast_1d(whole_box(a, self.n)).ravel()
+        rows, answer = a.reshape(-1, self.d).astype(np.int64), np.empty_like(inside)
+        trees.are_spanning_trees(*self._graph, rows, answer)
+        joined: BoolArray = (inside & answer).reshape(a.shape[:-1])
+        return joined
+
+
+class Matching(OracleSet):
+    """A = {sets of edges of a bipartite graph, no two of which share a node}, as 0/1 vectors.
+
+    Parameters
+    ----------
+    edges
+        Pairs (left, right) of nodes; a node is a text or an integer, and on one side only.
+    names
+        What people call the edges.
+    sense
+        "max", the default, if edges bring rewards; "min" if they bring losses.
+
+    Examples
+    --------
+    >>> dates = Matching([("Ann", "noon"), ("Ann", "night"), ("Bob", "noon")])
+    >>> dates.best([0.9, 0.5, 0.6])
+    array([0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        edges: Sequence[tuple[Node, Node]],
+        names: Sequence[str] | None = None,
+        sense: str = "max",
+    ) -> None:
+        labelled = Arcs("edges", edges)
+        self.edges = labelled.pairs
+        both = np.intersect1d(labelled.tail, labelled.head)
+        if len(both):
+            node = list(labelled.number)[both[0]]
+            raise InvalidInput(
+                "edges",
+                "pairs (left, right), with different nodes left and right",
+                f"{node!r} on both sides",
+                "Rename one of the two.",
+            )
+        _, self._left = np.unique(labelled.tail, return_inverse=True)
+        _, self._right = np.unique(labelled.head, return_inverse=True)
+        self._shape = self._left.max() + 1, self._right.max() + 1
+        names = labelled.names("-") if names is None else names
+        super().__init__(len(self.edges), n=np.ones(len(self.edges)), names=names, sense=sense)
+
+    def __repr__(self) -> str:
+        return f"Matching({self.d} edges)"
+
+    def solve(self, costs: FloatArray) -> IntArray:
+        """Solve an assignment problem in which a pair that does not pay costs nothing."""
+        from scipy.optimize import linear_sum_assignment
+
+        table, edge = np.zeros(self._shape), np.full(self._shape, -1)
+        for e in np.argsort(-costs, kind="stable"):  # of parallel edges, the cheapest comes last
+            if costs[e] < 0:
+                table[self._left[e], self._right[e]] = costs[e]
+                edge[self._left[e], self._right[e]] = e
+        chosen = edge[linear_sum_assignment(table)]
+        action = np.zeros(self.d, dtype=np.int64)
+        action[chosen[chosen >= 0]] = 1
+        return action
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Say whether vectors are 0/1 and use every node at most once."""
+        a = with_last_axis("action", action, self.d)
+        left, right = np.eye(self._shape[0])[self._left], np.eye(self._shape[1])[self._right]
+        inside: BoolArray = (
+            whole_box(a, self.n) & (a @ left <= 1).all(axis=-1) & (a @ right <= 1).all(axis=-1)
+        )
+        return inside

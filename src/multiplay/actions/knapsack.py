@@ -1,0 +1,197 @@
+"""Knapsacks."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.actions.base import (
+    ActionSet,
+    Duplicate,
+    extensions,
+    owners,
+    too_many,
+    whole_box,
+)
+from multiplay.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    numbers,
+    whole_numbers,
+    with_last_axis,
+)
+from multiplay.errors import InvalidInput
+from multiplay.kernels.knapsack import NODE_CAP, OPTIMAL, best_packings
+
+MOST = 2**61  # weights and capacity, once they are integers
+
+
+class Knapsack(ActionSet):
+    """A = {a integer, 0 <= a_i <= limits_i : sum_i weights_i a_i <= capacity}; rewards.
+
+    Arm i is an item, and a_i how many of it are packed. The most valuable packing is found by
+    branch and bound, with dynamic programming behind it. Weights may be fractions: 0.1 means one
+    tenth, and three of them fit into 0.3.
+
+    Parameters
+    ----------
+    weights, capacity
+        What a unit of each item weighs, and what the knapsack takes.
+    limits
+        The most units of each item, a number for all or a list; no limits but the capacity if not
+        given.
+    names
+        What people call the items.
+
+    Examples
+    --------
+    >>> sack = Knapsack(weights=[3, 4, 5], capacity=10)
+    >>> sack.n, len(sack.enumerate())
+    (array([3, 2, 2]), 12)
+    >>> sack.best([0.4, 0.6, 0.7])
+    array([2, 1, 0])
+    >>> Knapsack([0.1, 0.25], capacity=0.3, limits=5).n
+    array([3, 1])
+    """
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        capacity: float,
+        limits: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.weights, given = _not_negative("weights", weights), _not_negative("capacity", capacity)
+        if self.weights.ndim != 1 or len(self.weights) == 0 or given.ndim != 0:
+            raise InvalidInput(
+                "weights, capacity",
+                "a list of weights, and one capacity",
+                f"shapes {self.weights.shape} and {given.shape}",
+                "Give one weight for each item.",
+            )
+        self.capacity = given.item()
+        self._weights, self._capacity = _as_integers(self.weights, self.capacity)
+        self.limits = None if limits is None else _limits(limits, len(self.weights))
+        self.n = self._most()
+        if self.n.sum() == 0:
+            raise InvalidInput(
+                "capacity",
+                f"at least the lightest item, {self.weights.min():g}",
+                f"{self.capacity:g}",
+                "An empty knapsack leaves nothing to learn.",
+            )
+        super().__init__(names, sense="max")
+
+    def __repr__(self) -> str:
+        return f"Knapsack({len(self.weights)} items, capacity {self.capacity:g})"
+
+    def _most(self) -> IntArray:
+        weightless = self._weights == 0
+        if weightless.any() and self.limits is None:
+            arm = int(np.argmax(weightless))
+            raise InvalidInput(
+                "limits",
+                "a limit for an item without weight",
+                f"none for item {arm + 1}",
+                "Set it.",
+            )
+        fit = np.where(weightless, MOST, self._capacity // np.maximum(self._weights, 1))
+        return fit if self.limits is None else np.minimum(fit, self.limits)
+
+    @cached_property
+    def m(self) -> int:
+        """Largest number of different items: one of each of the lightest."""
+        lightest = np.sort(self._weights[self.n > 0]).astype(object)
+        return int((np.cumsum(lightest) <= self._capacity).sum())
+
+    @cached_property
+    def M(self) -> int:  # noqa: N802
+        """Largest number of units: the lightest items first."""
+        units, room = 0, self._capacity
+        for i in np.argsort(self._weights, kind="stable"):
+            weight, most = int(self._weights[i]), int(self.n[i])
+            packed = most if weight == 0 else min(most, room // weight)
+            units, room = units + packed, room - packed * weight
+        return units
+
+    def oracle(self, costs: FloatArray) -> IntArray:
+        """Branch and bound; dynamic programming where that takes too long."""
+        actions = np.empty(costs.shape, dtype=np.int64)
+        status = best_packings(self._weights, self._capacity, self.n, -costs, NODE_CAP, actions)
+        if status != OPTIMAL:
+            raise ArithmeticError(
+                "no best packing was found: the weights have too many digits for these rewards"
+            )
+        return actions
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Say whether vectors are integral, within the limits, and not too heavy."""
+        a = with_last_axis("action", action, self.d)
+        inside = whole_box(a, self.n) & (a @ self._weights <= 1.5 * self._capacity)
+        # what is far too heavy is out already, so that integers do not overflow
+        whole = np.where(inside[..., None], a, 0.0).astype(np.int64)
+        light: BoolArray = inside & (whole @ self._weights <= self._capacity)
+        return light
+
+    def enumerate(self, limit: int = 100_000) -> IntArray:
+        """Return all packings: partial ones are extended item by item, by what still fits."""
+        packed, room = np.zeros((1, 0), dtype=np.int64), np.array([self._capacity])
+        for weight, n in zip(self._weights, self.n, strict=True):
+            most = np.minimum(n, room // weight) if weight > 0 else np.full(len(room), n)
+            if (most + 1).sum() > limit:
+                raise too_many(limit)
+            row, units = extensions(np.zeros(len(room), dtype=np.int64), most)
+            packed = np.column_stack([packed[row], units])
+            room = room[row] - weight * units
+        return packed
+
+    def duplicate(self) -> Duplicate:
+        """Return the knapsack with n_i copies of item i, each packed or not."""
+        return self._duplicate
+
+    @cached_property
+    def _duplicate(self) -> Duplicate:
+        owner = owners(self.n)
+        return Duplicate(Knapsack(self.weights[owner], self.capacity, limits=1), owner)
+
+
+def _not_negative(argument: str, values: ArrayLike) -> FloatArray:
+    array = numbers(argument, values)
+    if (array < 0).any():
+        got = f"{array[array < 0].flat[0]:g}"
+        raise InvalidInput(argument, "numbers that are not negative", got, "Check the sign.")
+    return array
+
+
+def _as_integers(weights: FloatArray, capacity: float) -> tuple[IntArray, int]:
+    """Return weights and capacity in a unit in which all weights are integers.
+
+    A float stands for its shortest decimal form, the one that people write.
+    """
+    exact, room = [Fraction(repr(w)) for w in weights.tolist()], Fraction(repr(float(capacity)))
+    unit = Fraction(math.gcd(*(w.numerator for w in exact)) or 1, 1) / math.lcm(
+        *(w.denominator for w in exact)
+    )
+    whole, total = [int(w / unit) for w in exact], room // unit
+    if max(total, *whole) > MOST:
+        raise InvalidInput(
+            "weights, capacity",
+            "weights with fewer digits",
+            f"a capacity of {total:.3g} units of {float(unit):.3g}",
+            "Round the weights.",
+        )
+    return np.array(whole, dtype=np.int64), int(total)
+
+
+def _limits(limits: ArrayLike, d: int) -> IntArray:
+    array = whole_numbers("limits", limits)
+    if array.ndim == 0:
+        return np.full(d, array)
+    if array.shape != (d,):
+        got = f"shape {array.shape}"
+        raise InvalidInput("limits", f"a number, or {d} numbers", got, "Give one for each item.")
+    return array

@@ -1,0 +1,149 @@
+"""Action sets that know nothing but their best action for given costs."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.actions.base import ActionSet, whole_box
+from multiplay.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    numbers,
+    positive_integer,
+    whole_numbers,
+    with_last_axis,
+)
+from multiplay.errors import InvalidInput
+
+REMEMBERED = 1000  # answers of ``solve``, by costs
+
+
+class OracleSet(ActionSet):
+    """A set of your own, from one method: ``solve(costs) = argmin over a in A of <a, costs>``.
+
+    ``solve`` gets one cost vector, of any sign, and returns one action; it must be exact and give
+    the same answer to the same costs. Where rewards are maximised (``sense="max"``) it still
+    minimises: rewards come with a minus sign. Everything else is made of it: n, M, the hull and the
+    sampler (simplicial decomposition), and so every policy runs.
+
+    A subclass sets its own attributes first and then calls ``super().__init__``, which asks
+    ``solve`` already. If it writes ``contains`` too, every answer of ``solve`` is checked by it.
+
+    Parameters
+    ----------
+    d
+        Number of arms.
+    n
+        max over A of a_i, where it is known; else ``solve`` finds it.
+    names, sense
+        As for every action set.
+
+    Attributes
+    ----------
+    calls : int
+        How often ``solve`` was asked; repeated costs are answered from memory.
+
+    Examples
+    --------
+    >>> class Shifts(OracleSet):
+    ...     '''Two to four people, of two kinds.'''
+    ...     def __init__(self):
+    ...         super().__init__(d=2)
+    ...     def solve(self, costs):
+    ...         people = 4 if costs.min() < 0 else 2
+    ...         return people * (np.arange(2) == costs.argmin())
+    >>> Shifts().argmin([[0.5, 0.2], [-0.1, 0.3]])
+    array([[0, 2],
+           [4, 0]])
+    """
+
+    def __init__(
+        self,
+        d: int,
+        n: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        sense: str = "min",
+    ) -> None:
+        positive_integer("d", d, "It is the number of arms.")
+        self.calls = 0
+        self._memory: dict[bytes, IntArray] = {}
+        self._seen: set[bytes] = set()
+        self.n = np.full(d, np.iinfo(np.int64).max) if n is None else whole_numbers("n", n)
+        if self.n.shape != (d,):
+            raise InvalidInput("n", f"{d} numbers", f"shape {self.n.shape}", "One for each arm.")
+        super().__init__(names, sense)
+        self._check_repetition()
+        if n is None:
+            self.n = np.array([self.oracle(-row[None])[0, i] for i, row in enumerate(np.eye(d))])
+
+    @abstractmethod
+    def solve(self, costs: FloatArray) -> ArrayLike:
+        """Return one action a in A with the least <a, costs>, from finite costs (d,)."""
+
+    def oracle(self, costs: FloatArray) -> IntArray:
+        """Ask ``solve`` for each row, unless it is remembered."""
+        return np.array([self._answer(row) for row in costs]).reshape(costs.shape)
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Say whether vectors are answers of ``solve``.
+
+        For sets of 0/1 vectors this is membership in A, since costs 1 - 2a have no other answer
+        than a. Other sets may hold more actions than linear costs can reach: write your own
+        ``contains`` if you play them.
+        """
+        a = with_last_axis("action", action, self.d)
+        inside = np.atleast_1d(whole_box(a, self.n)).ravel()
+        rows = a.reshape(-1, self.d)[inside].astype(np.int64)
+        inside[inside] = [self._is_answer(row) for row in rows]
+        answer: BoolArray = inside.reshape(a.shape[:-1])
+        return answer
+
+    def _is_answer(self, action: IntArray) -> bool:
+        if action.tobytes() in self._seen:
+            return True
+        costs = 1.0 - 2.0 * action / np.maximum(self.n, 1)
+        return bool((self._answer(costs) == action).all())
+
+    def _answer(self, costs: FloatArray) -> IntArray:
+        key = costs.tobytes()
+        action = self._memory.get(key)
+        if action is None:
+            self.calls += 1
+            action = self._checked(self.solve(costs.copy()))
+            if len(self._memory) == REMEMBERED:
+                del self._memory[next(iter(self._memory))]
+            self._memory[key] = action
+        return action
+
+    def _checked(self, answer: ArrayLike) -> IntArray:
+        """Return an answer of ``solve`` as integers, or say what is wrong with it."""
+        action = numbers("solve", answer)
+        if action.shape != (self.d,):
+            raise InvalidInput(
+                "solve", f"an action of shape ({self.d},)", f"shape {action.shape}", "Mend solve."
+            )
+        if not whole_box(action, self.n):
+            expected = "whole numbers from 0 to n_i"
+            raise InvalidInput("solve", expected, f"{action.tolist()}", "Mend solve, or n.")
+        whole = action.astype(np.int64)
+        if type(self).contains is OracleSet.contains:
+            self._seen.add(whole.tobytes())
+        elif not self.contains(whole):
+            expected = "an action that contains() accepts"
+            raise InvalidInput("solve", expected, f"{whole.tolist()}", "Mend one of the two.")
+        return whole
+
+    def _check_repetition(self) -> None:
+        """Refuse at once an oracle that is not deterministic."""
+        for costs in np.random.default_rng(0).normal(size=(3, self.d)):
+            once, twice = (self._checked(self.solve(costs.copy())) for _ in range(2))
+            if (once != twice).any():
+                raise InvalidInput(
+                    "solve",
+                    "the same answer to the same costs",
+                    f"{once.tolist()} and {twice.tolist()}",
+                    "Take chance out of it: break ties by the number of the arm.",
+                )

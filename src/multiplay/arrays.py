@@ -80,7 +80,7 @@ def unit_interval(argument: str, values: ArrayLike) -> FloatArray:
             argument,
             "numbers in [0, 1]",
             f"{array[outside].flat[0]:g}",
-            "Losses live in [0, 1]: divide by the largest possible loss.",
+            "Losses and rewards live in [0, 1]: divide by the largest possible one.",
         )
     return array
 

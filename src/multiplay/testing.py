@@ -36,12 +36,13 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
     everything = _or_none(lambda: actions.enumerate(limit=FEW))
     _check_sizes(actions, everything)
     _check_oracle(actions, everything, rng)
+    _check_best(actions, everything, rng)
     _check_bad_input(actions)
     hull = _or_none(lambda: actions.hull)
     if hull is not None:
         _check_hull(actions, hull, rng)
     if _or_none(actions.duplicate) is not None:
-        _check_duplicate(actions, rng)
+        _check_duplicate(actions, everything, rng)
 
 
 def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
@@ -127,11 +128,22 @@ def _check_oracle(
     assert (in_cube.reshape(60, d) == best[:60]).all(), "argmin must work along the last axis"
     assert (actions.argmin(costs[7]) == best[7]).all(), "argmin must not depend on its neighbours"
     rivals = best if everything is None else everything
-    values = actions.value(best, costs)
+    values = (best * costs).sum(axis=1)
     tolerance = 1e-9 * (1 + (np.abs(costs) * actions.n).sum(axis=1))
     for start in range(len(costs)):
-        against = actions.value(rivals, costs[start])
+        against = rivals @ costs[start]
         assert values[start] <= against.min() + tolerance[start], "argmin must be the best action"
+
+
+def _check_best(actions: ActionSet, everything: IntArray | None, rng: np.random.Generator) -> None:
+    means = rng.random((20, actions.d))
+    best = actions.best(means)
+    assert actions.contains(best).all(), "best must return actions of the set"
+    losses = actions.sign * actions.value(best, means)
+    rivals = actions.argmin(rng.normal(size=means.shape)) if everything is None else everything
+    for mean, loss in zip(means, losses, strict=True):
+        least = (actions.sign * actions.value(rivals, mean)).min()
+        assert loss <= least + 1e-9 * (1 + abs(least)), "best must have the best value"
 
 
 def _check_bad_input(actions: ActionSet) -> None:
@@ -171,18 +183,32 @@ def _check_hull(actions: ActionSet, hull: Hull, rng: np.random.Generator) -> Non
     assert (deviation <= allowed + 1e-9).all(), "the mean of the draws must be x"
 
 
-def _check_duplicate(actions: ActionSet, rng: np.random.Generator) -> None:
+def _check_duplicate(
+    actions: ActionSet, everything: IntArray | None, rng: np.random.Generator
+) -> None:
     copies, owner = actions.duplicate()
     assert owner.shape == (copies.d,), "owner must name an arm for each copy"
     assert copies.n.max() <= 1, "a copy must be played at most once"
     costs = rng.random((20, actions.d))
     chosen = copies.argmin(costs[:, owner])
-    action = np.zeros(costs.shape, dtype=np.int64)
-    for copy, arm in enumerate(owner):
-        action[:, arm] += chosen[:, copy]
+    action = _collected(chosen, owner, actions.d)
+    assert copies.contains(chosen).all(), "argmin must return actions of the copied set"
     assert actions.contains(action).all(), "copies must add up to actions of the set"
-    native = actions.value(actions.argmin(costs), costs)
-    assert np.allclose(actions.value(action, costs), native), "copies must reach every optimum"
+    native = (actions.argmin(costs) * costs).sum(axis=1)
+    assert np.allclose((action * costs).sum(axis=1), native), "copies must reach every optimum"
+    assert copies.sense == actions.sense, "copies must have the sense of the set"
+    copied = _or_none(lambda: copies.enumerate(limit=FEW))
+    if everything is not None and copied is not None:
+        reached = np.unique(_collected(copied, owner, actions.d), axis=0)
+        same = np.array_equal(reached, np.unique(everything, axis=0))
+        assert same, "copies must add up to every action of the set, and to nothing else"
+
+
+def _collected(copies: IntArray, owner: IntArray, d: int) -> IntArray:
+    action = np.zeros((len(copies), d), dtype=np.int64)
+    for copy, arm in enumerate(owner):
+        action[:, arm] += copies[:, copy]
+    return action
 
 
 def _play(

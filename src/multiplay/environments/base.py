@@ -38,7 +38,16 @@ class Environment(ABC):
 
     In one trial, all policies meet the same losses whatever they play, and trial k is the same
     whatever the number of trials.
+
+    What comes may as well be rewards: the action set says which, by its ``sense``.
+
+    Attributes
+    ----------
+    stationary : bool
+        Whether the means are the same in every round.
     """
+
+    stationary: bool = False
 
     @abstractmethod
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:

@@ -27,6 +27,8 @@ class Stochastic(Environment):
     50
     """
 
+    stationary = True
+
     distribution: Distribution
 
     def __post_init__(self) -> None:

@@ -13,10 +13,11 @@ from multiplay.streams import Rng
 
 @dataclass(frozen=True)
 class GenCTS(Policy):
-    """Play the best action for losses drawn from the posterior of every arm.
+    """Play the best action for losses (or rewards) drawn from the posterior of every arm.
 
-    Each round, theta_i ~ Beta(p_i, q_i) and a = argmin over A of <a, theta>. Then every unit flips
-    a coin, Y_ij ~ Bernoulli(L_ij), and p_i += sum_j Y_ij, q_i += sum_j (1 - Y_ij), from
+    Each round, theta_i ~ Beta(p_i, q_i) and a is the best action for theta: argmin over A of
+    <a, theta> for losses, argmax for rewards, or what ``actions.best`` makes of them. Then every
+    unit flips a coin, Y_ij ~ Bernoulli(L_ij), and p_i += sum_j Y_ij, q_i += sum_j (1 - Y_ij), from
     p_i = q_i = 1. Needs no horizon. Its regret is logarithmic in the stochastic regime, and linear
     when losses are corrupted. Duplicated, it is the CTS of Wang and Chen (2018).
 
@@ -41,7 +42,7 @@ class GenCTS(Policy):
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw of the posterior."""
         theta = rng.beta(state["p"], state["q"])
-        return Play(actions.argmin(theta))
+        return Play(actions.best(theta))
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng

@@ -29,7 +29,8 @@ class GenLBINFV(Policy):
     4. beta_i^2 += (a_i / n_i)^2 (k_i - q_i)^2 min{1, 2 (1 - u) / (u^2 g)} / g;
     5. q_i predicts the next losses of arm i.
 
-    Its regret is logarithmic in the stochastic regime and of order sqrt(T) against any adversary.
+    Rewards stay rewards; only the sign of <q + Lhat, x> is turned where it is minimised. The
+    regret is logarithmic in the stochastic regime and of order sqrt(T) against any adversary.
     Duplicated, it is the LBINFV of Tsuchiya, Ito and Honda (2023).
 
     Parameters
@@ -103,9 +104,8 @@ class GenLBINFV(Policy):
         """Minimise over the hull, from the last minimiser, and draw an action around it."""
         regulariser = Regulariser(barrier=np.ones_like(state["g"]), entropy=state["g"])
         warm = {name: state[name] for name in actions.hull.point}
-        point = actions.hull.minimise(
-            state["q"] + state["L"], np.sqrt(state["beta2"]), regulariser, warm
-        )
+        costs = actions.sign * (state["q"] + state["L"])
+        point = actions.hull.minimise(costs, np.sqrt(state["beta2"]), regulariser, warm)
         action = actions.hull.draw(point, rng)
         return Play(action, {**point, "q": state["q"].copy()})
 

@@ -17,6 +17,8 @@ STYLES = [
     ("#000000", (0, (5, 3, 1, 3))),
 ]
 
+LABELS = {"regret": "cumulative pseudo-regret", "reward lost": "cumulative reward lost"}
+
 
 def plot_regret(regret: DataArray, ax: Axes | None = None, title: str | None = None) -> Figure:
     """Draw the mean over trials with its confidence band, into ``ax`` or a figure of its own."""
@@ -35,7 +37,7 @@ def plot_regret(regret: DataArray, ax: Axes | None = None, title: str | None = N
             margin = student(trials) * error
             ax.fill_between(rounds, mean - margin, mean + margin, color=colour, alpha=0.2, lw=0)
     ax.set_xlabel("round")
-    ax.set_ylabel("cumulative pseudo-regret")
+    ax.set_ylabel(LABELS[regret.attrs.get("long_name", "regret")])
     ax.set_xlim(0, rounds[-1])
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)

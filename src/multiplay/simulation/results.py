@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
     from matplotlib.figure import Figure
 
 FORMAT = 1
+MEASURES = {"min": "regret", "max": "reward lost"}
+COLUMNS = ("ci low", "ci high", "µs per round")
 
 
 class Result:
@@ -47,6 +49,7 @@ class Result:
         seconds: FloatArray,
         corruption: FloatArray | None,
         configuration: Mapping[str, Any],
+        sense: str = "min",
     ) -> Result:
         """Label the arrays of a finished simulation."""
         import xarray as xr
@@ -63,13 +66,14 @@ class Result:
                 "versions": json.dumps(_versions()),
             },
         )
+        dataset["regret"].attrs["long_name"] = MEASURES[sense]
         if corruption is not None:
             dataset["corruption"] = ("trial", corruption)
         return cls(dataset)
 
     @property
     def regret(self) -> xr.DataArray:
-        """Pseudo-regret, dims (policy, trial, round)."""
+        """Pseudo-regret, or the expected reward lost, dims (policy, trial, round)."""
         return self.dataset["regret"]
 
     @property
@@ -109,7 +113,7 @@ class Result:
         return pd.DataFrame(
             rows,
             index=pd.Index(self.policies, name="policy"),
-            columns=["regret", "ci low", "ci high", "µs per round"],
+            columns=[self.regret.attrs.get("long_name", "regret"), *COLUMNS],
         )
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -168,5 +172,7 @@ def _write(dataset: xr.Dataset, path: Path) -> None:
 
 
 def _versions() -> dict[str, str]:
-    packages = ("multiplay", "numpy", "numba", "scipy")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+    import multiplay
+
+    ours = {"python": platform.python_version(), "multiplay": multiplay.__version__}
+    return ours | {name: version(name) for name in ("numpy", "numba", "scipy")}

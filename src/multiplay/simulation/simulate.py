@@ -61,7 +61,8 @@ def simulate(
     """Play every policy for ``horizon`` rounds in ``trials`` independent trials.
 
     The regret of a trial after t rounds is sum_{s <= t} <a(s) - a*, means(s)>, where a* is the best
-    fixed action for the means of the whole horizon. In one trial all policies meet the same losses;
+    fixed action for the means of the whole horizon; for rewards it is the reward lost,
+    sum_{s <= t} <a* - a(s), means(s)>. In one trial all policies meet the same losses;
     trial k is the same whatever the number of trials, jobs or machines.
 
     Parameters
@@ -132,6 +133,7 @@ def simulate(
         regret=regret,
         seconds=seconds,
         corruption=environment.corruption(actions, horizon, trials),
+        sense=actions.sense,
         configuration=configuration,
     )
 
@@ -141,7 +143,9 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
     actions, environment, policy, horizon, trials, seed, rounds = block
     rng = Streams.spawn(seed, POLICY, trials)
     world = environment.open(actions, horizon, trials, seed)
-    regret = Regret(actions, world.total_means, rounds, len(trials))
+    total = world.total_means
+    means = None if total is None else total / horizon
+    regret = Regret(actions, means, rounds, len(trials))
     started = time.perf_counter()
     state = policy.start(actions, horizon, len(trials))
     stride = max(1, horizon // 100)
@@ -169,10 +173,10 @@ class Regret:
     """
 
     def __init__(
-        self, actions: ActionSet, total_means: FloatArray | None, rounds: IntArray, trials: int
+        self, actions: ActionSet, means: FloatArray | None, rounds: IntArray, trials: int
     ) -> None:
         self.actions, self.rounds = actions, set(rounds.tolist())
-        self.best = None if total_means is None else actions.argmin(total_means)
+        self.best = None if means is None else actions.best(means)
         self.now = np.zeros(trials)
         self.recorded: list[FloatArray] = []
         self.means = np.zeros((trials, actions.d))
@@ -181,21 +185,28 @@ class Regret:
     def add(self, t: int, action: IntArray, means: FloatArray) -> None:
         """Count round t."""
         if self.best is None:
-            self.now += (action * means).sum(axis=1)
+            self.now += self.actions.sign * (action * means).sum(axis=1)
             self.means += means
         else:
-            self.now += ((action - self.best) * means).sum(axis=1)
+            self.now += self.actions.sign * self._above(self.best, action, means)
         if t in self.rounds:
             self.recorded.append(self.now.copy())
             if self.best is None:
                 self.recorded_means.append(self.means.copy())
 
+    def _above(self, best: IntArray, action: IntArray, means: FloatArray) -> FloatArray:
+        if not self.actions.linear:
+            return self.actions.value(action, means) - self.actions.value(best, means)
+        above: FloatArray = ((action - best) * means).sum(axis=1)
+        return above
+
     def finished(self) -> FloatArray:
         """Return the regret, shape (trials, recorded rounds)."""
         regret = np.stack(self.recorded, axis=1)
         if self.best is None:
-            best = self.actions.argmin(self.means)
-            regret -= (best[:, None, :] * np.stack(self.recorded_means, axis=1)).sum(axis=2)
+            best = self.actions.best(self.means)[:, None, :]
+            recorded_means = np.stack(self.recorded_means, axis=1)
+            regret -= self.actions.sign * (best * recorded_means).sum(axis=2)
         return regret
 
 
@@ -225,9 +236,16 @@ def _check_play(policy: Policy, actions: ActionSet, action: IntArray, trials: in
         )
 
 
-def _check(actions: object, environment: object, policies: object) -> None:
+def _check(actions: ActionSet, environment: Environment, policies: object) -> None:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
     check_instance("environment", environment, Environment, "Stochastic(Uniform(0, 2 * means))")
+    if not actions.linear and not environment.stationary:
+        raise InvalidInput(
+            "environment",
+            f"one whose means stay the same, for {actions!r}, which is not linear",
+            type(environment).__name__,
+            "Use Stochastic: otherwise no single mean tells which fixed action was the best.",
+        )
     named = isinstance(policies, Mapping) and all(isinstance(name, str) for name in policies)
     if not isinstance(policies, Mapping) or not policies or not named:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""What is measured on: transport problems of any size, and running games on them."""
+"""What is measured on: transport problems of any size, and running games on any set."""
 
 import time
 from collections import deque
@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy import sparse
 
-from multiplay import GenLBINFV, Policy, Stochastic, Streams, Transport, Uniform
+from multiplay import ActionSet, GenLBINFV, Policy, Stochastic, Streams, Transport, Uniform
 from multiplay.arrays import Arrays, FloatArray
 from multiplay.hull import Regulariser
 from multiplay.streams import POLICY
@@ -36,7 +36,7 @@ def transport(size: Size, seed: int = 0) -> Transport:
 class Game:
     """Trials in progress: every call plays one more round."""
 
-    def __init__(self, actions: Transport, policy: Policy, trials: int = 1) -> None:
+    def __init__(self, actions: ActionSet, policy: Policy, trials: int = 1) -> None:
         horizon = max(10**7, actions.d)  # never reached, so that the world goes on
         costs = np.random.default_rng(0).uniform(0.1, 0.5, (trials, actions.d))
         self.actions, self.policy = actions, policy
@@ -69,7 +69,7 @@ class Step(NamedTuple):
     point: Arrays
 
 
-def recorded_steps(actions: Transport) -> list[Step]:
+def recorded_steps(actions: ActionSet) -> list[Step]:
     """Return the FTRL steps of consecutive rounds of GenLBINFV, one trial, some rounds old."""
     burn_in, rounds = (
         (300, 1000) if actions.d <= 100 else (300, 50) if actions.d < 10_000 else (50, 10)

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import ONE_THREAD, growth, learner, oracle, rounding, rounds, startup, step
+from benchmarks import ONE_THREAD, growth, learner, oracle, rounding, rounds, sets, startup, step
 from benchmarks.harness import ROOT, Section, calibration, machine, target_table
 from multiplay.files import writable_folder, write_whole
 
@@ -22,6 +22,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "step": step.run,
     "oracle": oracle.run,
     "rounding": rounding.run,
+    "sets": sets.run,
     "growth": growth.run,
     "learner": learner.run,
     "startup": startup.run,

@@ -21,6 +21,7 @@ from benchmarks import (
     oracle,
     rounding,
     rounds,
+    sets,
     startup,
     step,
     suite,
@@ -211,10 +212,11 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: oracle.run(True, SMALL),
         lambda: rounding.run(True, SMALL),
         lambda: learner.run(True),
+        lambda: [sets.oracles(0.02), sets.rounds(0.02), sets.knapsack_hull(0.02, ((4, 20),))],
         lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
         lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     ],
-    ids=["step", "oracle", "rounding", "learner", "arms", "units"],
+    ids=["step", "oracle", "rounding", "learner", "sets", "arms", "units"],
 )
 def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})

@@ -52,6 +52,7 @@ INSIDE = 0.1  # a restart moves free arcs this far from their bounds, as a part 
 AGREEMENT = 1e10  # the multipliers of free arcs stay between mu / f divided and multiplied by this
 
 ROUNDING = 4 * 2.0**-52
+SILENCE = 2.0**-52  # what a node lacks counts as nothing below this times its flow
 UNHEARD = 4 * ROUNDING  # steps of less than this times the flow at a node may be rounding
 BALANCED = 1e-6  # what a node may lack, relative to its flow, for the slopes to mean something
 
@@ -144,7 +145,7 @@ def descend(
     dual: FloatArray,
 ) -> Any:
     """Minimise in one trial; ``state`` is (flow, complement, low, high) of every arc."""
-    arcs, nodes = len(n), len(dual)
+    arcs, nodes, tail, head = len(n), len(dual), pattern.tail, pattern.head
     work, step, whole = np.empty((5, arcs)), np.empty(nodes), np.empty(nodes)
     gradient, weight, dx, old, old_rest = work[0], work[1], work[2], work[3], work[4]
     noise, laplacian = np.empty(nodes), np.empty(entries(pattern, nodes))
@@ -155,12 +156,13 @@ def descend(
         unit = min(unit, beta[e] * n[e] * barrier)
     last_mu = relative_mu * unit
     mu, restarted = last_mu, False
-    differentiate(pattern, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight)
+    differentiate(tail, head, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight)
     for taken in range(1, MAX_ITERATIONS + 1):
-        balanced = flow_missing(pattern, n, balance, state, whole, noise, step)
-        solve(pattern, weight, gradient, laplacian, step)
+        balanced = flow_missing(tail, head, n, balance, state, whole, noise, step)
+        leave_full(n, arms, gradient, state, dx)
+        solve(pattern, weight, dx, laplacian, step)
         slope, largest, room = newton_step(
-            pattern, n, arms, mu, tolerant, noise, weight, gradient, step, state, dx
+            tail, head, n, arms, mu, tolerant, noise, weight, gradient, step, state, dx
         )
         if not np.isfinite(slope):
             return FAILED
@@ -182,9 +184,21 @@ def descend(
             # step was too long, and the secant gives a better length. No objective is evaluated.
             for _ in range(MAX_CUTS):
                 differentiate(
-                    pattern, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight
+                    tail,
+                    head,
+                    n,
+                    arms,
+                    c,
+                    beta,
+                    barrier,
+                    entropy,
+                    mu,
+                    state,
+                    dual,
+                    gradient,
+                    weight,
                 )
-                new_slope, doubt = slope_along(pattern, c, dual, gradient, dx)
+                new_slope, doubt = slope_along(tail, head, c, dual, gradient, dx)
                 if not balanced or largest < SMALL_STEP or not new_slope > 0.3 * slope + doubt:
                     break
                 length *= slope / (slope + new_slope)
@@ -197,7 +211,7 @@ def descend(
                 if mu < 10.0 * last_mu:
                     mu = last_mu
         differentiate(
-            pattern, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight
+            tail, head, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight
         )
     return FAILED
 
@@ -223,7 +237,8 @@ def restart(n: FloatArray, arms: int, mu: float, state: FloatArray) -> None:
 
 @kernel
 def differentiate(
-    pattern: Pattern,
+    tail: IntArray,
+    head: IntArray,
     n: FloatArray,
     arms: int,
     c: FloatArray,
@@ -240,7 +255,6 @@ def differentiate(
 
     phi' = barrier (1 - 1/u) - entropy log(1 - u), phi'' = (barrier / u^2 + entropy / (1 - u)) / n.
     """
-    tail, head = pattern.tail, pattern.head
     for e in range(arms):
         u, v = state[0, e] / n[e], state[1, e] / n[e]
         phi1 = barrier * (1.0 - 1.0 / u) - entropy * math.log(v)
@@ -254,7 +268,8 @@ def differentiate(
 
 @kernel
 def flow_missing(
-    pattern: Pattern,
+    tail: IntArray,
+    head: IntArray,
     n: FloatArray,
     balance: FloatArray,
     state: FloatArray,
@@ -268,7 +283,6 @@ def flow_missing(
     survive among the parts. What may be rounding counts as nothing, or else the tiny arcs between
     two large parts of a graph would have to carry it.
     """
-    tail, head = pattern.tail, pattern.head
     for v in range(len(balance)):
         whole[v] = 0.0
         noise[v] = 0.0
@@ -283,13 +297,25 @@ def flow_missing(
         missing[head[e]] -= part
         noise[tail[e]] += abs(part)
         noise[head[e]] += abs(part)
-    balanced, negligible = True, ROUNDING * n.sum()
+    balanced, negligible = True, 0.0
+    for e in range(len(n)):
+        negligible += ROUNDING * n[e]
     for v in range(len(balance)):
         missing[v] = (balance[v] - whole[v]) - missing[v]
-        if abs(missing[v]) < ROUNDING * noise[v]:
+        if abs(missing[v]) < SILENCE * noise[v]:
             missing[v] = 0.0
         balanced &= abs(missing[v]) <= BALANCED * noise[v] + negligible
     return balanced
+
+
+@kernel
+def leave_full(
+    n: FloatArray, arms: int, gradient: FloatArray, state: FloatArray, pull: FloatArray
+) -> None:
+    """Pull at all arcs by their gradient, but not at full arms that want to be fuller."""
+    for e in range(len(n)):
+        full = e < arms and state[1, e] <= FULL * n[e]
+        pull[e] = 0.0 if full and gradient[e] < 0.0 else gradient[e]
 
 
 @kernel
@@ -350,7 +376,8 @@ def solve_dense(flat: FloatArray, step: FloatArray) -> None:
 
 @kernel
 def newton_step(
-    pattern: Pattern,
+    tail: IntArray,
+    head: IntArray,
     n: FloatArray,
     arms: int,
     mu: float,
@@ -363,9 +390,10 @@ def newton_step(
     dx: FloatArray,
 ) -> tuple[float, float, float]:
     """Fill dx; return sum dx^2 / weight, the largest |dx| / min(x, rest), the length to a bound."""
-    tail, head = pattern.tail, pattern.head
     slope, largest, room = 0.0, 0.0, np.inf
-    loudest = noise.max()
+    loudest = 0.0
+    for v in range(len(noise)):
+        loudest = max(loudest, noise[v])
     for e in range(len(n)):
         f, rest = state[0, e], state[1, e]
         d = weight[e] * (step[tail[e]] - step[head[e]] - gradient[e])
@@ -428,10 +456,14 @@ def stretched(factor: float) -> Any:
 
 @kernel
 def slope_along(
-    pattern: Pattern, c: FloatArray, dual: FloatArray, gradient: FloatArray, dx: FloatArray
+    tail: IntArray,
+    head: IntArray,
+    c: FloatArray,
+    dual: FloatArray,
+    gradient: FloatArray,
+    dx: FloatArray,
 ) -> tuple[float, float]:
     """Return the sum of gradient dx, and how much of it may be rounding."""
-    tail, head = pattern.tail, pattern.head
     slope, noise = 0.0, 0.0
     for e in range(len(dx)):
         slope += gradient[e] * dx[e]

@@ -10,6 +10,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.arrays import FloatArray, IntArray, unit_interval
 from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.oblivious import Oblivious
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
@@ -24,7 +25,8 @@ class Adversarial(Environment):
     ----------
     losses
         An array (T, d), where all units of an arm lose the same; or (T, d, slots), where unit j of
-        arm i loses ``losses[t, i, j]`` for j < n_i; or a function ``losses(t, past)`` that returns
+        arm i loses ``losses[t, i, j]`` for j < n_i; or a rule, ``Sinusoids(...)`` or
+        ``RandomWalk(...)``, that needs no table; or a function ``losses(t, past)`` that returns
         the losses of round t = 1, 2, ... as (d,), (trials, d) or (trials, d, slots), from the
         actions played so far, ``past`` of shape (t - 1, trials, d).
 
@@ -32,6 +34,9 @@ class Adversarial(Environment):
     -----
     The slots of every arm are shuffled in each round. Without that no policy is safe: if slot 1 is
     bad and slot 2 good on both of two arms, a sampler that plays one unit of each has regret T.
+
+    For a function all past actions are kept: 8 bytes for each round, arm and trial of a block, 5 GB
+    for a million rounds, 100 trials and 6 arms. Nothing else here grows with the horizon.
 
     Examples
     --------
@@ -44,7 +49,8 @@ class Adversarial(Environment):
     losses: Any
 
     def __post_init__(self) -> None:
-        if not callable(self.losses):
+        function = callable(self.losses) and not isinstance(self.losses, type)
+        if not function and not isinstance(self.losses, Oblivious):
             array = unit_interval("losses", self.losses)
             if array.ndim not in (2, 3):
                 raise InvalidInput(
@@ -55,9 +61,17 @@ class Adversarial(Environment):
                 )
             object.__setattr__(self, "losses", array.copy())
 
+    @property
+    def adaptive(self) -> bool:
+        """Whether the losses are a function of past actions."""
+        return callable(self.losses)
+
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Enough rounds, the right number of arms, and a slot for every unit."""
-        if callable(self.losses):
+        if isinstance(self.losses, Oblivious):
+            self.losses.check(actions.d)
+            return
+        if self.adaptive:
             return
         if len(self.losses) < horizon:
             raise InvalidInput(
@@ -79,17 +93,23 @@ class AdversarialWorld(World):
         self.actions, self.shape = actions, (len(trials), actions.d)
         self.streams = Streams.spawn(seed, LOSSES, trials)
         self.losses, self.round = losses, 0
-        if callable(losses):
+        if isinstance(losses, Oblivious):
+            self.rows = losses.rounds(actions.d, self.streams)
+            total = losses.total(actions.d, horizon)
+            self.total_means = None if total is None else np.broadcast_to(total, self.shape)
+        elif callable(losses):
             self.past = np.empty((horizon, *self.shape), dtype=np.int64)
         else:
+            self.rows = (row[None] for row in losses)
             total = _means(losses[:horizon], actions.n).sum(axis=0)
             self.total_means = np.broadcast_to(total, self.shape)
 
     def observe(self, action: IntArray) -> Feedback:
         """Shuffle this round's losses over the slots, and show those that are played."""
-        losses = self._adversary(action) if callable(self.losses) else self.losses[self.round][None]
+        losses = self._adversary(action) if callable(self.losses) else next(self.rows)
         self.round += 1
-        self.means = np.broadcast_to(_means(losses, self.actions.n), self.shape)
+        self.means = np.broadcast_to(_means(losses, self.actions.n), self.shape).copy()
+        self.averages = self.means
         if losses.ndim == 2:
             units = self.means[:, self.alike.owner]
             return self.alike.feedback(units, action, self.means)

@@ -7,11 +7,14 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.arrays import FloatArray, IntArray
+from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 
 EVERY_UNIT = 2048  # up to so many units in all, each has a loss of its own in every round
 SLOTS = 4  # beyond, each arm has this many, and stretches them over the units it plays
+LARGEST_DRAW = 1 - 2**-53  # uniform numbers are below 1
+ROUNDING = 1e-9
 
 
 class World(ABC):
@@ -21,12 +24,19 @@ class World(ABC):
     ----------
     means : array of shape (trials, d)
         The expected loss of one unit of each arm in the round observed last.
+    averages : array of shape (trials, d)
+        The average loss of all n_i units of each arm in the round observed last, played or not.
     total_means : array of shape (trials, d), or None
-        The sum of the means over the whole horizon; None if it depends on what is played.
+        The sum of the means over the whole horizon; None if it is only known at the end.
+    corruption : array of shape (trials,), or None
+        C = sum of max_ij |L_ij(s) - L'_ij(s)| over the rounds s observed so far, from the losses
+        of all units, played or not; None where nobody knows clean losses L'.
     """
 
     means: FloatArray
+    averages: FloatArray
     total_means: FloatArray | None = None
+    corruption: FloatArray | None = None
 
     @abstractmethod
     def observe(self, action: IntArray) -> Feedback:
@@ -36,8 +46,8 @@ class World(ABC):
 class Environment(ABC):
     """A frozen description of where losses come from, the same for every policy.
 
-    In one trial, all policies meet the same losses whatever they play, and trial k is the same
-    whatever the number of trials.
+    In one trial, all policies meet the same losses whatever they play (unless an adversary is
+    ``adaptive``), and trial k is the same whatever the number of trials.
 
     What comes may as well be rewards: the action set says which, by its ``sense``.
 
@@ -49,6 +59,11 @@ class Environment(ABC):
 
     stationary: bool = False
 
+    @property
+    def adaptive(self) -> bool:
+        """Whether losses depend on what is played; otherwise all policies meet the same."""
+        return False
+
     @abstractmethod
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Raise ``InvalidInput`` if this environment does not fit."""
@@ -57,15 +72,12 @@ class Environment(ABC):
     def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
         """Start these trials at round 1."""
 
-    def corruption(self, actions: ActionSet, horizon: int, trials: int) -> FloatArray | None:
-        """Return C = E sum_t max |L_ij(t) - L'_ij(t)| for each trial, where it means something."""
-        return None
-
 
 class Slots:
     """Where the units of each arm have their losses: arm i at first[i], ..., first[i + 1] - 1."""
 
     def __init__(self, n: IntArray, every_unit: bool | None = None) -> None:
+        self.n = n
         self.every_unit = bool(n.sum() <= EVERY_UNIT) if every_unit is None else every_unit
         slots = n if self.every_unit else np.minimum(n, SLOTS)
         self.first = np.concatenate([[0], np.cumsum(slots)])
@@ -78,3 +90,40 @@ class Slots:
         if self.every_unit:
             return Feedback(action, total, units, self.first)
         return Feedback(action, total)
+
+    def averages(self, units: FloatArray, means: FloatArray) -> FloatArray:
+        """Return the average loss of all units of each arm, from the losses of all slots."""
+        averages = np.empty(means.shape)
+        kernels.average(units, self.first, self.n, means, averages)
+        return averages
+
+
+def largest_change(losses: FloatArray, clean: FloatArray) -> FloatArray:
+    """Return max_j |losses_j - clean_j| for each trial, from arrays (trials, slots)."""
+    largest = np.empty(len(losses))
+    kernels.largest_change(losses, clean, largest)
+    return largest
+
+
+def swing(argument: str, centre: FloatArray, by: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return centre - by and centre + by, if losses that swing so far stay in [0, 1].
+
+    What leaves the interval by no more than rounding errors, as 0.7 + 0.2 + 0.1 might, is cut.
+
+    Examples
+    --------
+    >>> low, high = swing("means, shift", np.array([0.5, 0.75]), np.array(0.25))
+    >>> low, high
+    (array([0.25, 0.5 ]), array([0.75, 1.  ]))
+    """
+    low, high = centre - abs(by), centre + abs(by)
+    outside = np.maximum(-low, high - 1)
+    if (outside > ROUNDING).any():
+        worst = np.unravel_index(outside.argmax(), outside.shape)
+        raise InvalidInput(
+            argument,
+            "losses in [0, 1]",
+            f"losses from {low[worst]:g} to {high[worst]:g}",
+            "Make the swing smaller, or move the centre towards 1/2.",
+        )
+    return np.clip(centre - by, 0, 1), np.clip(centre + by, 0, 1)

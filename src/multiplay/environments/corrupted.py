@@ -1,4 +1,4 @@
-"""The stochastic regime with adversarial corruption."""
+"""The stochastic regime with adversarial corruption: another distribution from some round on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,10 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.arrays import FloatArray, check_instance, positive_integer
-from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.base import LARGEST_DRAW, Environment, World, largest_change
 from multiplay.environments.distributions import Distribution
 from multiplay.environments.stochastic import PhasedWorld
 
-SAMPLED_ROUNDS = 256
 QUANTILES = 2049
 
 
@@ -26,9 +25,13 @@ class Corrupted(Environment):
     Examples
     --------
     >>> from multiplay import Constant, Transport
-    >>> flip = Corrupted(before=Constant([0.2, 0.4]), after=Constant([0.9, 0.6]), at=30)
-    >>> flip.corruption(Transport([2], [1, 1]), horizon=100, trials=1)
-    array([49.])
+    >>> plans = Transport([2], [1, 1])
+    >>> flip = Corrupted(before=Constant([0.25, 0.5]), after=Constant([1.0, 0.5]), at=2)
+    >>> world = flip.open(plans, horizon=6, trials=[0], seed=0)
+    >>> for t in range(6):
+    ...     feedback = world.observe(plans.argmin([[0, 0]]))
+    >>> world.corruption
+    array([3.])
     """
 
     before: Distribution
@@ -47,23 +50,50 @@ class Corrupted(Environment):
 
     def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
         """Start these trials at round 1."""
-        rounds = [min(self.at, horizon), max(horizon - self.at, 0)]
-        return PhasedWorld([self.before, self.after], rounds, actions, trials, seed)
+        return CorruptedWorld(self.before, self.after, self.at, actions, horizon, trials, seed)
 
-    def corruption(self, actions: ActionSet, horizon: int, trials: int) -> FloatArray:
-        """C = E sum_t max_ij |L_ij(t) - L'_ij(t)| for each trial.
 
-        The expectation of one round is an average over 256 rounds with one fixed seed; it is exact
-        where ``after`` is ``before`` shifted, as in the paper. With more units than are simulated
-        one by one, some unit always meets the worst quantile.
-        """
-        slots = Slots(actions.n)
-        if slots.every_unit:
-            luck = np.random.default_rng(0).random((SAMPLED_ROUNDS, len(slots.owner)))
-        else:
-            luck = np.tile(np.linspace(0, 1, QUANTILES)[:, None], len(slots.owner))
-        before, after = (d.spread(range(trials), slots.owner) for d in (self.before, self.after))
-        worst = np.array([np.abs(after.quantile(u) - before.quantile(u)).max(axis=1) for u in luck])
-        one_round = worst.mean(axis=0) if slots.every_unit else worst.max(axis=0)
-        corruption: FloatArray = one_round * max(horizon - self.at, 0)
-        return corruption
+class CorruptedWorld(PhasedWorld):
+    """One distribution, then another, and how far this moves the losses."""
+
+    corruption: FloatArray
+
+    def __init__(
+        self,
+        before: Distribution,
+        after: Distribution,
+        at: int,
+        actions: ActionSet,
+        horizon: int,
+        trials: Sequence[int],
+        seed: int,
+    ) -> None:
+        rounds = [min(at, horizon), max(horizon - at, 0)]
+        super().__init__([before, after], rounds, actions, trials, seed)
+        self.at, self.clean = at, before.spread(trials, self.slots.owner)
+        self.corruption = np.zeros(len(trials))
+        if not self.slots.every_unit:
+            arms = np.flatnonzero(actions.n)
+            self.worst = _worst_change(before.spread(trials, arms), after.spread(trials, arms))
+
+    def draw(self, u: FloatArray) -> FloatArray:
+        """Draw from the distribution of this phase, and compare with the clean losses."""
+        losses = super().draw(u)
+        if self.round > self.at:
+            self.corruption = self.corruption + self._change(losses, u)
+        return losses
+
+    def _change(self, losses: FloatArray, u: FloatArray) -> FloatArray:
+        """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""
+        if self.slots.every_unit:
+            return largest_change(losses, self.clean.quantile(u))
+        return self.worst
+
+
+def _worst_change(before: Distribution, after: Distribution) -> FloatArray:
+    """Return the largest change of any arm at any quantile, for each trial."""
+    worst = np.zeros(len(before.mean))
+    for level in np.linspace(0, LARGEST_DRAW, QUANTILES):
+        u = np.full(before.shape, level)
+        worst = np.maximum(worst, largest_change(after.quantile(u), before.quantile(u)))
+    return worst

@@ -1,12 +1,14 @@
 """The stochastic regime."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import IntArray, check_instance
+from multiplay.arrays import FloatArray, IntArray, check_instance
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.distributions import Distribution
 from multiplay.feedback import Feedback
@@ -43,8 +45,29 @@ class Stochastic(Environment):
         return PhasedWorld([self.distribution], [horizon], actions, trials, seed)
 
 
-class PhasedWorld(World):
-    """Independent losses whose distribution changes at given rounds."""
+class DrawnWorld(World):
+    """Independent losses for every slot, played or not, so that all policies meet the same."""
+
+    def __init__(self, actions: ActionSet, trials: Sequence[int], seed: int) -> None:
+        self.slots = Slots(actions.n)
+        self.streams = Streams.spawn(seed, LOSSES, trials)
+
+    def observe(self, action: IntArray) -> Feedback:
+        """Draw the loss of every slot, and show those that are played."""
+        units = self.draw(self.streams.random((len(action), len(self.slots.owner))))
+        self.averages = self.slots.averages(units, self.means)
+        return self.slots.feedback(units, action, self.means)
+
+    @abstractmethod
+    def draw(self, u: FloatArray) -> FloatArray:
+        """Enter the next round, set its ``means``, and return its losses at the quantiles u."""
+
+
+class PhasedWorld(DrawnWorld):
+    """Losses whose distribution changes at given rounds.
+
+    Phase p lasts ``rounds[p]`` rounds; after the last distribution comes the first one again.
+    """
 
     def __init__(
         self,
@@ -54,21 +77,20 @@ class PhasedWorld(World):
         trials: Sequence[int],
         seed: int,
     ) -> None:
-        self.slots = Slots(actions.n)
-        self.streams = Streams.spawn(seed, LOSSES, trials)
+        super().__init__(actions, trials, seed)
         arms = np.arange(actions.d)
         means = [distribution.spread(trials, arms).mean for distribution in distributions]
         slots = [distribution.spread(trials, self.slots.owner) for distribution in distributions]
-        self.phases = list(zip(rounds, means, slots, strict=True))
-        self.total_means = np.sum([r * mean for r, mean, _ in self.phases], axis=0)
+        self.phases = zip(rounds, cycle(zip(means, slots, strict=True)), strict=False)
+        shares = [sum(rounds[k :: len(means)]) * mean for k, mean in enumerate(means)]
+        self.total_means = np.sum(shares, axis=0)
         self.round = 0
         self.phase_end = 0
 
-    def observe(self, action: IntArray) -> Feedback:
-        """Draw the loss of every slot, played or not, so that all policies meet the same."""
+    def draw(self, u: FloatArray) -> FloatArray:
+        """Draw from the distribution of this phase."""
         while self.round == self.phase_end:
-            rounds, self.means, self.losses = self.phases.pop(0)
+            rounds, (self.means, self.losses) = next(self.phases)
             self.phase_end += rounds
         self.round += 1
-        u = self.streams.random((len(action), len(self.slots.owner)))
-        return self.slots.feedback(self.losses.quantile(u), action, self.means)
+        return self.losses.quantile(u)

@@ -28,6 +28,36 @@ def add_up(
 
 
 @kernel
+def average(
+    units: FloatArray, first: IntArray, n: IntArray, mean: FloatArray, averages: FloatArray
+) -> None:
+    """averages[k, i] = the average loss of all n_i units of arm i, played or not.
+
+    An arm that has more units than slots draws the average of its slots towards the mean, as
+    ``add_up`` does; an arm without units gets 0.
+    """
+    for k in range(averages.shape[0]):
+        for i in range(averages.shape[1]):
+            slots = first[i + 1] - first[i]
+            s = 0.0
+            for j in range(first[i], first[i + 1]):
+                s += units[k, j]
+            s /= max(slots, 1)
+            if n[i] > slots:
+                s = mean[k, i] + math.sqrt(slots / n[i]) * (s - mean[k, i])
+            averages[k, i] = s
+
+
+@kernel
+def largest_change(units: FloatArray, clean: FloatArray, largest: FloatArray) -> None:
+    """largest[k] = max_j of abs(units[k, j] - clean[k, j])."""
+    for k in range(units.shape[0]):
+        largest[k] = 0.0
+        for j in range(units.shape[1]):
+            largest[k] = max(largest[k], abs(units[k, j] - clean[k, j]))
+
+
+@kernel
 def count_below(
     units: FloatArray, first: IntArray, action: IntArray, coins: FloatArray, heads: IntArray
 ) -> None:

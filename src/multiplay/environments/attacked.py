@@ -1,0 +1,160 @@
+"""The stochastic regime with adversarial corruption: an attack on a budget."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import FloatArray, IntArray, check_instance, is_number
+from multiplay.environments.base import LARGEST_DRAW, ROUNDING, Environment, World, largest_change
+from multiplay.environments.distributions import Distribution
+from multiplay.environments.stochastic import DrawnWorld
+from multiplay.errors import InvalidInput
+
+WHEN = ("start", "spread")
+ON = ("best", "all")
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked(Environment):
+    """Clean losses that somebody makes misleading, within a budget.
+
+    In each round the clean losses L'_ij are drawn, and moved towards the target of their arm,
+
+        L_ij = L'_ij + s (target_i - L'_ij),
+
+    with a strength s in [0, 1], which is the same for all arms and chosen before the losses are
+    drawn; so the mean of the round is l_i + s (target_i - l_i). A round costs
+    max_ij |L_ij - L'_ij| <= s, and the attack on a trial never costs more than ``budget``.
+    Pseudo-regret is measured against the best fixed action for the losses that came.
+
+    Parameters
+    ----------
+    clean
+        The distribution of the losses L' that would have come.
+    budget
+        The largest sum over all rounds of max_ij |L_ij - L'_ij|.
+    when
+        ``"start"``: as hard as can be while the budget lasts, s = min(1, left / worst), where
+        worst is the largest change that s = 1 could make. ``"spread"``: the same in every round,
+        s = min(1, budget / horizon).
+    on
+        ``"best"``: the arms of the best action for the clean means look bad: their target is 1,
+        and 0 if units bring rewards. The other arms are left alone. ``"all"``: these look good
+        besides, with the opposite target.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, Constant
+    >>> one = Budget(1, caps=[1, 1])
+    >>> attack = Attacked(Constant([0.5, 0.75]), budget=1.25)  # arm 1 looks bad
+    >>> world = attack.open(one, horizon=5, trials=[0], seed=0)
+    >>> for t in range(4):
+    ...     feedback = world.observe(np.array([[1, 0]]))
+    ...     print(feedback.total, world.corruption)
+    [[1. 0.]] [0.5]
+    [[1. 0.]] [1.]
+    [[0.75 0.  ]] [1.25]
+    [[0.5 0. ]] [1.25]
+    """
+
+    clean: Distribution
+    budget: float
+    when: str = "start"
+    on: str = "best"
+
+    def __post_init__(self) -> None:
+        check_instance("clean", self.clean, Distribution, "Uniform(0, 2 * means)")
+        if not is_number(self.budget) or not 0 <= self.budget < np.inf:
+            raise InvalidInput(
+                "budget",
+                "a finite number of at least 0",
+                repr(self.budget),
+                "It bounds the sum of the largest changes, at most 1 in each round.",
+            )
+        _check_choice("when", self.when, WHEN)
+        _check_choice("on", self.on, ON)
+
+    def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
+        """One distribution for each arm, or for each trial and arm."""
+        self.clean.check("clean", actions.d, trials)
+
+    def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
+        """Start these trials at round 1."""
+        return AttackedWorld(self, actions, horizon, trials, seed)
+
+
+class Aim(NamedTuple):
+    """Where losses are moved, and which of them: arrays (trials, arms or slots)."""
+
+    target: FloatArray
+    moved: FloatArray
+
+    def pull(self, losses: FloatArray) -> FloatArray:
+        """Return target - loss where losses are moved, else 0."""
+        return self.moved * (self.target - losses)
+
+    def spread(self, owner: IntArray) -> "Aim":
+        """Return the aim of every slot."""
+        return Aim(self.target[:, owner], self.moved[:, owner])
+
+
+class AttackedWorld(DrawnWorld):
+    """Losses that are drawn, and then moved towards their targets as far as the budget allows."""
+
+    corruption: FloatArray
+
+    def __init__(
+        self, attack: Attacked, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int
+    ) -> None:
+        super().__init__(actions, trials, seed)
+        arms = attack.clean.spread(trials, np.arange(actions.d))
+        self.clean = attack.clean.spread(trials, self.slots.owner)
+        best = actions.best(arms.mean) > 0
+        target = (best == (actions.sense == "min")).astype(float)
+        aim = Aim(target, (best | (attack.on == "all")).astype(float))
+        self.aim = aim.spread(self.slots.owner)
+        self.clean_means, self.pull_means = arms.mean, aim.pull(arms.mean)
+        ends = [aim.pull(arms.quantile(np.full(best.shape, u))) for u in (0, LARGEST_DRAW)]
+        self.worst = np.abs(ends)[:, :, actions.n > 0].max(axis=(0, 2), initial=0.0)
+        self.corruption = np.zeros(len(trials))
+        self.budget, self.pace = attack.budget, None
+        if attack.when == "spread":
+            self.pace = np.full(len(trials), min(1.0, attack.budget / horizon))
+            self.total_means = horizon * self._means(self.pace)
+
+    def draw(self, u: FloatArray) -> FloatArray:
+        """Draw clean losses, move them, and see what it cost."""
+        strength, clean = self._strength(), self.clean.quantile(u)
+        self.means = self._means(strength)
+        losses: FloatArray = clean + strength[:, None] * self.aim.pull(clean)
+        self.corruption = self.corruption + self._cost(losses, clean, strength)
+        return losses
+
+    def _cost(self, losses: FloatArray, clean: FloatArray, strength: FloatArray) -> FloatArray:
+        """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""
+        if self.slots.every_unit:
+            return largest_change(losses, clean)
+        worst: FloatArray = strength * self.worst
+        return worst
+
+    def _strength(self) -> FloatArray:
+        """Return s for each trial, from what was spent in earlier rounds."""
+        if self.pace is not None:
+            return self.pace
+        left = self.budget - self.corruption
+        strength: FloatArray = np.clip(left / np.maximum(self.worst, ROUNDING), 0, 1)
+        return strength
+
+    def _means(self, strength: FloatArray) -> FloatArray:
+        means: FloatArray = self.clean_means + strength[:, None] * self.pull_means
+        return means
+
+
+def _check_choice(argument: str, choice: object, allowed: tuple[str, ...]) -> None:
+    if not isinstance(choice, str) or choice not in allowed:
+        raise InvalidInput(
+            argument, " or ".join(map(repr, allowed)), repr(choice), "Leave it out for the first."
+        )

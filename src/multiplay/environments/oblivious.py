@@ -1,0 +1,144 @@
+"""Losses that are fixed in advance, by a rule instead of a table."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.arrays import FloatArray, numbers, unit_interval
+from multiplay.config import settings
+from multiplay.environments.base import swing
+from multiplay.errors import InvalidInput
+from multiplay.streams import Streams
+
+
+class Oblivious(ABC):
+    """The losses of every round, whatever is played, for ``Adversarial``; all units lose the same.
+
+    A subclass is a frozen dataclass whose fields are one number each, or one for each arm, and
+    writes ``rounds``. Nothing is kept of past rounds: memory does not grow with the horizon.
+    """
+
+    @abstractmethod
+    def rounds(self, d: int, streams: Streams) -> Iterator[FloatArray]:
+        """Give the losses of rounds 1, 2, ..., each (trials, d), or (1, d) if trials are alike."""
+
+    def total(self, d: int, horizon: int) -> FloatArray | None:
+        """Return the sum of the losses over the whole horizon, where there is a formula."""
+        return None
+
+    def __post_init__(self) -> None:
+        for name, values in settings(self).items():
+            array = numbers(name, values)
+            if array.ndim > 1:
+                expected = "one number, or one for each arm"
+                raise InvalidInput(name, expected, f"shape {array.shape}", "Give a flat list.")
+            object.__setattr__(self, name, tuple(array.tolist()) if array.ndim else array.item())
+        if len({len(values) for values in settings(self).values() if np.ndim(values)}) > 1:
+            lengths = ", ".join(f"{k} {np.size(v)}" for k, v in settings(self).items())
+            raise InvalidInput(
+                type(self).__name__, "lists of one length", lengths, "Give one number for each arm."
+            )
+
+    def check(self, d: int) -> None:
+        """Raise ``InvalidInput`` unless there are d arms."""
+        for name, values in settings(self).items():
+            if np.shape(values) not in ((), (d,)):
+                raise InvalidInput(
+                    name, f"one number, or {d}", f"{np.size(values)}", "Give one for each arm."
+                )
+
+
+@dataclass(frozen=True)
+class Sinusoids(Oblivious):
+    """l_i(t) = centre_i + amplitude_i sin(2 pi (t / period_i + phase_i)), for t = 1, 2, ...
+
+    Each parameter is one number, or one for each arm; the losses must stay in [0, 1].
+
+    Examples
+    --------
+    >>> from multiplay import Adversarial, Budget
+    >>> waves = Sinusoids(centre=0.5, amplitude=0.25, period=4, phase=[0.0, 0.5])
+    >>> world = Adversarial(waves).open(Budget(1, caps=[1, 1]), horizon=2, trials=[0], seed=0)
+    >>> world.observe(np.array([[1, 0]])).total
+    array([[0.75, 0.  ]])
+    >>> world.means
+    array([[0.75, 0.25]])
+    """
+
+    centre: ArrayLike
+    amplitude: ArrayLike
+    period: ArrayLike
+    phase: ArrayLike = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        swing("centre, amplitude", np.asarray(self.centre), np.asarray(self.amplitude))
+        shortest = np.min(self.period)
+        if shortest <= 0:
+            raise InvalidInput(
+                "period", "positive numbers", f"{shortest:g}", "Count rounds from wave to wave."
+            )
+
+    def rounds(self, d: int, streams: Streams) -> Iterator[FloatArray]:
+        """The same waves in every trial."""
+        centre, amplitude, period, phase = self._arms(d)
+        for t in count(1):
+            losses = centre + amplitude * np.sin(2 * np.pi * (t / period + phase))
+            yield np.clip(losses, 0, 1)  # rounding errors at the crests
+
+    def total(self, d: int, horizon: int) -> FloatArray:
+        """T centre + amplitude sin(pi T f) / sin(pi f) sin(pi (2 phase + (T + 1) f)).
+
+        Only the fraction of f = 1 / period matters; where it is 0, the ratio of the sines is T.
+        """
+        centre, amplitude, period, phase = self._arms(d)
+        f = 1 / period - np.rint(1 / period)
+        ratio = horizon * np.sinc(horizon * f) / np.sinc(f)
+        total: FloatArray = horizon * centre + amplitude * ratio * np.sin(
+            np.pi * (2 * phase + (horizon + 1) * f)
+        )
+        return total
+
+    def _arms(self, d: int) -> tuple[FloatArray, ...]:
+        return tuple(np.broadcast_to(values, (1, d)) for values in settings(self).values())
+
+
+@dataclass(frozen=True)
+class RandomWalk(Oblivious):
+    """l_i(1) = start_i, and then a step up or down in every round, reflected at 0 and 1.
+
+    l_i(t + 1) = l_i(t) + step_i or l_i(t) - step_i with probability 1/2 each, independent for every
+    arm. Each trial has its own walk, from its own stream, the same for all policies.
+
+    Examples
+    --------
+    >>> from multiplay import Adversarial, Budget
+    >>> walk = Adversarial(RandomWalk(step=0.25, start=[0.0, 1.0]))
+    >>> world = walk.open(Budget(1, caps=[1, 1]), horizon=2, trials=[0], seed=0)
+    >>> for t in range(2):
+    ...     feedback = world.observe(np.array([[1, 0]]))
+    >>> world.means
+    array([[0.25, 0.75]])
+    """
+
+    step: ArrayLike
+    start: ArrayLike = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        unit_interval("step", self.step)
+        unit_interval("start", self.start)
+
+    def rounds(self, d: int, streams: Streams) -> Iterator[FloatArray]:
+        """Another walk in every trial."""
+        shape = len(streams.state), d
+        losses = np.broadcast_to(np.asarray(self.start), shape)
+        while True:
+            yield losses
+            up = streams.random(shape) < 0.5
+            moved = np.abs(losses + np.where(up, self.step, np.negative(self.step)))
+            losses = np.minimum(moved, 2 - moved)

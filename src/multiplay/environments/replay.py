@@ -1,0 +1,282 @@
+"""What was logged, again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import FloatArray, IntArray, unit_interval
+from multiplay.environments.base import Environment, Slots, World
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.kernels import replay as kernels
+from multiplay.streams import INSTANCE, LOSSES, Streams
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Replay(Environment):
+    """Real outcomes, from a table with one row for each: its arm, its round, its loss.
+
+    Each round replays a logged one (a day, say): the units that arm i plays are drawn without
+    replacement from the outcomes that arm i had there. The mean of arm i in that round is the
+    average of these outcomes, and regret is measured against the best fixed action in hindsight.
+    The order of the rows does not matter.
+
+    Parameters
+    ----------
+    table
+        A pandas ``DataFrame``, whatever ``pandas.DataFrame(table)`` takes, or the path of a CSV
+        file. Afterwards the attribute ``table`` is a ``Log``, which says what it was.
+    arm
+        The column with the names of the arms, those of the action set.
+    round
+        The column that says in which logged round the outcome came: any labels that can be sorted.
+    loss
+        The column with the losses, or rewards, in [0, 1].
+    shuffle
+        True: the logged rounds come in a random order, another one in each trial; all come once
+        before any comes again, and then in a new order. False: in the order of their labels,
+        again and again.
+
+    Examples
+    --------
+    >>> from multiplay import Transport
+    >>> plans = Transport([2], [1, 1], names=(["Lyon"], ["north", "south"]))
+    >>> trucks = {
+    ...     "arm": ["Lyon->north", "Lyon->north", "Lyon->south", "Lyon->north", "Lyon->south"],
+    ...     "round": ["Monday", "Monday", "Monday", "Tuesday", "Tuesday"],
+    ...     "loss": [0.25, 0.75, 0.5, 1.0, 0.0],
+    ... }
+    >>> world = Replay(trucks, shuffle=False).open(plans, horizon=2, trials=[0], seed=0)
+    >>> world.observe(plans.argmin([[0, 0]])).total  # one of the two trucks to the north
+    array([[0.25, 0.5 ]])
+    >>> world.means, world.total_means
+    (array([[0.5, 0.5]]), array([[1.5, 0.5]]))
+    """
+
+    table: Any
+    arm: str = "arm"
+    round: str = "round"
+    loss: str = "loss"
+    shuffle: bool = True
+    cells: Cells = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shuffle, bool):
+            raise InvalidInput("shuffle", "True or False", repr(self.shuffle), "Leave it out.")
+        frame = _frame(self.table, self.arm)
+        arm, label, loss = (_column(frame, name) for name in (self.arm, self.round, self.loss))
+        losses = unit_interval(f"table[{self.loss!r}]", loss.to_numpy())
+        cells = _sorted(arm.astype(str), label, losses)
+        object.__setattr__(self, "cells", cells)
+        object.__setattr__(self, "table", Log(len(frame), cells.digest()))
+
+    def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
+        """Arms of the same names, and n_i outcomes of arm i in every logged round."""
+        unknown = [name for name in self.cells.arms if name not in actions.names]
+        if unknown:
+            raise InvalidInput(
+                f"table[{self.arm!r}]",
+                f"the names of the arms of {actions!r}, such as {actions.names[0]!r}",
+                repr(unknown[0]),
+                "Rename the arms, or leave the rows of the others out.",
+            )
+        _, count, _ = self.cells.of(actions.names)
+        silent = np.flatnonzero((actions.n > 0) & (count.sum(axis=0) == 0))
+        if len(silent):
+            raise InvalidInput(
+                f"table[{self.arm!r}]",
+                f"outcomes of arm {actions.names[silent[0]]!r}",
+                "none",
+                "Log them, or leave the arm out of the action set.",
+            )
+        short = np.argwhere(count < actions.n)
+        if len(short):
+            r, i = short[0]
+            raise InvalidInput(
+                "table",
+                f"at least {actions.n[i]} outcomes of arm {actions.names[i]!r} in round "
+                f"{self.cells.rounds[r]}, one for each unit that it may play",
+                f"{count[r, i]}",
+                "Leave that round out, or let the arm play fewer units.",
+            )
+
+    def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
+        """Start these trials at round 1."""
+        return ReplayWorld(self.cells, self.shuffle, actions, horizon, trials, seed)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Which table was replayed: how many rows, and a digest that their order does not change."""
+
+    rows: int
+    sha256: str
+
+
+class Cells(NamedTuple):
+    """Outcomes sorted by round, arm and loss.
+
+    Those of arm i in round r are ``outcomes[first[c] : first[c + 1]]``, c = r * len(arms) + i.
+    """
+
+    rounds: tuple[str, ...]
+    arms: tuple[str, ...]
+    first: IntArray
+    outcomes: FloatArray
+
+    def of(self, names: Sequence[str]) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return where the outcomes of these arms start, their number and average: (rounds, d)."""
+        place = {arm: i for i, arm in enumerate(self.arms)}
+        column = np.array([place.get(name, -1) for name in names])
+        counts = np.diff(self.first)
+        sums = np.bincount(np.repeat(np.arange(len(counts)), counts), self.outcomes, len(counts))
+        start, count, total = (
+            np.where(column >= 0, cell.reshape(len(self.rounds), -1)[:, column], 0)
+            for cell in (self.first[:-1], counts, sums)
+        )
+        return start, count, total / np.maximum(count, 1)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all that is here."""
+        sha = hashlib.sha256(repr((self.rounds, self.arms)).encode())
+        sha.update(self.first.tobytes())
+        sha.update(self.outcomes.tobytes())
+        return sha.hexdigest()
+
+
+class ReplayWorld(World):
+    """Logged rounds in some order, and units drawn from their outcomes."""
+
+    def __init__(
+        self,
+        cells: Cells,
+        shuffle: bool,
+        actions: ActionSet,
+        horizon: int,
+        trials: Sequence[int],
+        seed: int,
+    ) -> None:
+        self.slots = Slots(actions.n, every_unit=True)
+        self.shape = len(trials), len(cells.rounds)
+        self.shuffle, self.outcomes = shuffle, cells.outcomes
+        self.start, self.count, self.logged_means = cells.of(actions.names)
+        self.place = np.arange(self.count.max())
+        self.total_means = self._total_means(horizon, Streams.spawn(seed, INSTANCE, trials))
+        self.orders = Streams.spawn(seed, INSTANCE, trials)
+        self.streams = Streams.spawn(seed, LOSSES, trials)
+        self.round = 0
+
+    def observe(self, action: IntArray) -> Feedback:
+        """Draw an outcome for every slot, played or not, so that all policies meet the same."""
+        position = self.round % self.shape[1]
+        if position == 0:
+            self.order = self._order(self.orders)
+        self.round += 1
+        replayed = self.order[:, position].copy()
+        self.means = self.logged_means[replayed]
+        coins = self.streams.random((len(action), len(self.slots.owner)))
+        units = np.empty_like(coins)
+        kernels.draw(
+            self.outcomes,
+            self.start,
+            self.count,
+            replayed,
+            self.slots.first,
+            coins,
+            self.place,
+            units,
+        )
+        self.averages = self.slots.averages(units, self.means)
+        return self.slots.feedback(units, action, self.means)
+
+    def _order(self, streams: Streams) -> IntArray:
+        """Return the order of the logged rounds in one pass, (trials, rounds)."""
+        if not self.shuffle:
+            return np.broadcast_to(np.arange(self.shape[1]), self.shape)
+        return streams.random(self.shape).argsort(axis=1, kind="stable")
+
+    def _total_means(self, horizon: int, streams: Streams) -> FloatArray:
+        """Add up whole passes, and the rounds of the last one, whose order is drawn in advance."""
+        passes, rest = divmod(horizon, self.shape[1])
+        total = np.tile(passes * self.logged_means.sum(axis=0), (self.shape[0], 1))
+        for _ in range(passes + 1):
+            order = self._order(streams)
+        for replayed in order[:, :rest].T:
+            total += self.logged_means[replayed]
+        return total
+
+
+def _frame(table: Any, arm: str) -> pd.DataFrame:
+    """Return the table as a data frame."""
+    import pandas as pd
+
+    try:
+        if isinstance(table, str | Path):
+            # an arm may be called 007 or NA
+            return pd.read_csv(table, dtype={arm: str}, keep_default_na=False, na_values=[""])
+        return pd.DataFrame(table)
+    except (OSError, ValueError, TypeError) as error:  # those of the CSV parser are ValueErrors
+        raise InvalidInput(
+            "table",
+            "a pandas DataFrame or the path of a CSV file",
+            f"{str(table)[:60]} ({error})",
+            "Give one row for each outcome.",
+        ) from None
+
+
+def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return the one column of that name, if no value is missing."""
+    columns = list(frame.columns)
+    if columns.count(name) != 1:
+        raise InvalidInput(
+            "table",
+            f"one column {name!r}",
+            ", ".join(map(repr, columns)) or "no columns",
+            "Name the columns, as in Replay(table, arm='lane', round='day', loss='cost').",
+        )
+    column = frame[name]
+    if len(column) == 0:
+        raise InvalidInput("table", "outcomes", "no rows", "Give one row for each outcome.")
+    missing = np.flatnonzero(column.isna())
+    if len(missing):
+        raise InvalidInput(
+            f"table[{name!r}]",
+            "a value in every row",
+            f"{len(missing)} missing, the first in row {missing[0]}",
+            "Fill them in, or leave these rows out.",
+        )
+    return column
+
+
+def _sorted(arm: pd.Series[Any], label: pd.Series[Any], losses: FloatArray) -> Cells:
+    """Sort the outcomes by round, arm and loss."""
+    import pandas as pd
+
+    try:
+        r, rounds = pd.factorize(label, sort=True)
+    except TypeError as error:
+        raise InvalidInput(
+            f"table[{label.name!r}]",
+            "labels that can be sorted",
+            f"others ({error})",
+            "Number the rounds.",
+        ) from None
+    i, arms = pd.factorize(arm, sort=True)
+    cell = r * len(arms) + i
+    counts = np.bincount(cell, minlength=len(rounds) * len(arms))
+    return Cells(
+        rounds=tuple(map(str, rounds)),
+        arms=tuple(map(str, arms)),
+        first=np.concatenate([[0], np.cumsum(counts)]),
+        outcomes=losses[np.lexsort((losses, cell))],
+    )

@@ -1,0 +1,52 @@
+"""What is written down of every round, in one pass over the trials."""
+
+from multiplay.arrays import FloatArray, IntArray
+from multiplay.kernels.jit import kernel
+
+
+@kernel
+def compare(
+    action: IntArray,
+    best: IntArray,
+    means: FloatArray,
+    total: FloatArray,
+    averages: FloatArray,
+    pseudo: FloatArray,
+    realised: FloatArray,
+) -> None:
+    """pseudo += <a - a*, means> and realised += (what was paid) - <a*, averages>, per trial."""
+    for k in range(len(action)):
+        expected, paid = 0.0, 0.0
+        for i in range(action.shape[1]):
+            expected += (action[k, i] - best[k, i]) * means[k, i]
+            paid += total[k, i] - best[k, i] * averages[k, i]
+        pseudo[k] += expected
+        realised[k] += paid
+
+
+@kernel
+def count_plays(
+    action: IntArray, best: IntArray, last: IntArray, excess: IntArray, switches: IntArray
+) -> None:
+    """excess += (a - a*)^+ per arm; switches counts the actions that differ from the last one."""
+    for k in range(len(action)):
+        same = True
+        for i in range(action.shape[1]):
+            excess[k, i] += max(action[k, i] - best[k, i], 0)
+            same &= action[k, i] == last[k, i]
+            last[k, i] = action[k, i]
+        switches[k] += not same
+
+
+@kernel
+def follow(
+    averages: FloatArray, last: FloatArray, S1: FloatArray, S2: FloatArray, V1: FloatArray
+) -> None:
+    """S1 += k and S2 += k^2 per arm, V1 += ||k - last k||_1, for the averages k of a round."""
+    for k in range(len(averages)):
+        for i in range(averages.shape[1]):
+            average = averages[k, i]
+            S1[k, i] += average
+            S2[k, i] += average * average
+            V1[k] += abs(average - last[k, i])
+            last[k, i] = average

@@ -34,7 +34,7 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev,bench]'
+	$(INSTALL) --editable '.[dev,bench,cluster,examples]'
 	touch $@
 
 .venv/installed-bench: .venv/installed

@@ -147,7 +147,7 @@ def test_regret_under_corruption_is_against_the_whole_horizon() -> None:
     result = simulate(SWAP, switch, both(), horizon=6, trials=1)
     np.testing.assert_allclose(curve(result, "straight"), [-2, -4, -2, 0, 2, 4])
     np.testing.assert_allclose(curve(result, "crossed"), 0)
-    np.testing.assert_allclose(result.dataset["corruption"], [4.0])
+    np.testing.assert_allclose(result.dataset["corruption"], [[4.0], [4.0]])
 
 
 def punish_the_last(t: int, past: NDArray[np.int64]) -> NDArray[np.float64]:

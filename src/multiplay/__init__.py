@@ -17,12 +17,17 @@ from multiplay.actions import (
 )
 from multiplay.environments import (
     Adversarial,
+    Alternating,
+    Attacked,
     Bernoulli,
     Beta,
     Constant,
     Corrupted,
     Distribution,
     Environment,
+    RandomWalk,
+    Replay,
+    Sinusoids,
     Stochastic,
     Uniform,
 )
@@ -38,7 +43,9 @@ __version__ = "0.2.0"
 __all__ = [
     "ActionSet",
     "Adversarial",
+    "Alternating",
     "Assignment",
+    "Attacked",
     "Bernoulli",
     "Beta",
     "Budget",
@@ -62,7 +69,10 @@ __all__ = [
     "Path",
     "Play",
     "Policy",
+    "RandomWalk",
+    "Replay",
     "Result",
+    "Sinusoids",
     "SpanningTree",
     "Stochastic",
     "Streams",

@@ -14,5 +14,12 @@ Remove the supplier.
     """
 
     def __init__(self, argument: str, expected: str, got: object, hint: str) -> None:
-        self.argument = argument
+        self.argument, self.expected, self.got, self.hint = argument, expected, got, hint
         super().__init__(f"{argument}: expected {expected}, got {got}. {hint}")
+
+    def under(self, key: str) -> "InvalidInput":
+        """Return the same error, of an argument that stands below a key of a file."""
+        return InvalidInput(f"{key}.{self.argument}", self.expected, self.got, self.hint)
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:
+        return type(self), (self.argument, self.expected, str(self.got), self.hint)

@@ -1,4 +1,4 @@
-"""The two experiments of the paper, as data, and what it claims about them.
+"""The two experiments of the paper, from the files that describe them, and what it claims.
 
 Transport with supplies (1, 4, 5) and demands (4, 6), 10,000 rounds, 30 trials, each with a new cost
 matrix c, uniform on [0.1, 0.5]. Stochastic: the losses of lane (x, y) are uniform on [0, 2 c_xy].
@@ -7,57 +7,45 @@ Corrupted: the same in the first fifth of the rounds, then uniform on [1 - 2 c_x
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from multiplay.actions import Transport
 from multiplay.arrays import FloatArray
-from multiplay.environments import Corrupted, Environment, Stochastic, Uniform
-from multiplay.policies import Duplicated, GenCTS, GenLBINFV, Policy
-from multiplay.simulation import Result, simulate
+from multiplay.environments import Environment, Stochastic
+from multiplay.experiment import Experiment, read, shipped
+from multiplay.policies import Policy
+from multiplay.simulation import Result
 from multiplay.simulation.intervals import Interval, interval
-from multiplay.streams import INSTANCE, seed_sequence
 
+REGIMES = ("stochastic", "corrupted")
 HORIZON, TRIALS = 10_000, 30
 
-PLANS = Transport(supply=[1, 4, 5], demand=[4, 6])
 
-POLICIES: dict[str, Policy] = {
-    "GenCTS": GenCTS(),
-    "CTS": Duplicated(GenCTS()),
-    "GenLBINFV": GenLBINFV(),
-    "LBINFV": Duplicated(GenLBINFV()),
-}
+def experiment(
+    regime: str, horizon: int = HORIZON, trials: int = TRIALS, seed: int = 0
+) -> Experiment:
+    """Return the experiment of figure 1 ("stochastic") or figure 2 ("corrupted")."""
+    return read(shipped(regime), horizon=horizon, trials=trials, seed=seed)
 
-TITLES = {
-    "stochastic": "Stochastic regime",
-    "corrupted": "Stochastic regime with adversarial corruption",
-}
+
+_FIGURES = {regime: experiment(regime) for regime in REGIMES}
+PLANS = cast(Transport, _FIGURES["stochastic"].actions)
+POLICIES = _FIGURES["stochastic"].policies
+TITLES = {regime: figure.title for regime, figure in _FIGURES.items()}
 
 
 def costs(trials: int, seed: int) -> FloatArray:
-    """Return a cost matrix for each trial, (trials, d); trial k has the same in any number."""
-    rows = [
-        np.random.default_rng(seed_sequence(seed, INSTANCE, k)).uniform(0.1, 0.5, PLANS.d)
-        for k in range(trials)
-    ]
-    return np.array(rows)
-
-
-def switch(horizon: int) -> int:
-    """Return the last clean round of the corrupted experiment: 2000 of 10,000."""
-    return max(1, horizon // 5)
+    """Return the cost matrix of each trial, (trials, d); the losses of a lane average its cost."""
+    regime = cast(Stochastic, experiment("stochastic", trials=trials, seed=seed).environment)
+    return regime.distribution.mean
 
 
 def environments(horizon: int, trials: int, seed: int) -> dict[str, Environment]:
     """Return the regimes of figure 1 and figure 2."""
-    c = costs(trials, seed)
-    clean, flipped = Uniform(0, 2 * c), Uniform(1 - 2 * c, 1)
-    return {
-        "stochastic": Stochastic(clean),
-        "corrupted": Corrupted(before=clean, after=flipped, at=switch(horizon)),
-    }
+    return {regime: experiment(regime, horizon, trials, seed).environment for regime in REGIMES}
 
 
 def run(
@@ -70,10 +58,8 @@ def run(
     policies: Mapping[str, Policy] = POLICIES,
 ) -> Result:
     """Run the experiment of figure 1 ("stochastic") or figure 2 ("corrupted")."""
-    environment = environments(horizon, trials, seed)[regime]
-    return simulate(
-        PLANS, environment, policies, horizon, trials, seed, jobs=jobs, executor=executor
-    )
+    figure = replace(experiment(regime, horizon, trials, seed), policies=dict(policies))
+    return figure.run(jobs, executor)
 
 
 @dataclass(frozen=True)
@@ -107,7 +93,7 @@ def verdicts(stochastic: Result, corrupted: Result) -> list[Verdict]:
     def still_growing(policy: str) -> FloatArray:
         """Growth in the last fifth, less a tenth of that in the first fifth after the switch."""
         horizon = int(corrupted.dataset["round"][-1])
-        fifth, curve = switch(horizon), corrupted.regret.sel(policy=policy)
+        fifth, curve = horizon // 5, corrupted.regret.sel(policy=policy)
         start, soon, late, end = (
             curve.sel(round=t, method="nearest").values
             for t in (fifth, 2 * fifth, horizon - fifth, horizon)

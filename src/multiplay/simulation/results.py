@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
+from multiplay.arrays import FloatArray, IntArray, is_number
 from multiplay.errors import InvalidInput
 from multiplay.files import write_whole
 from multiplay.simulation.intervals import Interval, interval
+from multiplay.simulation.ledger import Measured
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
     import pandas as pd
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
 FORMAT = 1
 MEASURES = {"min": "regret", "max": "reward lost"}
 COLUMNS = ("ci low", "ci high", "µs per round")
+QUANTITIES = ("switches", "L_star", "Q2", "V1", "corruption")
 
 
 class Result:
@@ -33,8 +35,10 @@ class Result:
     Attributes
     ----------
     dataset : xarray.Dataset
-        ``regret`` (policy, trial, round), ``seconds`` (policy, trial), and, where it means
-        something, ``corruption`` (trial); configuration, versions and seed as attributes.
+        ``regret`` and ``realised`` (policy, trial, round), ``excess`` (policy, trial, arm), and
+        ``switches, L_star, Q2, V1, corruption, seconds`` (policy, trial), as described at
+        ``multiplay.simulation.ledger.Measured``, where they mean something; configuration, versions
+        and seed as attributes.
     """
 
     def __init__(self, dataset: xr.Dataset) -> None:
@@ -44,22 +48,29 @@ class Result:
     def from_arrays(
         cls,
         names: list[str],
+        arms: Sequence[str],
         rounds: IntArray,
-        regret: FloatArray,
-        seconds: FloatArray,
-        corruption: FloatArray | None,
+        measured: Measured,
         configuration: Mapping[str, Any],
         sense: str = "min",
     ) -> Result:
         """Label the arrays of a finished simulation."""
         import xarray as xr
 
+        curve, per_arm = ("policy", "trial", "round"), ("policy", "trial", "arm")
+        shapes = {"regret": curve, "realised": curve, "excess": per_arm}
         dataset = xr.Dataset(
             {
-                "regret": (("policy", "trial", "round"), regret),
-                "seconds": (("policy", "trial"), seconds),
+                name: (shapes.get(name, ("policy", "trial")), array)
+                for name, array in measured._asdict().items()
+                if not np.isnan(array).all()
             },
-            coords={"policy": names, "trial": np.arange(regret.shape[1]), "round": rounds},
+            coords={
+                "policy": names,
+                "trial": np.arange(measured.regret.shape[1]),
+                "round": rounds,
+                "arm": list(arms),
+            },
             attrs={
                 "multiplay_format": FORMAT,
                 "configuration": json.dumps(configuration),
@@ -67,14 +78,17 @@ class Result:
             },
         )
         dataset["regret"].attrs["long_name"] = MEASURES[sense]
-        if corruption is not None:
-            dataset["corruption"] = ("trial", corruption)
         return cls(dataset)
 
     @property
     def regret(self) -> xr.DataArray:
         """Pseudo-regret, or the expected reward lost, dims (policy, trial, round)."""
         return self.dataset["regret"]
+
+    @property
+    def measure(self) -> str:
+        """What is measured: "regret", or "reward lost" where units bring rewards."""
+        return str(self.regret.attrs.get("long_name", "regret"))
 
     @property
     def policies(self) -> list[str]:
@@ -86,6 +100,12 @@ class Result:
         """What was run, as plain data."""
         configuration: dict[str, Any] = json.loads(self.dataset.attrs["configuration"])
         return configuration
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The software that it was run with."""
+        versions: dict[str, str] = json.loads(self.dataset.attrs.get("versions", "{}"))
+        return versions
 
     def final(self, policy: str) -> FloatArray:
         """Regret of each trial after the last round."""
@@ -100,6 +120,17 @@ class Result:
         """Final regret of ``policy`` minus that of ``other``, paired by trial."""
         return interval(self.final(policy) - self.final(other))
 
+    def compare(self) -> pd.DataFrame:
+        """Compare every pair of policies; see ``multiplay.simulation.comparison.compare``.
+
+        One row for each pair (A, B): the mean difference of their final regrets, paired by trial,
+        its confidence interval, which holds with 95 % for all pairs at once, the p value adjusted
+        by Holm, and in words which of the two is lower.
+        """
+        from multiplay.simulation.comparison import compare
+
+        return compare({policy: self.final(policy) for policy in self.policies})
+
     def summary(self) -> pd.DataFrame:
         """Return a table: final regret, its 95 % confidence interval, time per trial and round."""
         import pandas as pd
@@ -113,18 +144,67 @@ class Result:
         return pd.DataFrame(
             rows,
             index=pd.Index(self.policies, name="policy"),
-            columns=[self.regret.attrs.get("long_name", "regret"), *COLUMNS],
+            columns=[self.measure, *COLUMNS],
         )
+
+    def quantities(self) -> pd.DataFrame:
+        """Return a table of what else was measured: means over the trials, for each policy.
+
+        Its columns are those of ``switches, L_star, Q2, V1, corruption`` that the result has.
+        """
+        import pandas as pd
+
+        policies = self.dataset["policy"]
+        found = {
+            name: self.dataset[name].mean("trial").broadcast_like(policies).values
+            for name in QUANTITIES
+            if name in self.dataset
+        }
+        return pd.DataFrame(found, index=pd.Index(self.policies, name="policy"))
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the regret as a long table: policy, trial, round, regret."""
         return self.regret.to_dataframe().reset_index()
 
-    def plot(self, ax: Axes | None = None, title: str | None = None) -> Figure:
-        """Draw the mean regret of every policy with its 95 % confidence band."""
+    def plot(
+        self,
+        ax: Axes | None = None,
+        title: str | None = None,
+        *,
+        trials: bool = False,
+        x: str = "linear",
+        y: str = "linear",
+        measure: str = "regret",
+    ) -> Figure:
+        """Draw the mean regret of every policy with its 95 % confidence band.
+
+        Parameters
+        ----------
+        ax, title
+            Where to draw, if not into a figure of its own, and what to write above.
+        trials
+            Draw every single trial too, thinly.
+        x, y
+            "linear" or "log". Against a log x, logarithmic regret is a straight line; a log y
+            shows what is positive, and its label says if that is not all.
+        measure
+            "regret", the pseudo-regret, or "realised", the regret in the losses that were paid.
+        """
         from multiplay.simulation.plots import plot_regret
 
-        return plot_regret(self.regret, ax, title)
+        return plot_regret(self.curves(measure), ax, title, trials, x, y)
+
+    def curves(self, measure: str = "regret") -> xr.DataArray:
+        """Return the "regret" or the "realised" regret, dims (policy, trial, round)."""
+        if measure == "regret":
+            return self.regret
+        if measure != "realised":
+            raise InvalidInput("measure", "regret or realised", repr(measure), "Choose one.")
+        if measure not in self.dataset:
+            raise InvalidInput(
+                "measure", "regret", "realised, which was not measured", "Units have no own losses."
+            )
+        return self.dataset["realised"].assign_attrs(long_name=f"realised {self.measure}")
 
     def save(self, path: str | Path) -> None:
         """Write everything to one netCDF file."""
@@ -145,26 +225,37 @@ def load(path: str | Path) -> Result:
     multiplay.errors.InvalidInput: path: expected a file written by Result.save, got missing.nc \
 (no such file). Check the path.
     """
-    import xarray as xr
-
     expected = "a file written by Result.save"
     if not Path(path).is_file():
         raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as opened:
-            dataset = opened.load()
-    except (OSError, ValueError) as error:
-        raise InvalidInput("path", expected, f"{path} ({error})", "Run it again.") from None
-    found = dataset.attrs.get("multiplay_format")
-    if found is None or "regret" not in dataset:
+        dataset = _read(path)
+    except Exception as error:  # a damaged file raises whatever it likes
+        reason = " ".join(str(error).split())
+        raise InvalidInput("path", expected, f"{path} ({reason})", "Run it again.") from None
+    found: Any = dataset.attrs.get("multiplay_format")
+    if not is_number(found) or not {"regret", "seconds"} <= set(dataset):
         raise InvalidInput(
             "path", expected, f"{path}, some other netCDF file", "Open it in xarray."
         )
     if found > FORMAT:
         raise InvalidInput(
-            "path", f"format {FORMAT} or older", f"format {found}", "Update multiplay."
+            "path", f"format {FORMAT} or older", f"{path} of format {found}", "Update multiplay."
         )
     return Result(dataset)
+
+
+def _read(path: str | Path) -> xr.Dataset:
+    import h5py  # type: ignore[import-untyped]
+    import xarray as xr
+
+    with h5py.File(path, "r") as file:  # h5netcdf would leave a traceback when it is collected
+        dict(file.attrs)
+    with xr.open_dataset(path, engine="h5netcdf") as opened:
+        dataset = opened.load()
+    if "multiplay_format" in dataset.attrs:
+        json.loads(dataset.attrs["configuration"])
+    return dataset
 
 
 def _write(dataset: xr.Dataset, path: Path) -> None:

@@ -3,24 +3,27 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+import multiplay
 from multiplay.actions import ActionSet
 from multiplay.arrays import (
-    FloatArray,
     IntArray,
     check_instance,
     positive_integer,
     whole_numbers,
 )
 from multiplay.config import to_plain
-from multiplay.environments import Environment
+from multiplay.environments import Environment, World
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
+from multiplay.simulation.ledger import Ledger, Measured
 from multiplay.simulation.results import Result
-from multiplay.simulation.workers import progress_bar, run_blocks
+from multiplay.simulation.store import Store
+from multiplay.simulation.workers import progress_bars, run_blocks
 from multiplay.streams import POLICY, Streams
 
 RECORDED = 1000  # rounds kept by default
@@ -39,13 +42,6 @@ class Block(NamedTuple):
     rounds: IntArray
 
 
-class Played(NamedTuple):
-    """What a block gives back: regret (trials, recorded rounds), and seconds (trials,)."""
-
-    regret: FloatArray
-    seconds: FloatArray
-
-
 def simulate(
     actions: ActionSet,
     environment: Environment,
@@ -57,6 +53,9 @@ def simulate(
     jobs: int = 1,
     executor: Executor | None = None,
     record: int | Sequence[int] | None = None,
+    block: int | None = None,
+    store: str | Path | None = None,
+    resume: bool = False,
 ) -> Result:
     """Play every policy for ``horizon`` rounds in ``trials`` independent trials.
 
@@ -80,6 +79,13 @@ def simulate(
         says into how many pieces the trials of a policy are cut.
     record
         The rounds to keep, or how many of them; about 1000, evenly spaced, if not given.
+    block
+        Trials that are played together, the most that is lost when a run is killed; as many as make
+        rounds cheap if not given. The numbers are the same with any.
+    store
+        A folder that keeps finished blocks until the run is complete.
+    resume
+        Go on with the run that ``store`` holds: only what is missing is computed.
 
     Examples
     --------
@@ -94,6 +100,10 @@ def simulate(
     horizon = positive_integer("horizon", horizon, "Play at least one round.")
     trials = positive_integer("trials", trials, "Run at least one trial.")
     jobs = positive_integer("jobs", jobs, "One job runs in this process.")
+    if block is not None:
+        positive_integer("block", block, "Leave it out for blocks that make rounds cheap.")
+    if resume and store is None:
+        raise InvalidInput("store", "the folder of the run to resume", "none", "Name it.")
     if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
         raise InvalidInput(
             "executor", "a concurrent.futures.Executor", repr(executor), "Or leave it out."
@@ -105,109 +115,108 @@ def simulate(
         policy.start(actions, horizon, 1)
     configuration = to_plain(
         {
+            "multiplay": multiplay.__version__,
             "actions": actions,
             "environment": environment,
             "policies": policies,
             "horizon": horizon,
             "trials": trials,
             "seed": seed,
+            "rounds": rounds,
         }
     )
+    kept = None if store is None else Store(store, configuration, resume)
+    books = Books(len(policies), trials, actions.d, len(rounds))
+    for finished in kept.blocks() if kept else ():
+        books.enter(*finished)
 
-    size = min(LARGEST_BLOCK, -(-trials // jobs))
-    blocks = [
-        Block(actions, environment, policy, horizon, range(k, min(k + size, trials)), seed, rounds)
-        for policy in policies.values()
-        for k in range(0, trials, size)
+    size = block or min(LARGEST_BLOCK, -(-trials // jobs))
+    work = [
+        (number, Block(actions, environment, policy, horizon, some, seed, rounds))
+        for number, policy in enumerate(policies.values())
+        for some in books.missing(number, size)
     ]
-    # filled as blocks finish: the results of a large run are held once, not twice
-    regret = np.empty((len(policies), trials, len(rounds)))
-    seconds = np.empty((len(policies), trials))
-    with progress_bar(len(blocks) * horizon) as advance:
-        for number, played in run_blocks(play, blocks, jobs, executor, advance, horizon):
-            place = number * len(policies) // len(blocks), blocks[number].trials
-            regret[place], seconds[place] = played
+    with progress_bars(list(policies), [number for number, _ in work], horizon) as advance:
+        blocks = [one for _, one in work]
+        for place, measured in run_blocks(play, blocks, jobs, executor, advance, horizon):
+            finished = work[place][0], blocks[place].trials, measured
+            if kept:
+                kept.keep(*finished)
+            books.enter(*finished)
     return Result.from_arrays(
         names=list(policies),
+        arms=actions.names,
         rounds=rounds,
-        regret=regret,
-        seconds=seconds,
-        corruption=environment.corruption(actions, horizon, trials),
-        sense=actions.sense,
+        measured=books.measured,
         configuration=configuration,
+        sense=actions.sense,
     )
 
 
-def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Played:
+class Books:
+    """The results of all blocks, filled as they finish: a large run is held once, not twice."""
+
+    def __init__(self, policies: int, trials: int, d: int, rounds: int) -> None:
+        shapes = {"regret": (rounds,), "realised": (rounds,), "excess": (d,)}
+        self.measured = Measured(
+            *(np.empty((policies, trials, *shapes.get(name, ()))) for name in Measured._fields)
+        )
+        self.done = np.zeros((policies, trials), dtype=bool)
+
+    def enter(self, policy: int, trials: range, measured: Measured) -> None:
+        """Enter a block."""
+        for whole, part in zip(self.measured, measured, strict=True):
+            whole[policy, trials] = part
+        self.done[policy, trials] = True
+
+    def missing(self, policy: int, size: int) -> list[range]:
+        """Return the trials that are still to be played, in ranges of at most this size."""
+        ranges, trials = [], np.flatnonzero(~self.done[policy])
+        while len(trials):
+            together = trials == trials[0] + np.arange(len(trials))
+            length = min(size, int(np.argmin(np.append(together, False))))
+            ranges.append(range(int(trials[0]), int(trials[0]) + length))
+            trials = trials[length:]
+        return ranges
+
+
+def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
     """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
     actions, environment, policy, horizon, trials, seed, rounds = block
     rng = Streams.spawn(seed, POLICY, trials)
     world = environment.open(actions, horizon, trials, seed)
-    total = world.total_means
-    means = None if total is None else total / horizon
-    regret = Regret(actions, means, rounds, len(trials))
+    ledger = Ledger(actions, _best_fixed(block, world), rounds, len(trials))
     started = time.perf_counter()
     state = policy.start(actions, horizon, len(trials))
     stride = max(1, horizon // 100)
     for t in range(1, horizon + 1):
         chosen = policy.choose(actions, state, rng)
-        if t == 1 or t in regret.rounds:
+        if t == 1 or t in ledger.rounds:
             _check_play(policy, actions, chosen.action, len(trials), t)
         feedback = world.observe(chosen.action)
         policy.update(actions, state, chosen, feedback, rng)
-        regret.add(t, chosen.action, world.means)
+        ledger.add(t, chosen.action, feedback, world)
         if t % stride == 0:
             advance(stride)
-    seconds = (time.perf_counter() - started) / len(trials)
-    curves = regret.finished()
-    if not np.isfinite(curves).all():
+    measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
+    if not np.isfinite(measured.regret).all():
         raise ArithmeticError(f"the regret of {policy!r} is not finite: mend the policy")
-    return Played(curves, np.full(len(trials), seconds))
+    return measured
 
 
-class Regret:
-    """Pseudo-regret at the recorded rounds, against the best fixed action of the whole horizon.
-
-    Where the means of the horizon are not known beforehand (an adaptive adversary), the best action
-    is only known at the end; until then the losses of all arms are kept at the recorded rounds.
-    """
-
-    def __init__(
-        self, actions: ActionSet, means: FloatArray | None, rounds: IntArray, trials: int
-    ) -> None:
-        self.actions, self.rounds = actions, set(rounds.tolist())
-        self.best = None if means is None else actions.best(means)
-        self.now = np.zeros(trials)
-        self.recorded: list[FloatArray] = []
-        self.means = np.zeros((trials, actions.d))
-        self.recorded_means: list[FloatArray] = []
-
-    def add(self, t: int, action: IntArray, means: FloatArray) -> None:
-        """Count round t."""
-        if self.best is None:
-            self.now += self.actions.sign * (action * means).sum(axis=1)
-            self.means += means
-        else:
-            self.now += self.actions.sign * self._above(self.best, action, means)
-        if t in self.rounds:
-            self.recorded.append(self.now.copy())
-            if self.best is None:
-                self.recorded_means.append(self.means.copy())
-
-    def _above(self, best: IntArray, action: IntArray, means: FloatArray) -> FloatArray:
-        if not self.actions.linear:
-            return self.actions.value(action, means) - self.actions.value(best, means)
-        above: FloatArray = ((action - best) * means).sum(axis=1)
-        return above
-
-    def finished(self) -> FloatArray:
-        """Return the regret, shape (trials, recorded rounds)."""
-        regret = np.stack(self.recorded, axis=1)
-        if self.best is None:
-            best = self.actions.best(self.means)[:, None, :]
-            recorded_means = np.stack(self.recorded_means, axis=1)
-            regret -= self.actions.sign * (best * recorded_means).sum(axis=2)
-        return regret
+def _best_fixed(block: Block, world: World) -> IntArray | None:
+    """Return the best fixed action for the means of the whole horizon, if play cannot change it."""
+    actions, environment, _, horizon, trials, seed, _ = block
+    total, shape = world.total_means, (len(trials), actions.d)
+    if total is None and environment.adaptive:
+        return None
+    if total is None:  # they are a matter of luck: look ahead
+        ahead, total = environment.open(actions, horizon, trials, seed), np.zeros(shape)
+        idle = np.zeros(shape, dtype=np.int64)
+        for _ in range(horizon):
+            ahead.observe(idle)
+            total += ahead.means
+    return actions.best(total / horizon)
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArray:

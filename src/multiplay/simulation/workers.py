@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from multiplay.errors import InvalidInput
 
 Done = TypeVar("Done")
 Run = Callable[..., Done]  # of a block and, where it is run here, of a function told of its rounds
+Advance = Callable[[int, int], None]  # told the number of a block, and finished rounds of it
 
 
 def run_blocks(
@@ -22,18 +24,18 @@ def run_blocks(
     blocks: Sequence[Any],
     jobs: int,
     executor: Executor | None,
-    advance: Callable[[int], None],
+    advance: Advance,
     rounds: int,
 ) -> Iterator[tuple[int, Done]]:
     """Yield the number and the outcome of every block as it finishes, in any order.
 
-    ``advance`` hears of finished rounds; ``rounds`` is the length of a block.
+    ``advance`` hears of finished rounds of a block; ``rounds`` is the length of a block.
     """
     if executor is not None:
         yield from _run_on(executor, run, blocks, advance, rounds)
     elif jobs == 1 or len(blocks) == 1:
         for number, block in enumerate(blocks):
-            yield number, run(block, advance)
+            yield number, run(block, partial(advance, number))
     else:
         _check_picklable(blocks)
         with LocalProcesses(min(jobs, len(blocks))) as pool:
@@ -57,7 +59,7 @@ def _run_on(
     executor: Executor,
     run: Run[Done],
     blocks: Sequence[Any],
-    advance: Callable[[int], None],
+    advance: Advance,
     rounds: int,
 ) -> Iterator[tuple[int, Done]]:
     with interrupts_held():
@@ -65,8 +67,9 @@ def _run_on(
     try:
         while waiting:
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future), future.result()
-                advance(rounds)
+                number = waiting.pop(future)
+                yield number, future.result()
+                advance(number, rounds)
     except BrokenProcessPool:
         raise RuntimeError(
             "a worker process died. If this is a script, call simulate under "
@@ -113,10 +116,13 @@ def available_cores() -> int:
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that moves the bar; nothing is shown where no terminal is attached."""
+def progress_bars(policies: list[str], owner: list[int], rounds: int) -> Iterator[Advance]:
+    """Yield a function that moves the bar of a policy; silent where no terminal is attached.
+
+    ``owner`` is the policy of every block, and ``rounds`` the length of a block.
+    """
     if not sys.stderr.isatty():
-        yield lambda rounds: None
+        yield lambda number, rounds: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -127,13 +133,29 @@ def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
         TimeRemainingColumn,
     )
 
-    with Progress(
-        TextColumn("simulating"),
+    columns = (
+        TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
+        TextColumn("{task.fields[blocks]}"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda rounds: progress.update(task, advance=rounds)
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        todo = {policy: owner.count(policy) for policy in sorted(set(owner))}
+        played = dict.fromkeys(range(len(owner)), 0)
+
+        def blocks(policy: int) -> str:
+            done = sum(played[k] >= rounds for k in played if owner[k] == policy)
+            return f"block {min(done + 1, todo[policy])} of {todo[policy]}"
+
+        tasks = {
+            policy: progress.add_task(policies[policy], total=number * rounds, blocks="")
+            for policy, number in todo.items()
+        }
+
+        def advance(number: int, some: int) -> None:
+            played[number] += some
+            policy = owner[number]
+            progress.update(tasks[policy], advance=some, blocks=blocks(policy))
+
+        yield advance

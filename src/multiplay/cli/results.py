@@ -1,0 +1,132 @@
+"""multiplay show, multiplay plot and multiplay report: what came out."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from multiplay.cli.app import app
+from multiplay.errors import InvalidInput
+from multiplay.files import write_whole
+from multiplay.simulation import load
+from multiplay.simulation import report as pages
+
+Saved = Annotated[Path, typer.Argument(metavar="RESULT.nc", help="What Result.save wrote.")]
+
+
+@app.command()
+def show(
+    result: Saved,
+    experiment: Annotated[
+        bool, typer.Option("--experiment", help="Print the experiment file that gives it again.")
+    ] = False,
+) -> None:
+    """Show a result: final regret, who is better, what else was measured, what was run.
+
+    Policies are compared on the same trials, pair by pair. The intervals are made wider for the
+    number of pairs, so that with 95 % none of the verdicts is wrong.
+
+    Examples:
+
+        multiplay show results/stochastic.nc
+
+        multiplay show run.nc --experiment > again.toml
+    """
+    loaded = load(result)
+    if experiment:
+        typer.echo(pages.experiment(loaded), nl=False)
+        return
+    makers = (pages.summary, pages.comparisons, pages.quantities, pages.settings)
+    tables = [_for_screen(make(loaded)) for make in makers if make(loaded).rows]
+    Console().print(*tables, sep="\n")
+
+
+@app.command()
+def plot(
+    result: Saved,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The figure: .png, .svg or .pdf.")],
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Draw every single trial too, thinly.")
+    ] = False,
+    x: Annotated[
+        str, typer.Option(help="linear, or log: logarithmic regret is a straight line.")
+    ] = "linear",
+    y: Annotated[
+        str, typer.Option(help="linear, or log, which shows what is positive.")
+    ] = "linear",
+    measure: Annotated[
+        str, typer.Option(help="regret in means, or realised, in the losses that were paid.")
+    ] = "regret",
+    title: Annotated[str | None, typer.Option(help="What to write above.")] = None,
+) -> None:
+    """Draw the mean regret of every policy with its 95 % confidence band.
+
+    Examples:
+
+        multiplay plot results/stochastic.nc -o regret.png
+
+        multiplay plot run.nc -o regret.svg --x log --trials --title "Ads on a budget"
+    """
+    _check_suffix(out, (".png", ".svg", ".pdf"))
+    figure = load(result).plot(title=title, trials=trials, x=x, y=y, measure=measure)
+    write_whole(out, partial(figure.savefig, dpi=150))
+    typer.echo(f"{out}")
+
+
+@app.command()
+def report(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULT.nc ...", help="One section for each of them.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page: .html.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+) -> None:
+    """Write a page about one or more results, to read in any browser, to send and to archive.
+
+    One file that fetches nothing: figures, tables with intervals and verdicts, what was measured,
+    what was run, and how to run it again.
+
+    Examples:
+
+        multiplay report results/stochastic.nc results/corrupted.nc -o report.html
+    """
+    _check_suffix(out, (".html", ".htm"))
+    page = pages.report({str(path): load(path) for path in results}, title)
+    write_whole(out, lambda draft: _write_text(page, draft))
+    typer.echo(f"{out}")
+
+
+def _check_suffix(out: Path, allowed: tuple[str, ...]) -> None:
+    if out.suffix.lower() not in allowed:
+        raise InvalidInput(
+            "out", f"a name that ends in {' or '.join(allowed)}", str(out), "It says what to write."
+        )
+
+
+def _for_screen(table: pages.Table) -> Table:
+    """Return a table for the screen, in letters as they are: a name may have brackets."""
+    grid = Table(
+        title=Text(table.title),
+        title_justify="left",
+        caption=Text(table.note) if table.note else None,
+        caption_justify="left",
+        show_header=any(table.columns),
+        box=box.HEAVY_HEAD,
+    )
+    for place, column in enumerate(table.columns):
+        words = place < table.labels or not column
+        grid.add_column(Text(column), justify="left" if words else "right", no_wrap=not words)
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def _write_text(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,108 @@
+"""multiplay run."""
+
+import shutil
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from multiplay.cli.app import app, errors
+from multiplay.cli.tables import summary_table
+from multiplay.errors import InvalidInput
+from multiplay.experiment import Experiment, read, shipped
+from multiplay.files import writable_folder, write_whole
+from multiplay.simulation import Result
+from multiplay.simulation.cluster import cluster as on_cluster
+from multiplay.simulation.workers import available_cores
+
+RESULT, BLOCKS = "result.nc", "blocks"
+
+
+@app.command()
+def run(
+    file: Annotated[Path | None, typer.Argument(help="The experiment, a TOML file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the result; results/NAME if not given.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run: compute what is left.")
+    ] = False,
+    cluster: Annotated[
+        str | None, typer.Option(help="Run on the Dask cluster of the scheduler at this address.")
+    ] = None,
+    print_example: Annotated[
+        bool, typer.Option("--print-example", help="Print a commented experiment and leave.")
+    ] = False,
+) -> None:
+    """Run an experiment that is described in a file.
+
+    Finished blocks are written as they finish. After Ctrl-C, a crash or a full disk,
+    [b]--resume[/b] computes only what is missing, and the result is the same.
+
+    Writes [b]result.nc[/b], for [b]multiplay show[/b], [b]plot[/b] and [b]report[/b], and
+    [b]regret.png[/b] and [b]regret.svg[/b].
+
+    Examples:
+
+        multiplay run --print-example > experiment.toml
+
+        multiplay run experiment.toml
+
+        multiplay run experiment.toml --resume --jobs 4
+
+        multiplay run experiment.toml --cluster tcp://localhost:8786
+    """
+    if print_example:
+        typer.echo(shipped("example").read_text(encoding="utf-8"), nl=False)
+        return
+    if file is None:
+        raise InvalidInput(
+            "file", "an experiment file", "none", "Begin with multiplay run --print-example."
+        )
+    experiment = read(file)
+    experiment.check()
+    folder = writable_folder("out", out or Path("results") / file.stem)
+    if (folder / RESULT).exists():
+        raise InvalidInput(
+            "out",
+            "a folder without a result",
+            f"{folder}, which has one",
+            f"Look at it with multiplay show {folder / RESULT}, or name another folder.",
+        )
+    result = _run(experiment, folder, jobs or available_cores(), cluster, resume, file)
+    result.save(folder / RESULT)
+    save = partial(result.plot(title=experiment.title or None).savefig, dpi=150)
+    for suffix in ("png", "svg"):
+        write_whole(folder / f"regret.{suffix}", save)
+    shutil.rmtree(folder / BLOCKS)
+    Console().print(summary_table(experiment.title or file.stem, result))
+    typer.echo(f"result.nc and regret.png are in {folder}/")
+
+
+def _run(
+    experiment: Experiment,
+    folder: Path,
+    jobs: int,
+    cluster: str | None,
+    resume: bool,
+    file: Path,
+) -> Result:
+    again = f"go on with: multiplay run {file} --out {folder} --resume"
+    try:
+        with ExitStack() as stack:
+            executor = None
+            if cluster is not None:
+                executor, jobs = stack.enter_context(on_cluster(cluster))
+            return experiment.run(jobs, executor, folder / BLOCKS, resume)
+    except KeyboardInterrupt:
+        errors().print(f"Interrupted. Finished blocks are kept; {again}", highlight=False)
+        raise typer.Exit(130) from None
+    except OSError as error:
+        errors().print(f"{error}. Finished blocks are kept; {again}", highlight=False)
+        raise typer.Exit(1) from None

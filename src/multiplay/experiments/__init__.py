@@ -1,0 +1,1 @@
+"""Experiments that come with the package, as files: the two of the paper, and an example."""

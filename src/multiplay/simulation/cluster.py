@@ -1,0 +1,42 @@
+"""Running on a Dask cluster."""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any, cast
+
+from multiplay.errors import InvalidInput
+
+PATIENCE = 10  # seconds to wait for a scheduler
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor on the cluster of a Dask scheduler, and the number of its threads."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InvalidInput(
+            "cluster", "the package distributed", "none", "Run pip install 'multiplay[cluster]'."
+        ) from None
+    try:
+        client: Any = cast(Any, Client)(address, timeout=PATIENCE)
+    except (OSError, ValueError) as error:  # nobody listens, or no address at all
+        raise InvalidInput(
+            "cluster",
+            "the address of a Dask scheduler, such as tcp://localhost:8786",
+            f"{address} ({error})",
+            "Start one: dask scheduler.",
+        ) from None
+    try:
+        threads = sum(client.nthreads().values())
+        if threads == 0:
+            raise InvalidInput(
+                "cluster",
+                "a scheduler with workers",
+                f"{address}, without any",
+                f"Start some: dask worker {address}.",
+            )
+        yield cast(Executor, client.get_executor()), threads
+    finally:
+        client.close()

@@ -1,0 +1,122 @@
+"""What is written down of a block: regret at the recorded rounds, and sums over all rounds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import FloatArray, IntArray
+from multiplay.environments import World
+from multiplay.feedback import Feedback
+from multiplay.kernels import ledger as kernels
+
+
+class Measured(NamedTuple):
+    """What came of a block, trials first.
+
+    Attributes
+    ----------
+    regret, realised : arrays of shape (trials, recorded rounds)
+        Pseudo-regret, and regret in the losses that were paid.
+    excess : array of shape (trials, d)
+        sum_t (a_i(t) - a*_i)^+, the suboptimal plays of each arm; NaN where a* depends on them.
+    switches : array of shape (trials,)
+        How often the action changed.
+    L_star, Q2, V1 : arrays of shape (trials,)
+        min_a <a, sum_t k(t)> (max for rewards), sum_t ||k(t) - mean of k||_2^2 and
+        sum_t ||k(t) - k(t + 1)||_1, where k_i(t) is the average loss over all slots of arm i.
+    corruption : array of shape (trials,)
+        sum_t max_ij |L_ij(t) - L'_ij(t)|; NaN where there are no clean losses.
+    seconds : array of shape (trials,)
+        Time of a trial.
+    """
+
+    regret: FloatArray
+    realised: FloatArray
+    excess: FloatArray
+    switches: FloatArray
+    L_star: FloatArray
+    Q2: FloatArray
+    V1: FloatArray
+    corruption: FloatArray
+    seconds: FloatArray
+
+
+class Ledger:
+    """Books every round of a block of trials.
+
+    Where the best fixed action a* is not known beforehand (an adaptive adversary), it is found at
+    the end; until then the sums of all arms are kept at the recorded rounds.
+    """
+
+    def __init__(
+        self, actions: ActionSet, best: IntArray | None, rounds: IntArray, trials: int
+    ) -> None:
+        self.actions, self.rounds, self.known = actions, set(rounds.tolist()), best is not None
+        shape = (trials, actions.d)
+        self.best = np.zeros(shape, dtype=np.int64) if best is None else best
+        self.pseudo, self.paid = np.zeros(trials), np.zeros(trials)
+        self.curves: list[tuple[FloatArray, FloatArray]] = []
+        self.last_action = np.zeros(shape, dtype=np.int64)
+        self.excess = np.zeros(shape, dtype=np.int64)
+        self.switches = np.zeros(trials, dtype=np.int64)
+        self.last_average, self.V1 = np.zeros(shape), np.zeros(trials)
+        self.S1, self.S2, self.sum_means = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.sums: list[tuple[FloatArray, FloatArray]] = []
+
+    def add(self, t: int, action: IntArray, feedback: Feedback, world: World) -> None:
+        """Book round t."""
+        means, averages = (_writable(array) for array in (world.means, world.averages))
+        if t == 1:  # nothing comes before the first round
+            self.last_action[:], self.last_average[:] = action, averages
+        kernels.follow(averages, self.last_average, self.S1, self.S2, self.V1)
+        kernels.count_plays(action, self.best, self.last_action, self.excess, self.switches)
+        if self.actions.linear:
+            kernels.compare(
+                action,
+                self.best,
+                means,
+                feedback.total,
+                averages,
+                self.pseudo,
+                self.paid,
+            )
+        else:
+            value = self.actions.value
+            self.pseudo += value(action, means) - value(self.best, means)
+        if not self.known:
+            self.sum_means += means
+        if t in self.rounds:
+            self.curves.append((self.pseudo.copy(), self.paid.copy()))
+            if not self.known:
+                self.sums.append((self.sum_means.copy(), self.S1.copy()))
+
+    def finished(self, horizon: int, corruption: FloatArray | None, seconds: float) -> Measured:
+        """Close the books after the last round."""
+        sign, trials = self.actions.sign, len(self.pseudo)
+        pseudo, paid = (np.stack(curve, axis=1) for curve in zip(*self.curves, strict=True))
+        excess = self.excess.astype(float)
+        if not self.known:
+            best = self.actions.best(self.sum_means / horizon)[:, None, :]
+            for curve, sums in zip((pseudo, paid), zip(*self.sums, strict=True), strict=True):
+                curve -= (best * np.stack(sums, axis=1)).sum(axis=2)
+            excess[:] = np.nan
+        if not self.actions.linear:
+            paid[:] = np.nan
+        least = self.actions.argmin(sign * self.S1)
+        return Measured(
+            regret=sign * pseudo,
+            realised=sign * paid,
+            excess=excess,
+            switches=self.switches.astype(float),
+            L_star=(least * self.S1).sum(axis=1),
+            Q2=np.maximum(self.S2 - self.S1**2 / horizon, 0.0).sum(axis=1),
+            V1=self.V1,
+            corruption=np.full(trials, np.nan) if corruption is None else corruption,
+            seconds=np.full(trials, seconds / trials),
+        )
+
+
+def _writable(array: FloatArray) -> FloatArray:
+    """Return an array of the one kind that kernels are compiled for."""
+    return np.require(array, requirements=["C", "W"])

@@ -23,7 +23,7 @@ bench: .venv/installed-bench  ## speed and memory, side by side with other softw
 	$(BIN)/multiplay bench --out results/bench
 
 clean:  ## compiled kernels and caches; the virtual environment stays
-	find src tests benchmarks -name __pycache__ -prune -exec rm -r {} +
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -r {} +
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 .venv/bin/python:

@@ -21,9 +21,10 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from rich.table import Table
 
-from multiplay.simulation.plots import STYLES
+from multiplay.simulation.plots import style
 
 ROOT = Path(__file__).parents[1]
+MARKERS = "os^Dvp*X"
 PACKAGES = ("numpy", "numba", "scipy", "multiplay", "cvxpy", "clarabel", "pot", "matplotlib")
 
 Name = TypeVar("Name")
@@ -243,9 +244,8 @@ class Plot:
         """Draw the curves, with their exponents in the legend."""
         figure = Figure(figsize=(7.2, 4.4), layout="constrained")
         ax, fits = figure.add_subplot(), self.exponents()
-        for (name, (x, y)), (colour, dashes), marker in zip(
-            self.curves.items(), cycle(STYLES), cycle("os^Dvp*X"), strict=False
-        ):
+        for number, (name, (x, y)) in enumerate(self.curves.items()):
+            (colour, dashes), marker = style(number), MARKERS[number % len(MARKERS)]
             label = f"{name}: $x^{{{fits[name]:.2f}}}$" if name in fits else name
             ax.plot(x, y, marker, color=colour, linestyle=dashes, lw=1.6, ms=5, label=label)
         ax.set(xscale="log", yscale="log", xlabel=self.xlabel, ylabel=self.ylabel)

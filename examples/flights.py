@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 import multiplay as mp
 from multiplay.actions import ActionSet
 from multiplay.arrays import Arrays, IntArray, whole_numbers
-from multiplay.simulation.plots import STYLES
+from multiplay.simulation.plots import style
 from multiplay.streams import Rng
 
 LONGEST = 120  # minutes; a longer delay, a cancellation and a diversion all lose 1
@@ -139,7 +139,7 @@ def draw(result: mp.Result) -> Figure:
     for number, policy in enumerate(result.policies):
         final = result.final(policy)
         spread = number + np.linspace(-0.25, 0.25, len(final))
-        right.scatter(spread, final, s=14, color=STYLES[number][0], alpha=0.8, linewidths=0)
+        right.scatter(spread, final, s=14, color=style(number)[0], alpha=0.8, linewidths=0)
     right.set_title("in every trial", loc="left", fontsize=11)
     right.set_ylabel(f"pseudo-regret after {int(result.regret['round'][-1])} rounds")
     right.set_xticks(range(len(result.policies)), result.policies, fontsize=8, rotation=20)

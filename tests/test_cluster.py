@@ -79,7 +79,7 @@ def _wait_for_workers(address: str, number: int) -> None:
     from distributed import Client
 
     with Client(address, timeout=60) as client:  # type: ignore[no-untyped-call]
-        client.wait_for_workers(number, timeout=60)  # type: ignore[no-untyped-call]
+        client.wait_for_workers(number, timeout=60)
 
 
 def test_nobody_listens(tmp_path: Path) -> None:

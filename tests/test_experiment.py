@@ -165,11 +165,12 @@ def test_an_error_names_the_key(key: str, changes: dict[str, Any]) -> None:
 
 
 def test_an_error_names_the_nearest_name() -> None:
-    for changes, near in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"horizn": 5}, "'horizon'"),
         ({"actions__type": "Budgets"}, "'Budget'"),
         ({"policies__GenLBINFV__epsilom": 0.1}, "'epsilon'"),
-    ]:
+    ]
+    for changes, near in cases:
         with pytest.raises(ValueError, match=f"Perhaps {near} is meant"):
             build(plain(**changes))
 
@@ -205,7 +206,7 @@ def test_killed_ten_times_and_resumed(tmp_path: Path, undisturbed: Any) -> None:
     """200 blocks; `kill -9` at ten random moments: the result is that of an undisturbed run."""
     file, blocks = tmp_path / "small.toml", tmp_path / "out" / "blocks"
     file.write_text(SMALL)
-    command = [sys.executable, "-m", "multiplay", "run", file, "--out", tmp_path / "out"]
+    command = [sys.executable, "-m", "multiplay", "run", str(file), "--out", str(tmp_path / "out")]
     moments, sizes = random.Random(0), []
     for _ in range(10):
         process = subprocess.Popen(
@@ -263,7 +264,8 @@ def test_a_changed_file_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment, keep, kept = build(plain(trials=4)), Store.keep, []
+    experiment, keep = build(plain(trials=4)), Store.keep
+    kept: list[Any] = []
 
     def until_full(self: Store, *block: Any) -> None:
         if len(kept) == 3:

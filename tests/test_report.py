@@ -1,0 +1,474 @@
+"""multiplay show, plot and report, run as people run them, and the page read in a browser."""
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from multiplay import (
+    Bernoulli,
+    Budget,
+    Corrupted,
+    GenCTS,
+    GenLBINFV,
+    Result,
+    Stochastic,
+    Transport,
+    Uniform,
+    load,
+    simulate,
+)
+from multiplay.simulation.report import experiment, report
+
+NASTY = '<b>&"A"</b>'
+BRACKETS = "[red]B[/red] 5$ a$ id='x'"
+FORCES_COLOUR = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS", "PY_COLORS")
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name not in FORCES_COLOUR},
+    "COLUMNS": "200",
+}
+
+
+def multiplay(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "multiplay", *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        env=ENVIRONMENT,
+        timeout=120,
+        cwd=cwd,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three results: corrupted losses with nasty names, many arms, many policies."""
+    folder = tmp_path_factory.mktemp("results")
+    plans, costs = Transport([1, 4, 5], [4, 6]), np.linspace(0.1, 0.5, 6)
+    world = Corrupted(before=Uniform(0, 2 * costs), after=Uniform(1 - 2 * costs, 1), at=20)
+    policies = {NASTY: GenCTS(), BRACKETS: GenLBINFV(), "third": GenCTS()}
+    simulate(plans, world, policies, 120, trials=4, seed=5).save(folder / "nasty run.nc")
+    arms = Budget(3, [1] * 30, sense="max")
+    rewards = Stochastic(Bernoulli(np.linspace(0.1, 0.9, 30)))
+    simulate(arms, rewards, {"alone": GenCTS()}, 50, trials=1).save(folder / "arms.nc")
+    names = [f"GenLBINFV, epsilon=0.{k}, a setting with a long name" for k in range(1, 10)]
+    many = simulate(
+        plans, Stochastic(Uniform(0, 2 * costs)), {name: GenCTS() for name in names}, 60, trials=3
+    )
+    many.save(folder / "many.nc")
+    return folder
+
+
+# ---------------------------------------------------------------- show
+
+
+def test_show_tells_regret_verdicts_quantities_and_what_was_run(folder: Path) -> None:
+    said = multiplay("show", "nasty run.nc", cwd=folder)
+    assert said.returncode == 0, said.stderr
+    assert said.stderr == ""
+    result, words = load(folder / "nasty run.nc"), " ".join(said.stdout.split())
+    for policy, row in result.summary().iterrows():
+        line = next(line for line in said.stdout.splitlines() if f"│ {policy} " in line)
+        assert f"{row['regret']:.1f}" in line or f"{row['regret']:.3g}" in line
+    for A, B, *_, verdict in result.compare().itertuples(index=False):
+        line = next(line for line in said.stdout.splitlines() if re.search(row_of(A, B), line))
+        decided = {"A lower": f"{A} lower", "B lower": f"{B} lower"}
+        assert decided.get(verdict, "undecided") in line
+    for quantity in ("switches", "L*", "Q2", "V1", " C "):
+        assert quantity in words
+    for part in ("Transport(supply=[1, 4, 5]", "Corrupted(", "120", "numpy", "Bonferroni", "Holm"):
+        assert part in words
+    assert re.search(r"│ seed +│ 5 ", said.stdout)
+    assert re.search(r"│ trials +│ 4 ", said.stdout)
+
+
+def row_of(A: str, B: str) -> str:
+    return rf"│ {re.escape(A)} +│ {re.escape(B)} +│"
+
+
+def test_show_of_one_policy_and_one_trial(folder: Path) -> None:
+    said = multiplay("show", "arms.nc", cwd=folder)
+    assert said.returncode == 0, said.stderr
+    assert "final reward lost" in said.stdout
+    assert "none" in said.stdout, "no interval"
+    assert "Comparisons" not in said.stdout
+    assert " C " not in said.stdout, "nothing was corrupted"
+
+
+def test_a_shown_experiment_gives_the_same_numbers(folder: Path, tmp_path: Path) -> None:
+    for name in ("nasty run.nc", "arms.nc"):
+        said = multiplay("show", folder / name, "--experiment", cwd=tmp_path)
+        assert said.returncode == 0, said.stderr
+        (tmp_path / "again.toml").write_text(said.stdout, encoding="utf-8")
+        out = tmp_path / Path(name).stem
+        ran = multiplay("run", "again.toml", "--out", out, "--jobs", 1, cwd=tmp_path)
+        assert ran.returncode == 0, ran.stderr
+        before, after = load(folder / name), load(out / "result.nc")
+        assert (before.regret == after.regret).all()
+        assert before.policies == after.policies
+        assert before.configuration == after.configuration
+
+
+def test_an_experiment_with_a_function_is_not_written_down(folder: Path) -> None:
+    dataset = load(folder / "arms.nc").dataset
+    plain = json.loads(dataset.attrs["configuration"])
+    plain["environment"] = {"type": "Adversarial", "losses": {"type": "function", "name": "f"}}
+    result = Result(dataset.assign_attrs(configuration=json.dumps(plain)))
+    result.save(folder / "function.nc")
+    said = multiplay("show", "function.nc", "--experiment", cwd=folder)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "experiment: expected" in said.stderr
+    assert "run the script again" in report({"function.nc": result})
+
+
+# ---------------------------------------------------------------- plot
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begins"),
+    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89")],
+)
+def test_plot_writes_what_the_name_says(
+    suffix: str, begins: bytes, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "new" / f"regret.{suffix}"
+    said = multiplay("plot", "nasty run.nc", "-o", out, cwd=folder)
+    assert said.returncode == 0, said.stderr
+    assert out.read_bytes().startswith(begins)
+    assert str(out) in said.stdout
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+def test_plot_has_every_choice(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "regret.svg"
+    options = [
+        "--trials",
+        "--x",
+        "log",
+        "--y",
+        "log",
+        "--measure",
+        "realised",
+        "--title",
+        "Ünder 5$",
+    ]
+    said = multiplay("plot", "nasty run.nc", "-o", out, *options, cwd=folder)
+    assert said.returncode == 0, said.stderr
+    comments = out.read_text(encoding="utf-8")
+    for words in ("round, log scale", "cumulative realised regret, where positive", "Ünder 5$"):
+        assert words in comments
+
+
+# ---------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("show", ["RESULT.nc", "--experiment", "multiplay show results/stochastic.nc", "95 %"]),
+        (
+            "plot",
+            ["--trials", "--measure", "straight line", "multiplay plot", ".png, .svg or .pdf"],
+        ),
+        ("report", ["multiplay report results/stochastic.nc", "--title", "fetches nothing"]),
+    ],
+)
+def test_help_teaches(command: str, words: list[str], tmp_path: Path) -> None:
+    said = multiplay(command, "--help", cwd=tmp_path)
+    assert said.returncode == 0
+    for word in words:
+        assert word in " ".join(said.stdout.split())
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def newer(path: Path, good: Path) -> None:
+    load(good).dataset.assign_attrs(multiplay_format=99).to_netcdf(path, engine="h5netcdf")
+
+
+def foreign(path: Path, good: Path) -> None:
+    load(good).dataset[["regret"]].drop_attrs().to_netcdf(path, engine="h5netcdf")
+
+
+def half(path: Path, good: Path) -> None:
+    path.write_bytes(good.read_bytes()[: good.stat().st_size // 2])
+
+
+def scratched(path: Path, good: Path) -> None:
+    """Damage the header of the root group, right behind the first block of the file."""
+    text = bytearray(good.read_bytes())
+    text[48:52] = b"\x00\x00\x00\x00"
+    path.write_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("command", "make"),
+    [
+        ("report", lambda path, good: None),
+        ("report", lambda path, good: path.write_text("policy,regret\n")),
+        ("report", lambda path, good: path.mkdir()),
+        ("report", newer),
+        ("report", foreign),
+        ("report", half),
+        ("report", scratched),
+        ("show", half),
+        ("plot", half),
+    ],
+    ids=["missing", "csv", "folder", "newer", "foreign", "half", "scratched", "show", "plot"],
+)
+def test_what_is_no_result_is_refused_in_one_line(
+    command: str, make: Callable[[Path, Path], object], folder: Path, tmp_path: Path
+) -> None:
+    bad, out = tmp_path / "bad.nc", tmp_path / "new" / "out.html"
+    make(bad, folder / "nasty run.nc")
+    good = [folder / "nasty run.nc"] if command == "report" else []
+    if command == "plot":
+        out = out.with_suffix(".png")
+    options = [] if command == "show" else ["-o", out]
+    said = multiplay(command, *good, bad, *options, cwd=tmp_path)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert len(said.stderr.splitlines()) == 1, said.stderr
+    assert said.stderr.startswith("multiplay: path: expected")
+    assert "bad.nc" in said.stderr
+    assert not out.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (
+            ["plot", "many.nc", "-o", "OUT/figure.gif"],
+            ["out", ".png or .svg or .pdf", "figure.gif"],
+        ),
+        (["plot", "many.nc", "-o", "OUT/figure"], ["out", ".png"]),
+        (["report", "many.nc", "-o", "OUT/page.pdf"], ["out", ".html"]),
+        (["plot", "many.nc", "-o", "OUT/a.png", "--x", "cubic"], ["x", "linear or log", "cubic"]),
+        (["plot", "many.nc", "-o", "OUT/a.png", "--y", "cubic"], ["y", "linear or log", "cubic"]),
+        (
+            ["plot", "many.nc", "-o", "OUT/a.png", "--measure", "loss"],
+            ["measure", "regret or realised", "loss"],
+        ),
+        (["plot", "many.nc", "-o", "many.nc/figure.png"], ["path", "can be written", "many.nc"]),
+        (["report", "many.nc", "-o", "many.nc/page.html"], ["path", "can be written", "many.nc"]),
+    ],
+)
+def test_bad_choices_and_places_are_refused_in_one_line(
+    arguments: list[str], names: list[str], folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "new"
+    before = sorted(folder.iterdir())
+    said = multiplay(*(word.replace("OUT", str(out)) for word in arguments), cwd=folder)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert len(said.stderr.splitlines()) == 1, said.stderr
+    for name in names:
+        assert name in said.stderr
+    assert not out.exists()
+    assert sorted(folder.iterdir()) == before
+
+
+# ---------------------------------------------------------------- the page as text
+
+
+class Page(HTMLParser):
+    """What a page is made of: tags with attributes, and the words of every row of a table."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.words, self.inside = "", False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.inside = True
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag != "table"
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+        if self.inside and self.rows[-1]:
+            self.rows[-1][-1] += data.strip()
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    arguments = ["report", "nasty run.nc", "arms.nc", "many.nc", "--title", "A <title> & more"]
+    said = multiplay(*arguments, "-o", "new/report.html", cwd=folder)
+    assert said.returncode == 0, said.stderr
+    assert said.stderr == ""
+    assert "report.html" in said.stdout
+    return (folder / "new" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_page_has_every_section(page: str, folder: Path) -> None:
+    read = Page(page)
+    assert "A <title> & more" in read.words
+    tags = [tag for tag, _ in read.tags]
+    assert tags.count("section") == 3
+    assert tags.count("svg") == 6
+    assert "b" not in tags, "names are escaped"
+    result = load(folder / "nasty run.nc")
+    firsts = [row[0] for row in read.rows]
+    for policy, pairs in ((NASTY, 2), (BRACKETS, 1), ("third", 0)):
+        assert firsts.count(policy) == 2 + pairs, "summary, quantities, and where it is A"
+    for A, B, *_, p, verdict in result.compare().itertuples(index=False):
+        (row,) = [row for row in read.rows if row[:2] == [A, B]]
+        assert row[2] == {"A lower": f"{A} lower", "B lower": f"{B} lower"}.get(verdict, verdict)
+        assert row[-1] == (f"{p:.3f}" if p >= 0.001 else "< 0.001")
+    excess = result.dataset["excess"].mean("trial").sel(arm="s1->d1").values
+    (plays,) = [row for row in read.rows if row[0] == "s1->d1" and len(row) == 4]
+    np.testing.assert_allclose([float(cell) for cell in plays[1:]], excess, rtol=0.01, atol=0.06)
+    for words in ("µs per trial and round", "switches", "V1", "seed 5", "numpy", "reward lost"):
+        assert words in read.words
+    assert "multiplay show 'nasty run.nc' --experiment > 'nasty run-again.toml'" in read.words
+    assert experiment(result) in read.words
+
+
+def test_only_the_arms_with_most_suboptimal_plays_are_listed(page: str, folder: Path) -> None:
+    excess = load(folder / "arms.nc").dataset["excess"].mean("trial").values[0]
+    names = load(folder / "arms.nc").dataset["arm"].values.tolist()
+    listed = [row for row in Page(page).rows if len(row) == 2 and row[0] in names]
+    assert len(listed) == 20
+    assert min(float(row[1]) for row in listed) >= np.sort(excess)[::-1][19] * 0.99
+    assert "10 arms with fewer are left out" in Page(page).words
+
+
+def test_the_page_fetches_nothing(page: str) -> None:
+    tags = Page(page).tags
+    assert not {tag for tag, _ in tags} & {"script", "link", "img", "iframe", "image", "object"}
+    for tag, attributes in tags:
+        for name in ("src", "href", "srcset", "data", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith("#"), (tag, name)
+    assert "@import" not in page
+    assert "http" not in page
+    assert set(re.findall(r"url\((.)", page)) <= {"#"}
+
+
+def test_figures_are_text_with_ids_of_their_own(page: str) -> None:
+    ids = [attributes["id"] for _, attributes in Page(page).tags if "id" in attributes]
+    assert len(ids) == len(set(ids)) > 50
+    used = re.findall(r"url\(#([^)]+)\)", page) + re.findall(r'href="#([^"]+)"', page)
+    assert used
+    assert set(used) <= set(ids)
+    figures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    for figure in figures:
+        root = ElementTree.fromstring(figure)
+        assert root.get("role") == "img"
+        assert "At the end" in (root.get("aria-label") or "")
+        assert "width" not in root.attrib, "it takes the width that there is"
+    texts = ["".join(text.itertext()) for text in ElementTree.fromstring(figures[1]).iter("text")]
+    assert {NASTY, BRACKETS, "third", "round, log scale"} <= set(texts)
+
+
+def test_the_same_results_give_the_same_page(page: str, folder: Path) -> None:
+    names = ["nasty run.nc", "arms.nc", "many.nc"]
+    assert report({name: load(folder / name) for name in names}, "A <title> & more") == page
+
+
+def test_names_that_no_font_or_xml_has(folder: Path) -> None:
+    dataset = load(folder / "arms.nc").dataset.assign_coords(policy=["学习\x01\u202e"])
+    assert "学习" in report({"a/run.nc": Result(dataset), "b/run.nc": Result(dataset)})
+
+
+def test_files_of_the_same_name_are_told_apart(folder: Path) -> None:
+    result = load(folder / "arms.nc")
+    text = report({"a/run.nc": result, "b/run.nc": result})
+    assert "<h2>a/run.nc</h2>" in text
+    assert "<h2>b/run.nc</h2>" in text
+    assert "<h2>run</h2>" in report({"a/run.nc": result})
+
+
+# ---------------------------------------------------------------- the page in a browser
+
+# the page stands in a frame as wide as a phone: a window of its own cannot be as narrow
+PHONE = """<!DOCTYPE html><body><iframe style="width: 360px; height: 800px; border: 0"
+srcdoc="{page}"></iframe><script>
+addEventListener("load", () => {{
+  const frame = document.querySelector("iframe"), inner = frame.contentWindow;
+  const root = inner.document.documentElement, all = (what) => [...root.querySelectorAll(what)];
+  const colour = (what, key) => inner.getComputedStyle(root.querySelector(what))[key];
+  document.body.innerText = "MEASURED" + JSON.stringify({{
+    inner: inner.innerWidth,
+    scroll: root.scrollWidth,
+    height: root.scrollHeight,
+    figures: all("svg").map((svg) => svg.getBoundingClientRect().width),
+    heights: all("svg").map((svg) => svg.getBoundingClientRect().height),
+    scrolling: all(".table").filter((box) => box.scrollWidth > box.clientWidth).length,
+    letters: Math.min(...all("svg text").map((text) => text.getBoundingClientRect().height)),
+    fetched: inner.performance.getEntriesByType("resource").length,
+    paper: colour("body", "backgroundColor"),
+    ink: colour("body", "color"),
+    label: colour("svg text", "fill"),
+    names: all("svg text").map((text) => text.textContent),
+  }}) + "END";
+}});
+</script></body>"""
+
+
+def chromium() -> str:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    if os.environ.get("MULTIPLAY_NEEDS_BROWSER"):
+        pytest.fail("MULTIPLAY_NEEDS_BROWSER is set, and there is no chromium")
+    pytest.skip("no chromium on this machine: the page is not opened")
+
+
+def measured(page: str, tmp_path: Path, *options: str) -> dict[str, Any]:
+    """Open the page on a phone and measure what the browser makes of it."""
+    wrapper = tmp_path / "phone.html"
+    wrapper.write_text(PHONE.format(page=html.escape(page)), encoding="utf-8")
+    command = [
+        chromium(),
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        *(f"--user-data-dir={tmp_path / 'profile'}", "--window-size=800,900", *options),
+        *("--dump-dom", wrapper.as_uri()),
+    ]
+    said = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True)
+    found = re.search("MEASURED(.*)END", html.unescape(said.stdout))
+    assert found, said.stdout[-2000:]
+    answer: dict[str, Any] = json.loads(found.group(1))
+    return answer
+
+
+def test_a_phone_shows_the_page_without_scrolling_sideways(page: str, tmp_path: Path) -> None:
+    found = measured(page, tmp_path)
+    assert found["inner"] == 360
+    assert found["scroll"] <= 360
+    assert found["height"] > 3000, "it is all there"
+    assert found["scrolling"] > 0, "wide tables scroll by themselves"
+    assert len(found["figures"]) == 6
+    assert all(300 < width <= 360 for width in found["figures"])
+    assert all(height > 200 for height in found["heights"])
+    assert found["letters"] > 6.5
+    assert {NASTY, BRACKETS} <= set(found["names"])
+    assert found["fetched"] == 0
+
+
+def test_the_page_is_light_or_dark_as_its_reader_likes(page: str, tmp_path: Path) -> None:
+    light = measured(page, tmp_path, "--blink-settings=preferredColorScheme=1")
+    dark = measured(page, tmp_path, "--blink-settings=preferredColorScheme=0")
+    for found, bright in ((light, "paper"), (dark, "ink")):
+        assert found["label"] == found["ink"], "figures are drawn in the colour of the text"
+        assert min(map(int, re.findall(r"\d+", found[bright]))) > 200
+    assert light["ink"] != dark["ink"]
+    assert light["paper"] != dark["paper"]

@@ -1,0 +1,314 @@
+"""Comparisons, figures and tables of a result, without running a simulation."""
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy import stats
+
+from multiplay import InvalidInput, Result, load
+from multiplay.simulation.comparison import compare
+from multiplay.simulation.ledger import Measured
+from refusal import refused
+
+Floats = NDArray[np.float64]
+CONFIGURATION = {
+    "actions": {"type": "Budget", "total": 1, "caps": [1, 1]},
+    "environment": {"type": "Stochastic", "distribution": {"type": "Bernoulli", "mean": 0.5}},
+    "policies": {},
+    "horizon": 40,
+    "trials": 5,
+    "seed": 3,
+}
+
+
+def made(regret: Floats, names: list[str] | None = None, sense: str = "min") -> Result:
+    """Make a result of curves (policy, trial, round), with everything else drawn at random."""
+    policies, trials, rounds = regret.shape
+    rng = np.random.default_rng(0)
+    measured = Measured(
+        regret=regret,
+        realised=regret + 1,
+        excess=rng.random((policies, trials, 2)),
+        **{
+            name: rng.random((policies, trials))
+            for name in ("switches", "L_star", "Q2", "V1", "corruption", "seconds")
+        },
+    )
+    names = names or [f"policy {k}" for k in range(policies)]
+    return Result.from_arrays(
+        names, ["left", "right"], np.arange(1, rounds + 1), measured, CONFIGURATION, sense
+    )
+
+
+def of_finals(finals: Floats) -> Result:
+    """Make a result of final regrets (policy, trial)."""
+    return made(finals[:, :, None])
+
+
+def walks(policies: int, trials: int = 5, rounds: int = 40) -> Floats:
+    steps = np.random.default_rng(1).exponential(1.0, (policies, trials, rounds))
+    return np.cumsum(steps * (1 + np.arange(policies))[:, None, None], axis=2)
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def test_every_pair_is_compared_at_the_level_of_all_pairs() -> None:
+    """Against the paired t-test, and Holm's steps one by one."""
+    rng = np.random.default_rng(5)
+    finals = rng.normal([[0.0], [0.4], [0.5], [3.0]], 1.0, (4, 9)) + rng.normal(0, 5, 9)
+    table = of_finals(finals).compare()
+    names = ["A", "B", "difference", "ci low", "ci high", "p", "verdict"]
+    assert table.columns.tolist() == names
+    pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+    assert list(zip(table["A"], table["B"], strict=True)) == [
+        (f"policy {a}", f"policy {b}") for a, b in pairs
+    ]
+    tests = [stats.ttest_rel(finals[a], finals[b]) for a, b in pairs]
+    for row, test, (a, b) in zip(table.itertuples(index=False), tests, pairs, strict=True):
+        low, high = test.confidence_interval(1 - 0.05 / 6)
+        expected = [(finals[a] - finals[b]).mean(), low, high]
+        np.testing.assert_allclose(row[2:5], expected, rtol=1e-9)
+        decided = "A lower" if high < 0 else "B lower" if low > 0 else "undecided"
+        assert row[-1] == decided
+    assert set(table["verdict"]) == {"A lower", "undecided"}, "both are seen here"
+
+    largest, left = 0.0, 6
+    for place in sorted(range(6), key=lambda i: float(tests[i].pvalue)):
+        largest = max(largest, min(1.0, left * float(tests[place].pvalue)))
+        assert table["p"][place] == pytest.approx(largest, rel=1e-9)
+        left -= 1
+
+
+def test_the_order_of_two_policies_turns_the_verdict() -> None:
+    finals = np.array([[1.0, 2.0, 3.0], [5.1, 6.0, 6.9]])
+    (row,) = of_finals(finals).compare().to_dict("records")
+    (turned,) = of_finals(finals[::-1]).compare().to_dict("records")
+    assert (row["verdict"], turned["verdict"]) == ("A lower", "B lower")
+    assert turned["difference"] == -row["difference"]
+    assert turned["p"] == row["p"]
+
+
+def test_of_two_policies_nothing_is_corrected() -> None:
+    finals = np.random.default_rng(2).normal(size=(2, 6))
+    result = of_finals(finals)
+    (row,) = result.compare().to_dict("records")
+    difference = result.difference("policy 0", "policy 1")
+    assert (row["difference"], row["ci low"], row["ci high"]) == difference
+    assert row["p"] == pytest.approx(float(stats.ttest_rel(*finals).pvalue), rel=1e-9)
+
+
+def test_one_trial_decides_nothing() -> None:
+    table = of_finals(np.array([[1.0], [2.0], [900.0]])).compare()
+    assert (table["ci low"] == -np.inf).all()
+    assert (table["ci high"] == np.inf).all()
+    assert (table["p"] == 1).all()
+    assert (table["verdict"] == "undecided").all()
+    assert table["difference"].tolist() == [-1, -899, -898]
+
+
+def test_one_policy_has_nobody_to_compare_with() -> None:
+    table = of_finals(np.ones((1, 3))).compare()
+    assert len(table) == 0
+    assert "verdict" in table.columns
+
+
+def test_differences_that_never_vary() -> None:
+    """Equal policies are not told apart; a constant gap is certain. No division by 0."""
+    base = np.array([1.0, 2.0, 4.0])
+    table = of_finals(np.array([base, base, base + 1])).compare()
+    assert table["verdict"].tolist() == ["undecided", "A lower", "A lower"]
+    assert table["p"].tolist() == [1, 0, 0]
+
+
+def test_equal_policies_are_rarely_called_different() -> None:
+    """In 1000 runs of 4 equal policies, any verdict at all is wrong: at most 5 % of the runs.
+
+    Level 1e-6 on either side; without correction it would be about 20 %, and far below 5 % the
+    intervals would be too wide.
+    """
+    rng, runs = np.random.default_rng(11), 1000
+    shared = rng.normal(0, 3, (runs, 1, 8))
+    wrong = small = 0
+    for finals in shared + rng.normal(size=(runs, 4, 8)):
+        table = compare(dict(zip("ABCD", finals, strict=True)))
+        wrong += bool((table["verdict"] != "undecided").any())
+        small += bool((table["p"] <= 0.05).any())
+    assert wrong == small, "the first step of Holm is Bonferroni's"
+    assert wrong <= stats.binom.isf(1e-6, runs, 0.05)
+    assert wrong >= stats.binom.ppf(1e-6, runs, 0.035)
+
+
+# ---------------------------------------------------------------- other tables
+
+
+def test_quantities_are_means_over_trials() -> None:
+    result = made(walks(3))
+    table = result.quantities()
+    assert table.columns.tolist() == ["switches", "L_star", "Q2", "V1", "corruption"]
+    assert table.index.tolist() == result.policies
+    for policy in result.policies:
+        for name in table.columns:
+            values = result.dataset[name].sel(policy=policy).values
+            assert table.loc[policy, name] == pytest.approx(values.sum() / 5)
+
+
+def test_quantities_that_were_not_measured_are_left_out() -> None:
+    result = made(walks(2))
+    some = Result(result.dataset.drop_vars(["corruption", "Q2"]))
+    assert some.quantities().columns.tolist() == ["switches", "L_star", "V1"]
+    shared = result.dataset.assign(corruption=("trial", np.arange(5.0)))  # as older files have it
+    assert Result(shared).quantities()["corruption"].tolist() == [2, 2]
+
+
+def test_versions_are_kept() -> None:
+    assert {"python", "multiplay", "numpy"} <= set(made(walks(1)).versions)
+
+
+def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    """Whatever bytes are hit, nothing but a clear refusal comes of it."""
+    path, rng = tmp_path / "run.nc", random.Random(4)
+    refusals: list[str] = []
+    made(walks(2)).save(path)
+    whole = path.read_bytes()
+    for _ in range(60):
+        hit = bytearray(whole)
+        for _ in range(rng.choice([1, 20])):
+            hit[rng.randrange(len(hit))] = rng.randrange(256)
+        path.write_bytes(hit)
+        try:
+            load(path)
+        except InvalidInput as error:
+            refusals.append(str(error))
+    assert len(refusals) > 10
+    assert not any("\n" in message for message in refusals)
+
+
+@pytest.mark.parametrize("attribute", ["configuration", "multiplay_format"])
+def test_files_with_nonsense_for_attributes_are_refused(attribute: str, tmp_path: Path) -> None:
+    dataset = made(walks(1)).dataset.assign_attrs({attribute: "{nonsense"})
+    dataset.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    with refused("path"):
+        load(tmp_path / "run.nc")
+
+
+# ---------------------------------------------------------------- figures
+
+
+def only(figure: Figure) -> Any:
+    (ax,) = figure.axes
+    return ax
+
+
+def drawn(figure: Figure) -> Any:
+    """Draw, so that everything has its place, and return what it was drawn with."""
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return canvas.get_renderer()
+
+
+def test_single_trials_are_drawn_behind_the_mean() -> None:
+    regret = walks(3)
+    plain, ax = only(made(regret).plot()), only(made(regret).plot(trials=True))
+    assert not [c for c in plain.collections if isinstance(c, LineCollection)]
+    thin: list[Any] = [c for c in ax.collections if isinstance(c, LineCollection)]
+    assert len(thin) == len(ax.lines) == 3
+    for lines, mean, curves in zip(thin, ax.lines, regret, strict=True):
+        for line, curve in zip(lines.get_segments(), curves, strict=True):
+            np.testing.assert_array_equal(line[:, 1], curve)
+        assert lines.get_zorder() < mean.get_zorder()
+        assert lines.get_linewidth()[0] < mean.get_linewidth()
+        assert ax.get_ylim()[1] >= curves.max()
+
+
+def test_logarithmic_regret_is_a_straight_line_against_a_log_axis() -> None:
+    rounds = np.arange(1, 41)
+    regret = np.tile(3 * np.log(rounds), (1, 4, 1))
+    ax = only(made(regret).plot(x="log"))
+    assert "log" in ax.get_xlabel()
+    drawn(ax.figure)
+    at = ax.transData.transform(np.column_stack(ax.lines[0].get_data()))
+    slopes = np.diff(at[:, 1]) / np.diff(at[:, 0])
+    assert np.ptp(slopes) < 1e-6 * slopes.mean()
+    assert ax.get_xlim() == (1, 40)
+
+
+def test_a_log_scale_shows_the_positive_part_and_says_so() -> None:
+    regret = walks(2) - 10.0
+    ax = only(made(regret).plot(y="log", trials=True))
+    assert ax.get_yscale() == "log"
+    assert "where positive" in ax.get_ylabel()
+    mean = regret.mean(axis=1)
+    for line, curve in zip(ax.lines, mean, strict=True):
+        np.testing.assert_allclose(line.get_ydata(), np.where(curve > 0, curve, np.nan))
+    assert ax.get_ylim()[0] == pytest.approx(mean[mean > 0].min() / 2)
+    assert "where" not in only(made(np.exp(walks(2) / 50)).plot(y="log")).get_ylabel()
+    assert "where" not in only(made(regret).plot()).get_ylabel()
+    with refused("y"):
+        made(-walks(2)).plot(y="log")
+
+
+def test_realised_regret_is_drawn_if_asked_for() -> None:
+    result = made(walks(2))
+    ax = only(result.plot(measure="realised"))
+    assert ax.get_ylabel() == "cumulative realised regret"
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), walks(2)[0].mean(axis=0) + 1)
+    lost = made(walks(2), sense="max").plot(measure="realised")
+    assert only(lost).get_ylabel() == "cumulative realised reward lost"
+    with refused("measure"):
+        Result(result.dataset.drop_vars("realised")).plot(measure="realised")
+
+
+@pytest.mark.parametrize(
+    ("choice", "allowed"),
+    [("x", "linear or log"), ("y", "linear or log"), ("measure", "regret or realised")],
+)
+def test_other_choices_are_refused(choice: str, allowed: str) -> None:
+    result = made(walks(1))
+    for wrong in ("cubic", None, ["log"]):
+        options: Any = {choice: wrong}
+        with refused(choice):
+            result.plot(**options)
+        with pytest.raises(InvalidInput, match=allowed):
+            result.plot(**options)
+
+
+@pytest.mark.parametrize("length", [3, 45, 150])
+@pytest.mark.parametrize("policies", [1, 2, 4, 9])
+def test_the_legend_is_whole_and_outside_of_the_data(policies: int, length: int) -> None:
+    names = [f"{k}$" + "name with words "[: length - 2] * math.ceil(length / 16) for k in range(9)]
+    figure = made(walks(policies), names[:policies]).plot(title="cost in $ and $\\nothing$")
+    ax, renderer = only(figure), drawn(figure)
+    legend = ax.get_legend().get_window_extent(renderer)
+    label = ax.xaxis.label.get_window_extent(renderer)
+    assert legend.y1 <= label.y0 < label.y1 <= ax.get_window_extent(renderer).y0
+    assert legend.x0 >= 0
+    assert legend.y0 >= 0
+    assert legend.x1 <= figure.bbox.x1
+    data = ax.get_window_extent(renderer)
+    assert data.width > 0.75 * figure.bbox.width
+    assert data.height > 2 * figure.dpi, "inches"
+    boxes = [text.get_window_extent(renderer) for text in ax.get_legend().get_texts()]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+def test_nine_policies_look_different() -> None:
+    ax = only(made(walks(9)).plot())
+    looks = {(line.get_color(), repr(line._dash_pattern)) for line in ax.lines}
+    assert len(looks) == 9
+    bands = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    assert len(bands) == 9
+
+
+@pytest.mark.parametrize("x", ["linear", "log"])
+def test_a_single_recorded_round_is_a_visible_point(x: str) -> None:
+    ax = only(made(walks(2, rounds=1)).plot(x=x))
+    assert all(line.get_marker() == "o" for line in ax.lines)

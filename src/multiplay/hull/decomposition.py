@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import qr
 
 from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.hull.base import Hull, Regulariser
@@ -97,6 +96,8 @@ class DecompositionHull(Hull):
 
 def _independent(rows: FloatArray) -> IntArray:
     """Return rows that are affinely independent, and have all others in their affine hull."""
+    from scipy.linalg import qr  # here: importing multiplay should not wait for it
+
     if len(rows) == 1:
         return np.array([0])
     triangle, order = qr((rows[1:] - rows[0]).T, mode="r", pivoting=True)

@@ -32,6 +32,7 @@ from multiplay.arrays import FloatArray, IntArray
 
 ONE, BATCH = "multiplay, one at a time", "multiplay, 1 of 100"
 T = 10_000
+FRESH = 3000  # cost vectors, more than an OracleSet remembers
 Solve = Callable[[FloatArray], Any]  # a cost vector to an action
 
 
@@ -75,12 +76,12 @@ def oracles(budget: float) -> Section:
     """Compare the oracle of each set with the best that is made for that set alone."""
     rows = []
     for actions, name, make in _dedicated():
-        costs = np.random.default_rng(0).random((1000, actions.d)) - (actions.sense == "max")
+        costs = np.random.default_rng(0).random((FRESH, actions.d)) - (actions.sense == "max")
         batches = iter(range(10**9))
         contenders: dict[str, Solve] = {
             ONE: actions.argmin,
             BATCH: lambda _, c=costs, b=batches, a=actions: a.argmin(  # type: ignore[misc]
-                c[100 * (next(b) % 10) :][:100]
+                c[100 * (next(b) % (FRESH // 100)) :][:100]
             )[0],
             name: make(actions),
         }

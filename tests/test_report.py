@@ -29,7 +29,8 @@ from multiplay import (
     load,
     simulate,
 )
-from multiplay.simulation.report import experiment, report
+from multiplay.simulation.listing import experiment
+from multiplay.simulation.report import report
 
 NASTY = '<b>&"A"</b>'
 BRACKETS = "[red]B[/red] 5$ a$ id='x'"

@@ -37,8 +37,7 @@ from multiplay.learner import Learner
 from multiplay.policies import Duplicated, GenCTS, GenLBINFV, Play, Policy
 from multiplay.simulation import Result, load, simulate
 from multiplay.streams import Streams
-
-__version__ = "0.2.0"
+from multiplay.version import __version__
 
 __all__ = [
     "ActionSet",
@@ -78,6 +77,7 @@ __all__ = [
     "Streams",
     "Transport",
     "Uniform",
+    "__version__",
     "load",
     "simulate",
 ]

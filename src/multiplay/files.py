@@ -22,6 +22,11 @@ def writable_folder(argument: str, path: str | Path) -> Path:
     return folder
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in one step."""
+    write_whole(path, lambda draft: _fill(draft, text))
+
+
 def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` fill a file beside ``path``, then put it in place in one step."""
     path = Path(path)
@@ -38,3 +43,7 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def _fill(draft: Path, text: str) -> None:
+    draft.write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import whole_box
+from multiplay.actions.base import ActionSet, whole_box
 from multiplay.actions.oracle import OracleSet
 from multiplay.arrays import BoolArray, FloatArray, IntArray, with_last_axis
 from multiplay.errors import InvalidInput
@@ -13,7 +13,7 @@ from multiplay.graph import Arcs, Node
 from multiplay.kernels import trees
 
 
-class SpanningTree(OracleSet):
+class SpanningTree(ActionSet):
     """A = {sets of edges that join all nodes of a graph without a cycle}, as 0/1 vectors.
 
     Parameters
@@ -50,18 +50,17 @@ class SpanningTree(OracleSet):
                 f"no way from {one!r} to {other!r}",
                 "Add an edge between the parts.",
             )
-        names = labelled.names("-") if names is None else names
-        super().__init__(len(self.edges), n=np.ones(len(self.edges)), names=names, sense=sense)
+        self.n = np.ones(len(self.edges), dtype=np.int64)
+        super().__init__(labelled.names("-") if names is None else names, sense)
 
     def __repr__(self) -> str:
         return f"SpanningTree({self.d} edges)"
 
-    def solve(self, costs: FloatArray) -> IntArray:
+    def oracle(self, costs: FloatArray) -> IntArray:
         """Kruskal: the cheapest edges that close no cycle."""
-        action = np.empty((1, self.d), dtype=np.int64)
-        trees.spanning_trees(*self._graph, costs[None], action)
-        tree: IntArray = action[0]
-        return tree
+        actions = np.empty(costs.shape, dtype=np.int64)
+        trees.spanning_trees(*self._graph, costs, actions)
+        return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:
         """Say whether vectors are 0/1, and their edges a spanning tree."""

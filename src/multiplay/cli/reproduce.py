@@ -11,9 +11,10 @@ from rich.table import Table
 
 from multiplay import paper
 from multiplay.cli.app import app, errors
-from multiplay.cli.tables import summary_table
+from multiplay.cli.tables import for_screen
 from multiplay.files import writable_folder, write_whole
 from multiplay.simulation import Result
+from multiplay.simulation.tables import summary
 from multiplay.simulation.workers import LocalProcesses, available_cores
 
 
@@ -49,7 +50,9 @@ def reproduce(
     except KeyboardInterrupt:
         errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None
-    tables = [summary_table(paper.TITLES[regime], result) for regime, result in results.items()]
+    tables = [
+        for_screen(summary(result), paper.TITLES[regime]) for regime, result in results.items()
+    ]
     tables.append(_claims_table(paper.verdicts(**results), trials))
     write_whole(folder / "summary.txt", lambda draft: _write_text(tables, draft))
     Console().print(*tables, sep="\n")

@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from multiplay.cli.app import app
+from multiplay.cli.tables import for_screen
 from multiplay.errors import InvalidInput
-from multiplay.files import write_whole
-from multiplay.simulation import load
-from multiplay.simulation import report as pages
+from multiplay.files import write_text, write_whole
+from multiplay.simulation import listing, load, tables
+from multiplay.simulation.report import report as page_about
 
 Saved = Annotated[Path, typer.Argument(metavar="RESULT.nc", help="What Result.save wrote.")]
 
@@ -39,11 +37,12 @@ def show(
     """
     loaded = load(result)
     if experiment:
-        typer.echo(pages.experiment(loaded), nl=False)
+        typer.echo(listing.experiment(loaded), nl=False)
         return
-    makers = (pages.summary, pages.comparisons, pages.quantities, pages.settings)
-    tables = [_for_screen(make(loaded)) for make in makers if make(loaded).rows]
-    Console().print(*tables, sep="\n")
+    makers = (tables.summary, tables.comparisons, tables.quantities, tables.settings)
+    for table in (make(loaded) for make in makers):
+        if table.rows:
+            Console().print(for_screen(table))
 
 
 @app.command()
@@ -98,8 +97,8 @@ def report(
         multiplay report results/stochastic.nc results/corrupted.nc -o report.html
     """
     _check_suffix(out, (".html", ".htm"))
-    page = pages.report({str(path): load(path) for path in results}, title)
-    write_whole(out, lambda draft: _write_text(page, draft))
+    page = page_about({str(path): load(path) for path in results}, title)
+    write_text(out, page)
     typer.echo(f"{out}")
 
 
@@ -108,25 +107,3 @@ def _check_suffix(out: Path, allowed: tuple[str, ...]) -> None:
         raise InvalidInput(
             "out", f"a name that ends in {' or '.join(allowed)}", str(out), "It says what to write."
         )
-
-
-def _for_screen(table: pages.Table) -> Table:
-    """Return a table for the screen, in letters as they are: a name may have brackets."""
-    grid = Table(
-        title=Text(table.title),
-        title_justify="left",
-        caption=Text(table.note) if table.note else None,
-        caption_justify="left",
-        show_header=any(table.columns),
-        box=box.HEAVY_HEAD,
-    )
-    for place, column in enumerate(table.columns):
-        words = place < table.labels or not column
-        grid.add_column(Text(column), justify="left" if words else "right", no_wrap=not words)
-    for row in table.rows:
-        grid.add_row(*map(Text, row))
-    return grid
-
-
-def _write_text(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -10,12 +10,13 @@ import typer
 from rich.console import Console
 
 from multiplay.cli.app import app, errors
-from multiplay.cli.tables import summary_table
+from multiplay.cli.tables import for_screen
 from multiplay.errors import InvalidInput
 from multiplay.experiment import Experiment, read, shipped
 from multiplay.files import writable_folder, write_whole
 from multiplay.simulation import Result
 from multiplay.simulation.cluster import cluster as on_cluster
+from multiplay.simulation.tables import summary
 from multiplay.simulation.workers import available_cores
 
 RESULT, BLOCKS = "result.nc", "blocks"
@@ -81,7 +82,7 @@ def run(
     for suffix in ("png", "svg"):
         write_whole(folder / f"regret.{suffix}", save)
     shutil.rmtree(folder / BLOCKS)
-    Console().print(summary_table(experiment.title or file.stem, result))
+    Console().print(for_screen(summary(result), experiment.title or file.stem))
     typer.echo(f"result.nc and regret.png are in {folder}/")
 
 

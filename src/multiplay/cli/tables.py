@@ -1,26 +1,24 @@
 """Tables for the screen."""
 
+from rich import box
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
-from multiplay.simulation import Result
+from multiplay.simulation import tables
 
 
-def summary_table(title: str, result: Result) -> Table:
-    """Return the final regret of every policy, for the screen."""
-    summary = result.summary()
-    measure = summary.columns[0]
-    table = Table(title=title, title_justify="left")
-    table.add_column("policy")
-    for column in (f"final {measure}", "95 % interval", "µs per trial and round"):
-        table.add_column(column, justify="right")
-    for policy, row in summary.iterrows():
-        table.add_row(
-            str(policy),
-            f"{row[measure]:.1f}",
-            f"{row['ci low']:.1f} to {row['ci high']:.1f}",
-            f"{row['µs per round']:.1f}",
-        )
-    if "corruption" in result.dataset:
-        level = float(result.dataset["corruption"].mean())
-        table.caption = f"corruption C = {level:.0f} on average"
-    return table
+def for_screen(table: tables.Table, title: str | None = None) -> Group:
+    """Return a table for the screen, in letters as they are: a name may have brackets."""
+    grid = Table(
+        title=Text(title or table.title),
+        title_justify="left",
+        show_header=any(table.columns),
+        box=box.HEAVY_HEAD,
+    )
+    for place, column in enumerate(table.columns):
+        words = place < table.labels or not column
+        grid.add_column(Text(column), justify="left" if words else "right", no_wrap=not words)
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    return Group(grid, Text(table.note))

@@ -1,9 +1,8 @@
-"""A result for readers: tables of words, and a page that needs nothing but a browser."""
+"""A page about results that needs nothing but a browser."""
 
 from __future__ import annotations
 
 import io
-import json
 import re
 import shlex
 import warnings
@@ -11,13 +10,23 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from multiplay.errors import InvalidInput
+from multiplay.simulation.listing import experiment
 from multiplay.simulation.results import Result
-from multiplay.simulation.simulate import recorded_rounds
+from multiplay.simulation.tables import (
+    Table,
+    comparisons,
+    number,
+    quantities,
+    settings,
+    suboptimal_plays,
+    summary,
+)
+from multiplay.version import __version__
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -26,210 +35,8 @@ TEMPLATE = Path(__file__).with_name("report.html")
 WIDTH = 4.8  # inches of a figure: letters stay legible when it shrinks to a phone
 POINTS = 200  # rounds of a figure, evenly spaced; and as many more, for the logarithmic axis
 INK = "#010203"  # what is drawn in the colour of the text, light or dark
-MOST_ARMS = 20
 LONGEST_LISTING = 100_000  # characters
-SHORT_LIST = 8
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-QUANTITIES = {
-    "switches": ("switches", "how often the action changed"),
-    "L_star": ("L*", "what the best fixed action would have got in hindsight"),
-    "Q2": ("Q2", "squared distance of the losses from their mean"),
-    "V1": ("V1", "path length of the losses"),
-    "corruption": ("C", "the corruption, a sum over rounds of the largest change to any loss"),
-}
-
-
-class Table(NamedTuple):
-    """A table of words; the first ``labels`` columns are text, the rest numbers."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
-    note: str = ""
-    labels: int = 1
-
-
-# ---------------------------------------------------------------- tables
-
-
-def summary(result: Result) -> Table:
-    """Return the final regret of every policy."""
-    rows = [
-        [str(policy), number(mean), between(low, high), number(time)]
-        for policy, mean, low, high, time in result.summary().itertuples()
-    ]
-    columns = ["policy", f"final {result.measure}", "95 % interval", "µs per trial and round"]
-    return Table(f"Final {result.measure}", columns, rows)
-
-
-def comparisons(result: Result) -> Table:
-    """Return the verdict on every pair of policies."""
-    rows = []
-    for A, B, mean, low, high, p, verdict in result.compare().itertuples(index=False):
-        words = {"A lower": f"{A} lower", "B lower": f"{B} lower"}.get(verdict, verdict)
-        rows.append([str(A), str(B), words, number(mean), between(low, high), probability(p)])
-    many = (
-        f"The {len(rows)} intervals hold together with 95 % (Bonferroni); the p values are "
-        "adjusted by Holm."
-        if len(rows) > 1
-        else "One pair: nothing is corrected."
-    )
-    note = (
-        f"Final {result.measure} of A minus that of B, paired by trial: both met the same losses. "
-        f"{many} A verdict is given where the interval excludes 0."
-    )
-    columns = ["A", "B", "verdict", "difference", "95 % interval", "p"]
-    return Table("Comparisons", columns, rows, note, labels=3)
-
-
-def quantities(result: Result) -> Table:
-    """Return what else was measured."""
-    found = result.quantities()
-    rows = [[str(policy), *map(number, row)] for policy, *row in found.itertuples()]
-    meanings = [": ".join(QUANTITIES[name]) for name in found.columns]
-    columns = ["policy", *(QUANTITIES[name][0] for name in found.columns)]
-    note = f"Means over the trials. {'; '.join(meanings)}."
-    return Table("Measured besides", columns, rows if len(columns) > 1 else [], note)
-
-
-def suboptimal_plays(result: Result) -> Table:
-    """Return the suboptimal plays of the arms that have the most."""
-    title, columns = "Suboptimal plays", ["arm", *result.policies]
-    if "excess" not in result.dataset:
-        return Table(title, columns, [])
-    mean = result.dataset["excess"].mean("trial").transpose("arm", "policy")
-    arms, values = mean["arm"].values, mean.values
-    most = np.sort(np.argsort(-values.max(axis=1), kind="stable")[:MOST_ARMS])
-    rows = [[str(arms[i]), *map(number, values[i])] for i in most]
-    left_out = len(arms) - len(most)
-    more = f" {left_out} arms with fewer are left out." if left_out else ""
-    note = f"Units beyond those of the best fixed action, over all rounds, means over trials.{more}"
-    return Table(title, columns, rows, note)
-
-
-def settings(result: Result) -> Table:
-    """Return the configuration in brief."""
-    plain = result.configuration
-    policies = [f"{name}: {brief(value)}" for name, value in plain.get("policies", {}).items()]
-    values = {
-        "actions": brief(plain.get("actions")),
-        "environment": brief(plain.get("environment")),
-        "policies": "\n".join(policies),
-        **{key: str(plain.get(key)) for key in ("horizon", "trials", "seed")},
-        "versions": ", ".join(f"{name} {found}" for name, found in result.versions.items()),
-    }
-    return Table("Configuration", ["", ""], [[key, value] for key, value in values.items()])
-
-
-def number(value: float) -> str:
-    """Return a number as people write it.
-
-    Examples
-    --------
-    >>> [number(x) for x in (0, 0.01234, 9.876, 1234.56, 3e9)]
-    ['0', '0.0123', '9.88', '1234.6', '3e+09']
-    """
-    if value == 0 or not 10 <= abs(value) < 1e7:
-        return f"{value:.3g}"
-    return f"{value:.1f}"
-
-
-def between(low: float, high: float) -> str:
-    """Return an interval in words."""
-    return f"{number(low)} to {number(high)}" if np.isfinite([low, high]).all() else "none"
-
-
-def probability(p: float) -> str:
-    """Return a p value in words."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def brief(plain: Any) -> str:
-    """Return plain data in one line, with large arrays by their shapes.
-
-    Examples
-    --------
-    >>> brief({"type": "Budget", "total": 2, "caps": [1, 1, 3], "names": None})
-    'Budget(total=2, caps=[1, 1, 3])'
-    >>> brief(list(range(100))), brief([[0.0, 0.0], [0.0, 0.0]])
-    ('100 numbers', '0.0')
-    """
-    if isinstance(plain, dict):
-        items = [f"{k}={brief(v)}" for k, v in plain.items() if k != "type" and v is not None]
-        return f"{plain.get('type', '')}({', '.join(items)})"
-    if isinstance(plain, list):
-        shape, flat = _shape(plain)
-        if len(shape) > 1 and len(set(map(str, flat))) == 1:
-            return str(flat[0])
-        if len(flat) > SHORT_LIST or len(shape) > 1:
-            kind = "names" if isinstance(flat[0], str) else "numbers"
-            return f"{' by '.join(map(str, shape))} {kind}"
-        return f"[{', '.join(map(brief, plain))}]"
-    return str(plain)
-
-
-def _shape(values: list[Any]) -> tuple[list[int], list[Any]]:
-    """Return the shape of nested lists, and what is in them; ragged ones are taken as they are."""
-    shape, flat = [len(values)], values
-    while flat and all(isinstance(v, list) and len(v) == len(flat[0]) for v in flat):
-        shape.append(len(flat[0]))
-        flat = [value for part in flat for value in part]
-    return shape, flat
-
-
-# ---------------------------------------------------------------- running it again
-
-
-def experiment(result: Result) -> str:
-    """Return the configuration as an experiment file, for ``multiplay run``."""
-    plain = result.configuration
-    lines = [f"{key} = {toml(plain[key])}" for key in ("horizon", "trials", "seed")]
-    rounds = result.dataset["round"].values.tolist()
-    if rounds != recorded_rounds(plain["horizon"], None).tolist():
-        lines.append(f"record = {toml(rounds)}")
-    for key in ("actions", "environment", "policies"):
-        lines += ["", f"[{key}]"]
-        lines += [f"{_key(k)} = {toml(v)}" for k, v in plain[key].items() if v is not None]
-    return "\n".join([*lines, ""])
-
-
-def toml(plain: Any) -> str:
-    """Return plain data as a TOML value.
-
-    Examples
-    --------
-    >>> toml({"type": "GenLBINFV", "eta": 0.25, "epsilon": None, "any_horizon": False})
-    '{ type = "GenLBINFV", eta = 0.25, any_horizon = false }'
-    """
-    formula = isinstance(plain, str) and plain.lstrip().startswith("=")
-    if formula or plain is None or (isinstance(plain, dict) and plain.get("type") in NO_SETTINGS):
-        raise InvalidInput(
-            "experiment",
-            "settings that a file can hold",
-            brief(plain),
-            "Run the script again that made the result.",
-        )
-    if isinstance(plain, dict):
-        items = [
-            f"{_key(key)} = {toml(value)}" for key, value in plain.items() if value is not None
-        ]
-        return f"{{ {', '.join(items)} }}"
-    if isinstance(plain, list):
-        return f"[{', '.join(map(toml, plain))}]"
-    if isinstance(plain, float):
-        return repr(plain)
-    return json.dumps(plain, ensure_ascii=False)  # the same in TOML
-
-
-NO_SETTINGS = ("function", "array")  # by name or by digest alone
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
-
-
-# ---------------------------------------------------------------- the page
 
 
 def report(results: Mapping[str, Result], title: str | None = None) -> str:
@@ -237,8 +44,6 @@ def report(results: Mapping[str, Result], title: str | None = None) -> str:
 
     It holds everything that it shows: no style, script, font or picture is fetched.
     """
-    import multiplay
-
     stems = [Path(name).stem for name in results]
     headings = stems if len(set(stems)) == len(stems) else list(results)
     sections = [
@@ -247,7 +52,7 @@ def report(results: Mapping[str, Result], title: str | None = None) -> str:
     ]
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(title or f"multiplay: {', '.join(headings)}"),
-        version=multiplay.__version__,
+        version=__version__,
         body="\n".join(sections),
     )
 

@@ -16,6 +16,7 @@ from multiplay.errors import InvalidInput
 from multiplay.files import write_whole
 from multiplay.simulation.intervals import Interval, interval
 from multiplay.simulation.ledger import Measured
+from multiplay.version import __version__
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
     import pandas as pd
@@ -263,7 +264,5 @@ def _write(dataset: xr.Dataset, path: Path) -> None:
 
 
 def _versions() -> dict[str, str]:
-    import multiplay
-
-    ours = {"python": platform.python_version(), "multiplay": multiplay.__version__}
+    ours = {"python": platform.python_version(), "multiplay": __version__}
     return ours | {name: version(name) for name in ("numpy", "numba", "scipy")}

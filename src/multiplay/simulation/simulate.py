@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-import multiplay
 from multiplay.actions import ActionSet
 from multiplay.arrays import (
     IntArray,
@@ -25,6 +24,7 @@ from multiplay.simulation.results import Result
 from multiplay.simulation.store import Store
 from multiplay.simulation.workers import progress_bars, run_blocks
 from multiplay.streams import POLICY, Streams
+from multiplay.version import __version__
 
 RECORDED = 1000  # rounds kept by default
 LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
@@ -115,7 +115,7 @@ def simulate(
         policy.start(actions, horizon, 1)
     configuration = to_plain(
         {
-            "multiplay": multiplay.__version__,
+            "multiplay": __version__,
             "actions": actions,
             "environment": environment,
             "policies": policies,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.errors import InvalidInput
-from multiplay.files import writable_folder, write_whole
+from multiplay.files import writable_folder, write_text, write_whole
 from multiplay.simulation.ledger import Measured
 
 CONFIGURATION = "configuration.json"
@@ -39,7 +39,7 @@ class Store:
             for draft in self.folder.glob(".block-*"):  # of a block that was never finished
                 draft.unlink()
         else:
-            write_whole(begun, lambda draft: _write_text(text, draft))
+            write_text(begun, text)
 
     def keep(self, policy: int, trials: range, measured: Measured) -> None:
         """Write a finished block."""
@@ -94,7 +94,3 @@ def _differences(where: str, before: Any, now: Any) -> Iterator[str]:
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 50 else text[:47] + "..."
-
-
-def _write_text(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -1,1 +1,0 @@
-"""Experiments that come with the package, as files: the two of the paper, and an example."""

@@ -1,0 +1,157 @@
+"""A result in tables of words, for the screen and for pages."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multiplay.simulation.results import Result
+
+MOST_ARMS = 20
+SHORT_LIST = 8
+QUANTITIES = {
+    "switches": ("switches", "how often the action changed"),
+    "L_star": ("L*", "what the best fixed action would have got in hindsight"),
+    "Q2": ("Q2", "squared distance of the losses from their mean"),
+    "V1": ("V1", "path length of the losses"),
+    "corruption": ("C", "the corruption, a sum over rounds of the largest change to any loss"),
+}
+
+
+class Table(NamedTuple):
+    """A table of words; the first ``labels`` columns are text, the rest numbers."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str = ""
+    labels: int = 1
+
+
+def summary(result: Result) -> Table:
+    """Return the final regret of every policy."""
+    rows = [
+        [str(policy), number(mean), between(low, high), number(time)]
+        for policy, mean, low, high, time in result.summary().itertuples()
+    ]
+    columns = ["policy", f"final {result.measure}", "95 % interval", "µs per trial and round"]
+    note = ""
+    if "corruption" in result.dataset:
+        note = f"corruption C = {float(result.dataset['corruption'].mean()):.0f} on average"
+    return Table(f"Final {result.measure}", columns, rows, note)
+
+
+def comparisons(result: Result) -> Table:
+    """Return the verdict on every pair of policies."""
+    rows = []
+    for A, B, mean, low, high, p, verdict in result.compare().itertuples(index=False):
+        words = {"A lower": f"{A} lower", "B lower": f"{B} lower"}.get(verdict, verdict)
+        rows.append([str(A), str(B), words, number(mean), between(low, high), probability(p)])
+    many = (
+        f"The {len(rows)} intervals hold together with 95 % (Bonferroni); the p values are "
+        "adjusted by Holm."
+        if len(rows) > 1
+        else "One pair: nothing is corrected."
+    )
+    note = (
+        f"Final {result.measure} of A minus that of B, paired by trial: both met the same losses. "
+        f"{many} A verdict is given where the interval excludes 0."
+    )
+    columns = ["A", "B", "verdict", "difference", "95 % interval", "p"]
+    return Table("Comparisons", columns, rows, note, labels=3)
+
+
+def quantities(result: Result) -> Table:
+    """Return what else was measured."""
+    found = result.quantities()
+    rows = [[str(policy), *map(number, row)] for policy, *row in found.itertuples()]
+    meanings = [": ".join(QUANTITIES[name]) for name in found.columns]
+    columns = ["policy", *(QUANTITIES[name][0] for name in found.columns)]
+    note = f"Means over the trials. {'; '.join(meanings)}."
+    return Table("Measured besides", columns, rows if len(columns) > 1 else [], note)
+
+
+def suboptimal_plays(result: Result) -> Table:
+    """Return the suboptimal plays of the arms that have the most."""
+    title, columns = "Suboptimal plays", ["arm", *result.policies]
+    if "excess" not in result.dataset:
+        return Table(title, columns, [])
+    mean = result.dataset["excess"].mean("trial").transpose("arm", "policy")
+    arms, values = mean["arm"].values, mean.values
+    most = np.sort(np.argsort(-values.max(axis=1), kind="stable")[:MOST_ARMS])
+    rows = [[str(arms[i]), *map(number, values[i])] for i in most]
+    left_out = len(arms) - len(most)
+    more = f" {left_out} arms with fewer are left out." if left_out else ""
+    note = f"Units beyond those of the best fixed action, over all rounds, means over trials.{more}"
+    return Table(title, columns, rows, note)
+
+
+def settings(result: Result) -> Table:
+    """Return the configuration in brief."""
+    plain = result.configuration
+    policies = [f"{name}: {brief(value)}" for name, value in plain.get("policies", {}).items()]
+    values = {
+        "actions": brief(plain.get("actions")),
+        "environment": brief(plain.get("environment")),
+        "policies": "\n".join(policies),
+        **{key: str(plain.get(key)) for key in ("horizon", "trials", "seed")},
+        "versions": ", ".join(f"{name} {found}" for name, found in result.versions.items()),
+    }
+    return Table("Configuration", ["", ""], [[key, value] for key, value in values.items()])
+
+
+def number(value: float) -> str:
+    """Return a number as people write it.
+
+    Examples
+    --------
+    >>> [number(x) for x in (0, 0.01234, 9.876, 1234.56, 3e9)]
+    ['0', '0.0123', '9.88', '1234.6', '3e+09']
+    """
+    if value == 0 or not 10 <= abs(value) < 1e7:
+        return f"{value:.3g}"
+    return f"{value:.1f}"
+
+
+def between(low: float, high: float) -> str:
+    """Return an interval in words."""
+    return f"{number(low)} to {number(high)}" if np.isfinite([low, high]).all() else "none"
+
+
+def probability(p: float) -> str:
+    """Return a p value in words."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def brief(plain: Any) -> str:
+    """Return plain data in one line, with large arrays by their shapes.
+
+    Examples
+    --------
+    >>> brief({"type": "Budget", "total": 2, "caps": [1, 1, 3], "names": None})
+    'Budget(total=2, caps=[1, 1, 3])'
+    >>> brief(list(range(100))), brief([[0.0, 0.0], [0.0, 0.0]])
+    ('100 numbers', '0.0')
+    """
+    if isinstance(plain, dict):
+        items = [f"{k}={brief(v)}" for k, v in plain.items() if k != "type" and v is not None]
+        return f"{plain.get('type', '')}({', '.join(items)})"
+    if isinstance(plain, list):
+        shape, flat = _shape(plain)
+        if len(shape) > 1 and len(set(map(str, flat))) == 1:
+            return str(flat[0])
+        if len(flat) > SHORT_LIST or len(shape) > 1:
+            kind = "names" if isinstance(flat[0], str) else "numbers"
+            return f"{' by '.join(map(str, shape))} {kind}"
+        return f"[{', '.join(map(brief, plain))}]"
+    return str(plain)
+
+
+def _shape(values: list[Any]) -> tuple[list[int], list[Any]]:
+    """Return the shape of nested lists, and what is in them; ragged ones are taken as they are."""
+    shape, flat = [len(values)], values
+    while flat and all(isinstance(v, list) and len(v) == len(flat[0]) for v in flat):
+        shape.append(len(flat[0]))
+        flat = [value for part in flat for value in part]
+    return shape, flat

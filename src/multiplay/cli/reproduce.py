@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 from multiplay import paper
@@ -50,7 +50,7 @@ def reproduce(
     except KeyboardInterrupt:
         errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None
-    tables = [
+    tables: list[RenderableType] = [
         for_screen(summary(result), paper.TITLES[regime]) for regime, result in results.items()
     ]
     tables.append(_claims_table(paper.verdicts(**results), trials))
@@ -99,6 +99,6 @@ def _claims_table(verdicts: list[paper.Verdict], trials: int) -> Table:
     return table
 
 
-def _write_text(tables: list[Table], path: Path) -> None:
+def _write_text(tables: list[RenderableType], path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         Console(file=file, width=100).print(*tables, sep="\n")

@@ -34,6 +34,7 @@ ONE, BATCH = "multiplay, one at a time", "multiplay, 1 of 100"
 T = 10_000
 FRESH = 3000  # cost vectors, more than an OracleSet remembers
 Solve = Callable[[FloatArray], Any]  # a cost vector to an action
+Case = tuple[ActionSet, str, Callable[[Any], Solve]]
 
 
 def run(quick: bool) -> list[Section]:
@@ -72,10 +73,10 @@ def some_edges(nodes: int, edges: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def oracles(budget: float) -> Section:
+def oracles(budget: float, cases: Sequence[Case] | None = None) -> Section:
     """Compare the oracle of each set with the best that is made for that set alone."""
     rows = []
-    for actions, name, make in _dedicated():
+    for actions, name, make in dedicated() if cases is None else cases:
         costs = np.random.default_rng(0).random((FRESH, actions.d)) - (actions.sense == "max")
         batches = iter(range(10**9))
         contenders: dict[str, Solve] = {
@@ -107,7 +108,8 @@ def _short(actions: ActionSet) -> str:
     return repr(actions) if len(repr(actions)) < 40 else type(actions).__name__
 
 
-def _dedicated() -> list[tuple[ActionSet, str, Callable[[Any], Solve]]]:
+def dedicated() -> list[Case]:
+    """Return sets, each with the name and the maker of a solver that is made for it."""
     partition, assignment = "numpy argpartition", "scipy linear_sum_assignment"
     return [
         (Budget(5, [1] * 10), partition, _selection),
@@ -206,7 +208,8 @@ def _milp(actions: Knapsack) -> Solve:
     return lambda costs: solver(costs, integrality=whole, constraints=constraint, options=options).x
 
 
-def _sets() -> Sequence[ActionSet]:
+def all_sets() -> Sequence[ActionSet]:
+    """Return a set of every kind."""
     return [
         Transport([1, 4, 5], [4, 6]),
         _capacitated(),
@@ -227,10 +230,10 @@ def _sets() -> Sequence[ActionSet]:
     ]
 
 
-def rounds(budget: float) -> Section:
+def rounds(budget: float, sets: Sequence[ActionSet] | None = None) -> Section:
     """Measure rounds of both policies, with one trial and with a hundred."""
     rows, targets = [], []
-    for actions in _sets():
+    for actions in all_sets() if sets is None else sets:
         row: dict[str, Any] = {"set": _short(actions), "arms": actions.d}
         games: dict[str, Callable[[], object]] = {}
         for policy in (GenCTS(), GenLBINFV(horizon=T)):

@@ -29,7 +29,7 @@ from benchmarks import (
 from benchmarks.harness import Patience, Plot, Section, Target
 from benchmarks.instances import SIZES, recorded_steps, transport
 
-from multiplay import Transport
+from multiplay import Budget, Coverage, Transport
 
 SMALL = SIZES[:1]
 
@@ -212,7 +212,11 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: oracle.run(True, SMALL),
         lambda: rounding.run(True, SMALL),
         lambda: learner.run(True),
-        lambda: [sets.oracles(0.02), sets.rounds(0.02), sets.knapsack_hull(0.02, ((4, 20),))],
+        lambda: [
+            sets.oracles(0.02, sets.dedicated()[::3]),
+            sets.rounds(0.02, [Budget(2, [1, 1, 1]), Coverage(2, [1, 1]), sets.small_knapsack()]),
+            sets.knapsack_hull(0.02, ((4, 40),)),
+        ],
         lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
         lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     ],

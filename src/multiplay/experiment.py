@@ -79,6 +79,7 @@ class Experiment:
             block=self.block,
             store=store,
             resume=resume,
+            title=self.title,
         )
 
 

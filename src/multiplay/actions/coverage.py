@@ -49,8 +49,8 @@ class Coverage(Budget):
     >>> calls = Coverage(budget=4, weights=[3, 1])
     >>> calls.best([0.5, 0.9])
     array([3, 1])
-    >>> calls.value([3, 1], [0.5, 0.9])
-    array(3.525)
+    >>> float(calls.value([3, 1], [0.5, 0.9]))
+    3.525
     """
 
     linear = False

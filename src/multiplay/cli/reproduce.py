@@ -66,10 +66,10 @@ def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> 
         paper.run("stochastic", horizon=55, trials=2)
     results = {}
     with LocalProcesses(jobs) as pool:
-        for number, (regime, title) in enumerate(paper.TITLES.items(), start=1):
+        for number, regime in enumerate(paper.REGIMES, start=1):
             result = paper.run(regime, horizon, trials, seed, jobs, pool)
             result.save(folder / f"{regime}.nc")
-            save = partial(result.plot(title=title).savefig, dpi=150)
+            save = partial(result.plot().savefig, dpi=150)
             for suffix in ("png", "svg"):
                 write_whole(folder / f"figure{number}.{suffix}", save)
             results[regime] = result

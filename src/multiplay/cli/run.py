@@ -78,7 +78,7 @@ def run(
         )
     result = _run(experiment, folder, jobs or available_cores(), cluster, resume, file)
     result.save(folder / RESULT)
-    save = partial(result.plot(title=experiment.title or None).savefig, dpi=150)
+    save = partial(result.plot().savefig, dpi=150)
     for suffix in ("png", "svg"):
         write_whole(folder / f"regret.{suffix}", save)
     shutil.rmtree(folder / BLOCKS)

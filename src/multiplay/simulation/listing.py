@@ -16,7 +16,8 @@ NO_SETTINGS = ("function", "array")  # by name or by digest alone
 def experiment(result: Result) -> str:
     """Return the configuration as an experiment file, for ``multiplay run``."""
     plain = result.configuration
-    lines = [f"{key} = {toml(plain[key])}" for key in ("horizon", "trials", "seed")]
+    lines = [f"title = {toml(result.title)}"] if result.title else []
+    lines += [f"{key} = {toml(plain[key])}" for key in ("horizon", "trials", "seed")]
     rounds = result.dataset["round"].values.tolist()
     if rounds != recorded_rounds(plain["horizon"], None).tolist():
         lines.append(f"record = {toml(rounds)}")

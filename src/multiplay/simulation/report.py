@@ -40,11 +40,11 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def report(results: Mapping[str, Result], title: str | None = None) -> str:
-    """Return a page with a section for each result, by the names of their files.
+    """Return a page with a section for each result, by its title or the name of its file.
 
     It holds everything that it shows: no style, script, font or picture is fetched.
     """
-    stems = [Path(name).stem for name in results]
+    stems = [result.title or Path(name).stem for name, result in results.items()]
     headings = stems if len(set(stems)) == len(stems) else list(results)
     sections = [
         "".join(section(heading, name, results[name], f"r{place}-"))

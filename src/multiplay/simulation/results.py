@@ -54,6 +54,7 @@ class Result:
         measured: Measured,
         configuration: Mapping[str, Any],
         sense: str = "min",
+        title: str = "",
     ) -> Result:
         """Label the arrays of a finished simulation."""
         import xarray as xr
@@ -74,6 +75,7 @@ class Result:
             },
             attrs={
                 "multiplay_format": FORMAT,
+                "title": title,
                 "configuration": json.dumps(configuration),
                 "versions": json.dumps(_versions()),
             },
@@ -107,6 +109,11 @@ class Result:
         """The software that it was run with."""
         versions: dict[str, str] = json.loads(self.dataset.attrs.get("versions", "{}"))
         return versions
+
+    @property
+    def title(self) -> str:
+        """What the experiment is called; empty if it has no name."""
+        return str(self.dataset.attrs.get("title", ""))
 
     def final(self, policy: str) -> FloatArray:
         """Regret of each trial after the last round."""
@@ -182,7 +189,8 @@ class Result:
         Parameters
         ----------
         ax, title
-            Where to draw, if not into a figure of its own, and what to write above.
+            Where to draw, if not into a figure of its own, and what to write above; the title of
+            the experiment if not given.
         trials
             Draw every single trial too, thinly.
         x, y
@@ -193,7 +201,7 @@ class Result:
         """
         from multiplay.simulation.plots import plot_regret
 
-        return plot_regret(self.curves(measure), ax, title, trials, x, y)
+        return plot_regret(self.curves(measure), ax, title or self.title, trials, x, y)
 
     def curves(self, measure: str = "regret") -> xr.DataArray:
         """Return the "regret" or the "realised" regret, dims (policy, trial, round)."""

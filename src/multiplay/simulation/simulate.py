@@ -56,6 +56,7 @@ def simulate(
     block: int | None = None,
     store: str | Path | None = None,
     resume: bool = False,
+    title: str = "",
 ) -> Result:
     """Play every policy for ``horizon`` rounds in ``trials`` independent trials.
 
@@ -86,6 +87,8 @@ def simulate(
         A folder that keeps finished blocks until the run is complete.
     resume
         Go on with the run that ``store`` holds: only what is missing is computed.
+    title
+        What to write above figures, and in reports.
 
     Examples
     --------
@@ -150,6 +153,7 @@ def simulate(
         measured=books.measured,
         configuration=configuration,
         sense=actions.sense,
+        title=title,
     )
 
 

@@ -34,12 +34,30 @@ from multiplay.environments import (
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.learner import Learner
-from multiplay.policies import Duplicated, GenCTS, GenLBINFV, Play, Policy
+from multiplay.policies import (
+    ESCB,
+    FPLIX,
+    LBINF,
+    CombUCB,
+    Duplicated,
+    EpsilonGreedy,
+    FollowTheLeader,
+    GaussianCTS,
+    GenCTS,
+    GenLBINFV,
+    Hybrid,
+    Play,
+    Policy,
+    RandomAction,
+)
 from multiplay.simulation import Result, load, simulate
 from multiplay.streams import Streams
 from multiplay.version import __version__
 
 __all__ = [
+    "ESCB",
+    "FPLIX",
+    "LBINF",
     "ActionSet",
     "Adversarial",
     "Alternating",
@@ -48,16 +66,21 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Budget",
+    "CombUCB",
     "Constant",
     "Corrupted",
     "Coverage",
     "Distribution",
     "Duplicated",
     "Environment",
+    "EpsilonGreedy",
     "Explicit",
     "Feedback",
+    "FollowTheLeader",
+    "GaussianCTS",
     "GenCTS",
     "GenLBINFV",
+    "Hybrid",
     "IntegerProgram",
     "InvalidInput",
     "Knapsack",
@@ -68,6 +91,7 @@ __all__ = [
     "Path",
     "Play",
     "Policy",
+    "RandomAction",
     "RandomWalk",
     "Replay",
     "Result",

@@ -63,6 +63,30 @@ def run(
 
 
 @dataclass(frozen=True)
+class MeanBound:
+    """The mean over trials of c log T, where c is the lower bound on the instance of a trial."""
+
+    constant: float
+
+    def curve(self, rounds: FloatArray) -> FloatArray:
+        """c log(rounds)."""
+        bound: FloatArray = self.constant * np.log(rounds)
+        return bound
+
+
+def lower_bounds(trials: int, seed: int) -> MeanBound:
+    """Return what no policy can beat in the stochastic regime, on average over the instances.
+
+    The losses of a lane are uniform on [0, 2c]; the bound takes them as Gaussian, with their true
+    variances c^2 / 3.
+    """
+    from multiplay.theory import Gaussian, lower_bound
+
+    bounds = [lower_bound(PLANS, c, Gaussian(c**2 / 3)).constant for c in costs(trials, seed)]
+    return MeanBound(float(np.mean(bounds)))
+
+
+@dataclass(frozen=True)
 class Verdict:
     """A claim of the paper, a number that is below zero if it holds, and what the trials say."""
 

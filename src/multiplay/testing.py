@@ -83,8 +83,10 @@ def optimality_gap(
     u, v = x[free] / n[free], rest[free] / n[free]
     barrier = np.broadcast_to(regulariser.barrier[:, None], x.shape)[free]
     entropy = np.broadcast_to(regulariser.entropy[:, None], x.shape)[free]
+    root = np.broadcast_to(regulariser.root[:, None], x.shape)[free]
     gradient = costs.copy()
-    gradient[free] += beta[free] * (barrier * (1 - 1 / u) - entropy * np.log(v))
+    phi1 = barrier * (1 - 1 / u) - entropy * np.log(v) - root / (2 * np.sqrt(u))
+    gradient[free] += beta[free] * phi1
     gradient[~free] = 0.0  # an arm without freedom is the same in every action
     gap = (gradient * (x - actions.argmin(gradient))).sum(axis=1)
     relative: FloatArray = gap / (1 + (np.abs(costs) * n).sum(axis=1))

@@ -17,6 +17,8 @@ from multiplay.simulation import Result
 from multiplay.simulation.tables import summary
 from multiplay.simulation.workers import LocalProcesses, available_cores
 
+MOST_INSTANCES = 100  # whose lower bounds are averaged
+
 
 @app.command()
 def reproduce(
@@ -69,7 +71,10 @@ def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> 
         for number, regime in enumerate(paper.REGIMES, start=1):
             result = paper.run(regime, horizon, trials, seed, jobs, pool)
             result.save(folder / f"{regime}.nc")
-            save = partial(result.plot().savefig, dpi=150)
+            bounds = {}
+            if regime == "stochastic":
+                bounds["lower bound"] = paper.lower_bounds(min(trials, MOST_INSTANCES), seed)
+            save = partial(result.plot(bounds=bounds).savefig, dpi=150)
             for suffix in ("png", "svg"):
                 write_whole(folder / f"figure{number}.{suffix}", save)
             results[regime] = result

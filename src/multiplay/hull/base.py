@@ -3,20 +3,33 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
 from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.streams import Rng
 
 
 @dataclass(frozen=True)
 class Regulariser:
-    """phi_i(x) = n_i [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))], u = x / n_i.
+    """phi_i(x) = n_i [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)].
 
-    Both weights have shape (trials,). Both parts are convex, and together they keep the minimiser
-    strictly between 0 and n_i on every arm that has any freedom.
+    Here u = x / n_i. The weights have shape (trials,), and ``root`` is zero if not given. All parts
+    are convex. The entropy, with the barrier or the root or both, keeps the minimiser strictly
+    between 0 and n_i on every arm that has any freedom.
+
+    Examples
+    --------
+    >>> Regulariser(barrier=np.ones(2), entropy=np.ones(2)).root
+    array([0., 0.])
     """
 
     barrier: FloatArray
     entropy: FloatArray
+    root: FloatArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.root is None:
+            object.__setattr__(self, "root", np.zeros_like(self.barrier))
 
 
 class Hull(ABC):

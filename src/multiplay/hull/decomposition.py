@@ -64,6 +64,7 @@ class DecompositionHull(Hull):
                 beta,
                 regulariser.barrier,
                 regulariser.entropy,
+                regulariser.root,
                 todo,
                 newcomer,
                 point["atoms"],

@@ -84,6 +84,7 @@ class NetworkHull(Hull):
             beta,
             regulariser.barrier,
             regulariser.entropy,
+            regulariser.root,
             point["x"],
             point["rest"],
             point["slack"],

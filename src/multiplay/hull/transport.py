@@ -52,6 +52,7 @@ class TransportHull(Hull):
             beta,
             regulariser.barrier,
             regulariser.entropy,
+            regulariser.root,
             point["x"],
             point["rest"],
             point["multipliers"],

@@ -1,9 +1,10 @@
 """The FTRL step over the hull of any finite set: simplicial decomposition with Newton steps.
 
 Minimise ``<c, x> + sum beta phi(x)`` over the mixtures ``x = sum_k w_k a_k`` of known actions, the
-*atoms*, where ``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))]`` and
-``u = x / n``. The atoms of positive weight, the active ones, are affinely independent; an atom
-whose weight reaches zero stays in its slot, where it is cheap to find again.
+*atoms*, where ``u = x / n`` and
+``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)]``. The
+atoms of positive weight, the active ones, are affinely independent; an atom whose weight reaches
+zero stays in its slot, where it is cheap to find again.
 
 Three things keep every digit, however unequal the weights are:
 x and ``rest = n - x`` are sums of non-negative terms, never differences;
@@ -42,6 +43,7 @@ def improve(
     beta: FloatArray,
     barrier: FloatArray,
     entropy: FloatArray,
+    root: FloatArray,
     todo: IntArray,
     newcomer: IntArray,
     atoms: IntArray,
@@ -62,14 +64,14 @@ def improve(
     active, order = np.empty(slots, dtype=np.int64), np.empty(slots, dtype=np.int64)
     matrix, right, scale = np.empty((arms, slots)), np.empty(arms), np.empty(arms)
     old, dw, work, norms = np.empty(slots), np.empty(slots), np.empty(slots), np.empty(slots)
-    root, dx = np.empty(len(n)), np.empty(len(n))
+    bend, dx = np.empty(len(n)), np.empty(len(n))
     for k in todo:
-        b, e, w, known = barrier[k], entropy[k], weights[k], atoms[k]
+        b, e, r, w, known = barrier[k], entropy[k], root[k], weights[k], atoms[k]
         at, to, g = x[k], rest[k], gradient[k]
         entering, converged = newcomer[k], False
         settled, moved = entering != NOBODY, True
         for _ in range(MAX_ITERATIONS * slots):
-            terms[k] = differentiate(free, n, c[k], beta[k], b, e, at, to, g, root)
+            terms[k] = differentiate(free, n, c[k], beta[k], b, e, r, at, to, g, bend)
             if entering == NOBODY and moved:
                 entering = best_known(free, known, w, g, GAP * terms[k], settled)
             converged = settled and entering == NOBODY
@@ -77,14 +79,14 @@ def improve(
                 newcomer[k] = NOBODY
                 break
             size = list_active(w, entering, active, old)
-            set_up(free, n, known, active, size, g, root, matrix, right, scale)
+            set_up(free, n, known, active, size, g, bend, matrix, right, scale)
             rank = triangulate(matrix, right, size - 1, scale, order, work, norms)
             if rank < size - 1:
                 reach = exchange(matrix, right, rank, order, size, old, dw)
                 slope, largest, room = 0.0, 0.0, np.inf
             else:
                 newton_step(matrix, right, rank, order, dw)
-                slope, largest, room = measure(free, known, active, size, dw, root, at, to, dx)
+                slope, largest, room = measure(free, known, active, size, dw, bend, at, to, dx)
                 reach = first_to_vanish(old, dw, size)
                 if not np.isfinite(slope):
                     return False
@@ -102,7 +104,7 @@ def improve(
                     break
                 # The slope along dx grows with the length: where it has become clearly positive the
                 # step was too long, and the secant gives a better length.
-                differentiate(free, n, c[k], beta[k], b, e, at, to, g, root)
+                differentiate(free, n, c[k], beta[k], b, e, r, at, to, g, bend)
                 new_slope = inner(free, g, dx)
                 if not new_slope > 0.3 * slope:
                     break
@@ -138,14 +140,16 @@ def differentiate(
     beta: FloatArray,
     barrier: float,
     entropy: float,
+    root: float,
     x: FloatArray,
     rest: FloatArray,
     gradient: FloatArray,
-    root: FloatArray,
+    bend: FloatArray,
 ) -> float:
-    """gradient = c + beta phi'(x) and root = sqrt(beta phi''(x)); return the size of the terms.
+    """gradient = c + beta phi'(x) and bend = sqrt(beta phi''(x)); return the size of the terms.
 
-    phi' = barrier (1 - 1/u) - entropy log v, phi'' = (barrier / u^2 + entropy / v) / n, v = 1 - u.
+    phi' = barrier (1 - 1/u) - entropy log v - root / (2 sqrt(u)), where v = 1 - u, and
+    phi'' = (barrier / u^2 + entropy / v + root / (4 u^(3/2))) / n.
     An arm that may reach n freely has v = exp(-cost / beta entropy), which no float can hold: for
     v below FLOOR, log v gives way to its tangent in 1 / v, which keeps v above FLOOR / costs.
     """
@@ -155,9 +159,14 @@ def differentiate(
         log, slope = math.log(v), 1.0 / v
         if v < FLOOR:
             log, slope = math.log(FLOOR) + 1.0 - FLOOR / v, FLOOR / v / v
-        pull = beta[a] * (barrier * (1.0 - 1.0 / u) - entropy * log)
+        phi1, below = barrier * (1.0 - 1.0 / u) - entropy * log, barrier
+        if root > 0.0:
+            s = math.sqrt(u)
+            phi1 -= 0.5 * root / s
+            below += 0.25 * root * s
+        pull = beta[a] * phi1
         gradient[a] = c[a] + pull
-        root[a] = math.sqrt(beta[a] * (barrier / u / u + entropy * slope) / n[a])
+        bend[a] = math.sqrt(beta[a] * (below / u / u + entropy * slope) / n[a])
         size += n[a] * (abs(c[a]) + abs(pull))
     return size
 
@@ -170,19 +179,19 @@ def set_up(
     active: IntArray,
     size: int,
     gradient: FloatArray,
-    root: FloatArray,
+    bend: FloatArray,
     matrix: FloatArray,
     right: FloatArray,
     scale: FloatArray,
 ) -> None:
-    """Set up least squares for Newton's step: root sum_k (a_k - a_0) dw_k = -gradient / root."""
+    """Set up least squares for Newton's step: bend sum_k (a_k - a_0) dw_k = -gradient / bend."""
     for i in range(len(free)):
         a = free[i]
-        right[i] = -gradient[a] / root[a]
-        scale[i] = root[a] * n[a]
+        right[i] = -gradient[a] / bend[a]
+        scale[i] = bend[a] * n[a]
         base = atoms[active[0], a]
         for j in range(size - 1):
-            matrix[i, j] = root[a] * (atoms[active[j + 1], a] - base)
+            matrix[i, j] = bend[a] * (atoms[active[j + 1], a] - base)
 
 
 @kernel
@@ -322,12 +331,12 @@ def measure(
     active: IntArray,
     size: int,
     dw: FloatArray,
-    root: FloatArray,
+    bend: FloatArray,
     x: FloatArray,
     rest: FloatArray,
     dx: FloatArray,
 ) -> tuple[float, float, float]:
-    """Fill dx; return |root dx|^2, the largest |dx| / min(x, rest), the length to 0 or n."""
+    """Fill dx; return |bend dx|^2, the largest |dx| / min(x, rest), the length to 0 or n."""
     for a in free:
         dx[a] = 0.0
     for j in range(1, size):
@@ -336,7 +345,7 @@ def measure(
     slope, largest, room = 0.0, 0.0, np.inf
     for a in free:
         d = dx[a]
-        slope += root[a] * d * root[a] * d
+        slope += bend[a] * d * bend[a] * d
         far, smaller = abs(d), min(x[a], rest[a])
         if far > largest * smaller:
             largest = far / smaller

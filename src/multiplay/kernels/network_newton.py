@@ -1,7 +1,8 @@
 """The FTRL step on the flows of any graph: damped Newton with a sparse Schur complement.
 
 Minimise ``<c, x> + sum beta phi(x)`` over the flows of a graph, where ``x`` are the flows of the
-arms and ``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))]``, ``u = x / n``.
+arms, ``u = x / n`` and
+``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)]``.
 The other arcs are *free*: they cost nothing and are only bounded, ``0 <= f <= n``.
 
 What keeps the digits is told in ``multiplay.kernels.newton``, whose general form this is:
@@ -80,6 +81,7 @@ def minimise(
     beta: FloatArray,
     barrier: FloatArray,
     entropy: FloatArray,
+    root: FloatArray,
     x: FloatArray,
     rest: FloatArray,
     slack: FloatArray,
@@ -87,8 +89,8 @@ def minimise(
 ) -> Any:
     """Move (x, rest, slack, dual), given as an interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy`` (trials,), ``dual``
-    (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows, complements, and the
+    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy, root`` (trials,),
+    ``dual`` (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows, complements, and the
     multipliers of both bounds. ``arm`` and ``free`` are the places there of the arcs of the
     pattern. Returns the number of Newton steps of all trials, or ``FAILED``.
     """
@@ -104,9 +106,9 @@ def minimise(
         for e in range(arms, arcs):
             for i in range(4):
                 state[i, e] = slack[k, i, free[e - arms]]
-        b, g, taken = barrier[k], entropy[k], FAILED
+        b, g, r, taken = barrier[k], entropy[k], root[k], FAILED
         for mu in LAST_MU:
-            taken = descend(pattern, balance, n, arms, costs, weights, b, g, mu, state, dual[k])
+            taken = descend(pattern, balance, n, arms, costs, weights, b, g, r, mu, state, dual[k])
             if taken != FAILED:
                 break
             begin_again(n, centre, state, dual[k])
@@ -140,6 +142,7 @@ def descend(
     beta: FloatArray,
     barrier: float,
     entropy: float,
+    root: float,
     relative_mu: float,
     state: FloatArray,
     dual: FloatArray,
@@ -153,10 +156,12 @@ def descend(
     near = 0.99 if has_free else 0.95
     unit = np.inf
     for e in range(arms):
-        unit = min(unit, beta[e] * n[e] * barrier)
+        unit = min(unit, beta[e] * n[e] * (barrier + root))
     last_mu = relative_mu * unit
     mu, restarted = last_mu, False
-    differentiate(tail, head, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight)
+    differentiate(
+        tail, head, n, arms, c, beta, barrier, entropy, root, mu, state, dual, gradient, weight
+    )
     for taken in range(1, MAX_ITERATIONS + 1):
         balanced = flow_missing(tail, head, n, balance, state, whole, noise, step)
         leave_full(n, arms, gradient, state, dx)
@@ -192,6 +197,7 @@ def descend(
                     beta,
                     barrier,
                     entropy,
+                    root,
                     mu,
                     state,
                     dual,
@@ -211,7 +217,7 @@ def descend(
                 if mu < 10.0 * last_mu:
                     mu = last_mu
         differentiate(
-            tail, head, n, arms, c, beta, barrier, entropy, mu, state, dual, gradient, weight
+            tail, head, n, arms, c, beta, barrier, entropy, root, mu, state, dual, gradient, weight
         )
     return FAILED
 
@@ -245,6 +251,7 @@ def differentiate(
     beta: FloatArray,
     barrier: float,
     entropy: float,
+    root: float,
     mu: float,
     state: FloatArray,
     dual: FloatArray,
@@ -253,13 +260,18 @@ def differentiate(
 ) -> None:
     """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x)), or those of free arcs.
 
-    phi' = barrier (1 - 1/u) - entropy log(1 - u), phi'' = (barrier / u^2 + entropy / (1 - u)) / n.
+    phi' = barrier (1 - 1/u) - entropy log(1 - u) - root / (2 sqrt(u)),
+    phi'' = (barrier / u^2 + entropy / (1 - u) + root / (4 u^(3/2))) / n.
     """
     for e in range(arms):
         u, v = state[0, e] / n[e], state[1, e] / n[e]
-        phi1 = barrier * (1.0 - 1.0 / u) - entropy * math.log(v)
+        phi1, below = barrier * (1.0 - 1.0 / u) - entropy * math.log(v), barrier
+        if root > 0.0:
+            s = math.sqrt(u)
+            phi1 -= 0.5 * root / s
+            below += 0.25 * root * s
         gradient[e] = c[e] - (dual[tail[e]] - dual[head[e]]) + beta[e] * phi1
-        weight[e] = n[e] * u * u * v / (beta[e] * (barrier * v + entropy * u * u))
+        weight[e] = n[e] * u * u * v / (beta[e] * (below * v + entropy * u * u))
     for e in range(arms, len(n)):
         f, rest = state[0, e], state[1, e]
         gradient[e] = mu / rest - mu / f - (dual[tail[e]] - dual[head[e]])

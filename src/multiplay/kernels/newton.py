@@ -1,7 +1,8 @@
 """The FTRL step on a transport polytope: damped Newton with a Schur complement.
 
 Minimise ``<c, x> + sum beta phi(x)`` over the plans ``x`` with given row and column sums, where
-``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))]`` and ``u = x / n``.
+``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)]`` and
+``u = x / n``.
 
 Three things keep every digit, however many rounds have passed:
 the complement ``rest = n - x`` is a number of its own, exact when tiny;
@@ -23,6 +24,7 @@ from multiplay.kernels.jit import kernel
 MAX_ITERATIONS = 200
 WIDE = 16  # columns from which the matrix product of a library is faster than a loop
 SMALL_STEP = 1e-6  # Newton converges quadratically: after a step this small, errors are near 1e-12
+STALLED_STEP = 1e-2  # steps this small shrink at once, unless they are rounding
 
 
 @kernel
@@ -34,23 +36,24 @@ def minimise(
     beta: FloatArray,
     barrier: FloatArray,
     entropy: FloatArray,
+    root: FloatArray,
     x: FloatArray,
     rest: FloatArray,
     dual: FloatArray,
 ) -> Any:
     """Move (x, rest, dual), given as a strictly interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy`` (trials,); ``sums`` and
-    ``dual`` hold the sums of the rows and then of the columns, and their multipliers. Returns
+    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy, root`` (trials,); ``sums``
+    and ``dual`` hold the sums of the rows and then of the columns, and their multipliers. Returns
     whether all trials converged.
     """
     rows, cols = arm.shape
     gradient, weight, dx = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
     step, whole, laplacian = np.empty(rows + cols), np.empty(rows + cols), np.empty((cols, cols))
     for k in range(len(x)):
-        b, e, at, to = barrier[k], entropy[k], x[k], rest[k]
-        differentiate(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient, weight)
-        converged = False
+        b, e, r, at, to = barrier[k], entropy[k], root[k], x[k], rest[k]
+        differentiate(arm, n, c[k], beta[k], b, e, r, at, to, dual[k], gradient, weight)
+        converged, before = False, np.inf
         for _ in range(MAX_ITERATIONS):
             margins_missing(arm, n, sums, at, to, whole, step)
             solve_margins(weight, gradient, dx, laplacian, step)
@@ -61,13 +64,14 @@ def minimise(
                 dual[k, v] += step[v]
             length = min(1.0, 0.95 * room)
             move(arm, n, at, to, dx, length)
-            converged = largest < SMALL_STEP
+            stalled = largest < STALLED_STEP and slope > 0.1 * before
+            converged, before = largest < SMALL_STEP or stalled, slope
             if converged:
                 break
             # The slope along dx grows with the length: where it has become clearly positive the
             # step was too long, and the secant gives a better length. No objective is evaluated.
             while True:
-                differentiate(arm, n, c[k], beta[k], b, e, at, to, dual[k], gradient, weight)
+                differentiate(arm, n, c[k], beta[k], b, e, r, at, to, dual[k], gradient, weight)
                 new_slope = inner(gradient, dx)
                 if not new_slope > 0.3 * slope:
                     break
@@ -87,6 +91,7 @@ def differentiate(
     beta: FloatArray,
     barrier: float,
     entropy: float,
+    root: float,
     x: FloatArray,
     rest: FloatArray,
     dual: FloatArray,
@@ -95,16 +100,21 @@ def differentiate(
 ) -> None:
     """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x)).
 
-    phi' = barrier (1 - 1/u) - entropy log(1 - u), phi'' = (barrier / u^2 + entropy / (1 - u)) / n.
+    phi' = barrier (1 - 1/u) - entropy log(1 - u) - root / (2 sqrt(u)),
+    phi'' = (barrier / u^2 + entropy / (1 - u) + root / (4 u^(3/2))) / n.
     """
     rows, cols = arm.shape
     for i in range(rows):
         for j in range(cols):
             a = arm[i, j]
             u, v = x[a] / n[a], rest[a] / n[a]
-            phi1 = barrier * (1.0 - 1.0 / u) - entropy * math.log(v)
+            phi1, below = barrier * (1.0 - 1.0 / u) - entropy * math.log(v), barrier
+            if root > 0.0:
+                s = math.sqrt(u)
+                phi1 -= 0.5 * root / s
+                below += 0.25 * root * s
             gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
-            weight[i, j] = n[a] * u * u * v / (beta[a] * (barrier * v + entropy * u * u))
+            weight[i, j] = n[a] * u * u * v / (beta[a] * (below * v + entropy * u * u))
 
 
 @kernel

@@ -1,8 +1,32 @@
 """Policies: how to learn. One algorithm, one file."""
 
 from multiplay.policies.base import Play, Policy
+from multiplay.policies.combucb import CombUCB
 from multiplay.policies.duplicated import Duplicated
+from multiplay.policies.escb import ESCB
+from multiplay.policies.fplix import FPLIX
+from multiplay.policies.gaussiancts import GaussianCTS
 from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
+from multiplay.policies.habits import EpsilonGreedy, FollowTheLeader, RandomAction
+from multiplay.policies.hybrid import Hybrid
+from multiplay.policies.lbinf import LBINF
 
-__all__ = ["Duplicated", "GenCTS", "GenLBINFV", "Play", "Policy"]
+Uniform = RandomAction  # not in __all__: in an experiment file, Uniform is a distribution
+
+__all__ = [
+    "ESCB",
+    "FPLIX",
+    "LBINF",
+    "CombUCB",
+    "Duplicated",
+    "EpsilonGreedy",
+    "FollowTheLeader",
+    "GaussianCTS",
+    "GenCTS",
+    "GenLBINFV",
+    "Hybrid",
+    "Play",
+    "Policy",
+    "RandomAction",
+]

@@ -131,10 +131,10 @@ class GenLBINFV(Policy):
         state |= {name: play.memo[name] for name in actions.hull.point}
 
     def _horizon(self, actions: ActionSet, horizon: int | None) -> int:
-        T = horizon if self.horizon is None else self.horizon
+        T, name = horizon if self.horizon is None else self.horizon, type(self).__name__
         if T is None:
             raise InvalidInput(
-                "horizon", "a number of rounds", "none", "Write GenLBINFV(horizon=365), say."
+                "horizon", "a number of rounds", "none", f"Write {name}(horizon=365), say."
             )
         needed = max(55, actions.d)
         if needed > T and not self.any_horizon:
@@ -142,6 +142,6 @@ class GenLBINFV(Policy):
                 "horizon",
                 f"at least max(55, d) = {needed} rounds",
                 T,
-                "Play more rounds, or write GenLBINFV(any_horizon=True) to go on all the same.",
+                f"Play more rounds, or write {name}(any_horizon=True) to go on all the same.",
             )
         return max(T, 2)  # log 1 = 0 would take the entropy away

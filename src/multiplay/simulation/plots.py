@@ -1,7 +1,8 @@
 """Figures of regret."""
 
 import textwrap
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,8 +32,17 @@ LABELS = {
     "realised reward lost": "cumulative realised reward lost",
 }
 SCALES = ("linear", "log")
+BOUND = "#444444"
 WIDTH, HEIGHT, LINE = 6.4, 3.5, 0.19  # inches: of a figure without its legend, of a line there
 MANY_POINTS = 100_000  # more are drawn as pixels even in a vector figure
+
+
+class Bound(Protocol):
+    """What the theory says about regret: a lower bound, or a guarantee."""
+
+    @property
+    def curve(self) -> Callable[[FloatArray], FloatArray]:
+        """From numbers of rounds to regret."""
 
 
 def plot_regret(
@@ -43,15 +53,17 @@ def plot_regret(
     x: str = "linear",
     y: str = "linear",
     width: float = WIDTH,
+    bounds: Mapping[str, Bound] | None = None,
 ) -> Figure:
     """Draw the mean over trials with its confidence band, into ``ax`` or a figure of its own."""
+    bounds = bounds or {}
     check_choice("x", x, SCALES)
     check_choice("y", y, SCALES)
     count, rounds = regret.sizes["trial"], regret["round"].values
     mean, margin = _mean_and_margin(regret)
     if y == "log" and not (mean > 0).any():
         raise InvalidInput("y", "linear", "log, where no mean is positive", "Leave it out.")
-    legend = Legend([str(name) for name in regret["policy"].values], width)
+    legend = Legend([*map(str, regret["policy"].values), *bounds], width)
     if ax is None:
         size = (width, HEIGHT + LINE * legend.rows)
         ax = Figure(figsize=size, layout="constrained").add_subplot()
@@ -69,6 +81,10 @@ def plot_regret(
             ax.fill_between(rounds, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
         if trials:
             _draw_trials(ax, rounds, _shown(curves, y), colour)
+    for number, bound in enumerate(bounds.values()):
+        curve = np.asarray(bound.curve(rounds.astype(float)))
+        dots = (0, (1 + 2 * number, 2))
+        lines += ax.plot(rounds, _shown(curve, y), color=BOUND, ls=dots, lw=1.4, zorder=3)
 
     cut = (mean <= margin).any() or (trials and (regret.values <= 0).any())
     label = LABELS[regret.attrs.get("long_name", "regret")]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from multiplay.simulation.plots import Bound
+
 FORMAT = 1
 MEASURES = {"min": "regret", "max": "reward lost"}
 COLUMNS = ("ci low", "ci high", "µs per round")
@@ -183,6 +185,7 @@ class Result:
         x: str = "linear",
         y: str = "linear",
         measure: str = "regret",
+        bounds: Mapping[str, Bound] | None = None,
     ) -> Figure:
         """Draw the mean regret of every policy with its 95 % confidence band.
 
@@ -198,10 +201,14 @@ class Result:
             shows what is positive, and its label says if that is not all.
         measure
             "regret", the pseudo-regret, or "realised", the regret in the losses that were paid.
+        bounds
+            What the theory says, by name: anything with a ``curve(rounds)``, such as
+            ``multiplay.theory.lower_bound(...)``.
         """
         from multiplay.simulation.plots import plot_regret
 
-        return plot_regret(self.curves(measure), ax, title or self.title, trials, x, y)
+        title = title or self.title
+        return plot_regret(self.curves(measure), ax, title, trials, x, y, bounds=bounds)
 
     def curves(self, measure: str = "regret") -> xr.DataArray:
         """Return the "regret" or the "realised" regret, dims (policy, trial, round)."""

@@ -1,0 +1,103 @@
+"""All policies on four problems in three regimes: the tables of docs/choosing.md."""
+
+import argparse
+
+import numpy as np
+
+import multiplay as mp
+from multiplay import paper
+from multiplay.arrays import FloatArray
+from multiplay.environments import Environment
+from multiplay.simulation.intervals import interval
+from multiplay.theory import Bernoulli as BernoulliFamily
+from multiplay.theory import lower_bound
+
+POLICIES: dict[str, mp.Policy] = {
+    "GenCTS": mp.GenCTS(),
+    "CTS": mp.Duplicated(mp.GenCTS()),
+    "GaussianCTS": mp.GaussianCTS(),
+    "CombUCB": mp.CombUCB(),
+    "ESCB": mp.ESCB(),
+    "GenLBINFV": mp.GenLBINFV(),
+    "LBINFV": mp.Duplicated(mp.GenLBINFV()),
+    "LBINF": mp.LBINF(),
+    "Hybrid": mp.Hybrid(),
+    "FPLIX": mp.FPLIX(),
+    "EpsilonGreedy": mp.EpsilonGreedy(),
+    "FollowTheLeader": mp.FollowTheLeader(),
+    "RandomAction": mp.RandomAction(),
+}
+COSTS = paper.costs(1, seed=0)[0]
+PROBLEMS: dict[str, tuple[mp.ActionSet, FloatArray]] = {
+    "transport": (paper.PLANS, COSTS),
+    "5 of 10": (mp.Budget(5, [1] * 10), np.where(np.arange(10) < 5, 0.375, 0.625)),
+    "knapsack": (mp.Knapsack([3, 4, 5, 6], 16), np.array([0.3, 0.5, 0.65, 0.7])),
+}
+
+
+def regimes(means: FloatArray, horizon: int) -> dict[str, Environment]:
+    """Bernoulli units: as they are, flipped after a fifth of the rounds, and jumping."""
+    clean, flipped = mp.Bernoulli(means), mp.Bernoulli(1 - means)
+    shift = min(float(means.min()), 1 - float(means.max()))
+    return {
+        "stochastic": mp.Stochastic(clean),
+        "corrupted": mp.Corrupted(clean, flipped, at=horizon // 5),
+        "adversarial": mp.Alternating(means, shift, first=10, growth=1.6),
+    }
+
+
+def play(horizon: int, trials: int) -> dict[tuple[str, str], mp.Result]:
+    """One result for each regime and problem; the first round of all compiles them."""
+    results = {}
+    for problem, (actions, means) in PROBLEMS.items():
+        for regime, environment in regimes(means, horizon).items():
+            mp.simulate(actions, environment, POLICIES, 60, trials=2)
+            results[regime, problem] = mp.simulate(
+                actions, environment, POLICIES, horizon, trials, record=1
+            )
+    return results
+
+
+def table(regime: str, results: dict[tuple[str, str], mp.Result], horizon: int) -> str:
+    """Final regret with half its 95 % interval; in the stochastic regime over the lower bound."""
+    lines = [f"| {regime} | " + " | ".join(PROBLEMS) + " |", "|---" * (1 + len(PROBLEMS)) + "|"]
+    for policy in POLICIES:
+        cells = []
+        for problem, (actions, means) in PROBLEMS.items():
+            mean, low, _ = interval(results[regime, problem].final(policy))
+            cell = f"{mean:.0f} ± {mean - low:.0f}"
+            if regime == "stochastic":
+                bound = lower_bound(actions, means, BernoulliFamily())
+                cell += f" ({mean / bound.curve(horizon):.1f})"
+            cells.append(cell)
+        lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def times(results: dict[tuple[str, str], mp.Result], horizon: int) -> str:
+    """µs per trial and round in the stochastic regime."""
+    lines = ["| time | " + " | ".join(PROBLEMS) + " |", "|---" * (1 + len(PROBLEMS)) + "|"]
+    for policy in POLICIES:
+        seconds = [
+            results["stochastic", problem].dataset["seconds"].sel(policy=policy).mean()
+            for problem in PROBLEMS
+        ]
+        cells = [f"{1e6 * float(one) / horizon:.1f}" for one in seconds]
+        lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--horizon", type=int, default=10_000, help="rounds")
+    parser.add_argument("--trials", type=int, default=20, help="independent trials")
+    options = parser.parse_args()
+    results = play(options.horizon, options.trials)
+    for regime in ("stochastic", "corrupted", "adversarial"):
+        print(table(regime, results, options.horizon), end="\n\n")
+    print(times(results, options.horizon))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Follow the perturbed leader: an adversarial policy that needs nothing but the oracle."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import Arrays, BoolArray, FloatArray, IntArray, is_number, positive_integer
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.policies.base import Play, Policy
+from multiplay.streams import Rng, Streams
+
+FIRST_BATCH = 4
+BATCH = 1 << 15  # most random numbers of one trial at a time
+
+
+@dataclass(frozen=True)
+class FPLIX(Policy):
+    """Follow the leader under random bonuses, and resample to learn how likely each arm was.
+
+    Each round, with Z_i exponential of mean 1,
+
+    1. a = argmin over A of <a, eta Lhat - Z>, and for rewards argmax of <a, eta Lhat + Z>;
+    2. step 1 is repeated with fresh Z; K_i is the number of repetitions until arm i is played
+       again, or until a coin of its own with probability gamma falls, and ``cap`` at most;
+    3. Lhat_i += k_i K_i where a_i >= 1, with k_i the average of the a_i losses seen;
+    4. eta = gamma = sqrt((1 + ln d) / (d + sum_i Lhat_i)), the rate of the next round.
+
+    With q_i the probability of a_i >= 1, K_i is geometric (resampling), and its mean is 1/p_i with
+    p_i = q_i + (1 - q_i) gamma (implicit exploration), or (1 - (1 - p_i)^cap) / p_i with the cap.
+    So Lhat estimates losses a little too low, at least on what is rarely played, at a bounded
+    variance, and no probability is ever computed. About d repetitions are made in a round.
+
+    Lhat_i is the loss of *one unit* of arm i, whatever a_i was: more than one unit makes k_i a
+    better estimate of it, and is not weighted. (a_i / E[a_i] would be another unbiased weight, but
+    resampling gives the inverse of a probability, not that of a mean.) As always, units of an
+    arm must be exchangeable.
+
+    The rate in step 4 follows the losses, in the manner of the paper, whose perturbations are
+    truncated as well, for the proof; here they are not. The guarantee is for losses: with rewards,
+    estimates that are too low no longer favour what is rarely played. The objective must be linear.
+
+    Parameters
+    ----------
+    eta
+        A fixed rate instead of step 4's, positive.
+    gamma
+        A fixed probability of the coins in [0, 1]; the rate, and 1 at most, if not given.
+    cap
+        Most repetitions in a round.
+
+    References
+    ----------
+    Neu: First-order regret bounds for combinatorial semi-bandits, COLT 2015.
+    Kocak, Neu, Valko, Munos: Efficient learning by implicit exploration in bandit problems with
+    side observations, NIPS 2014, for FPL-IX and its coins.
+    Neu, Bartok: Importance Weighting Without Importance Weights, JMLR 2016, for resampling.
+
+    Examples
+    --------
+    >>> from multiplay import Learner, Transport
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), FPLIX(), seed=0)
+    >>> sum(learner.ask().plan.values())
+    10
+    """
+
+    eta: float | None = None
+    gamma: float | None = None
+    cap: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.eta is not None and not (is_number(self.eta) and 0 < self.eta < math.inf):
+            hint = "Leave it out for one that follows the losses."
+            raise InvalidInput("eta", "a positive rate", repr(self.eta), hint)
+        if self.gamma is not None and not (is_number(self.gamma) and 0 <= self.gamma <= 1):
+            hint = "Leave it out for the rate."
+            raise InvalidInput("gamma", "a probability in [0, 1]", repr(self.gamma), hint)
+        positive_integer("cap", self.cap, "Leave it out for 1000.")
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Lhat = 0."""
+        if not actions.linear:
+            raise InvalidInput(
+                "actions",
+                "a set with a linear objective <a, means>, for FPLIX adds up losses, not means",
+                f"{actions!r}",
+                "Use GenCTS or CombUCB.",
+            )
+        return {"t": np.ones(trials, dtype=np.int64), "L": np.zeros((trials, actions.d))}
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Step 1."""
+        eta = self.rate(state)
+        costs = actions.sign * eta[:, None] * state["L"]
+        bonus = exponential(rng.random(costs.shape))
+        return Play(actions.argmin(costs - bonus), {"costs": costs, "eta": eta})
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Steps 2 and 3, with the costs and the rate that the action was chosen with."""
+        costs, eta = play.memo["costs"], play.memo["eta"]
+        gamma = np.minimum(eta, 1.0) if self.gamma is None else np.full(len(eta), self.gamma)
+        played = feedback.count >= 1
+        K = self.repetitions(actions, costs, gamma, played, rng)
+        state["L"] += np.where(played, feedback.mean * K, 0.0)
+        state["t"] += 1
+
+    def rate(self, state: Arrays) -> FloatArray:
+        """Return eta of every trial: step 4."""
+        trials, d = state["L"].shape
+        if self.eta is not None:
+            return np.full(trials, float(self.eta))
+        eta: FloatArray = np.sqrt((1 + math.log(d)) / (d + state["L"].sum(axis=1)))
+        return eta
+
+    def repetitions(
+        self, actions: ActionSet, costs: FloatArray, gamma: FloatArray, wanted: BoolArray, rng: Rng
+    ) -> IntArray:
+        """Return K where it is wanted: trials that still wait repeat step 1, in growing batches."""
+        K = np.full(costs.shape, self.cap)
+        stream = _fork(rng, len(costs))
+        missing, done, batch = wanted.copy(), 0, FIRST_BATCH
+        rows = np.flatnonzero(missing.any(axis=1))
+        while len(rows) > 0 and done < self.cap:
+            batch = min(batch, max(1, BATCH // (2 * actions.d)), self.cap - done)
+            some = Streams(stream.state[rows])
+            bonus, coin = some.random((len(rows), 2, batch, actions.d)).swapaxes(0, 1)
+            stream.state[rows] = some.state
+            again = actions.argmin(costs[rows, None, :] - exponential(bonus)) >= 1
+            again |= coin < gamma[rows, None, None]
+            found = missing[rows] & again.any(axis=1)
+            K[rows] = np.where(found, done + 1 + again.argmax(axis=1), K[rows])
+            missing[rows] &= ~found
+            rows = rows[missing[rows].any(axis=1)]
+            done, batch = done + batch, 2 * batch
+        return K
+
+
+def exponential(uniform: FloatArray) -> FloatArray:
+    """Return exponential numbers of mean 1 from uniform ones on [0, 1)."""
+    numbers: FloatArray = -np.log1p(-uniform)
+    return numbers
+
+
+def _fork(rng: Rng, trials: int) -> Streams:
+    """Return new streams, seeded by four numbers of each old one.
+
+    One trial may read further than another: from ``rng`` itself that would move all of them.
+    """
+    stream = Streams(rng.random((trials, 4)) * 2.0**53)
+    stream.random((trials, 12))  # SFC64 mixes its seed in 12 steps
+    return stream

@@ -1,0 +1,57 @@
+"""The predecessor of GenLBINFV: another linear part, larger first rates, gradient descent."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import Arrays
+from multiplay.policies.base import Play
+from multiplay.policies.genlbinfv import GenLBINFV
+from multiplay.streams import Rng
+
+
+@dataclass(frozen=True)
+class LBINF(GenLBINFV):
+    """GenLBINFV as it was before its regulariser and its first rates were refined.
+
+    With g = log T and u = x_i / n_i, each round is that of GenLBINFV with
+
+    1. phi_i(x) = n_i [-log u + g (1 - u) log(1 - u)], which lacks the part (1 + g) u: with a beta_i
+       for each arm, this favours arms that were hard to predict;
+    2. beta_i(1)^2 = 2 in place of (1 + epsilon)^2;
+    3. predictions by gradient descent, q_i += eta (k_i - q_i), from q_i = 1/4.
+
+    Parameters
+    ----------
+    eta, horizon, any_horizon
+        As in GenLBINFV.
+
+    References
+    ----------
+    Ito: Hybrid Regret Bounds for Combinatorial Semi-Bandits and Adversarial Linear Bandits,
+    NeurIPS 2021.
+    Tsuchiya, Ito, Honda: Further Adaptive Best-of-Both-Worlds Algorithm for Combinatorial
+    Semi-Bandits, AISTATS 2023, who compare it with LBINFV.
+
+    Examples
+    --------
+    >>> from multiplay import Learner, Transport
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), LBINF(horizon=365), seed=0)
+    >>> sum(learner.ask().plan.values())
+    10
+    """
+
+    prediction: str = field(default="gd", init=False, repr=False)
+    epsilon: float | None = field(default=None, init=False, repr=False)
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Lhat = 0, q = 1/4, beta^2 = 2, and an interior point as the first warm start."""
+        state = super().start(actions, horizon, trials)
+        shape = state["L"].shape
+        return state | {"q": np.full(shape, 0.25), "beta2": np.full(shape, 2.0)}
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Take the linear part off the costs, and choose as GenLBINFV does."""
+        linear = np.sqrt(state["beta2"]) * (1 + state["g"][:, None])
+        return super().choose(actions, state | {"L": state["L"] - actions.sign * linear}, rng)

@@ -1,0 +1,188 @@
+"""Which distributions a policy reckons with, and how hard it is to tell two of them apart."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.arrays import BoolArray, FloatArray, numbers
+from multiplay.errors import InvalidInput
+
+NEGLIGIBLE = 1e-12  # relative to the numbers that were added up
+HALVINGS = 52  # of an interval of multipliers: all digits of a float
+ALMOST_ALL = 1 - 2.0**-52  # a mean that moves by all of itself would make the logarithm infinite
+
+
+class Family(ABC):
+    """Distributions of a single loss (or reward), one for each mean."""
+
+    @abstractmethod
+    def check(self, means: FloatArray) -> None:
+        """Raise ``InvalidInput`` unless every arm, shape (d,), has a distribution."""
+
+    @abstractmethod
+    def mirrored(self, means: FloatArray) -> FloatArray:
+        """Return means such that a reward that rises becomes one of these that falls."""
+
+    @abstractmethod
+    def information(self, means: FloatArray, shifts: FloatArray) -> FloatArray:
+        """KL(mean, mean - shift), what one play tells about the shift."""
+
+    @abstractmethod
+    def reachable(self, means: FloatArray, actions: FloatArray, gaps: FloatArray) -> BoolArray:
+        """Say for every action whether some shifts have sum_i a_i shift_i > gap."""
+
+    @abstractmethod
+    def closest(
+        self, means: FloatArray, actions: FloatArray, gaps: FloatArray, plays: FloatArray
+    ) -> FloatArray:
+        """argmin of sum_i plays_i KL(mean_i, mean_i - shift_i) with sum_i a_i shift_i >= gap.
+
+        One row of ``actions``, ``gaps`` (reachable ones) and positive ``plays`` for each problem.
+        """
+
+    def divergence(self, means: ArrayLike, others: ArrayLike) -> FloatArray:
+        """KL(mean, other), how much one play speaks for the mean and against the other."""
+        here = numbers("means", means)
+        return self.information(here, here - numbers("others", others))
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(Family):
+    """Normal losses with known variances, KL(l, k) = (l - k)^2 / (2 variance).
+
+    Any mean is possible. Other losses may be treated as if they were normal, by their variances:
+    those of losses uniform on [0, 2c] are c^2 / 3.
+
+    Parameters
+    ----------
+    variance
+        One for all arms, or one for each.
+
+    Examples
+    --------
+    >>> Gaussian(variance=0.5).divergence([0.3, 0.3], [0.3, 0.1]).round(6)
+    array([0.  , 0.04])
+    """
+
+    variance: ArrayLike
+
+    def __post_init__(self) -> None:
+        variance = numbers("variance", self.variance).copy()
+        if (variance <= 0).any():
+            raise InvalidInput(
+                "variance",
+                "positive numbers",
+                f"{variance[variance <= 0].flat[0]:g}",
+                "An arm without noise is known after one play and needs no bound.",
+            )
+        object.__setattr__(self, "variance", variance)
+
+    @property
+    def _variance(self) -> FloatArray:
+        return cast(FloatArray, self.variance)
+
+    def check(self, means: FloatArray) -> None:
+        """Refuse variances that are neither one for all nor one for each arm."""
+        if self._variance.shape not in ((), means.shape):
+            raise InvalidInput(
+                "variance",
+                f"a number, or {len(means)} numbers",
+                f"shape {self._variance.shape}",
+                "Give one for each arm.",
+            )
+
+    def mirrored(self, means: FloatArray) -> FloatArray:
+        """-means."""
+        return -means
+
+    def information(self, means: FloatArray, shifts: FloatArray) -> FloatArray:
+        """shift^2 / (2 variance)."""
+        return shifts**2 / (2 * self._variance)
+
+    def reachable(self, means: FloatArray, actions: FloatArray, gaps: FloatArray) -> BoolArray:
+        """Any arm can be shifted far enough."""
+        return np.asarray((actions > 0).any(axis=1))
+
+    def closest(
+        self, means: FloatArray, actions: FloatArray, gaps: FloatArray, plays: FloatArray
+    ) -> FloatArray:
+        """gap (a_i variance_i / plays_i) / sum_j (a_j^2 variance_j / plays_j)."""
+        direction = actions * self._variance / plays
+        scale: FloatArray = gaps / (actions * direction).sum(axis=1)
+        return direction * scale[:, None]
+
+
+@dataclass(frozen=True)
+class Bernoulli(Family):
+    """Losses 0 or 1, KL(l, k) = l log(l / k) + (1 - l) log((1 - l) / (1 - k)).
+
+    Means stay in [0, 1]: a loss cannot fall below 0, so that some actions can never be the best.
+
+    Examples
+    --------
+    >>> Bernoulli().divergence([0.5, 0.5, 1.0], [0.5, 0.25, 0.5]).round(6)
+    array([0.      , 0.143841, 0.693147])
+    """
+
+    def check(self, means: FloatArray) -> None:
+        """Refuse means outside [0, 1]."""
+        outside = (means < 0) | (means > 1)
+        if outside.any():
+            raise InvalidInput(
+                "means",
+                "numbers in [0, 1] for the family Bernoulli",
+                f"{means[outside][0]:g}",
+                "Divide by the largest possible loss, or use the family Gaussian.",
+            )
+
+    def mirrored(self, means: FloatArray) -> FloatArray:
+        """1 - means."""
+        return 1 - means
+
+    def information(self, means: FloatArray, shifts: FloatArray) -> FloatArray:
+        """KL(mean, mean - shift)."""
+        return _excess(means, -shifts) + _excess(1 - means, shifts)
+
+    def reachable(self, means: FloatArray, actions: FloatArray, gaps: FloatArray) -> BoolArray:
+        """Even means of 0 must be more than enough."""
+        most: FloatArray = actions @ means
+        enough: BoolArray = most - gaps > NEGLIGIBLE * (most + gaps)
+        return enough
+
+    def closest(
+        self, means: FloatArray, actions: FloatArray, gaps: FloatArray, plays: FloatArray
+    ) -> FloatArray:
+        """Solve plays_i dKL/dshift_i = nu a_i for every i, and bisect for the multiplier nu.
+
+        Since shift_i <= nu a_i / (4 plays_i), and what is left of the mean is at most
+        mean_i plays_i / (nu a_i), the first nu is too small and the second one large enough.
+        """
+        played = actions > 0
+        low = np.log(4 * gaps / (actions**2 / plays).sum(axis=1))
+        spare = (actions * means).sum(axis=1) - gaps
+        high = np.log(np.where(played, means * plays, 0.0).sum(axis=1) / spare)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            shifts = _shifts(means, np.exp(middle)[:, None] * actions / plays)
+            enough = (actions * shifts).sum(axis=1) >= gaps
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return _shifts(means, np.exp(high)[:, None] * actions / plays)
+
+
+def _shifts(means: FloatArray, rate: FloatArray) -> FloatArray:
+    """Return the shifts at which dKL/dshift = rate: mean - other = rate other (1 - other)."""
+    other = 2 * means / (1 + rate + np.sqrt((1 - rate) ** 2 + 4 * rate * (1 - means)))
+    return np.minimum(rate * other * (1 - other), ALMOST_ALL * means)
+
+
+def _excess(p: FloatArray, change: FloatArray) -> FloatArray:
+    """change - p log(1 + change / p), which is about change^2 / (2 p).
+
+    p log(p / (p + change)) would lose all digits of small changes; the changes add up to 0.
+    """
+    t = np.divide(change, p, out=np.zeros(np.broadcast(p, change).shape), where=p > 0)
+    with np.errstate(divide="ignore"):  # nothing is left: infinite
+        return np.asarray(change - p * np.log1p(t))

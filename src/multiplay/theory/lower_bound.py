@@ -1,0 +1,362 @@
+"""The best that any policy could do on an instance: regret c log T.
+
+Once the best action is known, c is the value of a game. The learner spreads one unit of regret over
+the other actions; nature answers with the instance that is hardest to tell from the true one and in
+which another action is the best. ``docs/lower-bound.md`` derives it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.actions import ActionSet
+from multiplay.arrays import (
+    FloatArray,
+    IntArray,
+    check_instance,
+    numbers,
+    positive_integer,
+    whole_numbers,
+)
+from multiplay.errors import InvalidInput
+from multiplay.theory.families import Family
+
+TIE = 1e-12  # gaps below this, relative to the losses, are rounding errors
+TOLERANCE = 1e-9  # between the two sides of the game
+GOOD_ENOUGH = 1e-6
+MOST_ROUNDS = 100
+NEW = 5  # answers of each side in one round of the game
+UNPLAYED = 1e-12  # stands for no play at all, so that nature's answer is finite
+ACTIVE = 1e-6
+NUDGE = 1e-9  # relative to the losses: what changes with it is tied
+LARGEST_TABLE = 20_000_000  # numbers in a table of arms and arms
+
+
+@dataclass(frozen=True, eq=False)
+class LowerBound:
+    """No policy that is good on every instance has less regret than ``constant * log(T)``.
+
+    Attributes
+    ----------
+    constant : float
+        c, the smallest possible limit of regret / log T.
+    rates : array of shape (d,)
+        Plays that reach it, per log T and beyond those of the best action: in T rounds arm i is
+        played about a*_i T + rates_i log T times. Not negative on the arms that the best action
+        leaves out; of any sign on its own; <rates, means> = c (-c for rewards).
+    active : array of shape (k, d)
+        The actions that the exploration is there to rule out: with less they could be the best.
+    best : array of shape (d,)
+        The best action a*.
+    """
+
+    constant: float
+    rates: FloatArray
+    active: IntArray
+    best: IntArray
+
+    def curve(self, rounds: ArrayLike) -> FloatArray:
+        """Return c log(rounds), to be drawn below regret."""
+        t = numbers("rounds", rounds)
+        if (t < 1).any():
+            got = f"{t[t < 1].flat[0]:g}"
+            raise InvalidInput("rounds", "numbers of at least 1", got, "Count rounds from 1.")
+        return np.asarray(self.constant * np.log(t))
+
+
+def lower_bound(
+    actions: ActionSet,
+    means: ArrayLike,
+    family: Family,
+    copies: ArrayLike | None = None,
+    limit: int = 20_000,
+) -> LowerBound:
+    """Return the smallest c with regret >= c log T in the long run, and the plays that reach it.
+
+    With J the arms that the best action a* leaves out and gap_a = <a - a*, l>,
+
+        c = min <l, z>  over z in cone(A - a*)  such that for every a != a*
+            min {sum_J z_i KL(l_i, k_i) : sum_J a_i (l_i - k_i) >= gap_a} >= 1.
+
+    Parameters
+    ----------
+    actions
+        A set with linear losses or rewards and one best action.
+    means
+        The mean loss (or reward) of a unit of each arm.
+    family
+        ``Gaussian(variance)`` or ``Bernoulli()``: what a policy knows of the distributions.
+    copies
+        The bound for a policy on copied arms, copies_i >= n_i of arm i, that learns about each
+        copy alone: an action then profits from a_i / copies_i of the plays of arm i only.
+    limit
+        The most actions that are looked at, all of them one by one. Larger sets have a bound only
+        where every arm can be ruled out alone, as on most networks and on all matroids.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, Transport
+    >>> from multiplay.theory import Gaussian
+    >>> one_of_three = lower_bound(Budget(1, [1, 1, 1]), [0.1, 0.3, 0.5], Gaussian(0.25))
+    >>> round(one_of_three.constant, 6)  # 2 * 0.25 * (1 / 0.2 + 1 / 0.4)
+    3.75
+    >>> one_of_three.rates.round(4)
+    array([-15.625,  12.5  ,   3.125])
+
+    Copied arms cost more, wherever an action plays some arm that a* leaves out more than once:
+
+    >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
+    >>> native = lower_bound(plans, costs, Gaussian(0.02))
+    >>> copied = lower_bound(plans, costs, Gaussian(0.02), copies=[1, 1, 4, 4, 5, 5])
+    >>> round(native.constant, 4), round(copied.constant, 4)
+    (0.4, 1.2)
+    """
+    means = _checked_means(actions, means, family)
+    counts = _checked_copies(actions, copies)
+    here = means if actions.sense == "min" else family.mirrored(means)
+    everything = _listed(actions, limit)
+    if everything is None:
+        return _arm_by_arm(actions, actions.sign * means, here, family, counts)
+    best, rivals, gaps = _ranked(everything, actions.sign * means)
+    left_out = np.where(best == 0, rivals, 0).astype(float)
+    threats = family.reachable(here, left_out, gaps)
+    if not threats.any():
+        return LowerBound(0.0, np.zeros(actions.d), rivals[:0], best)
+    nature = _Nature(family, here, left_out[threats], gaps[threats], counts)
+    plays = _best_exploration((rivals - best) / gaps[:, None], nature)
+    evidence, _ = nature.answers(plays)
+    least = float(evidence.min())
+    active = rivals[threats][evidence <= least * (1 + ACTIVE)]
+    return LowerBound(1 / least, plays / least, active, best)
+
+
+class _Nature:
+    """Chooses, for every action that could be the best, the instance in which it nearly is one."""
+
+    def __init__(
+        self,
+        family: Family,
+        means: FloatArray,
+        actions: FloatArray,
+        gaps: FloatArray,
+        copies: FloatArray | None,
+    ) -> None:
+        self.family, self.means, self.actions, self.gaps = family, means, actions, gaps
+        # what is not played is not shifted: any share will do
+        self.shares = np.ones(1) if copies is None else np.where(actions > 0, actions / copies, 1.0)
+
+    def answers(self, plays: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the evidence of ``plays`` against each answer, and that of one play of each arm.
+
+        Evidence is linear in the plays: that against an answer bounds what any plays can have.
+        """
+        some = np.maximum(plays, UNPLAYED * np.abs(plays).max()) * self.shares
+        some = np.broadcast_to(some, self.actions.shape)
+        shifts = self.family.closest(self.means, self.actions, self.gaps, some)
+        each = self.family.information(self.means, shifts) * self.shares
+        return each @ plays, each
+
+
+def _best_exploration(rays: FloatArray, nature: _Nature) -> FloatArray:
+    """Return the mixture of rays, a unit of regret each, with the most evidence at the least.
+
+    Both sides start with a few choices and add their best answers to an equilibrium of those. Half
+    way between the equilibrium and the best mixture so far, nature's answers bend the most.
+    """
+    chosen = np.unique(rays.argmax(axis=0))
+    inside: FloatArray = rays[chosen].mean(axis=0)
+    evidence, each = nature.answers(inside)
+    answers, least, most = each[_smallest(evidence)], evidence.min(), np.inf
+    for _ in range(MOST_ROUNDS):
+        mixture, weights = _equilibrium(answers @ rays[chosen].T / least)
+        worth = rays @ (weights @ answers)
+        most = min(most, worth.max())
+        outside = mixture @ rays[chosen]
+        for plays in ((inside + outside) / 2, outside):
+            evidence, each = nature.answers(plays)
+            answers = np.concatenate([answers, each[_smallest(evidence)]])
+            if evidence.min() > least:
+                inside, least = plays, evidence.min()
+        if most - least <= TOLERANCE * most:
+            return inside
+        chosen = np.union1d(chosen, _smallest(-worth))
+    if most - least <= GOOD_ENOUGH * most:
+        return inside
+    raise ArithmeticError(f"the lower bound is known to {(most - least) / most:.0e} only")
+
+
+def _equilibrium(payoff: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mixed choices of a matrix game: of the columns, who gain, and of the rows."""
+    from scipy.optimize import linprog  # here: importing multiplay should not wait for it
+
+    rows, columns = payoff.shape
+    answer = linprog(
+        np.append(np.zeros(columns), -1.0),
+        A_ub=np.column_stack([-payoff, np.ones(rows)]),
+        b_ub=np.zeros(rows),
+        A_eq=np.append(np.ones(columns), 0.0)[None, :],
+        b_eq=np.ones(1),
+        bounds=[(0, None)] * columns + [(None, None)],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.x is None:
+        raise ArithmeticError(f"the lower bound was not found: {answer.message}")
+    gains, losses = np.maximum(answer.x[:-1], 0), np.maximum(-answer.ineqlin.marginals, 0)
+    return gains / gains.sum(), losses / losses.sum()
+
+
+def _smallest(values: FloatArray) -> IntArray:
+    return np.argsort(values, kind="stable")[:NEW]
+
+
+def _arm_by_arm(
+    actions: ActionSet,
+    losses: FloatArray,
+    here: FloatArray,
+    family: Family,
+    copies: FloatArray | None,
+) -> LowerBound:
+    """Return the bound of a large set in which every arm can be ruled out alone.
+
+    Let price_i be the least gap_a / a_i, what a play of arm i costs. If some action has it and no
+    other arm that a* leaves out, and if a* is still best where each of them costs its price less,
+
+        c = sum_J copies_i price_i / KL(l_i, l_i - price_i).
+
+    These are the matroids, and the networks whose best flow fills or empties all arcs but a tree.
+    """
+    if actions.d**2 > LARGEST_TABLE:
+        raise _too_large(actions)
+    best = actions.argmin(losses)
+    _refuse_ties_on_its_arms(actions, losses, best)
+    arms = np.flatnonzero((best == 0) & (actions.n > 0))
+    steps = _cheapest_plays(actions, losses, best, arms)
+    directions = (steps - best) / steps[np.arange(len(arms)), arms][:, None]
+    prices = directions @ losses
+    if copies is not None:
+        steps = np.rint(best + directions).astype(np.int64)  # copies are learnt one by one
+    cheaper = losses.copy()
+    cheaper[arms] -= prices
+    excess = (actions.argmin(cheaper) - best) @ cheaper
+    # a step with two arms that a* leaves out would have an excess, too
+    if excess < -NUDGE * (actions.n @ np.abs(losses)) or not actions.contains(steps).all():
+        raise _too_large(actions)
+    possible = family.reachable(here, np.eye(actions.d)[arms], prices)
+    shifts = np.zeros(actions.d)
+    shifts[arms[possible]] = prices[possible]
+    rates = np.zeros(len(arms))
+    rates[possible] = 1 / family.information(here, shifts)[arms[possible]]
+    rates *= 1.0 if copies is None else copies[arms]
+    return LowerBound(float(rates @ prices), rates @ directions, steps[possible], best)
+
+
+def _cheapest_plays(
+    actions: ActionSet, losses: FloatArray, best: IntArray, arms: IntArray
+) -> IntArray:
+    """Return for each arm the action with the least gap_a / a_i, by Dinkelbach's method."""
+    rows = np.arange(len(arms))
+    size = actions.n @ np.abs(losses)
+
+    def favouring(prices: FloatArray) -> FloatArray:
+        costs = np.tile(losses, (len(arms), 1))
+        costs[rows, arms] -= prices
+        return costs
+
+    steps = actions.argmin(favouring(np.full(len(arms), 1 + 2 * size)))
+    while True:
+        prices = (steps - best) @ losses / steps[rows, arms]
+        if (prices <= TIE * size).any():
+            raise _two_best(best, steps[prices.argmin()])
+        costs = favouring(prices)
+        others = actions.argmin(costs)
+        cheaper = ((others - best) * costs).sum(axis=1) < -TIE * size
+        if not cheaper.any():
+            return steps
+        steps[cheaper] = others[cheaper]
+
+
+def _refuse_ties_on_its_arms(actions: ActionSet, losses: FloatArray, best: IntArray) -> None:
+    """Raise ``InvalidInput`` if more or less of an arm that the best action has is as good."""
+    nudges = NUDGE * np.abs(losses).max() * np.eye(actions.d)[best > 0]
+    for others in (actions.argmin(losses + nudges), actions.argmin(losses - nudges)):
+        tied = (others != best).any(axis=1)
+        if tied.any():
+            raise _two_best(best, others[tied][0])
+
+
+def _two_best(best: IntArray, other: IntArray) -> InvalidInput:
+    return InvalidInput(
+        "means",
+        "means with one best action",
+        f"two best ones, {best.tolist()} and {other.tolist()}",
+        "Either may be played forever at no loss, and the bound is another one: move the means "
+        "a little.",
+    )
+
+
+def _too_large(actions: ActionSet) -> InvalidInput:
+    return InvalidInput(
+        "limit",
+        "a set with no more actions than that, or one whose arms can be ruled out one by one",
+        repr(actions),
+        "Every action is looked at, since each could be the best: raise the limit, or take a "
+        "smaller set.",
+    )
+
+
+def _listed(actions: ActionSet, limit: int) -> IntArray | None:
+    most = positive_integer("limit", limit, "It bounds the list of actions.")
+    try:
+        return actions.enumerate(most)
+    except InvalidInput:  # there are too many
+        return None
+
+
+def _ranked(everything: IntArray, losses: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the best action, all others, and how much more they lose."""
+    first = int((everything @ losses).argmin())
+    best, rivals = everything[first], np.delete(everything, first, axis=0)
+    gaps: FloatArray = (rivals - best) @ losses
+    tied = gaps <= TIE * ((rivals + best) @ np.abs(losses))
+    if tied.any():
+        raise _two_best(best, rivals[tied][0])
+    return best, rivals, gaps
+
+
+def _checked_means(actions: ActionSet, means: ArrayLike, family: Family) -> FloatArray:
+    check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
+    check_instance("family", family, Family, "Gaussian(variance=0.25) or Bernoulli()")
+    if not actions.linear:
+        raise InvalidInput(
+            "actions",
+            "a set whose losses are linear in the action",
+            repr(actions),
+            "The bound is not known for others.",
+        )
+    values = _one_each("means", numbers("means", means), actions.d)
+    family.check(values)
+    return values
+
+
+def _checked_copies(actions: ActionSet, copies: ArrayLike | None) -> FloatArray | None:
+    if copies is None:
+        return None
+    counts = _one_each("copies", whole_numbers("copies", copies).astype(float), actions.d)
+    few = counts < actions.n
+    if few.any():
+        arm = int(few.argmax())
+        raise InvalidInput(
+            "copies",
+            f"at least n_i copies of arm i, {actions.n[arm]} of arm {arm + 1}",
+            f"{counts[arm]:g}",
+            "Count those of actions.duplicate().owner.",
+        )
+    return np.maximum(counts, 1)  # an arm that is never played needs none
+
+
+def _one_each(argument: str, values: FloatArray, d: int) -> FloatArray:
+    if values.shape != (d,):
+        got = f"shape {values.shape}"
+        raise InvalidInput(argument, f"shape ({d},)", got, "Give one number for each arm.")
+    return values

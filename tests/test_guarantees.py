@@ -10,16 +10,20 @@ from multiplay import (
     Bernoulli,
     Budget,
     Coverage,
+    GenCTS,
     GenLBINFV,
     RandomWalk,
     Stochastic,
     Streams,
     Transport,
     Uniform,
+    paper,
     simulate,
 )
 from multiplay.environments import Environment
+from multiplay.simulation.plots import Bound
 from multiplay.streams import POLICY
+from multiplay.theory import Gaussian, lower_bound
 from multiplay.theory.guarantees import (
     Instance,
     gencts,
@@ -108,3 +112,27 @@ def test_refusals() -> None:
         Instance(Coverage(2, [1, 1]), [0.5, 0.5])
     with refused("limit"):
         Instance(Budget(50, [1] * 100), np.linspace(0, 1, 100))
+
+
+def test_bounds_are_drawn() -> None:
+    result = simulate(TWO, Stochastic(Bernoulli(MEANS)), {"GenCTS": GenCTS()}, 100, trials=3)
+    bounds: dict[str, Bound] = {
+        "lower bound": lower_bound(TWO, MEANS, Gaussian(0.25)),
+        "promise": gencts(Instance(TWO, MEANS)),
+    }
+    ax = result.plot(bounds=bounds).axes[0]
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["GenCTS", *bounds]
+    rounds = result.regret["round"].values
+    for line, bound in zip(ax.get_lines()[1:], bounds.values(), strict=True):
+        assert np.allclose(line.get_ydata(), bound.curve(rounds.astype(float)))
+
+
+def test_the_lower_bound_of_figure_1() -> None:
+    """The mean over instances lies below what GenCTS loses, and grows with log T."""
+    bound = paper.lower_bounds(trials=10, seed=0)
+    regret = paper.run("stochastic", horizon=2000, trials=10).final("GenCTS").mean()
+    assert 0 < bound.curve(np.array([2000.0]))[0] < regret
+    each = [lower_bound(paper.PLANS, c, Gaussian(c**2 / 3)).constant for c in paper.costs(10, 0)]
+    assert bound.constant == pytest.approx(np.mean(each))

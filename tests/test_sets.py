@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 
 import strategies
 from multiplay import (
+    LBINF,
     ActionSet,
     Assignment,
     Budget,
@@ -20,6 +21,7 @@ from multiplay import (
     Feedback,
     GenCTS,
     GenLBINFV,
+    Hybrid,
     IntegerProgram,
     Knapsack,
     Learner,
@@ -86,6 +88,10 @@ POLICIES: list[Policy] = [
     GenLBINFV(),
     Duplicated(GenCTS()),
     Duplicated(GenLBINFV(prediction="gd")),
+    Hybrid(),
+    LBINF(),
+    Duplicated(Hybrid()),
+    Duplicated(LBINF()),
 ]
 
 

@@ -1,5 +1,6 @@
 """Learn how many of everything to use, when nobody knows what a unit costs."""
 
+from multiplay import theory
 from multiplay.actions import (
     ActionSet,
     Assignment,
@@ -104,4 +105,5 @@ __all__ = [
     "__version__",
     "load",
     "simulate",
+    "theory",
 ]

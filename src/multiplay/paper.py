@@ -19,6 +19,7 @@ from multiplay.experiment import Experiment, read, shipped
 from multiplay.policies import Policy
 from multiplay.simulation import Result
 from multiplay.simulation.intervals import Interval, interval
+from multiplay.theory import Gaussian, lower_bound
 
 REGIMES = ("stochastic", "corrupted")
 HORIZON, TRIALS = 10_000, 30
@@ -80,8 +81,6 @@ def lower_bounds(trials: int, seed: int) -> MeanBound:
     The losses of a lane are uniform on [0, 2c]; the bound takes them as Gaussian, with their true
     variances c^2 / 3.
     """
-    from multiplay.theory import Gaussian, lower_bound
-
     bounds = [lower_bound(PLANS, c, Gaussian(c**2 / 3)).constant for c in costs(trials, seed)]
     return MeanBound(float(np.mean(bounds)))
 

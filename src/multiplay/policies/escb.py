@@ -1,5 +1,6 @@
 """Optimism action by action: a confidence bound for every action, from all of its arms at once."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -67,7 +68,7 @@ class ESCB(Averages):
         """Return the index of every action of ``actions.enumerate()``, shape (trials, |A|)."""
         everything = _all_actions(actions, self.limit)
         t, m = state["t"].astype(float), (everything > 0).sum(axis=1).max()
-        f = np.log(t) + 4 * m * np.log(np.log(np.maximum(t, np.e)))
+        f = np.log(t) + 4 * m * np.log(np.log(np.maximum(t, math.e)))
         mean, samples = averages(state), np.maximum(state["count"], 1)
         value = np.zeros((len(t), len(everything)))
         doubt = np.zeros_like(value)

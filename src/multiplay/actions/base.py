@@ -113,6 +113,11 @@ class ActionSet(ABC):
 
     def duplicate(self) -> "Duplicate":
         """Return the same problem with an arm of its own for every copy, all n_i = 1."""
+        return self._duplicate
+
+    @cached_property
+    def _duplicate(self) -> "Duplicate":
+        """Made once; a set of 0/1 vectors is its own copy, and other sets write theirs."""
         if self.n.max() <= 1:
             return Duplicate(self, np.arange(self.d))
         raise InvalidInput(

@@ -77,14 +77,11 @@ class Explicit(ActionSet):
             raise too_many(limit)
         return self.actions.copy()
 
-    def duplicate(self) -> Duplicate:
-        """Return the set of all choices of copies, a_i of the n_i copies of arm i."""
-        return self._duplicate
-
     @cached_property
     def _duplicate(self) -> Duplicate:
+        """Return the set of all choices of copies, a_i of the n_i copies of arm i."""
         if self.n.max() <= 1:
-            return super().duplicate()
+            return super()._duplicate
         return Duplicate(ExplicitCopies(self), owners(self.n))
 
 

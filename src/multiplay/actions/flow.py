@@ -147,14 +147,11 @@ class FlowSet(ActionSet):
             raise too_many(limit)
         return actions
 
-    def duplicate(self) -> Duplicate:
-        """Return the network with n_i parallel arcs of capacity 1 for arm i."""
-        return self._duplicate
-
     @cached_property
     def _duplicate(self) -> Duplicate:
+        """Return the network with n_i parallel arcs of capacity 1 for arm i."""
         if self.n.max() <= 1:
-            return super().duplicate()
+            return super()._duplicate
         owner = owners(self.n)
         free = np.setdiff1d(np.arange(len(self.capacity)), self.arms)
         arcs = np.concatenate([self.arms[owner], free])

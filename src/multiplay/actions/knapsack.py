@@ -149,12 +149,9 @@ class Knapsack(ActionSet):
             room = room[row] - weight * units
         return packed
 
-    def duplicate(self) -> Duplicate:
-        """Return the knapsack with n_i copies of item i, each packed or not."""
-        return self._duplicate
-
     @cached_property
     def _duplicate(self) -> Duplicate:
+        """Return the knapsack with n_i copies of item i, each packed or not."""
         owner = owners(self.n)
         return Duplicate(Knapsack(self.weights[owner], self.capacity, limits=1), owner)
 

@@ -106,14 +106,11 @@ primal_status is None)). Relax a constraint.
         costs = np.repeat([0.0, -1.0], self.d)
         return int(_highs(costs, A, b, lo, hi.astype(float))[self.d :].sum())
 
-    def duplicate(self) -> Duplicate:
-        """Return the program with n_i copies of column i, and a row for every lower bound."""
-        return self._duplicate
-
     @cached_property
     def _duplicate(self) -> Duplicate:
+        """Return the program with n_i copies of column i, and a row for every lower bound."""
         if self.n.max() <= 1:
-            return super().duplicate()
+            return super()._duplicate
         owner = owners(self.n)
         needed = np.flatnonzero(self._lo)
         A = np.concatenate([self.A[:, owner], -1.0 * (needed[:, None] == owner)])

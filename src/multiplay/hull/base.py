@@ -56,3 +56,10 @@ class Hull(ABC):
     @abstractmethod
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw an action of the set whose mean is exactly ``point["x"]``."""
+
+
+def not_converged() -> ArithmeticError:
+    """Return the error of a step that found no minimiser."""
+    return ArithmeticError(
+        "the FTRL step did not converge: costs or beta are not finite, or too far apart"
+    )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from multiplay.arrays import Arrays, FloatArray, IntArray
-from multiplay.hull.base import Hull, Regulariser
+from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.kernels import decomposition as kernels
 from multiplay.streams import Rng
 
@@ -83,9 +83,7 @@ class DecompositionHull(Hull):
                     "the oracle is not exact: it returned an action that is worse than another one"
                 )
             todo = todo[newcomer[todo] >= 0]
-        raise ArithmeticError(
-            "the FTRL step did not converge: costs or beta are not finite, or too far apart"
-        )
+        raise not_converged()
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw atom k with probability w_k: the mean is x by construction."""

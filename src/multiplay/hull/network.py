@@ -4,7 +4,7 @@ import numpy as np
 
 from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.graph import Graph
-from multiplay.hull.base import Hull, Regulariser
+from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.kernels import network_newton
 from multiplay.kernels.rounding import round_flows
 from multiplay.streams import Rng
@@ -91,9 +91,7 @@ class NetworkHull(Hull):
             point["multipliers"],
         )
         if steps == network_newton.FAILED:
-            raise ArithmeticError(
-                "the FTRL step did not converge: costs or beta are not finite, or too far apart"
-            )
+            raise not_converged()
         return point
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:

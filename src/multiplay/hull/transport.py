@@ -4,7 +4,7 @@ import numpy as np
 
 from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.graph import bipartite
-from multiplay.hull.base import Hull, Regulariser
+from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.kernels import newton
 from multiplay.kernels.rounding import round_flows
 from multiplay.streams import Rng
@@ -57,9 +57,7 @@ class TransportHull(Hull):
             point["rest"],
             point["multipliers"],
         ):
-            raise ArithmeticError(
-                "the FTRL step did not converge: costs or beta are not finite, or too far apart"
-            )
+            raise not_converged()
         return point
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:

@@ -15,7 +15,6 @@ from multiplay.actions import ActionSet
 from multiplay.arrays import (
     Arrays,
     FloatArray,
-    IntArray,
     check_instance,
     numbers,
     with_last_axis,
@@ -24,8 +23,7 @@ from multiplay.errors import InvalidInput
 from multiplay.policies import GenLBINFV
 from multiplay.simulation import Result
 from multiplay.simulation.intervals import Interval, interval
-
-TIE = 1e-12  # gaps below this, relative to the losses, are rounding errors
+from multiplay.theory.lower_bound import ranked
 
 
 @dataclass(frozen=True)
@@ -84,18 +82,7 @@ class Instance:
             got = f"shape {self.means.shape}"
             raise InvalidInput("means", f"{actions.d} numbers", got, "Take one trial at a time.")
         everything = actions.enumerate(limit)
-        losses = actions.sign * (everything @ self.means)
-        order = np.argsort(losses, kind="stable")
-        size = 1 + float(np.abs(self.means) @ actions.n)
-        if len(order) > 1 and losses[order[1]] - losses[order[0]] <= TIE * size:
-            raise InvalidInput(
-                "means",
-                "one best action",
-                f"two, {everything[order[0]].tolist()} and {everything[order[1]].tolist()}",
-                "Change a mean a little: bounds that depend on gaps are infinite at a tie.",
-            )
-        self.best: IntArray = everything[order[0]]
-        others, gaps = everything[order[1:]], losses[order[1:]] - losses[order[0]]
+        self.best, others, gaps = ranked(everything, actions.sign * self.means)
         played = np.where(others >= 1, gaps[:, None], np.inf)
         self.Delta: FloatArray = played.min(axis=0, initial=np.inf)
 

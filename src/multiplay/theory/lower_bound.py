@@ -118,7 +118,7 @@ def lower_bound(
     everything = _listed(actions, limit)
     if everything is None:
         return _arm_by_arm(actions, actions.sign * means, here, family, counts)
-    best, rivals, gaps = _ranked(everything, actions.sign * means)
+    best, rivals, gaps = ranked(everything, actions.sign * means)
     left_out = np.where(best == 0, rivals, 0).astype(float)
     threats = family.reachable(here, left_out, gaps)
     if not threats.any():
@@ -313,7 +313,7 @@ def _listed(actions: ActionSet, limit: int) -> IntArray | None:
         return None
 
 
-def _ranked(everything: IntArray, losses: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+def ranked(everything: IntArray, losses: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Return the best action, all others, and how much more they lose."""
     first = int((everything @ losses).argmin())
     best, rivals = everything[first], np.delete(everything, first, axis=0)

@@ -20,7 +20,7 @@ soak: .venv/installed-dev  ## what takes longer
 	$(BIN)/pytest -m soak
 
 bench: .venv/installed-bench  ## speed and memory, side by side with other software
-	$(BIN)/multiplay bench --out results/bench
+	$(BIN)/python -m benchmarks --out results/bench
 
 clean:  ## compiled kernels and caches; the virtual environment stays
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -r {} +

@@ -19,9 +19,9 @@ def first_use() -> dict[str, Any]:
     done("import multiplay")
     from numba.core import event  # type: ignore[attr-defined,unused-ignore]
 
-    from multiplay import paper
+    from multiplay.experiments import paper
 
-    done("import multiplay.paper")
+    done("import multiplay.experiments.paper")
     environment = paper.environments(60, 2, seed=0)["stochastic"]
     with event.install_recorder("numba:compile") as recorder:
         for name, policy in paper.POLICIES.items():

@@ -27,10 +27,10 @@ from multiplay import (
     Stochastic,
     Transport,
     Uniform,
-    paper,
     simulate,
 )
-from multiplay.arrays import FloatArray
+from multiplay.experiments import paper
+from multiplay.types import FloatArray
 
 ARMS: tuple[Size, ...] = ((3, 2), *((N, N) for N in (4, 10, 20, 50, 100, 200)))
 NATIVE: dict[str, Policy] = {"GenCTS": GenCTS(), "GenLBINFV": GenLBINFV(horizon=100_000)}

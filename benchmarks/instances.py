@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from multiplay import ActionSet, GenLBINFV, Policy, Stochastic, Streams, Transport, Uniform
-from multiplay.arrays import Arrays, FloatArray
 from multiplay.hull import Regulariser
 from multiplay.streams import POLICY
+from multiplay.types import Arrays, FloatArray
 
 Size = tuple[int, int]
 SIZES: tuple[Size, ...] = ((3, 2), (10, 10), (50, 50), (200, 200))

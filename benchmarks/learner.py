@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Section, Target, measure
-from multiplay import GenCTS, GenLBINFV, Learner, Policy, paper
+from multiplay import GenCTS, GenLBINFV, Learner, Policy
+from multiplay.experiments import paper
 
 POLICIES: dict[str, Policy] = {"GenCTS": GenCTS(), "GenLBINFV": GenLBINFV(horizon=10_000)}
 PLANS = paper.PLANS

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from benchmarks.harness import Patience, Plot, Section, Target, compare, curves
 from benchmarks.instances import SIZES, Size, label, margins, transport
 from multiplay import Transport
-from multiplay.arrays import FloatArray
+from multiplay.types import FloatArray
 
 ONE, BATCH, POT, LEAN, HIGHS, SCIPY = (
     *("multiplay", "multiplay, 1 of 100", "POT ot.emd", "POT without checks"),

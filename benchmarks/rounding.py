@@ -8,8 +8,8 @@ import numpy as np
 from benchmarks.harness import Patience, Plot, Section, Target, compare, curves
 from benchmarks.instances import SIZES, Size, label, recorded_steps, transport
 from multiplay import Streams, Transport
-from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.streams import POLICY
+from multiplay.types import Arrays, FloatArray, IntArray
 
 OURS, OTHER = "dependent rounding", "decomposition"
 

@@ -22,8 +22,8 @@ from multiplay import (
     Hybrid,
     Policy,
     RandomAction,
-    paper,
 )
+from multiplay.experiments import paper
 from multiplay.simulation.simulate import LARGEST_BLOCK, Block, play, recorded_rounds
 
 T = paper.HORIZON  # the regulariser is that of the whole experiment, however few rounds are timed
@@ -87,7 +87,7 @@ def _runner(blocks: list[Block], times: int) -> Callable[[], float]:
     def seconds() -> float:
         seed = next(seeds)
         played = [play(block._replace(seed=seed)) for block in blocks]
-        return float(sum(part.seconds.sum() for part in played)) / times
+        return float(sum(part["seconds"].sum() for part in played)) / times
 
     return seconds
 
@@ -108,7 +108,7 @@ def _shares(policy: Policy, blocks: list[Block]) -> dict[str, float]:
     with ExitStack() as stack:
         for part, kind, name in methods:
             stack.enter_context(patch.object(kind, name, watch.around(part, getattr(kind, name))))
-        total = float(sum(play(block).seconds.sum() for block in blocks))
+        total = float(sum(play(block)["seconds"].sum() for block in blocks))
     parts = {part: watch.seconds.get(part, 0.0) for part, _, _ in methods}
     parts["simulation"] = total - sum(parts.values())
     return {part: seconds / total for part, seconds in parts.items()}

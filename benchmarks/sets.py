@@ -28,7 +28,7 @@ from multiplay import (
     SpanningTree,
     Transport,
 )
-from multiplay.arrays import FloatArray, IntArray
+from multiplay.types import FloatArray, IntArray
 
 ONE, BATCH = "multiplay, one at a time", "multiplay, 1 of 100"
 T = 10_000

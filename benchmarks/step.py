@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from benchmarks.harness import Patience, Plot, Section, Target, compare, curves
 from benchmarks.instances import SIZES, Size, Step, label, margins, recorded_steps, transport
 from multiplay import Transport
-from multiplay.arrays import FloatArray
+from multiplay.types import FloatArray
 
 OURS, ONCE, ANEW, SLSQP = "multiplay", "cvxpy built once", "cvxpy built anew", "scipy SLSQP"
 GROWTH = {ONCE: 1.4, ANEW: 1.3, SLSQP: 3.0}

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from benchmarks import ONE_THREAD, growth, learner, oracle, rounding, rounds, sets, startup, step
 from benchmarks.harness import ROOT, Section, calibration, machine, target_table
-from multiplay.files import writable_folder, write_whole
+from multiplay.atomic_files import writable_folder, write_whole
 
 TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "rounds": rounds.run,

@@ -5,12 +5,12 @@ import argparse
 import numpy as np
 
 import multiplay as mp
-from multiplay import paper
-from multiplay.arrays import FloatArray
 from multiplay.environments import Environment
-from multiplay.simulation.intervals import interval
+from multiplay.experiments import paper
+from multiplay.results.intervals import interval
 from multiplay.theory import Bernoulli as BernoulliFamily
 from multiplay.theory import lower_bound
+from multiplay.types import FloatArray
 
 POLICIES: dict[str, mp.Policy] = {
     "GenCTS": mp.GenCTS(),

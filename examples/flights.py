@@ -18,9 +18,10 @@ from matplotlib.figure import Figure
 
 import multiplay as mp
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, IntArray, whole_numbers
-from multiplay.simulation.plots import style
+from multiplay.checks import whole_numbers
+from multiplay.results.plots import style
 from multiplay.streams import Rng
+from multiplay.types import Arrays, IntArray
 
 LONGEST = 120  # minutes; a longer delay, a cancellation and a diversion all lose 1
 FEWEST = 4  # flights a day; a city is served if each airport has so many on every day of the year

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 import multiplay as mp
-from multiplay import paper
-from multiplay.simulation.intervals import interval
-from multiplay.simulation.plots import style
+from multiplay.experiments import paper
+from multiplay.results.intervals import interval
+from multiplay.results.plots import style
 
 
 def run(scales: list[int], horizon: int, trials: int) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from multiplay import load
-from multiplay.experiment import build
+from multiplay.experiments.experiment import build
 from test_experiment import SMALL, multiplay, plain, same
 
 pytest.importorskip("distributed")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from multiplay import Transport
-from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.hull import Regulariser
 from multiplay.hull.decomposition import DecompositionHull
 from multiplay.kernels import decomposition as kernels
 from multiplay.streams import POLICY, Streams
+from multiplay.types import Arrays, FloatArray, IntArray
 from strategies import random_transport
 
 LOG_T = np.log(10_000)

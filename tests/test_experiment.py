@@ -20,11 +20,11 @@ from multiplay import (
     GenLBINFV,
     Uniform,
     load,
-    paper,
     simulate,
 )
-from multiplay.experiment import build, read, shipped
-from multiplay.formulas import evaluate
+from multiplay.experiments import paper
+from multiplay.experiments.experiment import build, read, shipped
+from multiplay.experiments.formulas import evaluate
 from multiplay.simulation.store import Store
 from refusal import refused
 

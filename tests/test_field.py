@@ -29,7 +29,6 @@ from multiplay import (
     Transport,
     simulate,
 )
-from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.policies import (
     ESCB,
     FPLIX,
@@ -41,6 +40,7 @@ from multiplay.policies import (
 )
 from multiplay.streams import POLICY, Rng
 from multiplay.testing import check_policy
+from multiplay.types import Arrays, FloatArray, IntArray
 from refusal import refused
 from test_sets import SETS, Shifts
 

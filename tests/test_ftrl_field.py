@@ -24,11 +24,11 @@ from multiplay import (
     Transport,
     simulate,
 )
-from multiplay.arrays import FloatArray
 from multiplay.hull import Regulariser
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
 from multiplay.testing import check_policy, optimality_gap
+from multiplay.types import FloatArray
 from strategies import explicits, networks, random_transport
 
 PAPER = Transport([1, 4, 5], [4, 6])

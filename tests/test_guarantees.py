@@ -17,11 +17,11 @@ from multiplay import (
     Streams,
     Transport,
     Uniform,
-    paper,
     simulate,
 )
 from multiplay.environments import Environment
-from multiplay.simulation.plots import Bound
+from multiplay.experiments import paper
+from multiplay.results.plots import Bound
 from multiplay.streams import POLICY
 from multiplay.theory import Gaussian, lower_bound
 from multiplay.theory.guarantees import (

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from multiplay import Transport
-from multiplay.arrays import Arrays, FloatArray
 from multiplay.hull import Regulariser, TransportHull
 from multiplay.kernels import newton
 from multiplay.testing import optimality_gap
+from multiplay.types import Arrays, FloatArray
 from strategies import random_transport, transports
 
 LOG_T = np.log(10_000)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels import knapsack as kernel
+from multiplay.types import FloatArray, IntArray
 
 PROGRAMME, SEARCH = 0, 10**9  # node caps that leave everything to one of the two methods
 METHODS = (PROGRAMME, 1, 7, kernel.NODE_CAP, SEARCH)

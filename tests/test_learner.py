@@ -11,9 +11,9 @@ import pytest
 
 import multiplay as mp
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays
-from multiplay.learner import Asked, Learner
+from multiplay.learner import Learner, PendingPlay
 from multiplay.streams import Rng
+from multiplay.types import Arrays
 from refusal import refused
 
 PLANS = mp.Transport([1, 4, 5], [4, 6], names=(["Lyon", "Lille", "Paris"], ["north", "south"]))
@@ -35,13 +35,13 @@ every_policy = policies(*POLICIES)
 Losses = dict[str, Any]
 
 
-def units(play: Asked) -> Losses:
+def units(play: PendingPlay) -> Losses:
     """Return some losses for every unit of a play, by name; the same for the same play."""
     rng = np.random.default_rng(play.id)
     return {name: rng.random(count).tolist() for name, count in play.plan.items()}
 
 
-def totals(play: Asked) -> Losses:
+def totals(play: PendingPlay) -> Losses:
     return {name: float(np.sum(losses)) for name, losses in units(play).items()}
 
 
@@ -229,25 +229,25 @@ def test_telling_does_not_go_through_all_names_for_every_arm() -> None:
 # ---------------------------------------------------------------- refusals
 
 
-def dearest(play: Asked) -> str:
+def dearest(play: PendingPlay) -> str:
     """Return the name of an arm with several units."""
     return max(play.plan, key=lambda name: play.plan[name])
 
 
-def changed(entry: Callable[[int], Any]) -> Callable[[Asked], Losses]:
+def changed(entry: Callable[[int], Any]) -> Callable[[PendingPlay], Losses]:
     """Return the losses of a play, with the entry of one arm made from its number of units."""
 
-    def losses(play: Asked) -> Losses:
+    def losses(play: PendingPlay) -> Losses:
         name = dearest(play)
         return {**units(play), name: entry(play.plan[name])}
 
     return losses
 
 
-def unplayed(entry: Any) -> Callable[[Asked], Losses]:
+def unplayed(entry: Any) -> Callable[[PendingPlay], Losses]:
     """Return the losses of a play, with an entry for an arm that was not played."""
 
-    def losses(play: Asked) -> Losses:
+    def losses(play: PendingPlay) -> Losses:
         name = min(play.plan, key=lambda name: play.plan[name])
         assert play.plan[name] == 0
         return {**units(play), name: entry}
@@ -255,7 +255,7 @@ def unplayed(entry: Any) -> Callable[[Asked], Losses]:
     return losses
 
 
-BAD_LOSSES: dict[str, Callable[[Asked], Any]] = {
+BAD_LOSSES: dict[str, Callable[[PendingPlay], Any]] = {
     "one unit too few": changed(lambda n: [0.5] * (n - 1)),
     "one unit too many": changed(lambda n: [0.5] * (n + 1)),
     "no units": changed(lambda n: []),
@@ -309,7 +309,7 @@ BAD_IDS: dict[str, Any] = {
 @policies("GenCTS", "GenLBINFV ls", "CTS")
 @pytest.mark.parametrize("bad", BAD_LOSSES.values(), ids=BAD_LOSSES)
 def test_bad_losses_are_refused_and_change_nothing(
-    bad: Callable[[Asked], Any], policy: mp.Policy
+    bad: Callable[[PendingPlay], Any], policy: mp.Policy
 ) -> None:
     learner, undisturbed = in_the_middle(policy), in_the_middle(policy)
     play = learner.waiting()[0]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from multiplay import GenLBINFV, Stochastic, Streams, Transport, Uniform
-from multiplay.arrays import FloatArray
 from multiplay.streams import POLICY
+from multiplay.types import FloatArray
 
 
 def play_long(plans: Transport, means: FloatArray, rounds: int, prediction: str = "ls") -> None:

@@ -21,8 +21,8 @@ from multiplay import (
     Transport,
 )
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.theory import Bernoulli, Family, Gaussian, LowerBound, lower_bound
+from multiplay.types import FloatArray, IntArray
 from refusal import refused
 from strategies import random_transport
 

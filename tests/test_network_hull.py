@@ -12,11 +12,11 @@ from scipy import stats
 from scipy.optimize import linprog
 
 from multiplay import Transport
-from multiplay.arrays import Arrays, FloatArray, IntArray
-from multiplay.graph import Graph, bipartite
 from multiplay.hull import Regulariser
+from multiplay.hull.graph import Graph, bipartite
 from multiplay.hull.network import NetworkHull
 from multiplay.kernels import network_newton, network_simplex
+from multiplay.types import Arrays, FloatArray, IntArray
 
 LOG_T = np.log(10_000)
 

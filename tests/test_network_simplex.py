@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels import network_simplex as ns
+from multiplay.types import FloatArray, IntArray
 
 
 class Network(NamedTuple):

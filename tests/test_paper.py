@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from multiplay import Duplicated, GenCTS, GenLBINFV, paper
-from multiplay.simulation.intervals import Interval
+from multiplay import Duplicated, GenCTS, GenLBINFV
+from multiplay.experiments import paper
+from multiplay.results.intervals import Interval
 
 POLICIES = {
     "GenCTS": GenCTS(),

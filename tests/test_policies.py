@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from multiplay import Duplicated, Feedback, GenCTS, GenLBINFV, InvalidInput, Play, Policy, Transport
-from multiplay.arrays import Arrays
 from multiplay.testing import check_policy
+from multiplay.types import Arrays
 
 PAPER = Transport([1, 4, 5], [4, 6])
 SETS = [

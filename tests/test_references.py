@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from multiplay import Bernoulli, Budget, GenCTS, GenLBINFV, Policy, Stochastic, simulate
-from multiplay.arrays import FloatArray
+from multiplay.types import FloatArray
 
 T = 10_000
 

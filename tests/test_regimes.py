@@ -27,9 +27,9 @@ from multiplay import (
     Uniform,
     config,
     environments,
-    paper,
 )
 from multiplay.environments import Alternating, Attacked, RandomWalk, Sinusoids, World
+from multiplay.experiments import paper
 from refusal import refused
 
 Array = NDArray[np.float64]

@@ -24,10 +24,10 @@ from multiplay import (
     Transport,
     simulate,
 )
-from multiplay.arrays import Arrays, IntArray
-from multiplay.config import to_plain
 from multiplay.environments import World
 from multiplay.environments.replay import Replay
+from multiplay.serialization import to_plain
+from multiplay.types import Arrays, IntArray
 from refusal import refused
 
 SWAP = Transport([1, 1], [1, 1], names=(["A", "B"], ["x", "y"]))

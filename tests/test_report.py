@@ -29,8 +29,8 @@ from multiplay import (
     load,
     simulate,
 )
-from multiplay.simulation.listing import experiment
-from multiplay.simulation.report import report
+from multiplay.experiments.toml_writer import experiment
+from multiplay.reports.page import report
 
 NASTY = '<b>&"A"</b>'
 BRACKETS = "[red]B[/red] 5$ a$ id='x'"

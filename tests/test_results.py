@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from multiplay import InvalidInput, Result, load
-from multiplay.simulation.comparison import compare
-from multiplay.simulation.ledger import Measured
+from multiplay.results.comparison import compare
+from multiplay.results.measured import Measured
 from refusal import refused
 
 Floats = NDArray[np.float64]

@@ -36,9 +36,9 @@ from multiplay import (
     Transport,
 )
 from multiplay.actions.flow import FlowSet
-from multiplay.arrays import FloatArray
 from multiplay.streams import POLICY
 from multiplay.testing import check_actions, check_policy
+from multiplay.types import FloatArray
 
 DIAMOND = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")]
 

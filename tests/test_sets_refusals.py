@@ -18,7 +18,7 @@ from multiplay import (
     OracleSet,
     simulate,
 )
-from multiplay.arrays import FloatArray
+from multiplay.types import FloatArray
 from refusal import refused
 
 ARC = [("s", "t")]

@@ -38,8 +38,8 @@ from multiplay import (
     simulate,
 )
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays
 from multiplay.streams import Rng
+from multiplay.types import Arrays
 from refusal import refused
 
 SWAP = Transport([1, 1], [1, 1])

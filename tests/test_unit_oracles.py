@@ -12,12 +12,12 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from multiplay.arrays import BoolArray, FloatArray, IntArray
 from multiplay.kernels import selection
 from multiplay.kernels.assignment import best_assignments
 from multiplay.kernels.paths import arcs_in_order, shortest_paths, topological_order
 from multiplay.kernels.selection import cheapest
 from multiplay.kernels.trees import are_spanning_trees, components, spanning_trees
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 COSTS = st.one_of(
     st.integers(-2, 2).map(float),  # many ties

@@ -1,6 +1,6 @@
 """Learn how many of everything to use, when nobody knows what a unit costs."""
 
-from multiplay import theory
+from multiplay import moved, theory
 from multiplay.actions import (
     ActionSet,
     Assignment,
@@ -34,7 +34,8 @@ from multiplay.environments import (
 )
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.learner import Learner
+from multiplay.hull import Regulariser
+from multiplay.learner import Learner, PendingPlay
 from multiplay.policies import (
     ESCB,
     FPLIX,
@@ -51,8 +52,10 @@ from multiplay.policies import (
     Policy,
     RandomAction,
 )
-from multiplay.simulation import Result, load, simulate
-from multiplay.streams import Streams
+from multiplay.results import Result, load
+from multiplay.simulation import simulate
+from multiplay.streams import Rng, Streams
+from multiplay.types import Arrays
 from multiplay.version import __version__
 
 __all__ = [
@@ -62,6 +65,7 @@ __all__ = [
     "ActionSet",
     "Adversarial",
     "Alternating",
+    "Arrays",
     "Assignment",
     "Attacked",
     "Bernoulli",
@@ -90,12 +94,15 @@ __all__ = [
     "Network",
     "OracleSet",
     "Path",
+    "PendingPlay",
     "Play",
     "Policy",
     "RandomAction",
     "RandomWalk",
+    "Regulariser",
     "Replay",
     "Result",
+    "Rng",
     "Sinusoids",
     "SpanningTree",
     "Stochastic",
@@ -107,3 +114,5 @@ __all__ = [
     "simulate",
     "theory",
 ]
+
+moved.install()

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels import units as kernels
 from multiplay.streams import Rng
+from multiplay.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

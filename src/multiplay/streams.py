@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from multiplay.arrays import FloatArray, IntArray, is_integer
+from multiplay.checks import is_integer
 from multiplay.errors import InvalidInput
 from multiplay.kernels import random as kernels
+from multiplay.types import FloatArray, IntArray
 
 # What a stream is for: losses must not depend on what a policy draws, nor on how it draws.
 LOSSES, POLICY, INSTANCE = range(3)

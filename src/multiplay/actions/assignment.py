@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 from multiplay.actions.base import whole_box
 from multiplay.actions.flow import FlowSet
 from multiplay.actions.transport import Names, lane_names
-from multiplay.arrays import BoolArray, FloatArray, IntArray, positive_integer, with_last_axis
-from multiplay.graph import Graph, bipartite
+from multiplay.checks import positive_integer, with_last_axis
 from multiplay.hull import Hull, TransportHull
+from multiplay.hull.graph import Graph, bipartite
 from multiplay.kernels.assignment import best_assignments
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Assignment(FlowSet):

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.arrays import BoolArray, FloatArray, IntArray, with_last_axis
+from multiplay.checks import with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 SENSES = {"min": 1.0, "max": -1.0}
 LARGEST_BOX = 10_000_000  # vectors that enumeration looks at

@@ -8,18 +8,11 @@ from numpy.typing import ArrayLike
 
 from multiplay.actions.base import Duplicate, owners, whole_box
 from multiplay.actions.flow import Extremes, FlowSet
-from multiplay.arrays import (
-    EXACT,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    positive_integer,
-    whole_numbers,
-    with_last_axis,
-)
+from multiplay.checks import EXACT, positive_integer, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
-from multiplay.graph import Graph
+from multiplay.hull.graph import Graph
 from multiplay.kernels.selection import cheapest
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Budget(FlowSet):

@@ -8,17 +8,11 @@ from numpy.typing import ArrayLike
 
 from multiplay.actions.base import Duplicate, owners
 from multiplay.actions.budget import Budget
-from multiplay.arrays import (
-    FloatArray,
-    IntArray,
-    numbers,
-    positive_integer,
-    unit_interval,
-    with_last_axis,
-)
+from multiplay.checks import numbers, positive_integer, unit_interval, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.kernels.selection import cheapest
+from multiplay.types import FloatArray, IntArray
 
 
 class Coverage(Budget):

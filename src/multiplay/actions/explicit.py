@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions.base import ActionSet, Duplicate, owners, too_many, whole_box
-from multiplay.arrays import BoolArray, FloatArray, IntArray, whole_numbers, with_last_axis
+from multiplay.checks import whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 BATCH = 1 << 24  # numbers in one table of costs
 

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions.base import ActionSet, Duplicate, extensions, owners, too_many, whole_box
-from multiplay.arrays import BoolArray, FloatArray, IntArray, with_last_axis
+from multiplay.checks import with_last_axis
 from multiplay.errors import InvalidInput
-from multiplay.graph import Graph
 from multiplay.hull import Hull, NetworkHull
+from multiplay.hull.graph import Graph
 from multiplay.kernels import flows, network_simplex
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 BATCH = 1 << 22  # numbers in one batch of cost vectors
 DEAD_ENDS = 20  # partial flows that enumeration follows, for each action that it may list

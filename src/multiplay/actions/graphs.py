@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.base import ActionSet, whole_box
 from multiplay.actions.oracle import OracleSet
-from multiplay.arrays import BoolArray, FloatArray, IntArray, with_last_axis
+from multiplay.checks import with_last_axis
 from multiplay.errors import InvalidInput
-from multiplay.graph import Arcs, Node
 from multiplay.kernels import trees
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class SpanningTree(ActionSet):

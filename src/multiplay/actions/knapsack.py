@@ -16,16 +16,10 @@ from multiplay.actions.base import (
     too_many,
     whole_box,
 )
-from multiplay.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    numbers,
-    whole_numbers,
-    with_last_axis,
-)
+from multiplay.checks import numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.kernels.knapsack import NODE_CAP, OPTIMAL, best_packings
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 MOST = 2**61  # weights and capacity, once they are integers
 

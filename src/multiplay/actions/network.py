@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.flow import FlowSet
-from multiplay.arrays import EXACT, IntArray, is_integer, is_list, whole_numbers
+from multiplay.checks import EXACT, is_integer, is_list, whole_numbers
 from multiplay.errors import InvalidInput
-from multiplay.graph import Arcs, Graph, Node
+from multiplay.hull.graph import Graph
 from multiplay.kernels.network_simplex import UNLIMITED
+from multiplay.types import IntArray
 
 
 class Network(FlowSet):

@@ -7,16 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions.base import ActionSet, whole_box
-from multiplay.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    numbers,
-    positive_integer,
-    whole_numbers,
-    with_last_axis,
-)
+from multiplay.checks import numbers, positive_integer, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 REMEMBERED = 1000  # answers of ``solve``, by costs
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.flow import FlowSet
-from multiplay.arrays import EXACT, BoolArray, FloatArray, IntArray, positive_integer
+from multiplay.checks import EXACT, positive_integer
 from multiplay.errors import InvalidInput
-from multiplay.graph import Arcs, Graph, Node
+from multiplay.hull.graph import Graph
 from multiplay.kernels import paths
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Path(FlowSet):

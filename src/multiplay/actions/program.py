@@ -9,16 +9,9 @@ from numpy.typing import ArrayLike
 
 from multiplay.actions.base import Duplicate, owners, whole_box
 from multiplay.actions.oracle import OracleSet
-from multiplay.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    is_list,
-    numbers,
-    whole_numbers,
-    with_last_axis,
-)
+from multiplay.checks import is_list, numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 Bounds = tuple[Any, Any]
 ROUNDING = 1e-9  # A a may exceed b by so much of the numbers that were added

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike
 
 from multiplay.actions.base import Duplicate, owners
 from multiplay.actions.flow import FlowSet
-from multiplay.arrays import EXACT, IntArray, whole_numbers
+from multiplay.checks import EXACT, whole_numbers
 from multiplay.errors import InvalidInput
-from multiplay.graph import Graph, bipartite
 from multiplay.hull import Hull, TransportHull
+from multiplay.hull.graph import Graph, bipartite
+from multiplay.types import IntArray
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 

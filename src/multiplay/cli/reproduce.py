@@ -9,12 +9,12 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from multiplay import paper
+from multiplay.atomic_files import writable_folder, write_whole
 from multiplay.cli.app import app, errors
-from multiplay.cli.tables import for_screen
-from multiplay.files import writable_folder, write_whole
-from multiplay.simulation import Result
-from multiplay.simulation.tables import summary
+from multiplay.cli.screen import for_screen
+from multiplay.experiments import paper
+from multiplay.reports.tables import summary
+from multiplay.results import Result
 from multiplay.simulation.workers import LocalProcesses, available_cores
 
 MOST_INSTANCES = 100  # whose lower bounds are averaged

@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from multiplay.atomic_files import write_text, write_whole
 from multiplay.cli.app import app
-from multiplay.cli.tables import for_screen
+from multiplay.cli.screen import for_screen
 from multiplay.errors import InvalidInput
-from multiplay.files import write_text, write_whole
-from multiplay.simulation import listing, load, tables
-from multiplay.simulation.report import report as page_about
+from multiplay.experiments import toml_writer
+from multiplay.reports import tables
+from multiplay.reports.page import report as page_about
+from multiplay.results import load
 
 Saved = Annotated[Path, typer.Argument(metavar="RESULT.nc", help="What Result.save wrote.")]
 
@@ -37,7 +39,7 @@ def show(
     """
     loaded = load(result)
     if experiment:
-        typer.echo(listing.experiment(loaded), nl=False)
+        typer.echo(toml_writer.experiment(loaded), nl=False)
         return
     makers = (tables.summary, tables.comparisons, tables.quantities, tables.settings)
     for table in (make(loaded) for make in makers):

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from multiplay.atomic_files import writable_folder, write_whole
 from multiplay.cli.app import app, errors
-from multiplay.cli.tables import for_screen
+from multiplay.cli.screen import for_screen
 from multiplay.errors import InvalidInput
-from multiplay.experiment import Experiment, read, shipped
-from multiplay.files import writable_folder, write_whole
-from multiplay.simulation import Result
+from multiplay.experiments.experiment import Experiment, read, shipped
+from multiplay.reports.tables import summary
+from multiplay.results import Result
 from multiplay.simulation.cluster import cluster as on_cluster
-from multiplay.simulation.tables import summary
 from multiplay.simulation.workers import available_cores
 
 RESULT, BLOCKS = "result.nc", "blocks"

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray, unit_interval
+from multiplay.checks import unit_interval
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.oblivious import Oblivious
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.streams import LOSSES, Streams
+from multiplay.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

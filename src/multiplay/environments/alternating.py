@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import is_number, numbers, positive_integer, unit_interval
+from multiplay.checks import is_number, numbers, positive_integer, unit_interval
 from multiplay.environments.base import Environment, World, swing
 from multiplay.environments.distributions import Bernoulli
 from multiplay.environments.stochastic import PhasedWorld

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray, check_instance, is_number
+from multiplay.checks import check_instance, is_number
 from multiplay.environments.base import LARGEST_DRAW, ROUNDING, Environment, World, largest_change
 from multiplay.environments.distributions import Distribution
 from multiplay.environments.stochastic import DrawnWorld
 from multiplay.errors import InvalidInput
+from multiplay.types import FloatArray, IntArray
 
 WHEN = ("start", "spread")
 ON = ("best", "all")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
+from multiplay.types import FloatArray, IntArray
 
 EVERY_UNIT = 2048  # up to so many units in all, each has a loss of its own in every round
 SLOTS = 4  # beyond, each arm has this many, and stretches them over the units it plays

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, check_instance, positive_integer
+from multiplay.checks import check_instance, positive_integer
 from multiplay.environments.base import LARGEST_DRAW, Environment, World, largest_change
 from multiplay.environments.distributions import Distribution
 from multiplay.environments.stochastic import PhasedWorld
+from multiplay.types import FloatArray
 
 QUANTILES = 2049
 

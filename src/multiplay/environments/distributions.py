@@ -9,9 +9,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.arrays import FloatArray, IntArray, numbers, unit_interval
-from multiplay.config import settings
+from multiplay.checks import numbers, unit_interval
 from multiplay.errors import InvalidInput
+from multiplay.serialization import settings
+from multiplay.types import FloatArray, IntArray
 
 
 class Distribution(ABC):

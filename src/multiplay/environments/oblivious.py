@@ -8,11 +8,12 @@ from itertools import count
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.arrays import FloatArray, numbers, unit_interval
-from multiplay.config import settings
+from multiplay.checks import numbers, unit_interval
 from multiplay.environments.base import swing
 from multiplay.errors import InvalidInput
+from multiplay.serialization import settings
 from multiplay.streams import Streams
+from multiplay.types import FloatArray
 
 
 class Oblivious(ABC):

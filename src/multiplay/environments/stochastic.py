@@ -8,11 +8,12 @@ from itertools import cycle
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray, check_instance
+from multiplay.checks import check_instance
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.distributions import Distribution
 from multiplay.feedback import Feedback
 from multiplay.streams import LOSSES, Streams
+from multiplay.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

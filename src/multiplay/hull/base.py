@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.kernels import decomposition as kernels
 from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray, IntArray
 
 MAX_WAVES = 100  # questions to the oracle in one step, for each slot
 

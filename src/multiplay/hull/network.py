@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from multiplay.arrays import Arrays, FloatArray, IntArray
-from multiplay.graph import Graph
 from multiplay.hull.base import Hull, Regulariser, not_converged
+from multiplay.hull.graph import Graph
 from multiplay.kernels import network_newton
 from multiplay.kernels.rounding import round_flows
 from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray, IntArray
 
 
 class NetworkHull(Hull):

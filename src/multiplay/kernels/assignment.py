@@ -17,8 +17,8 @@ import math
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 NONE = -1
 AUCTIONS = 2

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 100  # Newton steps between two questions to the oracle, for each slot
 MAX_SHORTER = 60  # tries of one line search

@@ -1,7 +1,7 @@
 """What is a flow, and what is not."""
 
-from multiplay.arrays import IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import IntArray
 
 
 @kernel

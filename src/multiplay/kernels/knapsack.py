@@ -22,8 +22,8 @@ Ranks are only found as far as the search looks: the items wait in a heap.
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 History = NDArray[np.int32]  # (states, 2): the state before, and the piece that was added to it
 States = tuple[IntArray, FloatArray, NDArray[np.int32]]  # loads, gains, places in the history

@@ -1,7 +1,7 @@
 """What is written down of every round, in one pass over the trials."""
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 
 @kernel

@@ -30,9 +30,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
 from multiplay.kernels.newton import eliminate_columns
+from multiplay.types import FloatArray, IntArray
 
 FAILED = -1
 MAX_ITERATIONS = 200

@@ -29,8 +29,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 Ends = NDArray[np.uint32]  # unsigned, for numba then omits the test for negative indices
 Sides = NDArray[np.int8]

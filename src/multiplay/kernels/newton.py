@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
 WIDE = 16  # columns from which the matrix product of a library is faster than a loop

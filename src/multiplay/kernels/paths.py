@@ -9,8 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 NONE = -1
 

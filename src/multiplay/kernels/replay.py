@@ -1,7 +1,7 @@
 """Drawing units from logged outcomes."""
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 
 @kernel

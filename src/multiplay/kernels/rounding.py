@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 
 @kernel

@@ -18,8 +18,8 @@ import math
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 FEW = 64  # arms that are compared each with each
 SAMPLE, MARGIN = 32, 4  # the limit is expected within so many places of the sorted sample

@@ -7,8 +7,8 @@ component, ``towards[node]``, and by and by to the root, which points to itself.
 
 import numpy as np
 
-from multiplay.arrays import BoolArray, FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 @kernel

@@ -2,8 +2,8 @@
 
 import math
 
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Policies: how to learn. One algorithm, one file."""
 
 from multiplay.policies.base import Play, Policy
+from multiplay.policies.baselines import EpsilonGreedy, FollowTheLeader, RandomAction
 from multiplay.policies.combucb import CombUCB
 from multiplay.policies.duplicated import Duplicated
 from multiplay.policies.escb import ESCB
@@ -8,7 +9,6 @@ from multiplay.policies.fplix import FPLIX
 from multiplay.policies.gaussiancts import GaussianCTS
 from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
-from multiplay.policies.habits import EpsilonGreedy, FollowTheLeader, RandomAction
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
 

@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, IntArray
 from multiplay.feedback import Feedback
 from multiplay.streams import Rng
+from multiplay.types import Arrays, IntArray
 
 
 @dataclass(frozen=True)

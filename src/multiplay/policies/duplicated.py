@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, check_instance
+from multiplay.checks import check_instance
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.policies.base import Play, Policy
 from multiplay.streams import Rng
+from multiplay.types import Arrays
 
 
 @dataclass(frozen=True)

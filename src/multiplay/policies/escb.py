@@ -7,11 +7,12 @@ from functools import lru_cache
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, IntArray, positive_integer
+from multiplay.checks import positive_integer
 from multiplay.errors import InvalidInput
+from multiplay.policies.averages import Averages, averages, unseen_first
 from multiplay.policies.base import Play
-from multiplay.policies.habits import Averages, averages, unseen_first
 from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray, IntArray
 
 
 @dataclass(frozen=True)

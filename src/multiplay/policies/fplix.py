@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, BoolArray, FloatArray, IntArray, is_number, positive_integer
+from multiplay.checks import is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.base import Play, Policy
 from multiplay.streams import Rng, Streams
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 FIRST_BATCH = 4
 BATCH = 1 << 15  # most random numbers of one trial at a time

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, is_number
+from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
+from multiplay.policies.averages import Averages, averages, unseen_first
 from multiplay.policies.base import Play
-from multiplay.policies.habits import Averages, averages, unseen_first
 from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray
 
 SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples of 2^-53
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays
 from multiplay.feedback import Feedback
 from multiplay.policies.base import Play, Policy
 from multiplay.streams import Rng
+from multiplay.types import Arrays
 
 
 @dataclass(frozen=True)

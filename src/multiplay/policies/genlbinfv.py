@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, is_number, positive_integer
+from multiplay.checks import is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.policies.base import Play, Policy
 from multiplay.streams import Rng
+from multiplay.types import Arrays
 
 PREDICTIONS = ("ls", "gd")
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays
 from multiplay.policies.base import Play
 from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.streams import Rng
+from multiplay.types import Arrays
 
 
 @dataclass(frozen=True)

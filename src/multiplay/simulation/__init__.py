@@ -1,6 +1,6 @@
-"""Simulation: rounds, trials, seeds, regret, results."""
+"""Simulation: rounds, trials, seeds, regret."""
 
-from multiplay.simulation.results import Result, load
+from multiplay.results import Result, load
 from multiplay.simulation.simulate import simulate
 
 __all__ = ["Result", "load", "simulate"]

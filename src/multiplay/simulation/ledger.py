@@ -1,45 +1,13 @@
 """What is written down of a block: regret at the recorded rounds, and sums over all rounds."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, IntArray
 from multiplay.environments import World
 from multiplay.feedback import Feedback
 from multiplay.kernels import ledger as kernels
-
-
-class Measured(NamedTuple):
-    """What came of a block, trials first.
-
-    Attributes
-    ----------
-    regret, realised : arrays of shape (trials, recorded rounds)
-        Pseudo-regret, and regret in the losses that were paid.
-    excess : array of shape (trials, d)
-        sum_t (a_i(t) - a*_i)^+, the suboptimal plays of each arm; NaN where a* depends on them.
-    switches : array of shape (trials,)
-        How often the action changed.
-    L_star, Q2, V1 : arrays of shape (trials,)
-        min_a <a, sum_t k(t)> (max for rewards), sum_t ||k(t) - mean of k||_2^2 and
-        sum_t ||k(t) - k(t + 1)||_1, where k_i(t) is the average loss over all slots of arm i.
-    corruption : array of shape (trials,)
-        sum_t max_ij |L_ij(t) - L'_ij(t)|; NaN where there are no clean losses.
-    seconds : array of shape (trials,)
-        Time of a trial.
-    """
-
-    regret: FloatArray
-    realised: FloatArray
-    excess: FloatArray
-    switches: FloatArray
-    L_star: FloatArray
-    Q2: FloatArray
-    V1: FloatArray
-    corruption: FloatArray
-    seconds: FloatArray
+from multiplay.results import Measured
+from multiplay.types import FloatArray, IntArray
 
 
 class Ledger:
@@ -104,17 +72,17 @@ class Ledger:
         if not self.actions.linear:
             paid[:] = np.nan
         least = self.actions.argmin(sign * self.S1)
-        return Measured(
-            regret=sign * pseudo,
-            realised=sign * paid,
-            excess=excess,
-            switches=self.switches.astype(float),
-            L_star=(least * self.S1).sum(axis=1),
-            Q2=np.maximum(self.S2 - self.S1**2 / horizon, 0.0).sum(axis=1),
-            V1=self.V1,
-            corruption=np.full(trials, np.nan) if corruption is None else corruption,
-            seconds=np.full(trials, seconds / trials),
-        )
+        return {
+            "regret": sign * pseudo,
+            "realised": sign * paid,
+            "excess": excess,
+            "switches": self.switches.astype(float),
+            "L_star": (least * self.S1).sum(axis=1),
+            "Q2": np.maximum(self.S2 - self.S1**2 / horizon, 0.0).sum(axis=1),
+            "V1": self.V1,
+            "corruption": np.full(trials, np.nan) if corruption is None else corruption,
+            "seconds": np.full(trials, seconds / trials),
+        }
 
 
 def _writable(array: FloatArray) -> FloatArray:

@@ -9,21 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import (
-    IntArray,
-    check_instance,
-    positive_integer,
-    whole_numbers,
-)
-from multiplay.config import to_plain
+from multiplay.checks import check_instance, positive_integer, whole_numbers
 from multiplay.environments import Environment, World
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
-from multiplay.simulation.ledger import Ledger, Measured
-from multiplay.simulation.results import Result
+from multiplay.results.measured import QUANTITIES, Measured
+from multiplay.results.result import Result
+from multiplay.serialization import to_plain
+from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.store import Store
 from multiplay.simulation.workers import progress_bars, run_blocks
 from multiplay.streams import POLICY, Streams
+from multiplay.types import IntArray
 from multiplay.version import __version__
 
 RECORDED = 1000  # rounds kept by default
@@ -161,16 +158,17 @@ class Books:
     """The results of all blocks, filled as they finish: a large run is held once, not twice."""
 
     def __init__(self, policies: int, trials: int, d: int, rounds: int) -> None:
-        shapes = {"regret": (rounds,), "realised": (rounds,), "excess": (d,)}
-        self.measured = Measured(
-            *(np.empty((policies, trials, *shapes.get(name, ()))) for name in Measured._fields)
-        )
+        sizes = {"round": rounds, "arm": d}
+        self.measured: Measured = {
+            name: np.empty((policies, trials, *(sizes[dim] for dim in quantity.dims)))
+            for name, quantity in QUANTITIES.items()
+        }
         self.done = np.zeros((policies, trials), dtype=bool)
 
     def enter(self, policy: int, trials: range, measured: Measured) -> None:
         """Enter a block."""
-        for whole, part in zip(self.measured, measured, strict=True):
-            whole[policy, trials] = part
+        for name, whole in self.measured.items():
+            whole[policy, trials] = measured[name]
         self.done[policy, trials] = True
 
     def missing(self, policy: int, size: int) -> list[range]:
@@ -203,7 +201,7 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
         if t % stride == 0:
             advance(stride)
     measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
-    if not np.isfinite(measured.regret).all():
+    if not np.isfinite(measured["regret"]).all():
         raise ArithmeticError(f"the regret of {policy!r} is not finite: mend the policy")
     return measured
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from multiplay.atomic_files import writable_folder, write_text, write_whole
 from multiplay.errors import InvalidInput
-from multiplay.files import writable_folder, write_text, write_whole
-from multiplay.simulation.ledger import Measured
+from multiplay.results.measured import QUANTITIES, Measured
 
 CONFIGURATION = "configuration.json"
 SHOWN = 5  # differences
@@ -46,7 +46,7 @@ class Store:
 
         def write(draft: Path) -> None:
             with draft.open("wb") as file:
-                np.savez(file, allow_pickle=False, **measured._asdict())
+                np.savez(file, allow_pickle=False, **measured)
 
         write_whole(self.folder / f"block-{policy}-{trials.start}-{trials.stop}.npz", write)
 
@@ -56,7 +56,7 @@ class Store:
             try:
                 policy, start, stop = (int(part) for part in path.stem.split("-")[1:])
                 with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                    measured = Measured(**{name: archive[name] for name in Measured._fields})
+                    measured = {name: archive[name] for name in QUANTITIES}
             except Exception:  # whatever a damaged archive makes of itself
                 path.unlink()
                 continue

@@ -7,8 +7,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.arrays import BoolArray, FloatArray, numbers
+from multiplay.checks import numbers
 from multiplay.errors import InvalidInput
+from multiplay.types import BoolArray, FloatArray
 
 NEGLIGIBLE = 1e-12  # relative to the numbers that were added up
 HALVINGS = 52  # of an interval of multipliers: all digits of a float

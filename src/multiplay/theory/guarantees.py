@@ -12,18 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import (
-    Arrays,
-    FloatArray,
-    check_instance,
-    numbers,
-    with_last_axis,
-)
+from multiplay.checks import check_instance, numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.policies import GenLBINFV
-from multiplay.simulation import Result
-from multiplay.simulation.intervals import Interval, interval
+from multiplay.results import Result
+from multiplay.results.intervals import Interval, interval
 from multiplay.theory.lower_bound import ranked
+from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import (
-    FloatArray,
-    IntArray,
-    check_instance,
-    numbers,
-    positive_integer,
-    whole_numbers,
-)
+from multiplay.checks import check_instance, numbers, positive_integer, whole_numbers
 from multiplay.errors import InvalidInput
 from multiplay.theory.families import Family
+from multiplay.types import FloatArray, IntArray
 
 TIE = 1e-12  # gaps below this, relative to the losses, are rounding errors
 TOLERANCE = 1e-9  # between the two sides of the game

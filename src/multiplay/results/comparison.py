@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multiplay.arrays import FloatArray
-from multiplay.simulation.intervals import LEVEL, Interval, interval, p_value
+from multiplay.types import FloatArray
+from multiplay.results.intervals import LEVEL, Interval, interval, p_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multiplay.errors import InvalidInput
-from multiplay.simulation.listing import experiment
-from multiplay.simulation.results import Result
-from multiplay.simulation.tables import (
+from multiplay.experiments.toml_writer import experiment
+from multiplay.reports.tables import (
     Table,
     comparisons,
     number,
@@ -26,12 +25,13 @@ from multiplay.simulation.tables import (
     suboptimal_plays,
     summary,
 )
+from multiplay.results.result import Result
 from multiplay.version import __version__
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-TEMPLATE = Path(__file__).with_name("report.html")
+TEMPLATE = Path(__file__).with_name("page.html")
 WIDTH = 4.8  # inches of a figure: letters stay legible when it shrinks to a phone
 POINTS = 200  # rounds of a figure, evenly spaced; and as many more, for the logarithmic axis
 INK = "#010203"  # what is drawn in the colour of the text, light or dark
@@ -155,7 +155,7 @@ def svg(regret: Any, x: str, prefix: str, label: str) -> str:
 
     import matplotlib as mpl
 
-    from multiplay.simulation.plots import plot_regret
+    from multiplay.results.plots import plot_regret
 
     inks = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
     style: Any = {"svg.fonttype": "none", "svg.hashsalt": "multiplay", **dict.fromkeys(inks, INK)}

@@ -16,6 +16,7 @@ class UnknownType(Exception):
     """A name that no class of multiplay has."""
 
 
+SHORT_LIST = 8
 LARGE = 100_000  # numbers; a larger array is written down by its shape and digest
 
 
@@ -79,3 +80,36 @@ def from_plain(plain: Any, modules: tuple[ModuleType, ...]) -> Any:
         if plain["type"] in module.__all__:
             return getattr(module, plain["type"])(**arguments)
     raise UnknownType(plain["type"])
+
+
+def brief(plain: Any) -> str:
+    """Return plain data in one line, with large arrays by their shapes.
+
+    Examples
+    --------
+    >>> brief({"type": "Budget", "total": 2, "caps": [1, 1, 3], "names": None})
+    'Budget(total=2, caps=[1, 1, 3])'
+    >>> brief(list(range(100))), brief([[0.0, 0.0], [0.0, 0.0]])
+    ('100 numbers', '0.0')
+    """
+    if isinstance(plain, dict):
+        items = [f"{k}={brief(v)}" for k, v in plain.items() if k != "type" and v is not None]
+        return f"{plain.get('type', '')}({', '.join(items)})"
+    if isinstance(plain, list):
+        shape, flat = _shape(plain)
+        if len(shape) > 1 and len(set(map(str, flat))) == 1:
+            return str(flat[0])
+        if len(flat) > SHORT_LIST or len(shape) > 1:
+            kind = "names" if isinstance(flat[0], str) else "numbers"
+            return f"{' by '.join(map(str, shape))} {kind}"
+        return f"[{', '.join(map(brief, plain))}]"
+    return str(plain)
+
+
+def _shape(values: list[Any]) -> tuple[list[int], list[Any]]:
+    """Return the shape of nested lists, and what is in them; ragged ones are taken as they are."""
+    shape, flat = [len(values)], values
+    while flat and all(isinstance(v, list) and len(v) == len(flat[0]) for v in flat):
+        shape.append(len(flat[0]))
+        flat = [value for part in flat for value in part]
+    return shape, flat

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.arrays import FloatArray
+from multiplay.types import FloatArray
 
 LEVEL = 0.95
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from xarray import DataArray
 
-from multiplay.arrays import FloatArray, IntArray
+from multiplay.types import FloatArray, IntArray
 from multiplay.errors import InvalidInput
-from multiplay.simulation.intervals import LEVEL, student
+from multiplay.results.intervals import LEVEL, student
 
 # Okabe and Ito's colours, told apart by every kind of eye; the dashes survive a grey print
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
@@ -25,12 +25,6 @@ DASHES: list[Any] = [
     (0, (5, 3, 1, 3)),
 ]
 
-LABELS = {
-    "regret": "cumulative pseudo-regret",
-    "reward lost": "cumulative reward lost",
-    "realised regret": "cumulative realised regret",
-    "realised reward lost": "cumulative realised reward lost",
-}
 SCALES = ("linear", "log")
 BOUND = "#444444"
 WIDTH, HEIGHT, LINE = 6.4, 3.5, 0.19  # inches: of a figure without its legend, of a line there
@@ -87,7 +81,8 @@ def plot_regret(
         lines += ax.plot(rounds, _shown(curve, y), color=BOUND, ls=dots, lw=1.4, zorder=3)
 
     cut = (mean <= margin).any() or (trials and (regret.values <= 0).any())
-    label = LABELS[regret.attrs.get("long_name", "regret")]
+    name = regret.attrs.get("long_name", "regret")
+    label = f"cumulative {'pseudo-regret' if name == 'regret' else name}"
     ax.set_ylabel(f"{label}, where positive" if y == "log" and cut else label)
     ax.set_xlabel("round, log scale" if x == "log" else "round")
     _scale(ax, rounds, mean, x, y)

@@ -10,13 +10,13 @@ from typing import TypeVar
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, IntArray
 from multiplay.environments import Bernoulli, Stochastic
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
 from multiplay.policies import Policy
 from multiplay.streams import POLICY, Streams
+from multiplay.types import Arrays, FloatArray, IntArray
 
 FEW = 20_000  # sets up to this size are compared with their enumeration
 LEVEL = 1e-6

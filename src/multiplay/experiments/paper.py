@@ -13,13 +13,13 @@ from typing import cast
 import numpy as np
 
 from multiplay.actions import Transport
-from multiplay.arrays import FloatArray
 from multiplay.environments import Environment, Stochastic
-from multiplay.experiment import Experiment, read, shipped
+from multiplay.experiments.experiment import Experiment, read, shipped
 from multiplay.policies import Policy
-from multiplay.simulation import Result
-from multiplay.simulation.intervals import Interval, interval
+from multiplay.results import Result
+from multiplay.results.intervals import Interval, interval
 from multiplay.theory import Gaussian, lower_bound
+from multiplay.types import FloatArray
 
 REGIMES = ("stochastic", "corrupted")
 HORIZON, TRIALS = 10_000, 30

@@ -13,28 +13,20 @@ import numpy as np
 import multiplay.actions
 import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.arrays import (
-    Arrays,
-    FloatArray,
-    IntArray,
-    check_instance,
-    is_integer,
-    is_list,
-    is_number,
-    unit_interval,
-)
-from multiplay.config import UnknownType, from_plain, to_plain
+from multiplay.atomic_files import write_whole
+from multiplay.checks import check_instance, is_integer, is_list, is_number, unit_interval
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.files import write_whole
 from multiplay.policies import Play, Policy
+from multiplay.serialization import UnknownType, from_plain, to_plain
 from multiplay.streams import POLICY, Streams
+from multiplay.types import Arrays, FloatArray, IntArray
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingPlay:
     """A play that waits for its losses.
 
     Attributes
@@ -91,16 +83,16 @@ which was told already. Each play is told once.
         self.asked = 0
         self.pending: dict[int, Play] = {}
 
-    def ask(self) -> Asked:
+    def ask(self) -> PendingPlay:
         """Choose the next play."""
         play = self.policy.choose(self.actions, self.state, self.rng)
         self.asked += 1
         self.pending[self.asked] = play
-        return self._as_asked(self.asked)
+        return self._pending_play(self.asked)
 
-    def waiting(self) -> list[Asked]:
+    def waiting(self) -> list[PendingPlay]:
         """Return the plays that wait for their losses, oldest first."""
-        return [self._as_asked(id) for id in self.pending]
+        return [self._pending_play(id) for id in self.pending]
 
     def tell(self, id: int, losses: Mapping[str, Any] | Sequence[Any] | FloatArray) -> None:
         """Learn from the losses of a play.
@@ -156,9 +148,11 @@ which was told already. Each play is told once.
             raise _not_a_learner(path, "the state of another policy")
         return learner
 
-    def _as_asked(self, id: int) -> Asked:
+    def _pending_play(self, id: int) -> PendingPlay:
         action = self.pending[id].action[0]
-        return Asked(id, action.copy(), dict(zip(self.actions.names, action.tolist(), strict=True)))
+        return PendingPlay(
+            id, action.copy(), dict(zip(self.actions.names, action.tolist(), strict=True))
+        )
 
     def _waiting(self, id: int) -> Play:
         expected = "a play that waits for its losses"

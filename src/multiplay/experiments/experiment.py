@@ -1,15 +1,13 @@
 """Experiments as files: read, checked before anything runs, built, run."""
 
-import difflib
 import importlib
-import inspect
 import itertools
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +17,16 @@ import multiplay.actions
 import multiplay.environments
 import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.arrays import FloatArray, check_instance, is_number, positive_integer
+from multiplay.builder import Builder, check_keys, classes_of, errors_below
+from multiplay.checks import check_instance, is_number, positive_integer
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
-from multiplay.formulas import evaluate, is_formula
+from multiplay.experiments.formulas import evaluate, is_formula
 from multiplay.policies import Policy
-from multiplay.simulation import Result, simulate
+from multiplay.results import Result
+from multiplay.simulation import simulate
 from multiplay.streams import INSTANCE, seed_sequence
+from multiplay.types import FloatArray
 
 KEYS = (
     *("title", "horizon", "trials", "seed", "record", "block"),
@@ -51,10 +52,10 @@ class Experiment:
 
     def check(self) -> None:
         """Refuse what does not fit together; an error names the key."""
-        with _below("environment"):
+        with errors_below("environment"):
             self.environment.check(self.actions, self.horizon, self.trials)
         for name, policy in self.policies.items():
-            with _below(f"policies.{name}"):
+            with errors_below(f"policies.{name}"):
                 policy.start(self.actions, self.horizon, 1)
 
     def run(
@@ -104,20 +105,21 @@ def read(path: str | Path, **changes: Any) -> Experiment:
 
 def shipped(name: str) -> Path:
     """Return the place of an experiment that comes with the package."""
-    return Path(__file__).parent / "experiments" / f"{name}.toml"
+    return Path(__file__).with_name(f"{name}.toml")
 
 
 def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
     """Build an experiment from plain data, as it stands in a file."""
-    _check_keys("", plain, KEYS, NEEDED)
+    check_keys("", plain, KEYS, NEEDED)
     sizes = {key: positive_integer(key, plain[key], "Count them.") for key in ("horizon", "trials")}
     seed = plain.get("seed", 0)
-    actions = _object("actions", plain["actions"], sizes, folder)
+    actions = _made(_Builder(folder, sizes), "actions", plain["actions"])
     check_instance("actions", actions, ActionSet, '{type = "Budget", total = 2, caps = [1, 1, 1]}')
     names = {**sizes, **_draws(plain.get("draw", {}), sizes["trials"], actions.d, seed)}
-    environment = _object("environment", plain["environment"], names, folder)
+    builder = _Builder(folder, names)
+    environment = _made(builder, "environment", plain["environment"])
     check_instance("environment", environment, Environment, '{type = "Stochastic", ...}')
-    policies = _policies(plain["policies"], names, folder)
+    policies = _policies(plain["policies"], builder)
     return Experiment(
         title=str(plain.get("title", "")),
         actions=actions,
@@ -136,7 +138,7 @@ def _draws(draw: Any, trials: int, d: int, seed: Any) -> dict[str, FloatArray]:
         raise InvalidInput("draw", "names of what is drawn", repr(draw), "See --print-example.")
     ranges = {}
     for name, limits in draw.items():
-        _check_keys(f"draw.{name}", limits, ("low", "high"), ("low", "high"))
+        check_keys(f"draw.{name}", limits, ("low", "high"), ("low", "high"))
         low, high = limits["low"], limits["high"]
         if not (is_number(low) and is_number(high) and low <= high) or not name.isidentifier():
             raise InvalidInput(
@@ -151,7 +153,7 @@ def _draws(draw: Any, trials: int, d: int, seed: Any) -> dict[str, FloatArray]:
     return drawn
 
 
-def _policies(plain: Any, names: Mapping[str, Any], folder: Path) -> dict[str, Policy]:
+def _policies(plain: Any, builder: Builder) -> dict[str, Policy]:
     if not isinstance(plain, dict) or not plain:
         example = 'Write GenCTS = { type = "GenCTS" } below [policies].'
         raise InvalidInput("policies", "at least one policy by name", repr(plain), example)
@@ -159,7 +161,7 @@ def _policies(plain: Any, names: Mapping[str, Any], folder: Path) -> dict[str, P
     for name, table in plain.items():
         for setting, single in _grid(table):
             label = ", ".join([name, *setting])
-            policies[label] = _object(f"policies.{name}", single, names, folder)
+            policies[label] = _made(builder, f"policies.{name}", single)
             check_instance(f"policies.{name}", policies[label], Policy, '{type = "GenCTS"}')
     return policies
 
@@ -182,78 +184,40 @@ def _grid(table: Any) -> Iterator[tuple[list[str], Any]]:
         yield [], table
 
 
-def _object(where: str, plain: Any, names: Mapping[str, Any], folder: Path) -> Any:
-    """Build what a table with a type describes; formulas are evaluated, tables inside are built."""
-    if is_formula(plain):
-        return evaluate(where, plain, names)
-    if isinstance(plain, list):
-        return [_object(f"{where}[{i}]", value, names, folder) for i, value in enumerate(plain)]
-    if not isinstance(plain, dict):
-        return plain
-    if "." not in where and "type" not in plain:
-        raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')
-    if "type" not in plain:
-        return {
-            key: _object(f"{where}.{key}", value, names, folder) for key, value in plain.items()
-        }
-    kind = _class(f"{where}.type", plain["type"], folder)
-    parameters = inspect.signature(kind).parameters
-    needed = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
-    _check_keys(where, plain, ("type", *parameters), needed)
-    settings = {
-        key: _object(f"{where}.{key}", value, names, folder)
-        for key, value in plain.items()
-        if key != "type"
-    }
-    with _below(where):
-        return kind(**settings)
+class _Builder(Builder):
+    """Builds the classes of multiplay by their names, and anybody's as "module.Class"."""
 
+    def __init__(self, folder: Path, names: Mapping[str, Any]) -> None:
+        super().__init__(classes_of(*MODULES), partial(_leaf, names))
+        self.folder = folder
 
-def _class(where: str, name: Any, folder: Path) -> type:
-    """Return a class of multiplay by its name, or anybody's as "module.Class"."""
-    ours = {name: getattr(module, name) for module in MODULES for name in module.__all__}
-    ours = {name: kind for name, kind in ours.items() if not inspect.isabstract(kind)}
-    if isinstance(name, str) and name in ours:
-        kind: type = ours[name]
+    def find(self, where: str, name: Any) -> type:
+        """Return a class of multiplay by its name, or anybody's as "module.Class"."""
+        if not isinstance(name, str) or "." not in name:
+            return super().find(where, name)
+        module, _, attribute = name.rpartition(".")
+        if str(self.folder.resolve()) not in sys.path:
+            sys.path.insert(0, str(self.folder.resolve()))  # a module beside the file
+        try:
+            kind = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise InvalidInput(
+                where,
+                "a class that can be imported",
+                f"{name} ({error})",
+                "Put it beside the file.",
+            ) from None
+        if not isinstance(kind, type):
+            raise InvalidInput(where, "a class", f"{name}, {kind!r}", "Name its class.")
         return kind
-    if not isinstance(name, str) or "." not in name:
-        raise _unknown(where, name, ours)
-    module, _, attribute = name.rpartition(".")
-    if str(folder.resolve()) not in sys.path:
-        sys.path.insert(0, str(folder.resolve()))  # a module beside the file
-    try:
-        kind = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(
-            where, "a class that can be imported", f"{name} ({error})", "Put it beside the file."
-        ) from None
-    if not isinstance(kind, type):
-        raise InvalidInput(where, "a class", f"{name}, {kind!r}", "Name its class.")
-    return kind
 
 
-def _check_keys(where: str, table: Any, allowed: Iterable[str], needed: Iterable[str]) -> None:
-    prefix = f"{where}." if where else ""
-    if not isinstance(table, dict):
-        raise InvalidInput(where, "a table", repr(table), "Write { key = value, ... }.")
-    for key in table:
-        if key not in allowed:
-            raise _unknown(f"{prefix}{key}", key, allowed)
-    for key in needed:
-        if key not in table:
-            raise InvalidInput(f"{prefix}{key}", "a value", "none", "It has no default.")
+def _leaf(names: Mapping[str, Any], where: str, value: Any) -> Any:
+    return evaluate(where, value, names) if is_formula(value) else value
 
 
-def _unknown(where: str, name: Any, allowed: Iterable[str]) -> InvalidInput:
-    near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
-    hint = f"Perhaps {near[0]!r} is meant." if near else "Check the spelling."
-    return InvalidInput(where, f"one of {', '.join(allowed)}", repr(name), hint)
-
-
-@contextmanager
-def _below(key: str) -> Iterator[None]:
-    """Let errors name the key of the file."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise error.under(key) from None
+def _made(builder: Builder, where: str, plain: Any) -> Any:
+    """Build a table that must have a type."""
+    if not isinstance(plain, dict) or "type" not in plain:
+        raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')
+    return builder.build(where, plain)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay.arrays import FloatArray, IntArray, is_number
+from multiplay.types import FloatArray, IntArray
+from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.files import write_whole
-from multiplay.simulation.intervals import Interval, interval
-from multiplay.simulation.ledger import Measured
+from multiplay.atomic_files import write_whole
+from multiplay.results.intervals import Interval, interval
+from multiplay.results.measured import MEASURES, QUANTITIES, Measured
 from multiplay.version import __version__
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
@@ -24,12 +25,10 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from multiplay.simulation.plots import Bound
+    from multiplay.results.plots import Bound
 
 FORMAT = 1
-MEASURES = {"min": "regret", "max": "reward lost"}
 COLUMNS = ("ci low", "ci high", "µs per round")
-QUANTITIES = ("switches", "L_star", "Q2", "V1", "corruption")
 
 
 class Result:
@@ -38,10 +37,9 @@ class Result:
     Attributes
     ----------
     dataset : xarray.Dataset
-        ``regret`` and ``realised`` (policy, trial, round), ``excess`` (policy, trial, arm), and
-        ``switches, L_star, Q2, V1, corruption, seconds`` (policy, trial), as described at
-        ``multiplay.simulation.ledger.Measured``, where they mean something; configuration, versions
-        and seed as attributes.
+        What ``multiplay.results.QUANTITIES`` describes, where it means something: ``regret`` and
+        ``realised`` (policy, trial, round), ``excess`` (policy, trial, arm), the others (policy,
+        trial); configuration, versions and seed as attributes.
     """
 
     def __init__(self, dataset: xr.Dataset) -> None:
@@ -61,17 +59,15 @@ class Result:
         """Label the arrays of a finished simulation."""
         import xarray as xr
 
-        curve, per_arm = ("policy", "trial", "round"), ("policy", "trial", "arm")
-        shapes = {"regret": curve, "realised": curve, "excess": per_arm}
         dataset = xr.Dataset(
             {
-                name: (shapes.get(name, ("policy", "trial")), array)
-                for name, array in measured._asdict().items()
+                name: (("policy", "trial", *QUANTITIES[name].dims), array)
+                for name, array in measured.items()
                 if not np.isnan(array).all()
             },
             coords={
                 "policy": names,
-                "trial": np.arange(measured.regret.shape[1]),
+                "trial": np.arange(measured["regret"].shape[1]),
                 "round": rounds,
                 "arm": list(arms),
             },
@@ -131,13 +127,13 @@ class Result:
         return interval(self.final(policy) - self.final(other))
 
     def compare(self) -> pd.DataFrame:
-        """Compare every pair of policies; see ``multiplay.simulation.comparison.compare``.
+        """Compare every pair of policies; see ``multiplay.results.comparison.compare``.
 
         One row for each pair (A, B): the mean difference of their final regrets, paired by trial,
         its confidence interval, which holds with 95 % for all pairs at once, the p value adjusted
         by Holm, and in words which of the two is lower.
         """
-        from multiplay.simulation.comparison import compare
+        from multiplay.results.comparison import compare
 
         return compare({policy: self.final(policy) for policy in self.policies})
 
@@ -160,15 +156,16 @@ class Result:
     def quantities(self) -> pd.DataFrame:
         """Return a table of what else was measured: means over the trials, for each policy.
 
-        Its columns are those of ``switches, L_star, Q2, V1, corruption`` that the result has.
+        Its columns are those of ``multiplay.results.QUANTITIES`` that are averaged, as far as the
+        result has them.
         """
         import pandas as pd
 
         policies = self.dataset["policy"]
         found = {
             name: self.dataset[name].mean("trial").broadcast_like(policies).values
-            for name in QUANTITIES
-            if name in self.dataset
+            for name, quantity in QUANTITIES.items()
+            if quantity.averaged and name in self.dataset
         }
         return pd.DataFrame(found, index=pd.Index(self.policies, name="policy"))
 
@@ -205,7 +202,7 @@ class Result:
             What the theory says, by name: anything with a ``curve(rounds)``, such as
             ``multiplay.theory.lower_bound(...)``.
         """
-        from multiplay.simulation.plots import plot_regret
+        from multiplay.results.plots import plot_regret
 
         title = title or self.title
         return plot_regret(self.curves(measure), ax, title, trials, x, y, bounds=bounds)

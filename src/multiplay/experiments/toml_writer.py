@@ -5,10 +5,10 @@ import re
 from typing import Any
 
 from multiplay.errors import InvalidInput
-from multiplay.formulas import is_formula
-from multiplay.simulation.results import Result
+from multiplay.experiments.formulas import is_formula
+from multiplay.results.result import Result
+from multiplay.serialization import brief
 from multiplay.simulation.simulate import recorded_rounds
-from multiplay.simulation.tables import brief
 
 NO_SETTINGS = ("function", "array")  # by name or by digest alone
 

@@ -5,51 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, FloatArray, IntArray, is_number
+from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
+from multiplay.policies.averages import Averages, averages, unseen_first
 from multiplay.policies.base import Play, Policy
 from multiplay.streams import Rng
-
-
-class Averages(Policy):
-    """Count: N_i += a_i, S_i += the sum of the a_i losses seen, t += 1 for each round told.
-
-    The start of every policy that believes in averages; a subclass writes ``choose``.
-    """
-
-    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """N = S = 0, and t = 1 is the round to be played."""
-        shape = (trials, actions.d)
-        t = np.ones(trials, dtype=np.int64)
-        return {"t": t, "count": np.zeros(shape), "sum": np.zeros(shape)}
-
-    def update(
-        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
-    ) -> None:
-        """Count every unit."""
-        state["t"] += 1
-        state["count"] += feedback.count
-        state["sum"] += feedback.total
-
-
-def averages(state: Arrays) -> FloatArray:
-    """Return S_i / N_i, the average loss of a unit so far; 0 for an arm never seen."""
-    average: FloatArray = state["sum"] / np.maximum(state["count"], 1)
-    return average
-
-
-def unseen_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArray:
-    """Replace the action where an arm was never seen: by as many units of such arms as can be.
-
-    So every arm that can be played is seen after at most d rounds told.
-    """
-    unseen = (state["count"] == 0) & (actions.n >= 1)
-    early = unseen.any(axis=1)
-    action = action.copy()
-    if early.any():
-        action[early] = actions.argmin(-unseen[early].astype(float))
-    return action
+from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from multiplay.simulation import tables
+from multiplay.reports import tables
 
 
 def for_screen(table: tables.Table, title: str | None = None) -> Group:

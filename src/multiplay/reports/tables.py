@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.simulation.results import Result
+from multiplay.results import QUANTITIES, Result
+from multiplay.serialization import brief
 
 MOST_ARMS = 20
-SHORT_LIST = 8
-QUANTITIES = {
-    "switches": ("switches", "how often the action changed"),
-    "L_star": ("L*", "what the best fixed action would have got in hindsight"),
-    "Q2": ("Q2", "squared distance of the losses from their mean"),
-    "V1": ("V1", "path length of the losses"),
-    "corruption": ("C", "the corruption, a sum over rounds of the largest change to any loss"),
-}
 
 
 class Table(NamedTuple):
@@ -66,9 +59,10 @@ def quantities(result: Result) -> Table:
     """Return what else was measured."""
     found = result.quantities()
     rows = [[str(policy), *map(number, row)] for policy, *row in found.itertuples()]
-    meanings = [": ".join(QUANTITIES[name]) for name in found.columns]
-    columns = ["policy", *(QUANTITIES[name][0] for name in found.columns)]
-    note = f"Means over the trials. {'; '.join(meanings)}."
+    shown = [QUANTITIES[name] for name in found.columns]
+    columns = ["policy", *(one.label for one in shown)]
+    meanings = "; ".join(f"{one.label}: {one.meaning}" for one in shown)
+    note = f"Means over the trials. {meanings}."
     return Table("Measured besides", columns, rows if len(columns) > 1 else [], note)
 
 
@@ -122,36 +116,3 @@ def between(low: float, high: float) -> str:
 def probability(p: float) -> str:
     """Return a p value in words."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def brief(plain: Any) -> str:
-    """Return plain data in one line, with large arrays by their shapes.
-
-    Examples
-    --------
-    >>> brief({"type": "Budget", "total": 2, "caps": [1, 1, 3], "names": None})
-    'Budget(total=2, caps=[1, 1, 3])'
-    >>> brief(list(range(100))), brief([[0.0, 0.0], [0.0, 0.0]])
-    ('100 numbers', '0.0')
-    """
-    if isinstance(plain, dict):
-        items = [f"{k}={brief(v)}" for k, v in plain.items() if k != "type" and v is not None]
-        return f"{plain.get('type', '')}({', '.join(items)})"
-    if isinstance(plain, list):
-        shape, flat = _shape(plain)
-        if len(shape) > 1 and len(set(map(str, flat))) == 1:
-            return str(flat[0])
-        if len(flat) > SHORT_LIST or len(shape) > 1:
-            kind = "names" if isinstance(flat[0], str) else "numbers"
-            return f"{' by '.join(map(str, shape))} {kind}"
-        return f"[{', '.join(map(brief, plain))}]"
-    return str(plain)
-
-
-def _shape(values: list[Any]) -> tuple[list[int], list[Any]]:
-    """Return the shape of nested lists, and what is in them; ragged ones are taken as they are."""
-    shape, flat = [len(values)], values
-    while flat and all(isinstance(v, list) and len(v) == len(flat[0]) for v in flat):
-        shape.append(len(flat[0]))
-        flat = [value for part in flat for value in part]
-    return shape, flat

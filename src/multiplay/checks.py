@@ -1,17 +1,13 @@
-"""The array types that everything speaks, and the checks that stand at every door."""
+"""The checks that stand at every door: each returns what can be used, or says what is wrong."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from multiplay.errors import InvalidInput
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
-BoolArray: TypeAlias = NDArray[np.bool_]
-Arrays: TypeAlias = dict[str, NDArray[Any]]
+from multiplay.types import FloatArray, IntArray
 
 EXACT = 2**53  # whole numbers up to here are exact as floats
 

@@ -1,37 +1,13 @@
-"""Directed graphs with a balance at every node, as arrays that kernels take."""
+"""Graphs as people write them: pairs of named nodes."""
 
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from multiplay.arrays import IntArray, is_integer, is_list
+from multiplay.checks import is_integer, is_list
 from multiplay.errors import InvalidInput
 
 Node: TypeAlias = str | int
-
-
-class Graph:
-    """Arcs ``tail[e] -> head[e]``; what leaves node v minus what enters it is ``balance[v]``."""
-
-    def __init__(self, tail: IntArray, head: IntArray, balance: IntArray) -> None:
-        self.tail, self.head, self.balance = tail, head, balance
-
-    @cached_property
-    def incidence(self) -> tuple[IntArray, IntArray]:
-        """(first, incident): the arcs at node v are ``incident[first[v]:first[v + 1]]``."""
-        ends = np.concatenate([self.tail, self.head])
-        arcs = np.tile(np.arange(len(self.tail)), 2)
-        order = np.lexsort((arcs, ends))
-        first = np.searchsorted(ends[order], np.arange(len(self.balance) + 1))
-        return first.astype(np.int64), arcs[order].astype(np.int64)
-
-
-def bipartite(supply: IntArray, demand: IntArray) -> Graph:
-    """Return the graph of a transport problem: an arc from every supplier to every demander."""
-    arms = np.arange(len(supply) * len(demand))
-    tail, head = arms // len(demand), len(supply) + arms % len(demand)
-    return Graph(tail, head, np.concatenate([supply, -demand]))
 
 
 class Arcs:

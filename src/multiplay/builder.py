@@ -1,0 +1,100 @@
+"""Objects from plain data: one builder, which knows its classes beforehand and imports nothing."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from multiplay.errors import InvalidInput
+
+
+def classes_of(*modules: ModuleType) -> dict[str, type]:
+    """Return the classes that these modules export and that can be built, by name."""
+    exported = {name: getattr(module, name) for module in modules for name in module.__all__}
+    return {
+        name: kind
+        for name, kind in exported.items()
+        if isinstance(kind, type) and not inspect.isabstract(kind)
+    }
+
+
+def _as_it_is(where: str, leaf: Any) -> Any:
+    return leaf
+
+
+class Builder:
+    """Builds what tables with a ``type`` describe, and everything below them.
+
+    ``classes`` are all that can be built. ``leaf`` turns what is neither a list nor a table into
+    a value: a formula into its number, say. Errors name the place in the data, such as
+    ``policies.GenCTS.alpha``.
+
+    Examples
+    --------
+    >>> from multiplay import policies
+    >>> builder = Builder(classes_of(policies))
+    >>> builder.build("policy", {"type": "Duplicated", "policy": {"type": "GenCTS"}})
+    Duplicated(policy=GenCTS())
+    """
+
+    def __init__(
+        self, classes: Mapping[str, type], leaf: Callable[[str, Any], Any] = _as_it_is
+    ) -> None:
+        self.classes, self.leaf = classes, leaf
+
+    def build(self, where: str, plain: Any) -> Any:
+        """Build plain data; tables without a type stay tables."""
+        if isinstance(plain, list):
+            return [self.build(f"{where}[{i}]", value) for i, value in enumerate(plain)]
+        if not isinstance(plain, dict):
+            return self.leaf(where, plain)
+        if "type" not in plain:
+            return {key: self.build(f"{where}.{key}", value) for key, value in plain.items()}
+        kind = self.find(f"{where}.type", plain["type"])
+        parameters = inspect.signature(kind).parameters
+        needed = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
+        check_keys(where, plain, ("type", *parameters), needed)
+        settings = {
+            key: self.build(f"{where}.{key}", value)
+            for key, value in plain.items()
+            if key != "type"
+        }
+        with errors_below(where):
+            return kind(**settings)
+
+    def find(self, where: str, name: Any) -> type:
+        """Return a class by its name."""
+        if isinstance(name, str) and name in self.classes:
+            return self.classes[name]
+        raise unknown(where, name, self.classes)
+
+
+def check_keys(where: str, table: Any, allowed: Iterable[str], needed: Iterable[str]) -> None:
+    """Raise ``InvalidInput`` unless a table has all the keys that it needs, and no others."""
+    prefix = f"{where}." if where else ""
+    if not isinstance(table, dict):
+        raise InvalidInput(where, "a table", repr(table), "Write { key = value, ... }.")
+    for key in table:
+        if key not in allowed:
+            raise unknown(f"{prefix}{key}", key, allowed)
+    for key in needed:
+        if key not in table:
+            raise InvalidInput(f"{prefix}{key}", "a value", "none", "It has no default: add it.")
+
+
+def unknown(where: str, name: Any, allowed: Iterable[str]) -> InvalidInput:
+    """Return the error of a name that is none of those allowed, with the nearest one."""
+    near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
+    hint = f"Perhaps {near[0]!r} is meant." if near else "Check the spelling."
+    return InvalidInput(where, f"one of {', '.join(allowed)}", repr(name), hint)
+
+
+@contextmanager
+def errors_below(key: str) -> Iterator[None]:
+    """Let errors name the place in the data."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise error.under(key) from None

@@ -1,0 +1,15 @@
+"""One learner, live: ask for a plan, tell what it cost, ask again."""
+
+from typing import Any
+
+from multiplay.learner.learner import Learner, PendingPlay
+from multiplay.moved import warn
+
+__all__ = ["Learner", "PendingPlay"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Asked":
+        warn("multiplay.learner.Asked is now multiplay.PendingPlay")
+        return PendingPlay
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

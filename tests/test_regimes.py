@@ -25,8 +25,8 @@ from multiplay import (
     Stochastic,
     Transport,
     Uniform,
-    config,
     environments,
+    serialization,
 )
 from multiplay.environments import Alternating, Attacked, RandomWalk, Sinusoids, World
 from multiplay.experiments import paper
@@ -543,7 +543,9 @@ def test_memory_does_not_grow_with_the_horizon(environment: Environment) -> None
 
 
 def through_a_file(environment: Environment) -> Any:
-    return config.from_plain(json.loads(json.dumps(config.to_plain(environment))), (environments,))
+    return serialization.from_plain(
+        json.loads(json.dumps(serialization.describe(environment))), (environments,)
+    )
 
 
 def through_a_pickle(environment: Environment) -> Any:
@@ -562,7 +564,7 @@ def test_a_copy_gives_the_same_losses(name: str, copy: Callable[[Environment], A
 def test_rules_are_plain_data() -> None:
     waves = Sinusoids(centre=np.array([0.5, 0.25]), amplitude=0.25, period=4)
     assert waves == Sinusoids((0.5, 0.25), 0.25, 4.0, 0.0)
-    assert config.to_plain(Adversarial(waves)) == {
+    assert serialization.describe(Adversarial(waves)) == {
         "type": "Adversarial",
         "losses": {
             "type": "Sinusoids",

@@ -26,7 +26,7 @@ from multiplay import (
 )
 from multiplay.environments import World
 from multiplay.environments.replay import Replay
-from multiplay.serialization import to_plain
+from multiplay.serialization import describe
 from multiplay.types import Arrays, IntArray
 from refusal import refused
 
@@ -373,7 +373,7 @@ def test_the_table_may_change_afterwards() -> None:
 
 
 def test_settings_are_plain_and_tell_tables_apart() -> None:
-    plain = to_plain(Replay(WEEK, shuffle=False))
+    plain = describe(Replay(WEEK, shuffle=False))
     assert plain["shuffle"] is False
     assert plain["table"]["rows"] == 13
     assert re.fullmatch("[0-9a-f]{64}", plain["table"]["sha256"])
@@ -383,7 +383,7 @@ def test_settings_are_plain_and_tell_tables_apart() -> None:
         {"round": WEEK["round"].str[0]},
     ]
     for change in changes:
-        assert to_plain(Replay(WEEK.assign(**change)))["table"] != plain["table"]
+        assert describe(Replay(WEEK.assign(**change)))["table"] != plain["table"]
     result = simulate(SWAP, Replay(WEEK), {"GenCTS": GenCTS()}, horizon=3, trials=1)
     assert result.configuration["environment"]["table"] == plain["table"]
 

@@ -34,13 +34,13 @@ def settings(thing: object) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names}
 
 
-def to_plain(thing: Any) -> Any:
+def describe(thing: Any) -> Any:
     """Return ``thing`` as dicts, lists, strings and numbers.
 
     Examples
     --------
     >>> from multiplay import Duplicated, GenCTS
-    >>> to_plain(Duplicated(GenCTS()))
+    >>> describe(Duplicated(GenCTS()))
     {'type': 'Duplicated', 'policy': {'type': 'GenCTS'}}
     """
     if thing is None or isinstance(thing, bool | int | float | str):
@@ -48,12 +48,12 @@ def to_plain(thing: Any) -> Any:
     if isinstance(thing, np.ndarray | np.generic):
         return thing.tolist() if thing.size <= LARGE else _digest(np.asarray(thing))
     if isinstance(thing, Mapping):
-        return {str(key): to_plain(value) for key, value in thing.items()}
+        return {str(key): describe(value) for key, value in thing.items()}
     if isinstance(thing, list | tuple):
-        return [to_plain(value) for value in thing]
+        return [describe(value) for value in thing]
     if callable(thing):
         return {"type": "function", "name": getattr(thing, "__qualname__", type(thing).__name__)}
-    return {"type": _type_name(type(thing)), **to_plain(settings(thing))}
+    return {"type": _type_name(type(thing)), **describe(settings(thing))}
 
 
 def _digest(array: NDArray[Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _type_name(kind: type) -> str:
 
 
 def from_plain(plain: Any, modules: tuple[ModuleType, ...]) -> Any:
-    """Build what ``to_plain`` wrote, from the classes that ``modules`` export."""
+    """Build what ``describe`` wrote, from the classes that ``modules`` export."""
     if isinstance(plain, list):
         return [from_plain(value, modules) for value in plain]
     if not isinstance(plain, dict):

@@ -18,7 +18,7 @@ from multiplay.checks import check_instance, is_integer, is_list, is_number, uni
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies import Play, Policy
-from multiplay.serialization import UnknownType, from_plain, to_plain
+from multiplay.serialization import UnknownType, describe, from_plain
 from multiplay.streams import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -110,8 +110,8 @@ which was told already. Each play is told once.
         """Write everything to one file, from which ``load`` continues bit for bit."""
         header = {
             "multiplay_learner": FORMAT,
-            "actions": to_plain(self.actions),
-            "policy": to_plain(self.policy),
+            "actions": describe(self.actions),
+            "policy": describe(self.policy),
             "asked": self.asked,
             "pending": list(self.pending),
         }
@@ -274,9 +274,9 @@ def _read(path: str | Path) -> tuple[dict[str, Any], Arrays]:
 def _rebuild(argument: str, header: dict[str, Any], given: Any, path: str | Path) -> Any:
     plain = header[argument]
     if given is not None:
-        if to_plain(given) != plain:
+        if describe(given) != plain:
             raise InvalidInput(
-                argument, f"what was saved, {plain}", f"{to_plain(given)}", "Pass the same again."
+                argument, f"what was saved, {plain}", f"{describe(given)}", "Pass the same again."
             )
         return given
     try:

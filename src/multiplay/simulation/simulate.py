@@ -15,7 +15,7 @@ from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.results.result import Result
-from multiplay.serialization import to_plain
+from multiplay.serialization import describe
 from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.store import Store
 from multiplay.simulation.workers import progress_bars, run_blocks
@@ -113,7 +113,7 @@ def simulate(
     Streams.spawn(seed, POLICY, [0])  # refuses a bad seed now, not in a worker
     for policy in policies.values():
         policy.start(actions, horizon, 1)
-    configuration = to_plain(
+    configuration = describe(
         {
             "multiplay": __version__,
             "actions": actions,

@@ -54,6 +54,8 @@ PATIENCE = 100
 
 # What is tried, one after the other: (careful, the last mu relative to beta n)
 ATTEMPTS = ((False, 1e-14), (False, 1e-11), (True, 1e-14), (True, 1e-11), (True, 1e-8))
+# ... and at last costs that grow up to the given ones, each step from the minimiser before
+APPROACH = tuple(0.25**i for i in range(14, -1, -1))
 FIRST_MU = 1e-2
 INSIDE = 0.1  # a restart moves free arcs this far from their bounds, as a part of n
 AGREEMENT = 1e10  # the multipliers of free arcs stay between mu / f divided and multiplied by this
@@ -119,15 +121,14 @@ def minimise(
         for e in range(arms, arcs):
             for i in range(4):
                 state[i, e] = slack[k, i, free[e - arms]]
-        b, g, r, taken = barrier[k], entropy[k], root[k], FAILED
-        for careful, mu in ATTEMPTS:
-            taken = descend(
-                pattern, balance, n, arms, costs, weights, b, g, r, mu, careful, state, dual[k]
-            )
-            if taken != FAILED and conserve(pattern.tail, pattern.head, balance, n, arms, state):
-                break
-            taken = FAILED
-            begin_again(n, centre, state, dual[k])
+        b, g, r, to = barrier[k], entropy[k], root[k], dual[k]
+        taken = attempt(pattern, balance, n, centre, arms, costs, weights, b, g, r, state, to)
+        if taken == FAILED:
+            for scale in APPROACH:
+                part = scale * costs
+                taken = attempt(
+                    pattern, balance, n, centre, arms, part, weights, b, g, r, state, to
+                )
         if taken == FAILED:
             return FAILED
         steps += taken
@@ -137,6 +138,32 @@ def minimise(
             for i in range(4):
                 slack[k, i, free[e - arms]] = state[i, e]
     return steps
+
+
+@kernel
+def attempt(
+    pattern: Pattern,
+    balance: FloatArray,
+    n: FloatArray,
+    centre: FloatArray,
+    arms: int,
+    c: FloatArray,
+    beta: FloatArray,
+    barrier: float,
+    entropy: float,
+    root: float,
+    state: FloatArray,
+    dual: FloatArray,
+) -> Any:
+    """Minimise in one trial, from ``state``, and from the centre again if that fails."""
+    for careful, mu in ATTEMPTS:
+        taken = descend(
+            pattern, balance, n, arms, c, beta, barrier, entropy, root, mu, careful, state, dual
+        )
+        if taken != FAILED and conserve(pattern.tail, pattern.head, balance, n, arms, state):
+            return taken
+        begin_again(n, centre, state, dual)
+    return FAILED
 
 
 @kernel

@@ -18,6 +18,7 @@ from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest
 from multiplay.kernels.jit import kernel
 
+SELDOM = 1e-9  # a mean that no run is long enough to see
 BIAS = 1e-6  # of a mean, relative to itself, that no run is long enough to notice
 LITTLE = 1e-3  # units, or parts of what BIAS allows: what an arc may have to carry
 
@@ -138,7 +139,7 @@ def matters(missing: float, x: FloatArray, rest: FloatArray) -> Any:
     least = LITTLE
     for e in range(len(x)):
         room = min(x[e], rest[e])
-        if room > 0.0:
+        if room > SELDOM:
             least = min(least, BIAS * room)
     return missing > least
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.optimize import linprog
 
-from multiplay import Transport
+from multiplay import GenLBINFV, Learner, Transport
+from multiplay import Network as NetworkSet
 from multiplay.hull import Regulariser
 from multiplay.hull.graph import Graph, bipartite
 from multiplay.hull.network import NetworkHull
@@ -87,12 +88,29 @@ def gradient_at(network: Network, costs: FloatArray, beta: FloatArray, point: Ar
     return gradient
 
 
-def relative_gap(network: Network, costs: FloatArray, beta: FloatArray, point: Arrays) -> float:
+def relative_gaps(
+    network: Network, costs: FloatArray, beta: FloatArray, point: Arrays
+) -> FloatArray:
     """Bound the objective over its minimum by max <gradient, x - a>, relative to the costs."""
     gradient = gradient_at(network, costs, beta, point)
     best = network.flows(gradient)[:, network.arms]
     gap = (gradient[:, network.arms] * (point["x"] - best)).sum(axis=1)
-    return float((gap / (1 + (np.abs(costs) * network.n).sum(axis=1))).max())
+    relative: FloatArray = gap / (1 + (np.abs(costs) * network.n).sum(axis=1))
+    return relative
+
+
+def relative_gap(network: Network, costs: FloatArray, beta: FloatArray, point: Arrays) -> float:
+    return float(relative_gaps(network, costs, beta, point).max())
+
+
+def imbalance(network: Network, point: Arrays) -> float:
+    """Return what the worst node lacks, in units: whole parts are added up as integers."""
+    flows = np.empty((len(point["x"]), len(network.capacity)))
+    flows[:, network.arms], flows[:, network.hull.free] = point["x"], point["slack"][:, 0]
+    whole = np.floor(flows).astype(np.int64)
+    incidence = network.incidence()
+    lacking = network.graph.balance - whole @ incidence.astype(np.int64).T
+    return float(np.abs(lacking - (flows - whole) @ incidence.T).max())
 
 
 def budget(n: ArrayLike, units: int, at_most: bool = False) -> Network:
@@ -459,3 +477,120 @@ def test_draws_have_mean_x(family: Family) -> None:
     ups = (network.hull.draw(many, rng) > x).sum(axis=0)
     for up, fraction in zip(ups, x - np.floor(x), strict=True):
         assert stats.binomtest(int(up), draws, fraction).pvalue > 1e-6 / network.d
+
+
+def random_mixture(rng: np.random.Generator) -> Network:
+    """Arcs of one unit, of a few and of 10^9 in one graph; every third has no free arcs."""
+    nodes, arcs = rng.integers(2, 8), rng.integers(3, 18)
+    tail = rng.integers(0, nodes, arcs)
+    head = (tail + rng.integers(1, nodes, arcs)) % nodes
+    capacity = rng.choice(MIXTURES[rng.integers(len(MIXTURES))], arcs)
+    full = rng.integers(0, 2, arcs) * capacity
+    flow = [
+        rng.integers(0, capacity + 1),
+        np.where(rng.random(arcs) < 0.5, rng.integers(0, capacity + 1), full),
+        np.minimum(capacity, rng.integers(0, 3, arcs)),
+    ][rng.integers(3)]
+    balance = np.zeros(nodes, dtype=np.int64)
+    np.add.at(balance, tail, flow)
+    np.subtract.at(balance, head, flow)
+    arms = rng.permutation(arcs)[int(rng.choice([0, 0.3, 0.6]) * arcs) :]
+    return Network(tail, head, balance, capacity, arms)
+
+
+MIXTURES = ([1, 10**9], [1, 1, 3, 40, 10**9, 10**9])
+
+
+class Walk:
+    """Many steps on many networks that mix 1 and 10^9, and the worst that was seen."""
+
+    TRIALS = 25
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.steps, self.networks, self.impossible, self.far_from_x, self.loose = 0, 0, 0, 0, 0
+        self.imbalance, self.gap, self.loose_gap = 0.0, 0.0, 0.0
+
+    def visit(self, network: Network) -> None:
+        """Learn for five rounds, from warm starts; then take five steps from cold ones."""
+        rng, hull, shape = self.rng, network.hull, (self.TRIALS, network.d)
+        costs, beta, means = np.full(shape, 0.5), np.full(shape, 1.2), rng.random(shape)
+        point = hull.start(self.TRIALS)
+        for _ in range(5):
+            point, action = self.step(network, costs, beta, point)
+            played = np.where(action > 0, rng.uniform(0, 2 * means) - 0.5, 0.0)
+            costs = costs + 0.5 + action / np.maximum(point["x"], 1e-100) * played
+        for _ in range(5):
+            scale = 10.0 ** rng.integers(0, 7, (self.TRIALS, 1))
+            costs, beta = scale * rng.normal(size=shape), 1 + 5 * rng.random(shape)
+            self.step(network, costs, beta, hull.start(self.TRIALS))
+        self.networks += 1
+
+    def step(
+        self, network: Network, costs: FloatArray, beta: FloatArray, warm: Arrays
+    ) -> tuple[Arrays, IntArray]:
+        point = network.hull.minimise(costs, beta, regulariser(self.TRIALS), warm)
+        action = network.hull.draw(point, self.rng)
+        self.steps += self.TRIALS
+        self.imbalance = max(self.imbalance, imbalance(network, point))
+        gap = relative_gaps(network, costs, beta, point)
+        # The gap is a bound by the slopes. Complements far below any rounding have slopes of
+        # hundreds, at no cost: the bound is loose there.
+        loose = (
+            np.where(network.n > network.low[network.arms], point["rest"], 1).min(axis=1) < 1e-15
+        )
+        self.gap = max(self.gap, gap[~loose].max(initial=0.0))
+        self.loose_gap, self.loose = max(self.loose_gap, gap.max()), self.loose + loose.sum()
+        self.impossible += sum(not network.completes(row) for row in action)
+        x, digits = point["x"], 1e-6
+        self.far_from_x += ((action < np.floor(x - digits)) | (action > np.ceil(x + digits))).sum()
+        return point, action
+
+
+@pytest.mark.parametrize("networks", [25, pytest.param(4000, marks=pytest.mark.soak)])
+def test_one_unit_beside_a_billion(networks: int) -> None:
+    walk = Walk(seed=networks)
+    while walk.networks < networks:
+        network = random_mixture(walk.rng)
+        if (network.low < network.high)[network.arms].any():
+            walk.visit(network)
+    print(vars(walk))  # shown by pytest -s
+    assert walk.steps == 250 * networks
+    assert walk.impossible == 0
+    assert walk.far_from_x == 0
+    assert walk.imbalance < 1e-5
+    assert walk.gap < 1e-8
+    assert walk.loose_gap < 1e-3
+
+
+def test_the_first_action_is_possible_beside_free_arcs_of_a_billion() -> None:
+    roads = NetworkSet(
+        arcs=[(0, 1), (0, 2), (1, 0), (2, 1)],
+        supplies={0: 190901637, 1: 392384389, 2: -583286026},
+        capacities=[1, 10**9, 10**9, 10**9],
+        free=[2, 3],
+    )
+    for seed in range(30):
+        play = Learner(roads, GenLBINFV(horizon=1000), seed=seed).ask()
+        assert roads.contains(play.action)
+
+
+def test_means_are_exact_beside_flows_without_digits() -> None:
+    """A flow near 2^50 knows eighths of units only: a binomial test, at level 1e-6."""
+    most, draws, rng = 2**50, 20_000, np.random.default_rng(11)
+    hull = budget([most, most, 1], most).hull
+    x = np.array([0.625 * most + 0.125, 0.375 * most - 0.125, 0.05])
+    point = {"x": x, "rest": hull.n - x, "slack": np.empty((4, 0))}
+    many = {name: np.repeat(array[None], draws, axis=0) for name, array in point.items()}
+    actions = hull.draw(many, rng)
+    assert (actions.sum(axis=1) == most).all()
+    assert stats.binomtest(int(actions[:, 2].sum()), draws, 0.05).pvalue > 1e-6
+
+
+def test_what_is_no_flow_is_not_rounded() -> None:
+    hull = budget([3, 3, 3], 4).hull
+    point = hull.start(2)
+    point["x"][1, 0] += 1.0
+    point["rest"][1, 0] -= 1.0
+    with pytest.raises(ArithmeticError, match="outside the hull"):
+        hull.draw(point, np.random.default_rng(0))

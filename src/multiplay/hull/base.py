@@ -63,3 +63,10 @@ def not_converged() -> ArithmeticError:
     return ArithmeticError(
         "the FTRL step did not converge: costs or beta are not finite, or too far apart"
     )
+
+
+def not_a_flow() -> ArithmeticError:
+    """Return the error of a point that no flow of the graph has as its mean."""
+    return ArithmeticError(
+        "the point is outside the hull: its flows do not have the balance of the nodes"
+    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiplay.hull.base import Hull, Regulariser, not_converged
+from multiplay.hull.base import Hull, Regulariser, not_a_flow, not_converged
 from multiplay.hull.graph import Graph
 from multiplay.kernels import network_newton
 from multiplay.kernels.rounding import round_flows
@@ -97,9 +97,11 @@ class NetworkHull(Hull):
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Dependent rounding: every arc is rounded down or up, balance exact, mean x."""
         g = self.graph
-        flows = np.empty((len(point["x"]), len(g.tail)))
+        flows, rests = np.empty((2, len(point["x"]), len(g.tail)))
         flows[:, self.arms], flows[:, self.free] = point["x"], point["slack"][:, 0]
+        rests[:, self.arms], rests[:, self.free] = point["rest"], point["slack"][:, 1]
         rounded = np.empty(flows.shape, dtype=np.int64)
         coins = rng.random(flows.shape)
-        round_flows(g.tail, g.head, g.balance, *g.incidence, flows, coins, rounded)
+        if not round_flows(g.tail, g.head, g.balance, *g.incidence, flows, rests, coins, rounded):
+            raise not_a_flow()
         return rounded[:, self.arms]

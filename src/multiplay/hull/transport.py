@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiplay.hull.base import Hull, Regulariser, not_converged
+from multiplay.hull.base import Hull, Regulariser, not_a_flow, not_converged
 from multiplay.hull.graph import bipartite
 from multiplay.kernels import newton
 from multiplay.kernels.rounding import round_flows
@@ -62,8 +62,9 @@ class TransportHull(Hull):
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Dependent rounding: every arm is rounded down or up, margins exact, mean x."""
-        x = point["x"]
+        g, x, rest = self.graph, point["x"], point["rest"]
         action = np.empty(x.shape, dtype=np.int64)
-        g = self.graph
-        round_flows(g.tail, g.head, g.balance, *g.incidence, x, rng.random(x.shape), action)
+        coins = rng.random(x.shape)
+        if not round_flows(g.tail, g.head, g.balance, *g.incidence, x, rest, coins, action):
+            raise not_a_flow()
         return action

@@ -16,6 +16,12 @@ primal-dual interior points. The gradient is that of the barrier, so that every 
 *Arms that are nearly full* may have complements down to ``exp(-costs)``, since nothing else keeps
 them from being full. They move on a logarithmic scale, where the entropy is nearly linear.
 
+Where arcs of one unit meet arcs of 10^9, and free arcs have no curvature at all, a step can end
+with flows that break the balance of nodes by whole units. What is missing then is carried by the
+arcs that have room for it. If they do not, or if no minimiser was found, *careful* steps follow:
+they see what is missing with twice the digits, let a spanning forest of the least curved arcs carry
+all that dx leaves missing, and give free arcs a proximal term, which does not move the minimiser.
+
 Arcs are numbered with the arms first, nodes in the order of their elimination. ``Pattern`` says
 what is eliminated: the row of node p holds the weights between p and its later neighbours
 ``neighbour[first[p]:first[p + 1]]``, and eliminating p adds to the entries ``mesh`` of later rows.
@@ -30,6 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest, measure_missing
 from multiplay.kernels.jit import kernel
 from multiplay.kernels.newton import eliminate_columns
 from multiplay.types import FloatArray, IntArray
@@ -42,20 +49,28 @@ SMALL_FREE_STEP = 1e-3  # a free arc matters through its bounds only
 
 NEARLY_FULL = 1e-2  # complements below this part of n move on a logarithmic scale
 FULL = 1e-30  # complements never fall below this part of n
-NO_DIGIT = 1e-9  # complements below this part of n are rounding, if all else fails
+NOTHING = 1e-15  # of a unit: complements below it may be wrong, after more steps than PATIENCE
+PATIENCE = 100
 
-# mu is relative to beta n. The larger ones are tried where rounding is in the way, and the last two
-# tolerate steps that may be rounding.
-LAST_MU = (1e-14, 1e-11, 1e-10, 1e-7)
-TOLERANT_MU = 1e-10
+# What is tried, one after the other: (careful, the last mu relative to beta n)
+ATTEMPTS = ((False, 1e-14), (False, 1e-11), (True, 1e-14), (True, 1e-11), (True, 1e-8))
+# ... and at last costs that grow up to the given ones, each step from the minimiser before
+APPROACH = tuple(0.25**i for i in range(14, -1, -1))
 FIRST_MU = 1e-2
 INSIDE = 0.1  # a restart moves free arcs this far from their bounds, as a part of n
 AGREEMENT = 1e10  # the multipliers of free arcs stay between mu / f divided and multiplied by this
 
 ROUNDING = 4 * 2.0**-52
-SILENCE = 2.0**-52  # what a node lacks counts as nothing below this times its flow
+DOUBT = 100 * 2.0**-52  # slopes of free arcs of less than this times the costs are rounding
+NOISE_FLOOR = 2.0**-52  # what a node lacks counts as nothing below this times its flow
 UNHEARD = 4 * ROUNDING  # steps of less than this times the flow at a node may be rounding
 BALANCED = 1e-6  # what a node may lack, relative to its flow, for the slopes to mean something
+
+# What is missing at the end of a step
+VISIBLE = 1e-6  # of a unit: less than that is left to the rounding of flows
+ARM_CARRIES = 1e-10  # at most, as a part of min(x, rest): x stays a minimiser
+FREE_CARRIES = 0.1  # the same for free arcs
+PREFER_FREE = 1e3  # a free arc carries before an arm that has up to so many times its room
 
 
 class Pattern(NamedTuple):
@@ -106,12 +121,14 @@ def minimise(
         for e in range(arms, arcs):
             for i in range(4):
                 state[i, e] = slack[k, i, free[e - arms]]
-        b, g, r, taken = barrier[k], entropy[k], root[k], FAILED
-        for mu in LAST_MU:
-            taken = descend(pattern, balance, n, arms, costs, weights, b, g, r, mu, state, dual[k])
-            if taken != FAILED:
-                break
-            begin_again(n, centre, state, dual[k])
+        b, g, r, to = barrier[k], entropy[k], root[k], dual[k]
+        taken = attempt(pattern, balance, n, centre, arms, costs, weights, b, g, r, state, to)
+        if taken == FAILED:
+            for scale in APPROACH:
+                part = scale * costs
+                taken = attempt(
+                    pattern, balance, n, centre, arms, part, weights, b, g, r, state, to
+                )
         if taken == FAILED:
             return FAILED
         steps += taken
@@ -121,6 +138,32 @@ def minimise(
             for i in range(4):
                 slack[k, i, free[e - arms]] = state[i, e]
     return steps
+
+
+@kernel
+def attempt(
+    pattern: Pattern,
+    balance: FloatArray,
+    n: FloatArray,
+    centre: FloatArray,
+    arms: int,
+    c: FloatArray,
+    beta: FloatArray,
+    barrier: float,
+    entropy: float,
+    root: float,
+    state: FloatArray,
+    dual: FloatArray,
+) -> Any:
+    """Minimise in one trial, from ``state``, and from the centre again if that fails."""
+    for careful, mu in ATTEMPTS:
+        taken = descend(
+            pattern, balance, n, arms, c, beta, barrier, entropy, root, mu, careful, state, dual
+        )
+        if taken != FAILED and conserve(pattern.tail, pattern.head, balance, n, arms, state):
+            return taken
+        begin_again(n, centre, state, dual)
+    return FAILED
 
 
 @kernel
@@ -144,30 +187,61 @@ def descend(
     entropy: float,
     root: float,
     relative_mu: float,
+    careful: bool,
     state: FloatArray,
     dual: FloatArray,
 ) -> Any:
-    """Minimise in one trial; ``state`` is (flow, complement, low, high) of every arc."""
+    """Minimise in one trial; ``state`` is (flow, complement, low, high) of every arc.
+
+    Returns the number of steps, or ``FAILED``.
+    """
     arcs, nodes, tail, head = len(n), len(dual), pattern.tail, pattern.head
     work, step, whole = np.empty((5, arcs)), np.empty(nodes), np.empty(nodes)
     gradient, weight, dx, old, old_rest = work[0], work[1], work[2], work[3], work[4]
     noise, laplacian = np.empty(nodes), np.empty(entries(pattern, nodes))
-    has_free, tolerant = arms < arcs, relative_mu >= TOLERANT_MU
+    missing, has_free = np.empty((2, nodes)), arms < arcs
     near = 0.99 if has_free else 0.95
-    unit = np.inf
+    unit, dearest = np.inf, 0.0
     for e in range(arms):
         unit = min(unit, beta[e] * n[e] * (barrier + root))
+        dearest = max(dearest, abs(c[e]), beta[e] * (barrier + root))
     last_mu = relative_mu * unit
-    mu, restarted = last_mu, False
+    mu, restarted, doubt = last_mu, False, 0.0
+    if careful and has_free:  # from far inside, with a mu that fits the largest free arc
+        mu, restarted, doubt = FIRST_MU * dearest * n[arms:].max(), True, DOUBT * dearest
+        restart(n, arms, mu, state)
     differentiate(
-        tail, head, n, arms, c, beta, barrier, entropy, root, mu, state, dual, gradient, weight
+        tail,
+        head,
+        n,
+        arms,
+        c,
+        beta,
+        barrier,
+        entropy,
+        root,
+        mu,
+        doubt,
+        state,
+        dual,
+        gradient,
+        weight,
     )
     for taken in range(1, MAX_ITERATIONS + 1):
         balanced = flow_missing(tail, head, n, balance, state, whole, noise, step)
+        if careful:
+            measure_missing(tail, head, balance, n, state[0], state[1], missing)
+            for v in range(nodes):
+                step[v] = missing[0, v] + missing[1, v]
         leave_full(n, arms, gradient, state, dx)
         solve(pattern, weight, dx, laplacian, step)
+        for e in range(arcs):
+            dx[e] = weight[e] * (step[tail[e]] - step[head[e]] - gradient[e])
+        if careful:
+            correct(tail, head, weight, missing, dx)
+        unasked = NOTHING if careful and taken > PATIENCE else 0.0
         slope, largest, room = newton_step(
-            tail, head, n, arms, mu, tolerant, noise, weight, gradient, step, state, dx
+            tail, head, n, arms, mu, doubt, unasked, noise, weight, state, dx
         )
         if not np.isfinite(slope):
             return FAILED
@@ -177,6 +251,9 @@ def descend(
             mu, restarted = FIRST_MU * unit, True
             restart(n, arms, mu, state)
         else:
+            descending = balanced
+            if careful:  # a dx that restores the balance may ascend, and must not be cut
+                descending &= slope_along(tail, head, c, dual, gradient, dx)[0] < -0.5 * slope
             for v in range(nodes):
                 dual[v] += step[v]
             for e in range(arcs):
@@ -199,13 +276,14 @@ def descend(
                     entropy,
                     root,
                     mu,
+                    doubt,
                     state,
                     dual,
                     gradient,
                     weight,
                 )
-                new_slope, doubt = slope_along(tail, head, c, dual, gradient, dx)
-                if not balanced or largest < SMALL_STEP or not new_slope > 0.3 * slope + doubt:
+                new_slope, unsure = slope_along(tail, head, c, dual, gradient, dx)
+                if not descending or largest < SMALL_STEP or not new_slope > 0.3 * slope + unsure:
                     break
                 length *= slope / (slope + new_slope)
                 move(n, arms, old, old_rest, dx, length, state)
@@ -217,7 +295,21 @@ def descend(
                 if mu < 10.0 * last_mu:
                     mu = last_mu
         differentiate(
-            tail, head, n, arms, c, beta, barrier, entropy, root, mu, state, dual, gradient, weight
+            tail,
+            head,
+            n,
+            arms,
+            c,
+            beta,
+            barrier,
+            entropy,
+            root,
+            mu,
+            doubt,
+            state,
+            dual,
+            gradient,
+            weight,
         )
     return FAILED
 
@@ -253,6 +345,7 @@ def differentiate(
     entropy: float,
     root: float,
     mu: float,
+    doubt: float,
     state: FloatArray,
     dual: FloatArray,
     gradient: FloatArray,
@@ -260,6 +353,7 @@ def differentiate(
 ) -> None:
     """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x)), or those of free arcs.
 
+    Free arcs have the proximal term doubt / min(f, rest) in their curvature.
     phi' = barrier (1 - 1/u) - entropy log(1 - u) - root / (2 sqrt(u)),
     phi'' = (barrier / u^2 + entropy / (1 - u) + root / (4 u^(3/2))) / n.
     """
@@ -275,7 +369,7 @@ def differentiate(
     for e in range(arms, len(n)):
         f, rest = state[0, e], state[1, e]
         gradient[e] = mu / rest - mu / f - (dual[tail[e]] - dual[head[e]])
-        weight[e] = 1.0 / (state[2, e] / f + state[3, e] / rest)
+        weight[e] = 1.0 / (state[2, e] / f + state[3, e] / rest + doubt / min(f, rest))
 
 
 @kernel
@@ -314,7 +408,7 @@ def flow_missing(
         negligible += ROUNDING * n[e]
     for v in range(len(balance)):
         missing[v] = (balance[v] - whole[v]) - missing[v]
-        if abs(missing[v]) < SILENCE * noise[v]:
+        if abs(missing[v]) < NOISE_FLOOR * noise[v]:
             missing[v] = 0.0
         balanced &= abs(missing[v]) <= BALANCED * noise[v] + negligible
     return balanced
@@ -393,26 +487,24 @@ def newton_step(
     n: FloatArray,
     arms: int,
     mu: float,
-    tolerant: bool,
+    doubt: float,
+    unasked: float,
     noise: FloatArray,
     weight: FloatArray,
-    gradient: FloatArray,
-    step: FloatArray,
     state: FloatArray,
     dx: FloatArray,
 ) -> tuple[float, float, float]:
-    """Fill dx; return sum dx^2 / weight, the largest |dx| / min(x, rest), the length to a bound."""
+    """Return sum dx^2 / weight, the largest |dx| / min(x, rest), the length to a bound."""
     slope, largest, room = 0.0, 0.0, np.inf
-    loudest = 0.0
-    for v in range(len(noise)):
-        loudest = max(loudest, noise[v])
     for e in range(len(n)):
-        f, rest = state[0, e], state[1, e]
-        d = weight[e] * (step[tail[e]] - step[head[e]] - gradient[e])
+        f, rest, d = state[0, e], state[1, e], dx[e]
         ahead = f if d < 0.0 else rest
         size, smaller = abs(d), min(f, rest)
-        loud = loudest if tolerant else max(noise[tail[e]], noise[head[e]])
+        loud = max(noise[tail[e]], noise[head[e]])
         quiet = size < 0.9 * smaller and size < UNHEARD * loud
+        if e >= arms and size < 0.5 * smaller and doubt * weight[e] > 0.5 * smaller:
+            slope += d * (d / weight[e])  # far from both bounds, where a free arc does not matter
+            continue
         if e >= arms:
             size *= SMALL_STEP / SMALL_FREE_STEP
             off = max(abs(f * state[2, e] / mu - 1.0), abs(rest * state[3, e] / mu - 1.0))
@@ -421,7 +513,8 @@ def newton_step(
             ahead = NEARLY_FULL * n[e]
             if rest <= FULL * n[e]:
                 d = 0.0
-        quiet &= e >= arms or (tolerant and rest < NO_DIGIT * n[e])
+        quiet &= e >= arms
+        quiet |= max(size, rest) < unasked
         dx[e] = d
         slope += d * (d / weight[e])
         if size > largest * smaller and not quiet and d != 0.0:
@@ -429,6 +522,56 @@ def newton_step(
         if ahead < room * abs(d):
             room = ahead / abs(d)
     return slope, largest, room
+
+
+@kernel
+def correct(
+    tail: IntArray, head: IntArray, weight: FloatArray, missing: FloatArray, dx: FloatArray
+) -> None:
+    """Let the arcs of the largest weights carry what dx leaves missing."""
+    for e in range(len(dx)):
+        add(missing, tail[e], -dx[e])
+        add(missing, head[e], dx[e])
+    more = np.empty(len(dx))
+    carry(tail, head, weight, missing, more)
+    for e in range(len(dx)):
+        dx[e] += more[e]
+
+
+@kernel
+def conserve(
+    tail: IntArray,
+    head: IntArray,
+    balance: FloatArray,
+    n: FloatArray,
+    arms: int,
+    state: FloatArray,
+) -> Any:
+    """Let the arcs with the most room carry what is missing; say whether they can."""
+    arcs, flow, rest = len(n), state[0], state[1]
+    missing = np.empty((2, len(balance)))
+    measure_missing(tail, head, balance, n, flow, rest, missing)
+    most = largest(missing)
+    if most <= NEGLIGIBLE:
+        return True
+    room, dx = np.minimum(flow, rest), np.empty(arcs)
+    strength, more_than_rounding = room.copy(), False
+    strength[arms:] *= PREFER_FREE
+    carry(tail, head, strength, missing, dx)
+    for e in range(arcs):
+        if abs(dx[e]) < NOTHING:
+            dx[e] = 0.0
+        if abs(dx[e]) > (ARM_CARRIES if e < arms else FREE_CARRIES) * room[e]:
+            return False
+        more_than_rounding |= abs(dx[e]) > ROUNDING * room[e]
+    if most > VISIBLE and more_than_rounding:
+        for e in range(arcs):
+            f, to = flow[e] + dx[e], rest[e] - dx[e]
+            if f > to:
+                flow[e], rest[e] = n[e] - to, to
+            else:
+                flow[e], rest[e] = f, n[e] - f
+    return True
 
 
 @kernel

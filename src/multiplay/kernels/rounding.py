@@ -4,14 +4,23 @@ While some arcs are fractional they contain a cycle or a leaf. A cycle is pushed
 or the other way by beta, each push making an arc integral, with the probabilities that keep every
 mean (Gandhi et al. 2006). A leaf arc is decided by conservation, in integers, so that rounding
 errors of ``x`` never reach the margins.
+
+A float near 10^9 has seven digits behind the point. Beside such a flow, an arc with a mean of 10^-8
+would be decided by rounding errors. So fractions get digits of their own where it matters, and the
+arcs with the most room carry what is missing to the balance of the nodes.
 """
 
 from typing import Any
 
 import numpy as np
 
+from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
+
+SELDOM = 1e-9  # a mean that no run is long enough to see
+BIAS = 1e-6  # of a mean, relative to itself, that no run is long enough to notice
+LITTLE = 1e-3  # units, or parts of what BIAS allows: what an arc may have to carry
 
 
 @kernel
@@ -22,29 +31,32 @@ def round_flows(
     first: IntArray,
     incident: IntArray,
     x: FloatArray,
+    rest: FloatArray,
     coins: FloatArray,
     flows: IntArray,
-) -> None:
+) -> Any:
     """Round every row of ``x`` (trials, arcs) into ``flows``, with one coin for each push.
 
-    The arcs at node v are ``incident[first[v]:first[v + 1]]``.
+    ``rest`` is n - x. The arcs at node v are ``incident[first[v]:first[v + 1]]``. Returns whether
+    every row was a flow: if so, each arc is rounded down or up, and stays in [0, n].
     """
     nodes, arcs = len(balance), len(tail)
     fraction = np.empty(arcs)
-    need = np.empty(nodes, dtype=np.int64)
+    need, missing = np.empty(nodes, dtype=np.int64), np.empty((2, nodes))
     cursor = np.empty((nodes, 2), dtype=np.int64)
     path = np.empty(nodes + 1, dtype=np.int64)
     path_arc = np.empty(nodes + 1, dtype=np.int64)
     position = np.full(nodes, -1)
     for k in range(len(x)):
         flow = flows[k]
-        for v in range(nodes):
-            need[v] = balance[v]
         for e in range(arcs):
             flow[e] = np.int64(np.floor(x[k, e]))
             fraction[e] = x[k, e] - flow[e]
-            need[tail[e]] -= flow[e]
-            need[head[e]] += flow[e]
+        leave_needed(tail, head, balance, flow, fraction, need, missing)
+        if matters(largest(missing), x[k], rest[k]) and not conserve(
+            tail, head, balance, x[k], rest[k], flow, fraction, need, missing
+        ):
+            return False
         for v in range(nodes):
             cursor[v, 0] = first[v]
             cursor[v, 1] = first[v] + 1
@@ -83,11 +95,90 @@ def round_flows(
                     if length > 0:
                         leaf = path_arc[length]
                         value = need[v] if tail[leaf] == v else -need[v]
+                        if value != 0 and value != 1:
+                            return False
                         fraction[leaf] = 0.0
                         flow[leaf] += value
                         need[tail[leaf]] -= value
                         need[head[leaf]] += value
                     length -= 1
+        for v in range(nodes):
+            if need[v] != 0:
+                return False
+    return True
+
+
+@kernel
+def leave_needed(
+    tail: IntArray,
+    head: IntArray,
+    balance: IntArray,
+    flow: IntArray,
+    fraction: FloatArray,
+    need: IntArray,
+    missing: FloatArray,
+) -> None:
+    """need = what the nodes lack if all arcs are rounded down; missing = what fractions leave."""
+    for v in range(len(balance)):
+        need[v] = balance[v]
+    for e in range(len(tail)):
+        need[tail[e]] -= flow[e]
+        need[head[e]] += flow[e]
+    for v in range(len(balance)):
+        missing[0, v], missing[1, v] = need[v], 0.0
+    for e in range(len(tail)):
+        add(missing, tail[e], -fraction[e])
+        add(missing, head[e], fraction[e])
+
+
+@kernel
+def matters(missing: float, x: FloatArray, rest: FloatArray) -> Any:
+    """Whether so much missing could be seen in the mean of any arc."""
+    if missing <= NEGLIGIBLE:
+        return False
+    least = LITTLE
+    for e in range(len(x)):
+        room = min(x[e], rest[e])
+        if room > SELDOM:
+            least = min(least, BIAS * room)
+    return missing > least
+
+
+@kernel
+def conserve(
+    tail: IntArray,
+    head: IntArray,
+    balance: IntArray,
+    x: FloatArray,
+    rest: FloatArray,
+    flow: IntArray,
+    fraction: FloatArray,
+    need: IntArray,
+    missing: FloatArray,
+) -> Any:
+    """Split x again, with all digits, and balance the nodes; say whether little was missing."""
+    room, more = np.minimum(x, rest), np.empty(len(x))
+    for e in range(len(x)):
+        if x[e] > rest[e]:
+            up = np.ceil(rest[e])
+            flow[e] = np.int64(np.rint(x[e] + rest[e])) - np.int64(up)
+            fraction[e] = up - rest[e]
+    leave_needed(tail, head, balance, flow, fraction, need, missing)
+    carry(tail, head, room, missing, more)
+    for e in range(len(x)):
+        if abs(more[e]) > LITTLE * max(1.0, BIAS * room[e]):
+            return False
+        moved = fraction[e] + more[e]
+        down = np.int64(np.floor(moved))
+        flow[e] += down
+        fraction[e] = moved - down
+        if fraction[e] == 1.0:
+            flow[e], fraction[e] = flow[e] + 1, 0.0
+        n = np.int64(np.rint(x[e] + rest[e]))
+        if flow[e] < 0 or flow[e] >= n:
+            flow[e], fraction[e] = min(max(flow[e], 0), n), 0.0
+    leave_needed(tail, head, balance, flow, fraction, need, missing)
+    return True
 
 
 @kernel

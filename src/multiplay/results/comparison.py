@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multiplay.types import FloatArray
 from multiplay.results.intervals import LEVEL, Interval, interval, p_value
+from multiplay.types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from xarray import DataArray
 
-from multiplay.types import FloatArray, IntArray
 from multiplay.errors import InvalidInput
 from multiplay.results.intervals import LEVEL, student
+from multiplay.types import FloatArray, IntArray
 
 # Okabe and Ito's colours, told apart by every kind of eye; the dashes survive a grey print
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]

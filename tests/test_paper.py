@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from multiplay import Duplicated, GenCTS, GenLBINFV, paper
+from multiplay import Duplicated, GenCTS, GenLBINFV, Result, paper
+from multiplay.arrays import FloatArray
 from multiplay.simulation.intervals import Interval
 
 POLICIES = {
@@ -76,7 +78,45 @@ def test_every_claim_is_judged() -> None:
     assert claims == [
         "GenCTS below CTS",
         "GenLBINFV below LBINFV, stochastic",
-        "Thompson sampling linear under corruption",
-        "GenLBINFV sublinear there",
+        "Thompson sampling still growing under corruption",
+        "GenLBINFV levels off there",
         "GenLBINFV converges faster than LBINFV there",
+        "Final regret there",
     ]
+
+
+def regrets(**curves: FloatArray) -> Result:
+    """Return a result of 20 trials whose regret is that, but for a little noise."""
+    noise = np.random.default_rng(0).normal(0, 0.1, (len(curves), 20, 1000)).cumsum(axis=2)
+    data = np.stack(list(curves.values()))[:, None, :] + noise
+    coords = {"policy": list(curves), "trial": range(20), "round": range(1, 1001)}
+    return Result(xr.Dataset({"regret": (("policy", "trial", "round"), data)}, coords))
+
+
+def test_a_square_root_is_still_growing_and_nobody_says_linear() -> None:
+    after = np.maximum(np.arange(1, 1001) - 200, 0)
+    result = regrets(
+        GenCTS=100 * after**0.5,
+        CTS=1.0 * after,
+        GenLBINFV=300 * (1 - np.exp(-after / 50)),
+        LBINFV=100 * np.log1p(after),
+    )
+    found = {verdict.claim: verdict for verdict in paper.verdicts(result, result)}
+    growing = found["Thompson sampling still growing under corruption"]
+    assert growing.outcome == "holds"
+    assert "27 % of its early growth" in growing.note
+    assert "CTS grew by 200" in growing.note
+    assert "100 % of its early growth" in growing.note
+    assert not any("linear" in verdict.claim for verdict in found.values())
+    assert found["GenLBINFV levels off there"].outcome == "holds"
+
+
+def test_converging_is_not_the_same_as_having_lost_less() -> None:
+    """GenLBINFV ends higher, but flat: it converges faster, and the final row says the rest."""
+    after = np.maximum(np.arange(1, 1001) - 200, 0)
+    flat, creeping = 900 * (1 - np.exp(-after / 50)), 50 * np.log1p(after)
+    result = regrets(GenCTS=flat, CTS=flat, GenLBINFV=flat, LBINFV=creeping)
+    found = {verdict.claim: verdict for verdict in paper.verdicts(result, result)}
+    assert found["GenLBINFV converges faster than LBINFV there"].outcome == "holds"
+    assert found["Final regret there"].estimate.low > 0
+    assert found["Final regret there"].outcome == "no claim"

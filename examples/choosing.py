@@ -64,7 +64,7 @@ def with_margin(final: FloatArray) -> str:
 
 
 def table(regime: str, results: dict[tuple[str, str], mp.Result], horizon: int) -> str:
-    """Final regret with half its Student interval; in the stochastic regime over the lower bound."""
+    """Final regret with half its interval; in the stochastic regime over the lower bound."""
     lines = [f"| {regime} | " + " | ".join(PROBLEMS) + " |", "|---" * (1 + len(PROBLEMS)) + "|"]
     for policy in POLICIES:
         cells = []
@@ -108,8 +108,8 @@ def flights(trials: int) -> str:
             continue
     result = mp.simulate(plans, days, able, horizon, trials, record=1)
     lines = ["| flights | regret | µs per trial and round |", "|---|---|---|"]
-    for name, time in result.summary().iloc[:, -1].items():
-        lines.append(f"| `{name}` | {with_margin(result.final(str(name)))} | {time:.1f} |")
+    for row, time in result.summary().iloc[:, -1].items():
+        lines.append(f"| `{row}` | {with_margin(result.final(str(row)))} | {time:.1f} |")
     return "\n".join(lines)
 
 

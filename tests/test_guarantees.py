@@ -286,6 +286,10 @@ def test_refusals() -> None:
         Instance(TWO, [[0.5, 0.5]])
     with refused("actions"):
         Instance(Coverage(2, [1, 1]), [0.5, 0.5])
+    with refused("eta"):
+        genlbinfv_stochastic(Instance(TWO, MEANS), 0.25, eta=0.5)
+    with refused("epsilon"):
+        genlbinfv_stochastic(Instance(TWO, MEANS), 0.25, epsilon=0)
     with refused("limit"):
         Instance(Budget(50, [1] * 100), np.linspace(0, 1, 100))
 

@@ -141,6 +141,7 @@ def genlbinfv_stochastic(
     action where its lower bound has a*_i - a_i. With gradient descent it also needs n_i = 1 on the
     other arms: it adds up weights (a_i / n_i)^2 as if they were the same in every round.
     """
+    _check_settings(eta, epsilon)
     s2 = np.broadcast_to(numbers("variances", variances), instance.means.shape)
     left_out, n = instance.best == 0, instance.actions.n
     z = instance.lambda_A * s2 / instance.Delta / (1 - 2 * (eta or 0.0))
@@ -179,6 +180,7 @@ def genlbinfv_adversarial(
     averages over all slots will not do: a policy that plays one of two units with the losses 0 and
     1 sees noise where they do not vary. docs/mathematics.md has the proof.
     """
+    _check_settings(eta, DEFAULT_EPSILON)
     horizon = int(result.dataset["round"][-1])
     L_star, Q2, V1 = _own(result, policy, ("L_star", "Q2_played", "V1_played"))
     Z = min(L_star, actions.M * horizon - L_star, Q2)
@@ -242,6 +244,11 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
     first, last = 1 + epsilon, np.sqrt(state["beta2"])
     grown = 2 * last - first + 2 * delta * np.log(last / first)
     return interval(g * (n * grown).sum(axis=1) + actions.d * W + W + 2 * W * delta)
+
+
+def _check_settings(eta: float | None, epsilon: float) -> None:
+    """Refuse what the policy itself would refuse."""
+    GenLBINFV(epsilon=epsilon) if eta is None else GenLBINFV(epsilon=epsilon, eta=eta)
 
 
 def _delta(epsilon: float) -> float:

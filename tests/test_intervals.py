@@ -28,9 +28,10 @@ def samples() -> list[FloatArray]:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("values", samples(), ids=lambda values: f"{len(values)}")
-def test_the_ends_are_where_the_transformed_statistic_meets_students(
+def test_the_ends_are_the_outer_ones_of_students_and_halls(
     values: FloatArray, level: float
 ) -> None:
+    """Hall's ends are where the transformed statistic meets Student's quantiles."""
     mean, low, high = interval(values, level)
     t = float(stats.t.isf((1 - level) / 2, len(values) - 1))
     reach = 100 * stats.sem(values)
@@ -39,7 +40,10 @@ def test_the_ends_are_where_the_transformed_statistic_meets_students(
         for t in (t, -t)
     ]
     assert mean == values.mean()
-    np.testing.assert_allclose([low - mean, high - mean], np.subtract(ends, mean), rtol=1e-5)
+    below, above = np.subtract(ends, mean)
+    half = t * stats.sem(values)
+    expected = [min(below, -half), max(above, half)]
+    np.testing.assert_allclose([low - mean, high - mean], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("values", samples(), ids=lambda values: f"{len(values)}")
@@ -74,19 +78,16 @@ def test_a_band_is_the_interval_of_every_point() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "least"),
-    [(stats.norm(), 0.945), (stats.gamma(1), 0.935), (stats.gamma(0.5), 0.935)],
-    ids=["normal", "gamma 1", "gamma 1/2"],
+    [(stats.norm(), 0.95), (stats.gamma(1), 0.945), (stats.gamma(0.5), 0.945), (stats.t(3), 0.95)],
+    ids=["normal", "gamma 1", "gamma 1/2", "t 3"],
 )
 @pytest.mark.parametrize("trials", [20, 30])
 def test_skewed_regrets_are_covered(shape: stats.rv_continuous, least: float, trials: int) -> None:
-    """In 20,000 samples (seed 2), where Student's intervals cover 95, 92 and 89 to 91 %.
+    """In 20,000 samples (seed 2), where Student's intervals cover 95, 92, 89 to 91 and 95 %.
 
-    The standard error is 0.2 %: a right program that covers 94.1 % fails in 1 of 1000 seeds.
+    The standard error is 0.15 %; those below cover 95.2 % or more in the long run.
     """
     values = shape.rvs((trials, 20_000), random_state=np.random.default_rng(2))
     _, low, high = band(values)
     covered = (low <= shape.mean()) & (shape.mean() <= high)
-    assert covered.mean() > least
-    t = stats.t.isf(0.025, trials - 1) * stats.sem(values)
-    plain = np.abs(values.mean(axis=0) - shape.mean()) <= t
-    assert covered.mean() > plain.mean() - 0.003
+    assert least < covered.mean() < 0.965

@@ -7,7 +7,7 @@ import numpy as np
 import multiplay as mp
 from multiplay.environments import Environment
 from multiplay.experiments import paper
-from multiplay.results.intervals import interval
+from multiplay.results.intervals import standard_error, student
 from multiplay.theory import Bernoulli as BernoulliFamily
 from multiplay.theory import lower_bound
 from multiplay.types import FloatArray
@@ -58,14 +58,19 @@ def play(horizon: int, trials: int) -> dict[tuple[str, str], mp.Result]:
     return results
 
 
+def with_margin(final: FloatArray) -> str:
+    """Return the mean with half its Student interval, one number for both sides."""
+    return f"{final.mean():.0f} ± {student(len(final)) * standard_error(final):.0f}"
+
+
 def table(regime: str, results: dict[tuple[str, str], mp.Result], horizon: int) -> str:
-    """Final regret with half its 95 % interval; in the stochastic regime over the lower bound."""
+    """Final regret with half its interval; in the stochastic regime over the lower bound."""
     lines = [f"| {regime} | " + " | ".join(PROBLEMS) + " |", "|---" * (1 + len(PROBLEMS)) + "|"]
     for policy in POLICIES:
         cells = []
         for problem, (actions, means) in PROBLEMS.items():
-            mean, low, _ = interval(results[regime, problem].final(policy))
-            cell = f"{mean:.0f} ± {mean - low:.0f}"
+            final = results[regime, problem].final(policy)
+            mean, cell = final.mean(), with_margin(final)
             if regime == "stochastic":
                 bound = lower_bound(actions, means, BernoulliFamily())
                 cell += f" ({mean / bound.curve(horizon):.1f})"
@@ -103,8 +108,8 @@ def flights(trials: int) -> str:
             continue
     result = mp.simulate(plans, days, able, horizon, trials, record=1)
     lines = ["| flights | regret | µs per trial and round |", "|---|---|---|"]
-    for row, (mean, low, _, time) in result.summary().T.items():
-        lines.append(f"| `{row}` | {mean:.0f} ± {mean - low:.0f} | {time:.1f} |")
+    for row, time in result.summary().iloc[:, -1].items():
+        lines.append(f"| `{row}` | {with_margin(result.final(str(row)))} | {time:.1f} |")
     return "\n".join(lines)
 
 

@@ -78,6 +78,9 @@ def test_quantities_equal_their_definitions(environment: Environment) -> None:
         assert one["L_star"] == pytest.approx((everything @ k.sum(axis=0)).min())
         assert one["Q2"] == pytest.approx(((k - k.mean(axis=0)) ** 2).sum())
         assert one["V1"] == pytest.approx(np.abs(np.diff(k, axis=0)).sum())
+        seen = [kept["total"][a[:, i] > 0, i] / a[a[:, i] > 0, i] for i in range(PLANS.d)]
+        assert one["Q2_played"] == pytest.approx(sum(len(s) * s.var() for s in seen if len(s)))
+        assert one["V1_played"] == pytest.approx(sum(np.abs(np.diff(s)).sum() for s in seen))
         if environment.adaptive:
             assert "excess" not in one
         else:

@@ -1,8 +1,10 @@
 """The bound for all policies: closed forms, a slow twin, and the constraints one by one."""
 
 import math
+import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path as File
 
 import cvxpy as cp
 import numpy as np
@@ -19,6 +21,7 @@ from multiplay import (
     Path,
     SpanningTree,
     Transport,
+    paper,
 )
 from multiplay.actions import ActionSet
 from multiplay.theory import Bernoulli, Family, Gaussian, LowerBound, lower_bound
@@ -29,6 +32,7 @@ from strategies import random_transport
 PAPER = Transport([1, 4, 5], [4, 6])
 GRID = [(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)]
 FAMILIES = [Gaussian(0.05), Bernoulli()]
+PAGE = (File(__file__).parent.parent / "docs" / "lower-bound.md").read_text(encoding="utf-8")
 
 
 def draw_means(actions: ActionSet, seed: int) -> FloatArray:
@@ -487,3 +491,41 @@ def test_ties_are_named(limit: int) -> None:
         lower_bound(Budget(4, [3, 3]), [0.1, 0.1], Gaussian(0.1), limit=limit)
     with pytest.raises(ValueError, match=r"\[1, 0\] and \[1, 1\]|\[1, 1\] and \[1, 0\]"):
         lower_bound(Explicit([[1, 0], [1, 1]]), [0.3, 0.0], Gaussian(0.1), limit=limit)
+
+
+def copied_and_native(plans: Transport, costs: FloatArray, family: Family) -> tuple[float, float]:
+    copies = np.bincount(plans.duplicate().owner)
+    return (
+        lower_bound(plans, costs, family, copies).constant,
+        lower_bound(plans, costs, family).constant,
+    )
+
+
+@pytest.mark.parametrize("instances", [30, pytest.param(1000, marks=pytest.mark.soak)])
+def test_the_page_has_the_numbers_of_the_experiment(instances: int) -> None:
+    """The ratios on the instances of ``multiplay reproduce``, as docs/lower-bound.md gives them."""
+    pairs = [
+        copied_and_native(paper.PLANS, costs, Gaussian(costs**2 / 3))
+        for costs in paper.costs(instances, seed=0)
+    ]
+    ratios = np.array([copied / native for copied, native in pairs])
+    words = " ".join(PAGE.split())
+    numbers = r"median ([0-9.]+), from ([0-9.]+) to ([0-9]\.[0-9])"
+    found = re.search(rf"paper\.costs\({instances}, seed=0\)`.*?{numbers}", words)
+    assert found
+    said = [float(number) for number in found.groups()]
+    assert said == [round(x, 1) for x in (np.median(ratios), ratios.min(), ratios.max())]
+
+
+def test_the_page_has_the_numbers_of_its_one_instance() -> None:
+    costs, (row,) = (
+        np.random.default_rng(1).uniform(0.1, 0.5, 6),
+        re.findall(r"\| \(1, 4, 5\), \(4, 6\) \| (.*) \|", PAGE),
+    )
+    said = [float(cell) for cell in row.split("|")]
+    found = [
+        constant
+        for family in (Gaussian(costs**2 / 3), Bernoulli())
+        for constant in reversed(copied_and_native(PAPER, costs, family))
+    ]
+    assert said == pytest.approx(found, abs=0.05)

@@ -50,3 +50,29 @@ def follow(
             S2[k, i] += average * average
             V1[k] += abs(average - last[k, i])
             last[k, i] = average
+
+
+@kernel
+def follow_played(
+    action: IntArray,
+    total: FloatArray,
+    last: FloatArray,
+    S0: IntArray,
+    S1: FloatArray,
+    S2: FloatArray,
+    V1: FloatArray,
+) -> None:
+    """The same for the average k_i of the units played: arms that were not played are left out.
+
+    S0 counts the rounds that play an arm; V1 goes from such a round to the next one.
+    """
+    for k in range(len(action)):
+        for i in range(action.shape[1]):
+            if action[k, i] > 0:
+                average = total[k, i] / action[k, i]
+                if S0[k, i] > 0:
+                    V1[k] += abs(average - last[k, i])
+                S0[k, i] += 1
+                S1[k, i] += average
+                S2[k, i] += average * average
+                last[k, i] = average

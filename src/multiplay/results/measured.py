@@ -45,6 +45,8 @@ QUANTITIES = {
     ),
     "Q2": Quantity("Q2", "squared distance of the losses from their mean", averaged=True),
     "V1": Quantity("V1", "path length of the losses", averaged=True),
+    "Q2_played": Quantity("Q2 played", "Q2 of the units that were played", averaged=True),
+    "V1_played": Quantity("V1 played", "V1 of the units that were played", averaged=True),
     "corruption": Quantity(
         "C", "the corruption, a sum over rounds of the largest change to any loss", averaged=True
     ),

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from xarray import DataArray
 
 from multiplay.errors import InvalidInput
-from multiplay.results.intervals import LEVEL, student
+from multiplay.results.intervals import LEVEL, band
 from multiplay.types import FloatArray, IntArray
 
 # Okabe and Ito's colours, told apart by every kind of eye; the dashes survive a grey print
@@ -54,7 +54,7 @@ def plot_regret(
     check_choice("x", x, SCALES)
     check_choice("y", y, SCALES)
     count, rounds = regret.sizes["trial"], regret["round"].values
-    mean, margin = _mean_and_margin(regret)
+    mean, low, high = band(regret.transpose("policy", "trial", "round").values, axis=1)
     if y == "log" and not (mean > 0).any():
         raise InvalidInput("y", "linear", "log, where no mean is positive", "Leave it out.")
     legend = Legend([*map(str, regret["policy"].values), *bounds], width)
@@ -66,13 +66,13 @@ def plot_regret(
     marker = "o" if len(rounds) == 1 else ""
     for number, curves in enumerate(regret.values):
         colour, dashes = style(number)
-        curve, error = mean[number], margin[number]
+        curve = mean[number]
         lines += ax.plot(
             rounds, _shown(curve, y), color=colour, ls=dashes, lw=1.8, marker=marker, zorder=3
         )
         if count > 1:
-            low, high = curve - error, curve + error
-            ax.fill_between(rounds, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
+            ends = low[number], high[number]
+            ax.fill_between(rounds, *ends, color=colour, alpha=0.2, lw=0, zorder=2)
         if trials:
             _draw_trials(ax, rounds, _shown(curves, y), colour)
     for number, bound in enumerate(bounds.values()):
@@ -80,7 +80,7 @@ def plot_regret(
         dots = (0, (1 + 2 * number, 2))
         lines += ax.plot(rounds, _shown(curve, y), color=BOUND, ls=dots, lw=1.4, zorder=3)
 
-    cut = (mean <= margin).any() or (trials and (regret.values <= 0).any())
+    cut = ((mean if count == 1 else low) <= 0).any() or (trials and (regret.values <= 0).any())
     name = regret.attrs.get("long_name", "regret")
     label = f"cumulative {'pseudo-regret' if name == 'regret' else name}"
     ax.set_ylabel(f"{label}, where positive" if y == "log" and cut else label)
@@ -142,13 +142,6 @@ class Legend:
         )
         for text in legend.get_texts():
             text.set_parse_math(False)
-
-
-def _mean_and_margin(regret: DataArray) -> tuple[FloatArray, FloatArray]:
-    mean, trials = regret.mean("trial").values, regret.sizes["trial"]
-    if trials == 1:
-        return mean, np.zeros_like(mean)
-    return mean, student(trials) * regret.std("trial", ddof=1).values / trials**0.5
 
 
 def _shown(values: FloatArray, y: str) -> FloatArray:

@@ -31,6 +31,9 @@ class Ledger:
         self.last_average, self.V1 = np.zeros(shape), np.zeros(trials)
         self.S1, self.S2, self.sum_means = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.sums: list[tuple[FloatArray, FloatArray]] = []
+        self.last_played, self.V1_played = np.zeros(shape), np.zeros(trials)
+        self.S0_played = np.zeros(shape, dtype=np.int64)
+        self.S1_played, self.S2_played = np.zeros(shape), np.zeros(shape)
 
     def add(self, t: int, action: IntArray, feedback: Feedback, world: World) -> None:
         """Book round t."""
@@ -38,6 +41,15 @@ class Ledger:
         if t == 1:  # nothing comes before the first round
             self.last_action[:], self.last_average[:] = action, averages
         kernels.follow(averages, self.last_average, self.S1, self.S2, self.V1)
+        kernels.follow_played(
+            action,
+            feedback.total,
+            self.last_played,
+            self.S0_played,
+            self.S1_played,
+            self.S2_played,
+            self.V1_played,
+        )
         kernels.count_plays(action, self.best, self.last_action, self.excess, self.switches)
         if self.actions.linear:
             kernels.compare(
@@ -78,11 +90,19 @@ class Ledger:
             "excess": excess,
             "switches": self.switches.astype(float),
             "L_star": (least * self.S1).sum(axis=1),
-            "Q2": np.maximum(self.S2 - self.S1**2 / horizon, 0.0).sum(axis=1),
+            "Q2": _variation(self.S1, self.S2, horizon),
             "V1": self.V1,
+            "Q2_played": _variation(self.S1_played, self.S2_played, np.maximum(self.S0_played, 1)),
+            "V1_played": self.V1_played,
             "corruption": np.full(trials, np.nan) if corruption is None else corruption,
             "seconds": np.full(trials, seconds / trials),
         }
+
+
+def _variation(S1: FloatArray, S2: FloatArray, rounds: IntArray | int) -> FloatArray:
+    """Return sum_i sum_t (k_i(t) - mean of k_i)^2 from the sums of k_i and of k_i^2."""
+    variation: FloatArray = np.maximum(S2 - S1**2 / rounds, 0.0).sum(axis=1)
+    return variation
 
 
 def _writable(array: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from multiplay import Duplicated, GenCTS, GenLBINFV, Result, paper
+from multiplay import Duplicated, GenCTS, GenLBINFV, Result
 from multiplay.experiments import paper
 from multiplay.results.intervals import Interval
 from multiplay.types import FloatArray

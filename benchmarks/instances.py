@@ -50,7 +50,7 @@ class Game:
         """Play a round."""
         play = self.policy.choose(self.actions, self.state, self.rng)
         started = time.perf_counter()
-        feedback = self.world.observe(play.action)
+        feedback = self.world.observe(play.action).feedback
         self.observing.append(time.perf_counter() - started)
         self.policy.update(self.actions, self.state, play, feedback, self.rng)
 

@@ -64,7 +64,7 @@ def observe(
     environment: Environment, action: Any, trials: Any = range(4), rounds: int = 8
 ) -> list[Feedback]:
     world = environment.open(PLANS, rounds, trials, 5)
-    return [world.observe(np.tile(action, (len(trials), 1))) for _ in range(rounds)]
+    return [world.observe(np.tile(action, (len(trials), 1))).feedback for _ in range(rounds)]
 
 
 def units(feedback: Feedback, trial: int, arm: int) -> NDArray[np.float64]:
@@ -214,7 +214,7 @@ def test_totals_add_up_the_units_that_were_played(environment: Environment) -> N
 
 def test_another_seed_gives_other_losses() -> None:
     opened = [ENVIRONMENTS["stochastic"].open(PLANS, 1, range(2), seed) for seed in (0, 1)]
-    one, other = (world.observe(np.tile(CHEAP, (2, 1))).total for world in opened)
+    one, other = (world.observe(np.tile(CHEAP, (2, 1))).feedback.total for world in opened)
     assert (one != other)[:, CHEAP > 0].all()
     assert (one[0] != one[1])[CHEAP > 0].all(), "trials differ"
 
@@ -225,9 +225,9 @@ def test_another_seed_gives_other_losses() -> None:
 def test_losses_of_a_trial_come_from_its_row() -> None:
     rows = np.arange(24).reshape(4, 6) / 24
     world = Stochastic(Constant(rows)).open(PLANS, 10, [3, 0], 0)
-    feedback = world.observe(np.tile(CHEAP, (2, 1)))
+    feedback, means, _ = world.observe(np.tile(CHEAP, (2, 1)))
     np.testing.assert_allclose(feedback.total, CHEAP * rows[[3, 0]])
-    np.testing.assert_allclose(world.means, rows[[3, 0]])
+    np.testing.assert_allclose(means, rows[[3, 0]])
     assert world.total_means is not None
     np.testing.assert_allclose(world.total_means, 10 * rows[[3, 0]])
 
@@ -256,8 +256,7 @@ def test_total_means_are_the_sum_of_the_means(environment: Environment) -> None:
     world = environment.open(PLANS, 8, range(4), 5)
     total = np.zeros((4, 6))
     for _ in range(8):
-        world.observe(np.tile(CHEAP, (4, 1)))
-        total += world.means
+        total += world.observe(np.tile(CHEAP, (4, 1))).means
     if any(environment is ENVIRONMENTS[name] for name in UNKNOWN_BEFOREHAND):
         assert world.total_means is None, "nobody knows it beforehand"
     else:
@@ -274,7 +273,7 @@ def test_totals_of_huge_plays_have_the_right_mean_and_variance(first: int) -> No
     trials, high = 20_000, np.array([0.3, 0.5, 0.8, 1.0])
     action = np.array([first, BILLION - first, BILLION - first, first])
     world = Stochastic(Uniform(0, high)).open(HUGE, 1, range(trials), 0)
-    feedback = world.observe(np.tile(action, (trials, 1)))
+    feedback = world.observe(np.tile(action, (trials, 1))).feedback
     assert feedback.units is None, "totals only"
     assert ((feedback.total >= 0) & (feedback.total <= feedback.count)).all()
     mean, variance = action * high / 2, action * high**2 / 12
@@ -291,7 +290,7 @@ def test_huge_plays_meet_the_same_losses_whatever_is_played() -> None:
     for first in (1, 2, 10, 16):
         world = Stochastic(Uniform(0.1, np.ones(4))).open(HUGE, 1, range(50), 0)
         action = np.array([first, BILLION - first, BILLION - first, first])
-        totals.append(world.observe(np.tile(action, (50, 1))).total[:, [0, 3]])
+        totals.append(world.observe(np.tile(action, (50, 1))).feedback.total[:, [0, 3]])
     assert (np.diff(totals, axis=0) > 0).all()
 
 
@@ -321,7 +320,8 @@ def test_huge_adversarial_totals_are_exact() -> None:
     world = Adversarial(losses).open(HUGE, 3, [0], 0)
     action = np.array([[BILLION - 7, 7, 7, BILLION - 7]])
     for t in range(3):
-        np.testing.assert_allclose(world.observe(action).total, action * losses[t], rtol=1e-12)
+        total = world.observe(action).feedback.total
+        np.testing.assert_allclose(total, action * losses[t], rtol=1e-12)
 
 
 # ---------------------------------------------------------------- corrupted
@@ -370,7 +370,7 @@ def test_each_unit_sees_each_slot_equally_often() -> None:
     trials = 6000
     losses = np.tile(np.arange(5) / 5, (1, 6, 1))
     world = Adversarial(losses).open(PLANS, 1, range(trials), 0)
-    feedback = world.observe(np.tile(PLANS.n, (trials, 1)))
+    feedback = world.observe(np.tile(PLANS.n, (trials, 1))).feedback
     tested = 0
     for arm in np.flatnonzero(PLANS.n > 1).tolist():
         seen = np.array([units(feedback, trial, arm) for trial in range(trials)])
@@ -385,9 +385,9 @@ def test_each_unit_sees_each_slot_equally_often() -> None:
 def test_expected_losses_are_averages_over_the_slots() -> None:
     world = Adversarial(SLOTS).open(PLANS, 8, range(2), 5)
     for t in range(8):
-        world.observe(np.tile(CHEAP, (2, 1)))
+        means = world.observe(np.tile(CHEAP, (2, 1))).means
         expected = [SLOTS[t, arm, :n].mean() for arm, n in enumerate(PLANS.n)]
-        np.testing.assert_allclose(world.means, [expected, expected])
+        np.testing.assert_allclose(means, [expected, expected])
 
 
 def test_an_adversary_sees_the_past_and_not_the_present() -> None:
@@ -414,8 +414,8 @@ def test_an_adversary_may_answer_in_every_shape(shape: tuple[int, ...]) -> None:
     if len(shape) == 3:
         expected = np.column_stack([answer[:, i, :n].mean(axis=1) for i, n in enumerate(PLANS.n)])
     world = Adversarial(lambda t, past: answer).open(PLANS, 2, range(4), 0)
-    world.observe(np.tile(CHEAP, (4, 1)))
-    np.testing.assert_allclose(world.means, np.broadcast_to(expected, (4, 6)))
+    means = world.observe(np.tile(CHEAP, (4, 1))).means
+    np.testing.assert_allclose(means, np.broadcast_to(expected, (4, 6)))
 
 
 @pytest.mark.parametrize(

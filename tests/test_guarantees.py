@@ -272,7 +272,7 @@ def test_the_realised_bound_holds(policy: GenLBINFV, environment: Environment) -
     state = policy.start(plans, T, trials)
     for _ in range(T):
         play = policy.choose(plans, state, rng)
-        policy.update(plans, state, play, world.observe(play.action), rng)
+        policy.update(plans, state, play, world.observe(play.action).feedback, rng)
     bound = realised_bound(plans, policy, state, T)
     regret = simulate(plans, environment, {"A": policy}, T, trials, seed=0).final("A")
     assert regret.mean() + 5 * regret.std() / trials**0.5 < bound.low

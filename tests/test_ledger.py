@@ -39,13 +39,13 @@ def replayed(environment: Environment, horizon: int, trial: int, seed: int) -> d
     kept: dict[str, list[Any]] = {name: [] for name in ("action", "total", "means", "averages")}
     for _ in range(horizon):
         play = policy.choose(PLANS, state, rng)
-        feedback = world.observe(play.action)
+        feedback, means, averages = world.observe(play.action)
         policy.update(PLANS, state, play, feedback, rng)
         for name, value in [
             ("action", play.action),
             ("total", feedback.total),
-            ("means", world.means),
-            ("averages", world.averages),
+            ("means", means),
+            ("averages", averages),
         ]:
             kept[name].append(value[0].copy())
     return {name: np.array(values) for name, values in kept.items()}

@@ -22,7 +22,7 @@ def play_long(plans: Transport, means: FloatArray, rounds: int, prediction: str 
             and (a.sum(axis=1) == plans.supply).all()
             and (a.sum(axis=0) == plans.demand).all()
         )
-        policy.update(plans, state, play, world.observe(play.action), rng)
+        policy.update(plans, state, play, world.observe(play.action).feedback, rng)
     assert feasible
     for name, array in state.items():
         assert np.isfinite(array).all(), name

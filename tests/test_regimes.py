@@ -21,7 +21,7 @@ from multiplay import (
     Corrupted,
     Distribution,
     Environment,
-    Feedback,
+    Observation,
     Stochastic,
     Transport,
     Uniform,
@@ -78,15 +78,14 @@ def opened(environment: Environment, trials: Any = range(TRIALS), seed: int = 5)
     return environment.open(PLANS, ROUNDS, trials, seed)
 
 
-def everything(world: World, actions: Any = PLANS, trials: int = TRIALS) -> Feedback:
+def everything(world: World, actions: Any = PLANS, trials: int = TRIALS) -> Observation:
     """Play all n_i units of every arm, to see their losses."""
     return world.observe(np.tile(actions.n, (trials, 1)))
 
 
-def all_units(world: World) -> Array:
-    units = everything(world).units
-    assert units is not None
-    return units
+def all_units(seen: Observation) -> Array:
+    assert seen.feedback.units is not None
+    return seen.feedback.units
 
 
 def spent(world: World) -> Array:
@@ -117,14 +116,15 @@ class Scripted(mp.Policy):
 def test_averages_are_those_of_all_units_whatever_is_played(environment: Environment) -> None:
     nothing, all_of_it = opened(environment), opened(environment)
     for _ in range(ROUNDS):
-        units = all_units(all_of_it)
+        seen = everything(all_of_it)
+        units = all_units(seen)
         edges = np.cumsum(PLANS.n)[:-1]
         expected = np.column_stack([arm.mean(axis=1) for arm in np.split(units, edges, axis=1)])
-        np.testing.assert_allclose(all_of_it.averages, expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(seen.averages, expected, rtol=1e-12, atol=1e-15)
         if not environment.adaptive:
-            nothing.observe(np.zeros((TRIALS, 6), dtype=np.int64))
-            assert (nothing.averages == all_of_it.averages).all()
-            assert (nothing.means == all_of_it.means).all()
+            unseen = nothing.observe(np.zeros((TRIALS, 6), dtype=np.int64))
+            assert (unseen.averages == seen.averages).all()
+            assert (unseen.means == seen.means).all()
 
 
 def test_only_functions_of_the_past_are_adaptive() -> None:
@@ -135,9 +135,9 @@ def test_only_functions_of_the_past_are_adaptive() -> None:
 def test_averages_of_a_great_many_units_are_totals_of_playing_all(actions: Any) -> None:
     world = Stochastic(Uniform(0.1, np.linspace(0.2, 0.9, actions.d))).open(actions, 3, range(5), 0)
     for _ in range(3):
-        feedback = everything(world, actions, 5)
+        feedback, _, averages = everything(world, actions, 5)
         assert feedback.units is None, "else every unit has a loss of its own"
-        np.testing.assert_allclose(world.averages, feedback.total / actions.n, rtol=1e-12)
+        np.testing.assert_allclose(averages, feedback.total / actions.n, rtol=1e-12)
 
 
 @pytest.mark.parametrize("actions", [HUGE, MIXED], ids=["billions", "mixed"])
@@ -145,12 +145,12 @@ def test_averages_of_a_great_many_units_have_the_right_mean_and_variance(actions
     """Level: at most 4 arms, a mean and a variance each, 8 tests at 1e-7 (5.33 standard errors)."""
     trials, high = 20_000, np.linspace(0.4, 1, actions.d)
     world = Stochastic(Uniform(0, high)).open(actions, 1, range(trials), 0)
-    everything(world, actions, trials)
+    averages = everything(world, actions, trials).averages
     variance = high**2 / 12 / actions.n
-    error = np.abs(world.averages.mean(axis=0) - high / 2)
+    error = np.abs(averages.mean(axis=0) - high / 2)
     assert (error < 5.33 * np.sqrt(variance / trials)).all()
     # averages of uniform numbers have no heavier tails than a normal: Var s^2 <= 2 sigma^4 / trials
-    ratio = world.averages.var(axis=0, ddof=1) / variance
+    ratio = averages.var(axis=0, ddof=1) / variance
     assert (np.abs(ratio - 1) < 5.33 * np.sqrt(2 / trials)).all()
 
 
@@ -163,9 +163,9 @@ def test_an_arm_without_units_has_average_zero() -> None:
     ):
         world = environment.open(actions, 2, range(3), 0)
         for _ in range(2):
-            world.observe(np.tile([2, 0, 0], (3, 1)))
-            assert (world.averages[:, 1] == 0).all()
-            assert (world.averages[:, [0, 2]] >= 0.5).all()
+            averages = world.observe(np.tile([2, 0, 0], (3, 1))).averages
+            assert (averages[:, 1] == 0).all()
+            assert (averages[:, [0, 2]] >= 0.5).all()
 
 
 # ---------------------------------------------------------------- corruption, measured
@@ -178,7 +178,8 @@ def test_corruption_is_the_sum_of_the_largest_changes(
     """With the same seed, the clean losses are those of the stochastic regime."""
     world, untouched, total = opened(environment), opened(Stochastic(clean)), np.zeros(TRIALS)
     for _ in range(ROUNDS):
-        total += np.abs(all_units(world) - all_units(untouched)).max(axis=1)
+        now, before = all_units(everything(world)), all_units(everything(untouched))
+        total += np.abs(now - before).max(axis=1)
         np.testing.assert_allclose(spent(world), total, rtol=1e-12)
     assert (total > 1).all(), "else nothing was compared"
 
@@ -260,12 +261,11 @@ def test_an_attack_moves_losses_by_its_formula(sense: str, on: str, when: str) -
     reach = np.where(target == 1, 1 - clean.low, clean.high)[moved].max()
     total = np.zeros(3)
     for _ in range(10):
-        now, before = (everything(one, actions, 3).units for one in (world, untouched))
-        assert now is not None
-        assert before is not None
+        seen = everything(world, actions, 3)
+        now, before = all_units(seen), all_units(everything(untouched, actions, 3))
         strength = np.clip((2.2 - total) / reach, 0, 1) if when == "start" else np.full(3, 0.22)
         pull = np.where(moved, target - clean.mean, 0)
-        np.testing.assert_allclose(world.means, clean.mean + np.outer(strength, pull), atol=1e-12)
+        np.testing.assert_allclose(seen.means, clean.mean + np.outer(strength, pull), atol=1e-12)
         pull = np.where(moved.repeat(2), target.repeat(2) - before, 0)
         np.testing.assert_allclose(now, before + strength[:, None] * pull, atol=1e-12)
         total += np.abs(now - before).max(axis=1)
@@ -296,7 +296,7 @@ def test_more_budget_than_rounds_moves_losses_all_the_way(when: str) -> None:
     one = Budget(1, caps=[1, 1])
     world = Attacked(Constant([0.25, 0.5]), 100, when, "all").open(one, 10, [0], 0)
     for _ in range(10):
-        assert (everything(world, one, 1).total == [[1, 0]]).all()
+        assert (everything(world, one, 1).feedback.total == [[1, 0]]).all()
     assert spent(world) == pytest.approx([7.5])
 
 
@@ -308,12 +308,12 @@ def test_a_budget_holds_for_a_great_many_units(when: str) -> None:
     costs = [0.8, 1.6, 2.0, 2.0, 2.0] if when == "start" else [0.32, 0.64, 0.96, 1.28, 1.6]
     strength = [1, 1, 0.5, 0, 0] if when == "start" else [0.4] * 5
     for t in range(5):
-        feedback = everything(world, HUGE, 3)
+        feedback, means, _ = everything(world, HUGE, 3)
         np.testing.assert_allclose(spent(world), costs[t])
         mean = 0.3 + strength[t] * 0.7
-        np.testing.assert_allclose(world.means, np.tile([mean, 0.7, 0.7, mean], (3, 1)))
+        np.testing.assert_allclose(means, np.tile([mean, 0.7, 0.7, mean], (3, 1)))
         # a billion losses average out: 5 standard deviations are below 1e-4
-        np.testing.assert_allclose(feedback.total / HUGE.n, world.means, atol=1e-4)
+        np.testing.assert_allclose(feedback.total / HUGE.n, means, atol=1e-4)
 
 
 @pytest.mark.parametrize("when", ["start", "spread"])
@@ -323,8 +323,8 @@ def test_the_means_under_attack_are_the_expected_losses(when: str) -> None:
     world = Attacked(BETA, 2.5, when, "all").open(PLANS, 8, range(trials), 0)
     noisy = 0
     for _ in range(8):
-        everything(world, PLANS, trials)
-        above = world.averages - world.means
+        _, means, averages = everything(world, PLANS, trials)
+        above = averages - means
         error = above.std(axis=0) / np.sqrt(trials)
         assert (np.abs(above.mean(axis=0)) <= 5.6 * error + 1e-12).all()
         noisy += int((error > 1e-4).sum())
@@ -343,7 +343,7 @@ def test_sinusoids_follow_their_formula() -> None:
             c + a * np.sin(2 * np.pi * (t / p + q))
             for c, a, p, q in zip(centre, amplitude, period, phase, strict=True)
         ]
-        units = all_units(world)
+        units = all_units(everything(world))
         np.testing.assert_allclose(units, np.tile(np.repeat(expected, PLANS.n), (TRIALS, 1)))
         assert ((units >= 0) & (units <= 1)).all()
 
@@ -355,8 +355,7 @@ def test_total_of_a_wave_is_the_sum_over_its_rounds(period: float, horizon: int)
     waves = Sinusoids(0.5, [0.5, 0.3], period, phase=[0.1, 0.8])
     world, total = Adversarial(waves).open(one, horizon, range(2), 0), np.zeros((2, 2))
     for _ in range(horizon):
-        everything(world, one, 2)
-        total += world.means
+        total += everything(world, one, 2).means
     assert world.total_means is not None
     np.testing.assert_allclose(world.total_means, total, rtol=1e-12)
 
@@ -367,8 +366,7 @@ def walked(step: Any, start: Any, rounds: int, trials: int = 5, seed: int = 0) -
     world = Adversarial(RandomWalk(step, start)).open(two, rounds, range(trials), seed)
     losses = []
     for _ in range(rounds):
-        everything(world, two, trials)
-        losses.append(world.means)
+        losses.append(everything(world, two, trials).means)
     return np.array(losses)
 
 
@@ -408,9 +406,9 @@ def test_means_alternate_in_growing_phases() -> None:
     world = Alternating(means, (1 - gap) / 2, first=3, growth=2).open(PLANS, 40, range(2), 0)
     dear = [1] * 3 + [0] * 6 + [1] * 12 + [0] * 19
     for t in range(40):
-        feedback = everything(world, PLANS, 2)
+        feedback, now, _ = everything(world, PLANS, 2)
         low, high = (1 - gap, 1) if dear[t] else (0, gap)
-        np.testing.assert_allclose(world.means, np.tile([low] * 3 + [high] * 3, (2, 1)), atol=1e-15)
+        np.testing.assert_allclose(now, np.tile([low] * 3 + [high] * 3, (2, 1)), atol=1e-15)
         assert feedback.units is not None
         assert np.isin(feedback.units, [0, 1]).all()
 
@@ -431,18 +429,18 @@ def test_alternating_losses_have_their_means() -> None:
         PLANS, 6, range(trials), 0
     )
     for t in range(6):
-        everything(world, PLANS, trials)
+        averages = everything(world, PLANS, trials).averages
         sign = -1 if t in (1, 2) else 1
         expected = means + sign * np.array([0.2, 0.1, -0.3, 0, 0.2, 0.3])
         error = np.sqrt(expected * (1 - expected) / PLANS.n / trials)
-        assert (np.abs(world.averages.mean(axis=0) - expected) < 5.56 * error).all()
+        assert (np.abs(averages.mean(axis=0) - expected) < 5.56 * error).all()
 
 
 def test_alternating_means_of_a_trial_come_from_its_row() -> None:
     rows = np.arange(24).reshape(4, 6) / 48 + 0.25
     world = opened(Alternating(rows, shift=0.25), [3, 0])
-    everything(world, PLANS, 2)
-    np.testing.assert_allclose(world.means, rows[[3, 0]] + 0.25)
+    seen = everything(world, PLANS, 2)
+    np.testing.assert_allclose(seen.means, rows[[3, 0]] + 0.25)
 
 
 def test_rounding_errors_do_not_leave_the_unit_interval() -> None:
@@ -450,11 +448,11 @@ def test_rounding_errors_do_not_leave_the_unit_interval() -> None:
         assert not 0 <= means - shift <= means + shift <= 1, "else nothing is tested"
         world = opened(Alternating(np.full(6, means), shift, growth=1))
         for _ in range(2):
-            everything(world)
-            assert ((world.means >= 0) & (world.means <= 1)).all()
+            now = everything(world).means
+            assert ((now >= 0) & (now <= 1)).all()
         waves = opened(Adversarial(Sinusoids(means, shift, period=4)))
         for _ in range(4):
-            losses = all_units(waves)
+            losses = all_units(everything(waves))
             assert ((losses >= 0) & (losses <= 1)).all()
 
 
@@ -503,8 +501,7 @@ def test_regret_is_against_the_best_fixed_action_of_the_horizon(name: str) -> No
     )
     world, means = opened(ENVIRONMENTS[name]), []
     for _ in range(ROUNDS):
-        everything(world)
-        means.append(world.means)
+        means.append(everything(world).means)
     played = np.array([script[t % 2] for t in range(ROUNDS)])
     for k in range(TRIALS):
         rows = np.array(means)[:, k]
@@ -557,8 +554,9 @@ def through_a_pickle(environment: Environment) -> Any:
 def test_a_copy_gives_the_same_losses(name: str, copy: Callable[[Environment], Any]) -> None:
     original, again = opened(ENVIRONMENTS[name]), opened(copy(ENVIRONMENTS[name]))
     for _ in range(ROUNDS):
-        assert (all_units(original) == all_units(again)).all()
-        assert (original.means == again.means).all()
+        one, other = everything(original), everything(again)
+        assert (all_units(one) == all_units(other)).all()
+        assert (one.means == other.means).all()
 
 
 def test_rules_are_plain_data() -> None:
@@ -654,5 +652,4 @@ def test_an_environment_keeps_its_own_numbers() -> None:
     environment = Alternating(means, shift)
     means[:] = shift[:] = 7.0
     world = opened(environment)
-    everything(world)
-    assert (world.means == 0.75).all()
+    assert (everything(world).means == 0.75).all()

@@ -90,7 +90,7 @@ def play(
     environment: Replay, action: Any, trials: Any = range(4), rounds: int = 2 * DAYS, seed: int = 5
 ) -> list[Feedback]:
     world = environment.open(PLANS, rounds, trials, seed)
-    return [world.observe(np.tile(action, (len(trials), 1))) for _ in range(rounds)]
+    return [world.observe(np.tile(action, (len(trials), 1))).feedback for _ in range(rounds)]
 
 
 def units(feedback: Feedback, trial: int, arm: int) -> NDArray[np.float64]:
@@ -113,8 +113,8 @@ def days(world: World, frame: pd.DataFrame, rounds: int) -> IntArray:
     """Which day came in each round and trial, told by its averages."""
     known, found = averages(frame), []
     for _ in range(rounds):
-        world.observe(np.tile(LEFT, (4, 1)))
-        alike = np.isclose(world.means[:, None], known).all(axis=2)
+        means = world.observe(np.tile(LEFT, (4, 1))).means
+        alike = np.isclose(means[:, None], known).all(axis=2)
         assert (alike.sum(axis=1) == 1).all()
         found.append(alike.argmax(axis=1))
     return np.array(found)
@@ -126,8 +126,8 @@ def days(world: World, frame: pd.DataFrame, rounds: int) -> IntArray:
 def test_losses_of_three_days() -> None:
     world = Replay(WEEK, shuffle=False).open(SWAP, 4, [0, 1], 0)
     for day in (0, 1, 2, 0):
-        feedback = world.observe(np.array([STRAIGHT, CROSSED]))
-        assert (world.means == WEEK_MEANS[day]).all()
+        feedback, means, _ = world.observe(np.array([STRAIGHT, CROSSED]))
+        assert (means == WEEK_MEANS[day]).all()
         (lane_a, *_, lane_b), crossed = feedback.total
         assert lane_a in ((0.5, 0.25) if day == 0 else (WEEK_MEANS[day, 0],))
         assert lane_b == WEEK_MEANS[day, 3]
@@ -199,10 +199,10 @@ def test_averages_are_those_of_all_units_played_or_not() -> None:
     environment = Replay(log(spare=2))
     everything, some = (environment.open(PLANS, 5, range(4), 0) for _ in range(2))
     for _ in range(5):
-        feedback = everything.observe(np.tile(PLANS.n, (4, 1)))
-        some.observe(np.tile(LEFT, (4, 1)))
-        np.testing.assert_allclose(some.averages, feedback.total / PLANS.n, rtol=1e-12)
-        assert (some.averages != some.means).any()
+        feedback = everything.observe(np.tile(PLANS.n, (4, 1))).feedback
+        seen = some.observe(np.tile(LEFT, (4, 1)))
+        np.testing.assert_allclose(seen.averages, feedback.total / PLANS.n, rtol=1e-12)
+        assert (seen.averages != seen.means).any()
 
 
 def test_rounds_and_trials_are_drawn_anew() -> None:
@@ -218,7 +218,7 @@ def test_many_units_are_all_real_outcomes() -> None:
     losses = np.random.default_rng(0).random((4, many))
     frame = pd.DataFrame({"arm": np.repeat(SWAP.names, many), "round": 1, "loss": losses.ravel()})
     action = np.array([[many, 0, 0, many]])
-    feedback = Replay(frame).open(plans, 1, [0], 0).observe(action)
+    feedback = Replay(frame).open(plans, 1, [0], 0).observe(action).feedback
     np.testing.assert_allclose(feedback.total, action / many * losses.sum(axis=1))
     assert (np.sort(units(feedback, 0, 3)) == np.sort(losses[3])).all()
 
@@ -238,8 +238,8 @@ def test_every_day_may_come_first() -> None:
     """Level 1e-6: a chi-square test with 6 degrees of freedom below 38.3."""
     trials, frame = 3500, log(spare=0)
     world = Replay(frame).open(PLANS, 1, range(trials), 0)
-    world.observe(np.tile(LEFT, (trials, 1)))
-    counts = np.isclose(world.means[:, None], averages(frame)).all(axis=2).sum(axis=0)
+    means = world.observe(np.tile(LEFT, (trials, 1))).means
+    counts = np.isclose(means[:, None], averages(frame)).all(axis=2).sum(axis=0)
     assert counts.sum() == trials
     assert ((counts - 500) ** 2 / 500).sum() < 38.3
 
@@ -256,8 +256,7 @@ def test_total_means_are_known_beforehand(shuffle: bool, horizon: int) -> None:
     world = Replay(log(spare=1), shuffle=shuffle).open(PLANS, horizon, range(4), 3)
     expected, total = world.total_means, np.zeros((4, 4))
     for _ in range(horizon):
-        world.observe(np.tile(LEFT, (4, 1)))
-        total += world.means
+        total += world.observe(np.tile(LEFT, (4, 1))).means
     assert expected is not None
     np.testing.assert_allclose(expected, total, rtol=1e-12)
 
@@ -342,8 +341,7 @@ def test_numbers_and_dates_sort_as_such() -> None:
     for frame in (numbered, dated):
         world = Replay(frame, shuffle=False).open(SWAP, 3, [0], 0)
         for day in range(3):
-            world.observe(STRAIGHT[None])
-            assert (world.means == WEEK_MEANS[day]).all()
+            assert (world.observe(STRAIGHT[None]).means == WEEK_MEANS[day]).all()
 
 
 @pytest.mark.parametrize("name", ["NA", "007", "None", "1.0"])
@@ -359,8 +357,8 @@ def test_an_arm_that_is_never_played_needs_no_outcomes() -> None:
     environment = Replay(WEEK[WEEK["arm"] == "A->x"])
     environment.check(plans, 3, 1)
     world = environment.open(plans, 3, [0], 0)
-    world.observe(np.array([[1, 0, 0, 0]]))
-    assert (world.means[:, 1:] == 0).all()
+    means = world.observe(np.array([[1, 0, 0, 0]])).means
+    assert (means[:, 1:] == 0).all()
 
 
 def test_the_table_may_change_afterwards() -> None:

@@ -26,6 +26,7 @@ MODULES = {
     "simulation.results": ("results.result",),
     "simulation.tables": ("reports.tables",),
 }
+NAMES = {"config.to_plain": "describe"}  # those that were renamed as well
 ROOT = __name__.partition(".")[0]
 
 
@@ -50,9 +51,10 @@ class Moved:
         module = ModuleType(spec.name)
 
         def find(name: str) -> Any:
+            now = NAMES.get(f"{below}.{name}", name)
             for home in map(importlib.import_module, homes):
-                if hasattr(home, name):
-                    return getattr(home, name)
+                if hasattr(home, now):
+                    return getattr(home, now)
             raise AttributeError(f"module {spec.name!r} has no attribute {name!r}")
 
         module.__getattr__ = find  # type: ignore[method-assign]

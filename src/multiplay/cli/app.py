@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from multiplay import __version__
 from multiplay.errors import InvalidInput
+from multiplay.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True,

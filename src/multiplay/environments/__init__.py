@@ -3,7 +3,7 @@
 from multiplay.environments.adversarial import Adversarial
 from multiplay.environments.alternating import Alternating
 from multiplay.environments.attacked import Attacked
-from multiplay.environments.base import Environment, World
+from multiplay.environments.base import Environment, Observation, World
 from multiplay.environments.corrupted import Corrupted
 from multiplay.environments.distributions import Bernoulli, Beta, Constant, Distribution, Uniform
 from multiplay.environments.oblivious import RandomWalk, Sinusoids
@@ -20,6 +20,7 @@ __all__ = [
     "Corrupted",
     "Distribution",
     "Environment",
+    "Observation",
     "RandomWalk",
     "Replay",
     "Sinusoids",

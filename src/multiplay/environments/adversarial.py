@@ -9,10 +9,9 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import unit_interval
-from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.base import Environment, Observation, Slots, World
 from multiplay.environments.oblivious import Oblivious
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.streams import LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
@@ -105,19 +104,18 @@ class AdversarialWorld(World):
             total = _means(losses[:horizon], actions.n).sum(axis=0)
             self.total_means = np.broadcast_to(total, self.shape)
 
-    def observe(self, action: IntArray) -> Feedback:
+    def observe(self, action: IntArray) -> Observation:
         """Shuffle this round's losses over the slots, and show those that are played."""
         losses = self._adversary(action) if callable(self.losses) else next(self.rows)
         self.round += 1
-        self.means = np.broadcast_to(_means(losses, self.actions.n), self.shape).copy()
-        self.averages = self.means
+        means = np.broadcast_to(_means(losses, self.actions.n), self.shape).copy()
         if losses.ndim == 2:
-            units = self.means[:, self.alike.owner]
-            return self.alike.feedback(units, action, self.means)
+            feedback = self.alike.feedback(means[:, self.alike.owner], action, means)
+            return Observation(feedback, means, averages=means)
         slots, place = self.each, np.arange(len(self.each.owner)) - self.each.first[self.each.owner]
         units = np.broadcast_to(losses, (*self.shape, losses.shape[2]))[:, slots.owner, place]
         kernels.shuffle(units, slots.first, self.streams.random(units.shape))
-        return slots.feedback(units, action, self.means)
+        return Observation(slots.feedback(units, action, means), means, averages=means)
 
     @cached_property
     def alike(self) -> Slots:

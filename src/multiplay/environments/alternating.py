@@ -43,8 +43,7 @@ class Alternating(Environment):
     >>> world = Alternating([0.25, 0.75], shift=0.25, first=2, growth=2).open(
     ...     Budget(1, caps=[1, 1]), horizon=7, trials=[0], seed=0)
     >>> for t in range(7):
-    ...     feedback = world.observe(np.array([[1, 0]]))
-    ...     print(world.means)
+    ...     print(world.observe(np.array([[1, 0]])).means)
     [[0.5 1. ]]
     [[0.5 1. ]]
     [[0.  0.5]]

@@ -53,8 +53,8 @@ class Attacked(Environment):
     >>> attack = Attacked(Constant([0.5, 0.75]), budget=1.25)  # arm 1 looks bad
     >>> world = attack.open(one, horizon=5, trials=[0], seed=0)
     >>> for t in range(4):
-    ...     feedback = world.observe(np.array([[1, 0]]))
-    ...     print(feedback.total, world.corruption)
+    ...     seen = world.observe(np.array([[1, 0]]))
+    ...     print(seen.feedback.total, world.corruption)
     [[1. 0.]] [0.5]
     [[1. 0.]] [1.]
     [[0.75 0.  ]] [1.25]
@@ -126,13 +126,12 @@ class AttackedWorld(DrawnWorld):
             self.pace = np.full(len(trials), min(1.0, attack.budget / horizon))
             self.total_means = horizon * self._means(self.pace)
 
-    def draw(self, u: FloatArray) -> FloatArray:
+    def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Draw clean losses, move them, and see what it cost."""
         strength, clean = self._strength(), self.clean.quantile(u)
-        self.means = self._means(strength)
         losses: FloatArray = clean + strength[:, None] * self.aim.pull(clean)
         self.corruption = self.corruption + self._cost(losses, clean, strength)
-        return losses
+        return losses, self._means(strength)
 
     def _cost(self, losses: FloatArray, clean: FloatArray, strength: FloatArray) -> FloatArray:
         """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""

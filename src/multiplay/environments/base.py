@@ -1,7 +1,9 @@
 """What every environment has."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
+from multiplay.moved import warn
 from multiplay.types import FloatArray, IntArray
 
 EVERY_UNIT = 2048  # up to so many units in all, each has a loss of its own in every round
@@ -17,15 +20,74 @@ LARGEST_DRAW = 1 - 2**-53  # uniform numbers are below 1
 ROUNDING = 1e-9
 
 
-class World(ABC):
+class Observation(NamedTuple):
+    """All that a world says of one round. Policies are given the feedback only.
+
+    Attributes
+    ----------
+    feedback : Feedback
+        The losses of the units that were played.
+    means : array of shape (trials, d)
+        The expected loss of one unit of each arm.
+    averages : array of shape (trials, d)
+        The average loss of all n_i units of each arm, played or not.
+    """
+
+    feedback: Feedback
+    means: FloatArray
+    averages: FloatArray
+
+
+class OldWorld:
+    """Worlds as they were, for one more version: ``means`` and ``averages`` were attributes."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "observe" in cls.__dict__:
+            cls.observe = _says_it_at_once(cls.observe)  # type: ignore[attr-defined]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> FloatArray:
+            if name not in ("means", "averages") or "said_last" not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warn(f"world.{name} is now world.observe(action).{name}")
+            return self.said_last[name]
+
+
+def _says_it_at_once(observe: Callable[[Any, IntArray], Any]) -> Callable[[Any, IntArray], Any]:
+    """Let an ``observe`` that returns a bare feedback return an ``Observation``."""
+
+    @wraps(observe)
+    def observed(self: Any, action: IntArray) -> Observation:
+        said: Observation | Feedback = observe(self, action)
+        if isinstance(said, Feedback):
+            warn("observe() now returns Observation(feedback, means, averages), not the feedback")
+            said = Observation(said, self.means, self.averages)
+        self.said_last = {"means": said.means, "averages": said.averages}
+        return said
+
+    return observed
+
+
+def _of_the_feedback(observation: Observation, name: str) -> Any:
+    """Return what an observation had while it was the feedback."""
+    if name not in ("count", "total", "units", "first", "mean", "flip"):
+        raise AttributeError(f"'Observation' object has no attribute {name!r}")
+    warn(f"world.observe(action).{name} is now world.observe(action).feedback.{name}", 3)
+    return getattr(observation.feedback, name)
+
+
+if not TYPE_CHECKING:
+    Observation.__getattr__ = lambda self, name: _of_the_feedback(self, name)
+    Observation.count = property(lambda self: _of_the_feedback(self, "count"))  # tuples have one
+
+
+class World(OldWorld, ABC):
     """An environment in action, for a block of trials: one ``observe`` is one round.
 
     Attributes
     ----------
-    means : array of shape (trials, d)
-        The expected loss of one unit of each arm in the round observed last.
-    averages : array of shape (trials, d)
-        The average loss of all n_i units of each arm in the round observed last, played or not.
     total_means : array of shape (trials, d), or None
         The sum of the means over the whole horizon; None if it is only known at the end.
     corruption : array of shape (trials,), or None
@@ -33,14 +95,12 @@ class World(ABC):
         of all units, played or not; None where nobody knows clean losses L'.
     """
 
-    means: FloatArray
-    averages: FloatArray
     total_means: FloatArray | None = None
     corruption: FloatArray | None = None
 
     @abstractmethod
-    def observe(self, action: IntArray) -> Feedback:
-        """Play ``action`` (trials, d) in the next round, and see the losses of its units."""
+    def observe(self, action: IntArray) -> Observation:
+        """Play ``action`` (trials, d) in the next round, and see what comes."""
 
 
 class Environment(ABC):
@@ -83,8 +143,13 @@ class Slots:
         self.first = np.concatenate([[0], np.cumsum(slots)])
         self.owner = np.repeat(np.arange(len(n)), slots)
 
+    def observation(self, units: FloatArray, action: IntArray, means: FloatArray) -> Observation:
+        """Return what comes of a play, from the losses of all slots (trials, slots)."""
+        averages = self.averages(units, means)
+        return Observation(self.feedback(units, action, means), means, averages)
+
     def feedback(self, units: FloatArray, action: IntArray, means: FloatArray) -> Feedback:
-        """Return the feedback of a play, from the losses of all slots (trials, slots)."""
+        """Return the losses of the units that are played, from the losses of all slots."""
         total = np.empty(action.shape)
         kernels.add_up(units, self.first, action, means, total)
         if self.every_unit:

@@ -30,7 +30,7 @@ class Corrupted(Environment):
     >>> flip = Corrupted(before=Constant([0.25, 0.5]), after=Constant([1.0, 0.5]), at=2)
     >>> world = flip.open(plans, horizon=6, trials=[0], seed=0)
     >>> for t in range(6):
-    ...     feedback = world.observe(plans.argmin([[0, 0]]))
+    ...     seen = world.observe(plans.argmin([[0, 0]]))
     >>> world.corruption
     array([3.])
     """
@@ -77,12 +77,12 @@ class CorruptedWorld(PhasedWorld):
             arms = np.flatnonzero(actions.n)
             self.worst = _worst_change(before.spread(trials, arms), after.spread(trials, arms))
 
-    def draw(self, u: FloatArray) -> FloatArray:
+    def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Draw from the distribution of this phase, and compare with the clean losses."""
-        losses = super().draw(u)
+        losses, means = super().draw(u)
         if self.round > self.at:
             self.corruption = self.corruption + self._change(losses, u)
-        return losses
+        return losses, means
 
     def _change(self, losses: FloatArray, u: FloatArray) -> FloatArray:
         """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""

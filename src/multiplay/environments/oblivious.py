@@ -64,9 +64,10 @@ class Sinusoids(Oblivious):
     >>> from multiplay import Adversarial, Budget
     >>> waves = Sinusoids(centre=0.5, amplitude=0.25, period=4, phase=[0.0, 0.5])
     >>> world = Adversarial(waves).open(Budget(1, caps=[1, 1]), horizon=2, trials=[0], seed=0)
-    >>> world.observe(np.array([[1, 0]])).total
+    >>> seen = world.observe(np.array([[1, 0]]))
+    >>> seen.feedback.total
     array([[0.75, 0.  ]])
-    >>> world.means
+    >>> seen.means
     array([[0.75, 0.25]])
     """
 
@@ -121,8 +122,8 @@ class RandomWalk(Oblivious):
     >>> walk = Adversarial(RandomWalk(step=0.25, start=[0.0, 1.0]))
     >>> world = walk.open(Budget(1, caps=[1, 1]), horizon=2, trials=[0], seed=0)
     >>> for t in range(2):
-    ...     feedback = world.observe(np.array([[1, 0]]))
-    >>> world.means
+    ...     seen = world.observe(np.array([[1, 0]]))
+    >>> seen.means
     array([[0.25, 0.75]])
     """
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import unit_interval
-from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.base import Environment, Observation, Slots, World
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
 from multiplay.kernels import replay as kernels
 from multiplay.streams import INSTANCE, LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
@@ -58,9 +57,10 @@ class Replay(Environment):
     ...     "loss": [0.25, 0.75, 0.5, 1.0, 0.0],
     ... }
     >>> world = Replay(trucks, shuffle=False).open(plans, horizon=2, trials=[0], seed=0)
-    >>> world.observe(plans.argmin([[0, 0]])).total  # one of the two trucks to the north
+    >>> seen = world.observe(plans.argmin([[0, 0]]))
+    >>> seen.feedback.total  # one of the two trucks to the north
     array([[0.25, 0.5 ]])
-    >>> world.means, world.total_means
+    >>> seen.means, world.total_means
     (array([[0.5, 0.5]]), array([[1.5, 0.5]]))
     """
 
@@ -177,14 +177,13 @@ class ReplayWorld(World):
         self.streams = Streams.spawn(seed, LOSSES, trials)
         self.round = 0
 
-    def observe(self, action: IntArray) -> Feedback:
+    def observe(self, action: IntArray) -> Observation:
         """Draw an outcome for every slot, played or not, so that all policies meet the same."""
         position = self.round % self.shape[1]
         if position == 0:
             self.order = self._order(self.orders)
         self.round += 1
         replayed = self.order[:, position].copy()
-        self.means = self.logged_means[replayed]
         coins = self.streams.random((len(action), len(self.slots.owner)))
         units = np.empty_like(coins)
         kernels.draw(
@@ -197,8 +196,7 @@ class ReplayWorld(World):
             self.place,
             units,
         )
-        self.averages = self.slots.averages(units, self.means)
-        return self.slots.feedback(units, action, self.means)
+        return self.slots.observation(units, action, self.logged_means[replayed])
 
     def _order(self, streams: Streams) -> IntArray:
         """Return the order of the logged rounds in one pass, (trials, rounds)."""

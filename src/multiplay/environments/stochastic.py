@@ -9,9 +9,8 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance
-from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.base import Environment, Observation, Slots, World
 from multiplay.environments.distributions import Distribution
-from multiplay.feedback import Feedback
 from multiplay.streams import LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
 
@@ -53,15 +52,15 @@ class DrawnWorld(World):
         self.slots = Slots(actions.n)
         self.streams = Streams.spawn(seed, LOSSES, trials)
 
-    def observe(self, action: IntArray) -> Feedback:
+    def observe(self, action: IntArray) -> Observation:
         """Draw the loss of every slot, and show those that are played."""
-        units = self.draw(self.streams.random((len(action), len(self.slots.owner))))
-        self.averages = self.slots.averages(units, self.means)
-        return self.slots.feedback(units, action, self.means)
+        u = self.streams.random((len(action), len(self.slots.owner)))
+        units, means = self.draw(u)
+        return self.slots.observation(units, action, means)
 
     @abstractmethod
-    def draw(self, u: FloatArray) -> FloatArray:
-        """Enter the next round, set its ``means``, and return its losses at the quantiles u."""
+    def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Enter the next round; return its losses at the quantiles u, and the means of the arms."""
 
 
 class PhasedWorld(DrawnWorld):
@@ -88,10 +87,10 @@ class PhasedWorld(DrawnWorld):
         self.round = 0
         self.phase_end = 0
 
-    def draw(self, u: FloatArray) -> FloatArray:
+    def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Draw from the distribution of this phase."""
         while self.round == self.phase_end:
-            rounds, (self.means, self.losses) = next(self.phases)
+            rounds, (self.phase_means, self.losses) = next(self.phases)
             self.phase_end += rounds
         self.round += 1
-        return self.losses.quantile(u)
+        return self.losses.quantile(u), self.phase_means

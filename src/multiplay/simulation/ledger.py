@@ -3,8 +3,7 @@
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.environments import World
-from multiplay.feedback import Feedback
+from multiplay.environments import Observation
 from multiplay.kernels import ledger as kernels
 from multiplay.results import Measured
 from multiplay.types import FloatArray, IntArray
@@ -35,9 +34,9 @@ class Ledger:
         self.S0_played = np.zeros(shape, dtype=np.int64)
         self.S1_played, self.S2_played = np.zeros(shape), np.zeros(shape)
 
-    def add(self, t: int, action: IntArray, feedback: Feedback, world: World) -> None:
+    def add(self, t: int, action: IntArray, seen: Observation) -> None:
         """Book round t."""
-        means, averages = (_writable(array) for array in (world.means, world.averages))
+        means, averages = _writable(seen.means), _writable(seen.averages)
         if t == 1:  # nothing comes before the first round
             self.last_action[:], self.last_average[:] = action, averages
         kernels.follow(averages, self.last_average, self.S1, self.S2, self.V1)
@@ -56,7 +55,7 @@ class Ledger:
                 action,
                 self.best,
                 means,
-                feedback.total,
+                seen.feedback.total,
                 averages,
                 self.pseudo,
                 self.paid,

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +19,9 @@ from multiplay.results.result import Result
 from multiplay.serialization import describe
 from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.store import Store
-from multiplay.simulation.workers import progress_bars, run_blocks
+from multiplay.simulation.workers import processes, progress_bars, run_blocks
 from multiplay.streams import POLICY, Streams
-from multiplay.types import IntArray
+from multiplay.types import BoolArray, IntArray
 from multiplay.version import __version__
 
 RECORDED = 1000  # rounds kept by default
@@ -28,7 +29,10 @@ LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks boun
 
 
 class Block(NamedTuple):
-    """The unit of work: some trials of one policy. Its numbers depend on nothing else."""
+    """The unit of work: some trials of one policy. Its numbers depend on nothing else.
+
+    ``best`` is the best fixed action of each trial, where it was found before.
+    """
 
     actions: ActionSet
     environment: Environment
@@ -37,6 +41,7 @@ class Block(NamedTuple):
     trials: range
     seed: int
     rounds: IntArray
+    best: IntArray | None = None
 
 
 def simulate(
@@ -131,15 +136,25 @@ def simulate(
         books.enter(*finished)
 
     size = block or min(LARGEST_BLOCK, -(-trials // jobs))
-    work = [
-        (number, Block(actions, environment, policy, horizon, some, seed, rounds))
-        for number, policy in enumerate(policies.values())
-        for some in books.missing(number, size)
-    ]
-    with progress_bars(list(policies), [number for number, _ in work], horizon) as advance:
-        blocks = [one for _, one in work]
-        for place, measured in run_blocks(play, blocks, jobs, executor, advance, horizon):
-            finished = work[place][0], blocks[place].trials, measured
+    work = [(k, some) for k in range(len(policies)) for some in books.missing(k, size)]
+    with (
+        processes(jobs, executor, len(work)) as workers,
+        progress_bars(list(policies), [k for k, _ in work], horizon) as advance,
+    ):
+        best: IntArray | None = None
+        if work and _means_are_luck(actions, environment, horizon, seed):
+            best = np.zeros((trials, actions.d), dtype=np.int64)
+            ahead = partial(look_ahead, actions, environment, horizon, seed)
+            ranges = books.missing_anywhere(size)
+            for place, found in run_blocks(ahead, ranges, workers, lambda *_: None, horizon):
+                best[ranges[place]] = found
+        players = list(policies.values())
+        blocks = [
+            Block(actions, environment, players[k], horizon, some, seed, rounds, _rows(best, some))
+            for k, some in work
+        ]
+        for place, measured in run_blocks(play, blocks, workers, advance, horizon):
+            finished = *work[place], measured
             if kept:
                 kept.keep(*finished)
             books.enter(*finished)
@@ -173,18 +188,28 @@ class Books:
 
     def missing(self, policy: int, size: int) -> list[range]:
         """Return the trials that are still to be played, in ranges of at most this size."""
-        ranges, trials = [], np.flatnonzero(~self.done[policy])
-        while len(trials):
-            together = trials == trials[0] + np.arange(len(trials))
-            length = min(size, int(np.argmin(np.append(together, False))))
-            ranges.append(range(int(trials[0]), int(trials[0]) + length))
-            trials = trials[length:]
-        return ranges
+        return _ranges(~self.done[policy], size)
+
+    def missing_anywhere(self, size: int) -> list[range]:
+        """Return the trials that some policy is still to play."""
+        done: BoolArray = np.logical_and.reduce(self.done)
+        return _ranges(~done, size)
+
+
+def _ranges(wanted: BoolArray, size: int) -> list[range]:
+    """Return the places that are wanted, in ranges of at most this size."""
+    ranges, places = [], np.flatnonzero(wanted)
+    while len(places):
+        together = places == places[0] + np.arange(len(places))
+        length = min(size, int(np.argmin(np.append(together, False))))
+        ranges.append(range(int(places[0]), int(places[0]) + length))
+        places = places[length:]
+    return ranges
 
 
 def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
     """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
-    actions, environment, policy, horizon, trials, seed, rounds = block
+    actions, environment, policy, horizon, trials, seed, rounds, _ = block
     rng = Streams.spawn(seed, POLICY, trials)
     world = environment.open(actions, horizon, trials, seed)
     ledger = Ledger(actions, _best_fixed(block, world), rounds, len(trials))
@@ -195,9 +220,9 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
         chosen = policy.choose(actions, state, rng)
         if t == 1 or t in ledger.rounds:
             _check_play(policy, actions, chosen.action, len(trials), t)
-        feedback = world.observe(chosen.action)
-        policy.update(actions, state, chosen, feedback, rng)
-        ledger.add(t, chosen.action, feedback, world)
+        seen = world.observe(chosen.action)
+        policy.update(actions, state, chosen, seen.feedback, rng)
+        ledger.add(t, chosen.action, seen)
         if t % stride == 0:
             advance(stride)
     measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
@@ -208,16 +233,40 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
 
 def _best_fixed(block: Block, world: World) -> IntArray | None:
     """Return the best fixed action for the means of the whole horizon, if play cannot change it."""
-    actions, environment, _, horizon, trials, seed, _ = block
-    total, shape = world.total_means, (len(trials), actions.d)
-    if total is None and environment.adaptive:
-        return None
-    if total is None:  # they are a matter of luck: look ahead
-        ahead, total = environment.open(actions, horizon, trials, seed), np.zeros(shape)
-        idle = np.zeros(shape, dtype=np.int64)
-        for _ in range(horizon):
-            ahead.observe(idle)
-            total += ahead.means
+    if block.best is not None or block.environment.adaptive:
+        return block.best
+    if world.total_means is not None:
+        return block.actions.best(world.total_means / block.horizon)
+    return look_ahead(block.actions, block.environment, block.horizon, block.seed, block.trials)
+
+
+def _means_are_luck(actions: ActionSet, environment: Environment, horizon: int, seed: int) -> bool:
+    """Say whether the sum of the means is known at the end only, though play cannot change it.
+
+    Then the best fixed action is found once for all policies, before they play.
+    """
+    if environment.adaptive:
+        return False
+    return environment.open(actions, horizon, range(1), seed).total_means is None
+
+
+def _rows(best: IntArray | None, trials: range) -> IntArray | None:
+    return None if best is None else best[trials.start : trials.stop]
+
+
+def look_ahead(
+    actions: ActionSet,
+    environment: Environment,
+    horizon: int,
+    seed: int,
+    trials: range,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> IntArray:
+    """Return the best fixed action of each trial, from the means of all its rounds."""
+    world, shape = environment.open(actions, horizon, trials, seed), (len(trials), actions.d)
+    total, idle = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    for _ in range(horizon):
+        total += world.observe(idle).means
     return actions.best(total / horizon)
 
 

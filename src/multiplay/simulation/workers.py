@@ -22,28 +22,37 @@ Advance = Callable[[int, int], None]  # told the number of a block, and finished
 def run_blocks(
     run: Run[Done],
     blocks: Sequence[Any],
-    jobs: int,
     executor: Executor | None,
     advance: Advance,
     rounds: int,
 ) -> Iterator[tuple[int, Done]]:
     """Yield the number and the outcome of every block as it finishes, in any order.
 
-    ``advance`` hears of finished rounds of a block; ``rounds`` is the length of a block.
+    Without an executor they are run here, one after the other. ``advance`` hears of finished
+    rounds of a block; ``rounds`` is the length of a block.
     """
-    if executor is not None:
-        yield from _run_on(executor, run, blocks, advance, rounds)
-    elif jobs == 1 or len(blocks) == 1:
+    if executor is None:
         for number, block in enumerate(blocks):
             yield number, run(block, partial(advance, number))
-    else:
-        _check_picklable(blocks)
-        with LocalProcesses(min(jobs, len(blocks))) as pool:
-            yield from _run_on(pool, run, blocks, advance, rounds)
+        return
+    if isinstance(executor, LocalProcesses):
+        _check_picklable(run, blocks)
+    yield from _run_on(executor, run, blocks, advance, rounds)
 
 
-def _check_picklable(blocks: Sequence[Any]) -> None:
+@contextmanager
+def processes(jobs: int, executor: Executor | None, blocks: int) -> Iterator[Executor | None]:
+    """Yield what runs so many blocks: the given executor, new processes, or None for this one."""
+    if executor is not None or jobs == 1 or blocks <= 1:
+        yield executor
+        return
+    with LocalProcesses(min(jobs, blocks)) as pool:
+        yield pool
+
+
+def _check_picklable(run: Run[Any], blocks: Sequence[Any]) -> None:
     try:
+        pickle.dumps(run)
         for block in blocks:
             pickle.dumps(block)
     except (pickle.PicklingError, AttributeError, TypeError) as error:

@@ -233,7 +233,7 @@ def _play(
         assert _same(before, state), "choose must leave the state as it is"
         assert play.action.shape == (len(trials), actions.d), "one action for each trial"
         assert actions.contains(play.action).all(), "choose must play actions of the set"
-        policy.update(actions, state, play, world.observe(play.action), rng)
+        policy.update(actions, state, play, world.observe(play.action).feedback, rng)
         for name, array in state.items():
             assert np.isfinite(array).all(), f"state[{name!r}] must stay finite"
         played.append(play.action)
@@ -246,7 +246,7 @@ def _check_late_feedback(policy: Policy, actions: ActionSet, seed: int) -> None:
     state = policy.start(actions, _horizon(actions), 1)
     plays = [policy.choose(actions, state, rng) for _ in range(5)]
     for play in reversed(plays):
-        policy.update(actions, state, play, world.observe(play.action), rng)
+        policy.update(actions, state, play, world.observe(play.action).feedback, rng)
     for name, array in state.items():
         assert np.isfinite(array).all(), f"state[{name!r}] must survive late feedback"
 

@@ -67,6 +67,11 @@ class Adversarial(Environment):
         """Whether the losses are a function of past actions."""
         return callable(self.losses)
 
+    def shows_units(self, actions: ActionSet) -> bool:
+        """Where there are slots, however many; a function may give slots, for all that is known."""
+        slots = self.adaptive or np.ndim(self.losses) == 3
+        return slots or super().shows_units(actions)
+
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Enough rounds, the right number of arms, and a slot for every unit."""
         if isinstance(self.losses, Oblivious):

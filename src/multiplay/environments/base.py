@@ -17,6 +17,11 @@ LARGEST_DRAW = 1 - 2**-53  # uniform numbers are below 1
 ROUNDING = 1e-9
 
 
+def few_enough(n: IntArray) -> bool:
+    """Say whether there are so few units that each has a loss of its own in every round."""
+    return bool(n.sum() <= EVERY_UNIT)
+
+
 class World(ABC):
     """An environment in action, for a block of trials: one ``observe`` is one round.
 
@@ -64,6 +69,10 @@ class Environment(ABC):
         """Whether losses depend on what is played; otherwise all policies meet the same."""
         return False
 
+    def shows_units(self, actions: ActionSet) -> bool:
+        """Say whether feedback will have the loss of every single unit, not totals alone."""
+        return few_enough(actions.n)
+
     @abstractmethod
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Raise ``InvalidInput`` if this environment does not fit."""
@@ -78,7 +87,7 @@ class Slots:
 
     def __init__(self, n: IntArray, every_unit: bool | None = None) -> None:
         self.n = n
-        self.every_unit = bool(n.sum() <= EVERY_UNIT) if every_unit is None else every_unit
+        self.every_unit = few_enough(n) if every_unit is None else every_unit
         slots = n if self.every_unit else np.minimum(n, SLOTS)
         self.first = np.concatenate([[0], np.cumsum(slots)])
         self.owner = np.repeat(np.arange(len(n)), slots)

@@ -81,6 +81,10 @@ class Replay(Environment):
         object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "table", Log(len(frame), cells.digest()))
 
+    def shows_units(self, actions: ActionSet) -> bool:
+        """Every unit has an outcome of its own, however many there are."""
+        return True
+
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Arms of the same names, and n_i outcomes of arm i in every logged round."""
         unknown = [name for name in self.cells.arms if name not in actions.names]

@@ -25,7 +25,8 @@ class Play:
         What the policy must remember of the play until its losses come.
     cache : dict of arrays
         What makes the next choice faster: entries of the state by their names, newer than those
-        that the state has. It may be dropped at any time without changing a result beyond rounding.
+        that the state has. It may be dropped at any time without changing what is computed beyond
+        rounding; a random action may then be another one, with the same mean.
     """
 
     action: IntArray

@@ -32,12 +32,16 @@ from multiplay import (
 from multiplay.policies import (
     ESCB,
     FPLIX,
+    LBINF,
     CombUCB,
     EpsilonGreedy,
     FollowTheLeader,
     GaussianCTS,
+    GenLBINFV,
+    Hybrid,
     RandomAction,
 )
+from multiplay.policies.base import check_fits
 from multiplay.streams import POLICY, Rng
 from multiplay.testing import check_policy
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -62,7 +66,7 @@ SEERS: list[Policy] = [CombUCB(), ESCB(), GaussianCTS(), FollowTheLeader(), Epsi
 
 def is_defined(policy: Policy, actions: ActionSet) -> bool:
     """Indices and sums of losses want a linear objective."""
-    return actions.linear or not isinstance(policy, ESCB | FPLIX)
+    return actions.linear or not policy.needs_linear
 
 
 @pytest.mark.parametrize("actions", [*SETS, PAPER, EMPTY], ids=repr)
@@ -71,7 +75,7 @@ def test_contract(policy: Policy, actions: ActionSet) -> None:
     slow = isinstance(actions, IntegerProgram)  # HiGHS: copies and repetitions take seconds
     if not is_defined(policy, actions):
         with refused("actions"):
-            policy.start(actions, None, 1)
+            check_fits(policy, actions, None, shows_units=True)
         return
     if not (slow and isinstance(policy, FPLIX)):
         check_policy(policy, actions)
@@ -480,9 +484,13 @@ def test_escb_refuses_what_it_cannot_list() -> None:
     assert ESCB(limit=9).start(PAPER, None, 1)["t"] == 1
 
 
-@pytest.mark.parametrize("policy", [ESCB(), FPLIX()], ids=repr)
+@pytest.mark.parametrize("policy", [ESCB(), FPLIX(), GenLBINFV(), LBINF(), Hybrid()], ids=repr)
 def test_linear_policies_refuse_other_objectives(policy: Policy) -> None:
-    with refused("actions: expected a set with a linear objective"):
-        policy.start(Coverage(4, [3, 1]), None, 1)
-    with refused("actions: expected a set with a linear objective"):
-        Duplicated(policy).start(Coverage(4, [3, 1]), None, 1)
+    calls = Coverage(4, [3, 1])
+    for one in (policy, Duplicated(policy), Duplicated(Duplicated(policy))):
+        with refused("actions: expected a set with a linear objective"):
+            check_fits(one, calls, 100, shows_units=True)
+        with refused("actions: expected a set with a linear objective"):
+            Learner(calls, one)
+        with refused("actions: expected a set with a linear objective"):
+            simulate(calls, Stochastic(Bernoulli([0.5, 0.5])), {"it": one}, horizon=100, trials=1)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import multiplay.policies
 from multiplay import (
     ActionSet,
     Bernoulli,
@@ -15,6 +16,7 @@ from multiplay import (
     Duplicated,
     Explicit,
     Feedback,
+    GenLBINFV,
     InvalidInput,
     Knapsack,
     Network,
@@ -24,11 +26,14 @@ from multiplay import (
     Transport,
     simulate,
 )
+from multiplay.builder import Builder, classes_of
 from multiplay.hull import Regulariser
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
+from multiplay.serialization import describe
 from multiplay.testing import check_policy, optimality_gap
-from multiplay.types import FloatArray
+from multiplay.theory import realised_bound
+from multiplay.types import FloatArray, IntArray
 from strategies import explicits, networks, random_transport
 
 PAPER = Transport([1, 4, 5], [4, 6])
@@ -131,6 +136,7 @@ def test_warm_steps_stay_optimal(name: str) -> None:
         beta = np.sqrt(state["t"])[:, None] / 2 * np.ones(actions.d)
         costs = actions.sign * state["L"] - beta
         assert optimality_gap(actions, costs, beta, parts, play.memo).max() < 1e-10
+        assert set(play.memo) == {"x", "rest", "q"}
         losses = play.action * (rng.random(actions.d) < means).astype(float)
         policy.update(actions, state, play, Feedback(play.action, losses), rng)
 
@@ -324,3 +330,82 @@ def test_lbinf_has_one_prediction_and_refuses_short_horizons() -> None:
     with pytest.raises(InvalidInput, match="horizon: expected a number of rounds, got none"):
         LBINF().start(PAPER, None, 1)
     assert LBINF(any_horizon=True).start(PAPER, 54, 1)["beta2"].min() == 2.0
+
+
+LEADERS: list[Policy] = [GenLBINFV(), GenLBINFV(prediction="gd"), LBINF(), Hybrid()]
+
+
+def test_no_leader_is_a_child_of_another() -> None:
+    assert not issubclass(LBINF, GenLBINFV)
+    with pytest.raises(InvalidInput, match="policy: expected a GenLBINFV"):
+        realised_bound(PAPER, LBINF(), {"beta2": np.full((1, PAPER.d), 2.0)}, 1000)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", [*LEADERS, LBINF(0.1, 99, any_horizon=True)], ids=repr)
+def test_settings_make_the_round_trip(policy: Policy) -> None:
+    classes = classes_of(multiplay.policies)
+    assert Builder(classes).build("policy", describe(policy)) == policy
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+@pytest.mark.parametrize("policy", LEADERS, ids=repr)
+@pytest.mark.parametrize("wrap", [lambda policy: policy, Duplicated], ids=["native", "duplicated"])
+def test_a_play_carries_what_the_algorithm_needs_and_no_solver(
+    wrap: type[Duplicated], policy: Policy, sense: str
+) -> None:
+    for actions in (
+        Transport([1, 4, 5], [4, 6], sense=sense),
+        Explicit([[0, 3], [2, 0], [1, 2]], sense=sense),
+    ):
+        inner = actions.duplicate().actions if wrap is Duplicated else actions
+        played, rng = wrap(policy), np.random.default_rng(0)
+        play = played.choose(actions, played.start(actions, 1000, 2), rng)
+        assert set(play.memo) - {"copies"} == {"x", "rest", "q"}
+        assert {array.shape for array in play.memo.values()} == {(2, inner.d)}
+        assert set(play.cache) == set(inner.hull.point)
+
+
+@sets
+@pytest.mark.parametrize("policy", LEADERS, ids=repr)
+def test_without_caches_x_is_the_same_but_for_rounding(policy: Policy, name: str) -> None:
+    """One history of plays, for a state that keeps its warm start and one that never has any."""
+    actions, trials = SETS[name], 3
+    rng, means = np.random.default_rng(3), np.linspace(0.1, 0.9, actions.d)
+    state = policy.start(actions, 1000, trials)
+    bare = policy.start(actions, 1000, trials)
+    for _ in range(60):
+        play, cold = (policy.choose(actions, one, rng) for one in (state, bare))
+        assert np.allclose(cold.memo["x"], play.memo["x"], rtol=1e-6, atol=0)
+        told = Feedback(play.action, rng.binomial(play.action, means).astype(float))
+        policy.update(actions, state, play, told, rng)
+        policy.update(actions, bare, Play(play.action, play.memo), told, rng)
+        for entry in play.cache:
+            bare.pop(entry, None)
+    for entry in bare:
+        assert (bare[entry] == state[entry]).all()
+
+
+@pytest.mark.parametrize("policy", LEADERS, ids=repr)
+@pytest.mark.parametrize("wrap", [lambda policy: policy, Duplicated], ids=["native", "duplicated"])
+def test_a_late_play_brings_no_old_warm_start_back(wrap: type[Duplicated], policy: Policy) -> None:
+    """Once its cache is dropped, a play leaves the warm start of the state alone."""
+    played, rng = wrap(policy), np.random.default_rng(0)
+    state = played.start(PAPER, 1000, 1)
+    early = played.choose(PAPER, state, rng)
+    early = Play(early.action, early.memo)
+    for _ in range(10):
+        play = played.choose(PAPER, state, rng)
+        played.update(PAPER, state, play, units(PAPER, play.action, rng), rng)
+    warm = {name: state[name].copy() for name in play.cache}
+    assert all((warm[name] == play.cache[name]).all() for name in warm)
+    assert not np.allclose(warm["x"], early.memo["x"], rtol=1e-3)
+    played.update(PAPER, state, early, units(PAPER, early.action, rng), rng)
+    assert all((state[name] == warm[name]).all() for name in warm)
+
+
+def units(actions: Transport, action: IntArray, rng: np.random.Generator) -> Feedback:
+    """Return random losses of every unit, for one trial."""
+    first = np.append(0, np.cumsum(actions.n))
+    losses = rng.random((1, first[-1]))
+    total = [losses[0, f : f + a].sum() for f, a in zip(first[:-1], action[0], strict=True)]
+    return Feedback(action, np.array([total]), losses, first)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from multiplay import InvalidInput, Result, load
 from multiplay.results.comparison import compare
-from multiplay.results.measured import Measured
+from multiplay.results.measured import QUANTITIES, Measured
 from refusal import refused
 
 Floats = NDArray[np.float64]
@@ -33,13 +33,13 @@ def made(regret: Floats, names: list[str] | None = None, sense: str = "min") -> 
     """Make a result of curves (policy, trial, round), with everything else drawn at random."""
     policies, trials, rounds = regret.shape
     rng = np.random.default_rng(0)
-    measured = Measured(
+    measured: Measured = dict(
         regret=regret,
         realised=regret + 1,
         excess=rng.random((policies, trials, 2)),
         **{
             name: rng.random((policies, trials))
-            for name in sorted(set(Measured._fields) - {"regret", "realised", "excess"})
+            for name in sorted(set(QUANTITIES) - {"regret", "realised", "excess"})
         },
     )
     names = names or [f"policy {k}" for k in range(policies)]

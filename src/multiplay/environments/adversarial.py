@@ -9,8 +9,9 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import unit_interval
-from multiplay.environments.base import Environment, Observation, Slots, World
+from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.oblivious import Oblivious
+from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
 from multiplay.streams import LOSSES, Streams
@@ -65,6 +66,11 @@ class Adversarial(Environment):
     def adaptive(self) -> bool:
         """Whether the losses are a function of past actions."""
         return callable(self.losses)
+
+    def shows_units(self, actions: ActionSet) -> bool:
+        """Where there are slots, however many; a function may give slots, for all that is known."""
+        slots = self.adaptive or np.ndim(self.losses) == 3
+        return slots or super().shows_units(actions)
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Enough rounds, the right number of arms, and a slot for every unit."""

@@ -12,7 +12,8 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import unit_interval
-from multiplay.environments.base import Environment, Observation, Slots, World
+from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import replay as kernels
 from multiplay.streams import INSTANCE, LOSSES, Streams
@@ -80,6 +81,10 @@ class Replay(Environment):
         cells = _sorted(arm.astype(str), label, losses)
         object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "table", Log(len(frame), cells.digest()))
+
+    def shows_units(self, actions: ActionSet) -> bool:
+        """Every unit has an outcome of its own, however many there are."""
+        return True
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Arms of the same names, and n_i outcomes of arm i in every logged round."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance
-from multiplay.environments.base import Environment, Observation, Slots, World
+from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.distributions import Distribution
+from multiplay.environments.observation import Observation
 from multiplay.streams import LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
 

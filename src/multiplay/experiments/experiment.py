@@ -23,6 +23,7 @@ from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.experiments.formulas import evaluate, is_formula
 from multiplay.policies import Policy
+from multiplay.policies.base import check_fits
 from multiplay.results import Result
 from multiplay.simulation import simulate
 from multiplay.streams import INSTANCE, seed_sequence
@@ -56,7 +57,8 @@ class Experiment:
             self.environment.check(self.actions, self.horizon, self.trials)
         for name, policy in self.policies.items():
             with errors_below(f"policies.{name}"):
-                policy.start(self.actions, self.horizon, 1)
+                shows_units = self.environment.shows_units(self.actions)
+                check_fits(policy, self.actions, self.horizon, shows_units)
 
     def run(
         self,

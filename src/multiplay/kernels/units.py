@@ -104,3 +104,13 @@ def shuffle(units: FloatArray, first: IntArray, coins: FloatArray) -> None:
             for j in range(first[i + 1] - 1, first[i], -1):
                 other = first[i] + int(coins[k, j] * (j - first[i] + 1))
                 units[k, j], units[k, other] = units[k, other], units[k, j]
+
+
+@kernel
+def inside_box(action: IntArray, n: IntArray) -> bool:
+    """Say whether 0 <= action[k, i] <= n[i] for every trial k and arm i."""
+    inside = 0
+    for k in range(action.shape[0]):
+        for i in range(action.shape[1]):
+            inside += (action[k, i] >= 0) & (action[k, i] <= n[i])
+    return inside == action.size

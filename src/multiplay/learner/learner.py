@@ -18,6 +18,7 @@ from multiplay.checks import check_instance, is_integer, is_list, is_number, uni
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies import Play, Policy
+from multiplay.policies.base import check_fits
 from multiplay.serialization import UnknownType, describe, from_plain
 from multiplay.streams import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -77,6 +78,7 @@ which was told already. Each play is told once.
     def __init__(self, actions: ActionSet, policy: Policy, seed: int = 0) -> None:
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         check_instance("policy", policy, Policy, "GenCTS()")
+        check_fits(policy, actions, None, shows_units=True)  # who tells totals is refused there
         self.actions, self.policy = actions, policy
         self.rng = Streams.spawn(seed, POLICY, [0])
         self.state = policy.start(actions, None, 1)

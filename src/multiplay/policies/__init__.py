@@ -6,6 +6,7 @@ from multiplay.policies.combucb import CombUCB
 from multiplay.policies.duplicated import Duplicated
 from multiplay.policies.escb import ESCB
 from multiplay.policies.fplix import FPLIX
+from multiplay.policies.ftrl import FTRL
 from multiplay.policies.gaussiancts import GaussianCTS
 from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
@@ -17,6 +18,7 @@ Uniform = RandomAction  # not in __all__: in an experiment file, Uniform is a di
 __all__ = [
     "ESCB",
     "FPLIX",
+    "FTRL",
     "LBINF",
     "CombUCB",
     "Duplicated",

@@ -2,19 +2,36 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.streams import Rng
 from multiplay.types import Arrays, IntArray
 
+LearnsFrom: TypeAlias = Literal["units", "totals", "round"]
+
 
 @dataclass(frozen=True)
 class Play:
-    """An action in every trial, and what the policy must remember of it until the losses come."""
+    """An action in every trial, and what the policy wants to know of it later.
+
+    Attributes
+    ----------
+    action : array of shape (trials, d)
+        How many units of each arm to play.
+    memo : dict of arrays
+        What the policy must remember of the play until its losses come.
+    cache : dict of arrays
+        What makes the next choice faster: entries of the state by their names, newer than those
+        that the state has. It may be dropped at any time without changing what is computed beyond
+        rounding; a random action may then be another one, with the same mean.
+    """
 
     action: IntArray
     memo: Arrays = field(default_factory=dict)
+    cache: Arrays = field(default_factory=dict)
 
 
 class Policy(ABC):
@@ -23,7 +40,19 @@ class Policy(ABC):
     Every array of the state has the trials first. So a state can be copied, compared and saved
     without knowing the policy, and late feedback is judged by the memo of its own play. A policy is
     a frozen dataclass, whose fields are its settings.
+
+    Attributes
+    ----------
+    learns_from : "units", "totals" or "round"
+        What ``update`` reads of the feedback: the loss of every single unit, or no more than the
+        totals of the arms, or no more than the total of the round. A class attribute: write it
+        without a type, or a dataclass takes it for a setting.
+    needs_linear : bool
+        Whether the expected loss (or reward) of an action must be <a, means>. A class attribute.
     """
+
+    learns_from: LearnsFrom = "totals"
+    needs_linear: bool = False
 
     @abstractmethod
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
@@ -38,3 +67,33 @@ class Policy(ABC):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Learn from the losses of one play: changes the state."""
+
+
+def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_units: bool) -> None:
+    """Raise ``InvalidInput`` before round 1 if a policy cannot play here, or cannot learn.
+
+    ``shows_units`` says whether the loss of every single unit will be known; otherwise it is the
+    total of each arm.
+
+    Examples
+    --------
+    >>> from multiplay import GenLBINFV, Transport
+    >>> check_fits(GenLBINFV(), Transport([1, 4, 5], [4, 6]), horizon=1000, shows_units=True)
+    """
+    name = type(policy).__name__
+    if policy.needs_linear and not actions.linear:
+        raise InvalidInput(
+            "actions",
+            f"a set with a linear objective <a, means>, which {name} needs",
+            f"{actions!r}",
+            "Use GenCTS or CombUCB.",
+        )
+    if policy.learns_from == "units" and not shows_units:
+        raise InvalidInput(
+            "policy",
+            f"one that learns from the total losses of the arms, for {actions!r} has "
+            f"{actions.n.sum()} units, too many to show the loss of each",
+            f"{policy!r}, which needs the loss of every unit",
+            "Use GenCTS or GenLBINFV themselves, without copies, or a set with fewer units.",
+        )
+    policy.start(actions, horizon, 1)

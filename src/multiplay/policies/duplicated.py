@@ -30,10 +30,17 @@ class Duplicated(Policy):
     10
     """
 
+    learns_from = "units"
+
     policy: Policy
 
     def __post_init__(self) -> None:
         check_instance("policy", self.policy, Policy, "Duplicated(GenCTS())")
+
+    @property
+    def needs_linear(self) -> bool:  # type: ignore[override]
+        """Whether the policy on the copies does."""
+        return self.policy.needs_linear
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state of the policy on the copies."""
@@ -45,7 +52,7 @@ class Duplicated(Policy):
         chosen = self.policy.choose(copies, state, rng)
         action = np.empty((len(chosen.action), actions.d), dtype=np.int64)
         kernels.collect(chosen.action, owner, action)
-        return Play(action, {**chosen.memo, "copies": chosen.action})
+        return Play(action, {**chosen.memo, "copies": chosen.action}, chosen.cache)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
@@ -64,4 +71,4 @@ class Duplicated(Policy):
         losses = np.empty(chosen.shape)
         kernels.hand_out(feedback.units, feedback.first, owner, chosen, losses)
         per_copy = Feedback(chosen, losses, losses, np.arange(copies.d + 1))
-        self.policy.update(copies, state, Play(chosen, memo), per_copy, rng)
+        self.policy.update(copies, state, Play(chosen, memo, play.cache), per_copy, rng)

@@ -50,6 +50,8 @@ class ESCB(Averages):
     10
     """
 
+    needs_linear = True
+
     limit: int = 10_000
 
     def __post_init__(self) -> None:
@@ -83,13 +85,6 @@ class ESCB(Averages):
 @lru_cache(maxsize=8)
 def _all_actions(actions: ActionSet, limit: int) -> IntArray:
     """Return all actions; they are listed once, not in every round."""
-    if not actions.linear:
-        raise InvalidInput(
-            "actions",
-            "a set with a linear objective <a, means>, whose estimate ESCB knows the variance of",
-            f"{actions!r}",
-            "Use GenCTS or CombUCB.",
-        )
     try:
         return actions.enumerate(limit)
     except InvalidInput as error:

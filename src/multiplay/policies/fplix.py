@@ -67,6 +67,8 @@ class FPLIX(Policy):
     10
     """
 
+    needs_linear = True
+
     eta: float | None = None
     gamma: float | None = None
     cap: int = 1000
@@ -82,13 +84,6 @@ class FPLIX(Policy):
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Lhat = 0."""
-        if not actions.linear:
-            raise InvalidInput(
-                "actions",
-                "a set with a linear objective <a, means>, for FPLIX adds up losses, not means",
-                f"{actions!r}",
-                "Use GenCTS or CombUCB.",
-            )
         return {"t": np.ones(trials, dtype=np.int64), "L": np.zeros((trials, actions.d))}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:

@@ -32,7 +32,8 @@ class GaussianCTS(Averages):
     Parameters
     ----------
     beta
-        How far to draw, positive; less explores less.
+        How far to draw, positive; less explores less. The proof wants beta > 1; the simulations of
+        the authors draw with the variance of the losses divided by N_i, which is beta = 1.
 
     References
     ----------

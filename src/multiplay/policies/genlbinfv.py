@@ -1,24 +1,21 @@
 """The best-of-both-worlds policy: optimistic follow-the-regularised-leader with variances."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number, positive_integer
+from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.hull import Regulariser
-from multiplay.policies.base import Play, Policy
-from multiplay.streams import Rng
+from multiplay.policies.logbarrier import LogBarrier
 from multiplay.types import Arrays
 
 PREDICTIONS = ("ls", "gd")
 
 
 @dataclass(frozen=True)
-class GenLBINFV(Policy):
+class GenLBINFV(LogBarrier):
     """Follow the regularised leader, and draw an action with the mean that it prefers.
 
     With g = log T and u = x_i / n_i, each round
@@ -78,71 +75,22 @@ class GenLBINFV(Policy):
             raise InvalidInput(
                 "epsilon", "a fraction in (0, 1/2]", repr(self.epsilon), "Leave it out for 0.2."
             )
-        if not (is_number(self.eta) and 0 < self.eta < 0.5):
-            raise InvalidInput(
-                "eta", "a step in (0, 1/2)", repr(self.eta), "Leave it out for 0.25."
-            )
-        if self.horizon is not None:
-            positive_integer("horizon", self.horizon, "Count the rounds to be played.")
+        super().__post_init__()
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Lhat = 0, q = 1/2, beta = 1 + epsilon, and an interior point as the first warm start."""
-        T = self._horizon(actions, horizon)
-        epsilon = 0.2 if self.epsilon is None else self.epsilon
-        shape = (trials, actions.d)
-        state: Arrays = {
-            "g": np.full(trials, math.log(T)),
-            "L": np.zeros(shape),
-            "q": np.full(shape, 0.5),
-            "beta2": np.full(shape, (1 + epsilon) ** 2),
-            **actions.hull.start(trials),
-        }
+        """Lhat = 0, q = 1/2, beta = 1 + epsilon, and no samples."""
+        state = super().start(actions, horizon, trials)
+        epsilon, shape = 0.2 if self.epsilon is None else self.epsilon, state["L"].shape
+        state |= {"q": np.full(shape, 0.5), "beta2": np.full(shape, (1 + epsilon) ** 2)}
         if self.prediction == "ls":
             state |= {"samples": np.zeros(shape), "sum": np.zeros(shape)}
         return state
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Minimise over the hull, from the last minimiser, and draw an action around it."""
-        regulariser = Regulariser(barrier=np.ones_like(state["g"]), entropy=state["g"])
-        warm = {name: state[name] for name in actions.hull.point}
-        costs = actions.sign * (state["q"] + state["L"])
-        point = actions.hull.minimise(costs, np.sqrt(state["beta2"]), regulariser, warm)
-        action = actions.hull.draw(point, rng)
-        return Play(action, {**point, "q": state["q"].copy()})
-
-    def update(
-        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
-    ) -> None:
-        """Steps 3 to 5, with the x and the q that the action was drawn with."""
-        a, k, q = feedback.count, feedback.mean, play.memo["q"]
-        n = np.maximum(actions.n, 1)  # an arm that is never played has n = x = a = 0
-        x = np.maximum(play.memo["x"], 1e-100)
-        u, g = x / n, state["g"][:, None]
-        error = np.where(a >= 1, k - q, 0.0)
-
-        state["L"] += q + (a / x) * error
-        alpha = (a / n * error) ** 2 * np.minimum(1.0, 2 * (play.memo["rest"] / n) / (u**2 * g))
-        state["beta2"] += alpha / g
-        if self.prediction == "ls":
-            state["samples"] += a
-            state["sum"] += feedback.total
-            state["q"] = (0.5 + state["sum"]) / (1 + state["samples"])
-        else:
-            state["q"] += self.eta * np.where(a >= 1, k - state["q"], 0.0)
-        state |= {name: play.memo[name] for name in actions.hull.point}
-
-    def _horizon(self, actions: ActionSet, horizon: int | None) -> int:
-        T, name = horizon if self.horizon is None else self.horizon, type(self).__name__
-        if T is None:
-            raise InvalidInput(
-                "horizon", "a number of rounds", "none", f"Write {name}(horizon=365), say."
-            )
-        needed = max(55, actions.d)
-        if needed > T and not self.any_horizon:
-            raise InvalidInput(
-                "horizon",
-                f"at least max(55, d) = {needed} rounds",
-                T,
-                f"Play more rounds, or write {name}(any_horizon=True) to go on all the same.",
-            )
-        return max(T, 2)  # log 1 = 0 would take the entropy away
+    def predict(self, state: Arrays, feedback: Feedback) -> None:
+        """Step 5, by least squares or gradient descent."""
+        if self.prediction == "gd":
+            super().predict(state, feedback)
+            return
+        state["samples"] += feedback.count
+        state["sum"] += feedback.total
+        state["q"] = (0.5 + state["sum"]) / (1 + state["samples"])

@@ -9,13 +9,13 @@ from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
-from multiplay.policies.base import Play, Policy
-from multiplay.streams import Rng
-from multiplay.types import Arrays
+from multiplay.policies.base import Play
+from multiplay.policies.ftrl import FTRL
+from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)
-class Hybrid(Policy):
+class Hybrid(FTRL):
     """Follow the leader under two entropies, one for arms to leave, one for arms to keep.
 
     With u = x_i / n_i, in round t
@@ -59,27 +59,34 @@ class Hybrid(Policy):
             )
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """t = 1, Lhat = 0, and an interior point as the first warm start."""
-        L = np.zeros((trials, actions.d))
-        return {"t": np.ones(trials), "L": L, **actions.hull.start(trials)}
+        """t = 1, Lhat = 0."""
+        return {"t": np.ones(trials), **super().start(actions, horizon, trials)}
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Minimise over the hull, from the last minimiser, and draw an action around it."""
+    def regulariser(self, state: Arrays) -> Regulariser:
+        """phi of step 1, but for the linear part of the entropy, gamma u."""
         one = np.ones_like(state["t"])
-        regulariser = Regulariser(barrier=0 * one, entropy=self.gamma * one, root=one)
-        warm = {name: state[name] for name in actions.hull.point}
-        beta = np.repeat(np.sqrt(state["t"])[:, None] / 2, actions.d, axis=1)
-        # (1 - u) log(1 - u) is the entropy of a regulariser without its linear part, u
-        costs = actions.sign * state["L"] - self.gamma * beta
-        point = actions.hull.minimise(costs, beta, regulariser, warm)
-        return Play(actions.hull.draw(point, rng), point)
+        return Regulariser(barrier=0 * one, entropy=self.gamma * one, root=one)
 
-    def update(
-        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return sqrt(t) / 2, for every arm."""
+        return np.repeat(np.sqrt(state["t"])[:, None] / 2, actions.d, axis=1)
+
+    def costs(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Step 1: Lhat, and beta gamma u is taken off the regulariser."""
+        costs: FloatArray = actions.sign * state["L"] - self.gamma * self.beta(actions, state)
+        return costs
+
+    def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return q = 0 for losses and 1 for rewards: the best that can come."""
+        return np.full(state["L"].shape, 0.0 if actions.sign > 0 else 1.0)
+
+    def learn(
+        self,
+        actions: ActionSet,
+        state: Arrays,
+        play: Play,
+        feedback: Feedback,
+        error: FloatArray,
     ) -> None:
-        """Step 3, with the x that the action was drawn with."""
-        a, x = feedback.count, np.maximum(play.memo["x"], 1e-100)
-        q = 0.0 if actions.sign > 0 else 1.0
-        state["L"] += q + (a / x) * (feedback.mean - q)
+        """Count the round."""
         state["t"] += 1
-        state |= {name: play.memo[name] for name in actions.hull.point}

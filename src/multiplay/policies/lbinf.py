@@ -1,18 +1,16 @@
 """The predecessor of GenLBINFV: another linear part, larger first rates, gradient descent."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.policies.base import Play
-from multiplay.policies.genlbinfv import GenLBINFV
-from multiplay.streams import Rng
-from multiplay.types import Arrays
+from multiplay.policies.logbarrier import LogBarrier
+from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)
-class LBINF(GenLBINFV):
+class LBINF(LogBarrier):
     """GenLBINFV as it was before its regulariser and its first rates were refined.
 
     With g = log T and u = x_i / n_i, each round is that of GenLBINFV with
@@ -21,6 +19,10 @@ class LBINF(GenLBINFV):
        for each arm, this favours arms that were hard to predict;
     2. beta_i(1)^2 = 2 in place of (1 + epsilon)^2;
     3. predictions by gradient descent, q_i += eta (k_i - q_i), from q_i = 1/4.
+
+    beta_i(1)^2 = 2, the first q_i = 1/4 and eta = 1/4 are those of the program with which Tsuchiya,
+    Ito and Honda made their comparison. We do not know a reason for 1/4 in place of 1/2, and have
+    not found it in a text; the first q_i is soon forgotten.
 
     Parameters
     ----------
@@ -42,16 +44,17 @@ class LBINF(GenLBINFV):
     10
     """
 
-    prediction: str = field(default="gd", init=False, repr=False)
-    epsilon: float | None = field(default=None, init=False, repr=False)
+    eta: float = 0.25
+    horizon: int | None = None
+    any_horizon: bool = False
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Lhat = 0, q = 1/4, beta^2 = 2, and an interior point as the first warm start."""
+        """Lhat = 0, q = 1/4, beta^2 = 2."""
         state = super().start(actions, horizon, trials)
         shape = state["L"].shape
         return state | {"q": np.full(shape, 0.25), "beta2": np.full(shape, 2.0)}
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Take the linear part off the costs, and choose as GenLBINFV does."""
-        linear = np.sqrt(state["beta2"]) * (1 + state["g"][:, None])
-        return super().choose(actions, state | {"L": state["L"] - actions.sign * linear}, rng)
+    def costs(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Step 1: q + Lhat, and beta (1 + g) u is taken off the regulariser of GenLBINFV."""
+        linear = self.beta(actions, state) * (1 + state["g"][:, None])
+        return super().costs(actions, state | {"L": state["L"] - actions.sign * linear})

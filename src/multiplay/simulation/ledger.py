@@ -42,7 +42,7 @@ class Ledger:
         kernels.follow(averages, self.last_average, self.S1, self.S2, self.V1)
         kernels.follow_played(
             action,
-            feedback.total,
+            seen.feedback.total,
             self.last_played,
             self.S0_played,
             self.S1_played,

@@ -13,7 +13,9 @@ from multiplay.actions import ActionSet
 from multiplay.checks import check_instance, positive_integer, whole_numbers
 from multiplay.environments import Environment, World
 from multiplay.errors import InvalidInput
+from multiplay.kernels.units import inside_box
 from multiplay.policies import Policy
+from multiplay.policies.base import check_fits
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.results.result import Result
 from multiplay.serialization import describe
@@ -25,6 +27,7 @@ from multiplay.types import BoolArray, IntArray
 from multiplay.version import __version__
 
 RECORDED = 1000  # rounds kept by default
+JUDGED_AT_ONCE = 1 << 14  # numbers in the actions that wait to be compared with the set
 LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
 
 
@@ -117,7 +120,7 @@ def simulate(
     environment.check(actions, horizon, trials)
     Streams.spawn(seed, POLICY, [0])  # refuses a bad seed now, not in a worker
     for policy in policies.values():
-        policy.start(actions, horizon, 1)
+        check_fits(policy, actions, horizon, environment.shows_units(actions))
     configuration = describe(
         {
             "multiplay": __version__,
@@ -213,22 +216,61 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
     rng = Streams.spawn(seed, POLICY, trials)
     world = environment.open(actions, horizon, trials, seed)
     ledger = Ledger(actions, _best_fixed(block, world), rounds, len(trials))
+    referee = Referee(block)
     started = time.perf_counter()
     state = policy.start(actions, horizon, len(trials))
     stride = max(1, horizon // 100)
     for t in range(1, horizon + 1):
         chosen = policy.choose(actions, state, rng)
-        if t == 1 or t in ledger.rounds:
-            _check_play(policy, actions, chosen.action, len(trials), t)
+        referee.watch(t, chosen.action)
         seen = world.observe(chosen.action)
         policy.update(actions, state, chosen, seen.feedback, rng)
         ledger.add(t, chosen.action, seen)
         if t % stride == 0:
             advance(stride)
+    referee.judge()
     measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
     if not np.isfinite(measured["regret"]).all():
         raise ArithmeticError(f"the regret of {policy!r} is not finite: mend the policy")
     return measured
+
+
+class Referee:
+    """Makes sure that a policy plays actions of the set, at a cost that does not show.
+
+    Every action must lie between 0 and n. Those of round 1 and of all recorded rounds must also be
+    in the set; many rounds are judged at once, since asking for one takes as long as playing it.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self.policy, self.actions = block.policy, block.actions
+        self.shape = len(block.trials), block.actions.d
+        self.recorded = {1, *block.rounds.tolist()}
+        self.seen: dict[int, IntArray] = {}
+
+    def watch(self, t: int, action: IntArray) -> None:
+        """See what is played in round t, before anybody else does."""
+        if action.shape != self.shape or not inside_box(action, self.actions.n):
+            raise self._foul(t)
+        if t in self.recorded:
+            self.seen[t] = action
+            if t == 1 or len(self.seen) * action.size > JUDGED_AT_ONCE:
+                self.judge()
+
+    def judge(self) -> None:
+        """Compare what was seen with the set."""
+        if self.seen:
+            rows = np.concatenate(list(self.seen.values()))
+            inside = self.actions.contains(rows).reshape(-1, self.shape[0]).all(axis=1)
+            if not inside.all():
+                raise self._foul(list(self.seen)[int(inside.argmin())])
+        self.seen = {}
+
+    def _foul(self, t: int) -> ArithmeticError:
+        return ArithmeticError(
+            f"{self.policy!r} played in round {t} what is no action of {self.actions!r}. "
+            "Fix choose(): it must return actions of the set."
+        )
 
 
 def _best_fixed(block: Block, world: World) -> IntArray | None:
@@ -286,14 +328,6 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
             "record", f"rounds from 1 to {horizon}", repr(record), "Rounds count from 1."
         )
     return np.union1d(rounds, [horizon])
-
-
-def _check_play(policy: Policy, actions: ActionSet, action: IntArray, trials: int, t: int) -> None:
-    """Make sure now and then that a policy plays actions of the set."""
-    if action.shape != (trials, actions.d) or not actions.contains(action).all():
-        raise ArithmeticError(
-            f"{policy!r} played in round {t} what is no action of {actions!r}: mend the policy"
-        )
 
 
 def _check(actions: ActionSet, environment: Environment, policies: object) -> None:

@@ -14,7 +14,7 @@ from multiplay.environments import Bernoulli, Stochastic
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
-from multiplay.policies import Policy
+from multiplay.policies import Play, Policy
 from multiplay.streams import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -62,7 +62,10 @@ def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
         row = ([action[k : k + 1] for action in together[0]], _rows(together[1], k))
         assert _same(alone, row), "a trial must not depend on the trials beside it"
     _check_late_feedback(policy, actions, seed)
+    _check_cache(policy, actions, seed)
     _check_totals(policy, actions, seed)
+    if policy.learns_from == "round":
+        _check_round(policy, actions, seed)
 
 
 def optimality_gap(
@@ -251,7 +254,29 @@ def _check_late_feedback(policy: Policy, actions: ActionSet, seed: int) -> None:
         assert np.isfinite(array).all(), f"state[{name!r}] must survive late feedback"
 
 
+def _check_cache(policy: Policy, actions: ActionSet, seed: int) -> None:
+    """Drop the cache of every play, and what it would have brought from the state."""
+    rng = Streams.spawn(seed, POLICY, [0])
+    world = Stochastic(Bernoulli(np.full(actions.d, 0.5))).open(actions, 1000, [0], seed)
+    state = policy.start(actions, _horizon(actions), 1)
+    for _ in range(5):
+        play = policy.choose(actions, state, rng)
+        feedback, twin = world.observe(play.action).feedback, Streams(rng.state.copy())
+        bare = {name: array.copy() for name, array in state.items() if name not in play.cache}
+        policy.update(actions, bare, Play(play.action, play.memo), feedback, twin)
+        policy.update(actions, state, play, feedback, rng)
+        learned = {name: array for name, array in state.items() if name not in play.cache}
+        assert _same(learned, bare), "what is learned from a play must not depend on its cache"
+        try:
+            again = policy.choose(actions, bare, twin)
+        except Exception as error:
+            raise AssertionError("choose must do without the cache of a play") from error
+        assert actions.contains(again.action).all(), "choose must do without the cache of a play"
+
+
 def _check_totals(policy: Policy, actions: ActionSet, seed: int) -> None:
+    known = ("units", "totals", "round")
+    assert policy.learns_from in known, f"learns_from must be one of {known}"
     rng = Streams.spawn(seed, POLICY, [0])
     state = policy.start(actions, _horizon(actions), 1)
     play = policy.choose(actions, state, rng)
@@ -259,7 +284,35 @@ def _check_totals(policy: Policy, actions: ActionSet, seed: int) -> None:
     try:
         policy.update(actions, state, play, Feedback(play.action, play.action / 2), rng)
     except InvalidInput:
+        says = f"learns_from is {policy.learns_from!r}, so update must not refuse totals"
+        assert policy.learns_from == "units", says
         assert _same(before, state), "feedback that is refused must change nothing"
+    except Exception as error:
+        raise AssertionError("update must accept totals, or refuse them: InvalidInput") from error
+
+
+def _check_round(policy: Policy, actions: ActionSet, seed: int) -> None:
+    """The same total, lost on the first arms or on the last: the states must be the same."""
+    rng = Streams.spawn(seed, POLICY, [0])
+    state = policy.start(actions, _horizon(actions), 1)
+    for _ in range(5):
+        play, twin = policy.choose(actions, state, rng), Streams(rng.state.copy())
+        other = {name: array.copy() for name, array in state.items()}
+        a = play.action[0]
+        lost = a.sum() // 2
+        first = np.clip(lost - (a.cumsum() - a), 0, a)
+        last = np.clip(lost - (a[::-1].cumsum() - a[::-1]), 0, a[::-1])[::-1]
+        policy.update(actions, state, play, _units_of(a, first), rng)
+        policy.update(actions, other, play, Feedback(a[None], last[None].astype(float)), twin)
+        says = "learns_from is 'round', so the state must not depend on which arm the losses are of"
+        assert _same(state, other), says
+
+
+def _units_of(a: IntArray, lost: IntArray) -> Feedback:
+    """Return the feedback where ``lost`` units of each arm lose 1 and the others nothing."""
+    first = np.append(0, np.cumsum(a))
+    units = (np.arange(first[-1]) - np.repeat(first[:-1], a) < np.repeat(lost, a)).astype(float)
+    return Feedback(a[None], lost[None].astype(float), units[None], first)
 
 
 def _same(a: object, b: object) -> bool:

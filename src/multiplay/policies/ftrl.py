@@ -1,0 +1,91 @@
+"""Follow-the-regularised-leader: what all policies of this kind share."""
+
+from abc import abstractmethod
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.feedback import Feedback
+from multiplay.hull import Regulariser
+from multiplay.policies.base import Play, Policy
+from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray
+
+TINY = 1e-100  # an arm that is never played has n = x = a = 0, and a / x shall be 0
+
+
+class FTRL(Policy):
+    """Minimise estimated losses plus a regulariser, and draw an action around the minimiser.
+
+    Each round
+
+    1. x = argmin over conv(A) of <costs, x> + sum_i beta_i phi_i(x_i);
+    2. an action a with E[a] = x is played, and k_i is the average of the a_i losses seen;
+    3. Lhat_i += q_i + (a_i / x_i) (k_i - q_i), with the x and the q of this play;
+    4. what else the policy learns.
+
+    A subclass says what phi (``regulariser``), ``beta``, ``costs`` and q (``expected``) are in
+    the round to come, and writes step 4 (``learn``). Its ``start`` adds to the state what these
+    read. The state also holds the last minimiser, a point of the hull, from which the next one is
+    found faster; nothing depends on it beyond rounding, and it may be missing.
+    """
+
+    needs_linear = True
+
+    @abstractmethod
+    def regulariser(self, state: Arrays) -> Regulariser:
+        """Return phi."""
+
+    @abstractmethod
+    def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return beta, the weight of the regulariser of each arm, shape (trials, d)."""
+
+    @abstractmethod
+    def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return q, the losses to expect, shape (trials, d)."""
+
+    @abstractmethod
+    def learn(
+        self,
+        actions: ActionSet,
+        state: Arrays,
+        play: Play,
+        feedback: Feedback,
+        error: FloatArray,
+    ) -> None:
+        """Step 4: change the state; ``error`` is k - q, and 0 where nothing was played."""
+
+    def costs(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return q + Lhat, of the sign that is minimised."""
+        costs: FloatArray = actions.sign * (self.expected(actions, state) + state["L"])
+        return costs
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Lhat = 0, and a point in the interior of the hull as the first warm start."""
+        return {"L": np.zeros((trials, actions.d)), **actions.hull.start(trials)}
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Steps 1 and 2."""
+        point = self.minimiser(actions, state, self.costs(actions, state))
+        q = self.expected(actions, state).copy()
+        memo = {"x": point["x"], "rest": point["rest"], "q": q}
+        return Play(actions.hull.draw(point, rng), memo, cache=point)
+
+    def minimiser(self, actions: ActionSet, state: Arrays, costs: FloatArray) -> Arrays:
+        """Return the point of the hull that minimises <costs, x> + sum_i beta_i phi_i(x_i)."""
+        hull = actions.hull
+        if all(name in state for name in hull.point):
+            warm = {name: state[name] for name in hull.point}
+        else:
+            warm = hull.start(len(costs))
+        return hull.minimise(costs, self.beta(actions, state), self.regulariser(state), warm)
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Steps 3 and 4; then the play's minimiser, if it is still there, is the warm start."""
+        a, q, x = feedback.count, play.memo["q"], np.maximum(play.memo["x"], TINY)
+        error = np.where(a >= 1, feedback.mean - q, 0.0)
+        state["L"] += q + (a / x) * error
+        self.learn(actions, state, play, feedback, error)
+        state |= play.cache

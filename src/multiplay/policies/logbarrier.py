@@ -1,0 +1,92 @@
+"""Follow-the-regularised-leader with a log barrier whose weights follow the prediction errors."""
+
+import math
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.checks import is_number, positive_integer
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.hull import Regulariser
+from multiplay.policies.base import Play
+from multiplay.policies.ftrl import FTRL, TINY
+from multiplay.types import Arrays, FloatArray
+
+
+class LogBarrier(FTRL):
+    """What GenLBINFV and LBINF share: the barrier, its weights, and gradient descent.
+
+    With g = log T and u = x_i / n_i
+
+    1. phi_i(x) = n_i [u - 1 - log u + g (u + (1 - u) log(1 - u))];
+    4. beta_i^2 += (a_i / n_i)^2 (k_i - q_i)^2 min{1, 2 (1 - u) / (u^2 g)} / g;
+    5. q_i += eta (k_i - q_i), where arm i was played: gradient descent.
+
+    A subclass is a dataclass with the settings below, and its ``start`` adds q and beta2.
+    """
+
+    eta: float
+    horizon: int | None
+    any_horizon: bool
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.eta) and 0 < self.eta < 0.5):
+            raise InvalidInput(
+                "eta", "a step in (0, 1/2)", repr(self.eta), "Leave it out for 0.25."
+            )
+        if self.horizon is not None:
+            positive_integer("horizon", self.horizon, "Count the rounds to be played.")
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """g = log T, Lhat = 0, and a first warm start."""
+        T = self._horizon(actions, horizon)
+        return {"g": np.full(trials, math.log(T)), **super().start(actions, horizon, trials)}
+
+    def regulariser(self, state: Arrays) -> Regulariser:
+        """phi of step 1: the barrier has weight 1, the entropy g."""
+        return Regulariser(barrier=np.ones_like(state["g"]), entropy=state["g"])
+
+    def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return what step 4 has made of beta."""
+        beta: FloatArray = np.sqrt(state["beta2"])
+        return beta
+
+    def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return what step 5 has made of q."""
+        return state["q"]
+
+    def learn(
+        self,
+        actions: ActionSet,
+        state: Arrays,
+        play: Play,
+        feedback: Feedback,
+        error: FloatArray,
+    ) -> None:
+        """Steps 4 and 5."""
+        n, g = np.maximum(actions.n, 1), state["g"][:, None]
+        u, rest = np.maximum(play.memo["x"], TINY) / n, play.memo["rest"] / n
+        alpha = (feedback.count / n * error) ** 2 * np.minimum(1.0, 2 * rest / (u**2 * g))
+        state["beta2"] += alpha / g
+        self.predict(state, feedback)
+
+    def predict(self, state: Arrays, feedback: Feedback) -> None:
+        """Step 5, from the newest q, which is not that of a late play."""
+        state["q"] += self.eta * np.where(feedback.count >= 1, feedback.mean - state["q"], 0.0)
+
+    def _horizon(self, actions: ActionSet, horizon: int | None) -> int:
+        T, name = horizon if self.horizon is None else self.horizon, type(self).__name__
+        if T is None:
+            raise InvalidInput(
+                "horizon", "a number of rounds", "none", f"Write {name}(horizon=365), say."
+            )
+        needed = max(55, actions.d)
+        if needed > T and not self.any_horizon:
+            raise InvalidInput(
+                "horizon",
+                f"at least max(55, d) = {needed} rounds",
+                T,
+                f"Play more rounds, or write {name}(any_horizon=True) to go on all the same.",
+            )
+        return max(T, 2)  # log 1 = 0 would take the entropy away

@@ -13,12 +13,14 @@ from multiplay.checks import check_instance, positive_integer, whole_numbers
 from multiplay.environments import Environment, World
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
+from multiplay.policies.feasible import check_play
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.results.result import Result
 from multiplay.serialization import describe
 from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.store import Store
 from multiplay.simulation.workers import progress_bars, run_blocks
+from multiplay.storage import Storage
 from multiplay.streams import POLICY, Streams
 from multiplay.types import IntArray
 from multiplay.version import __version__
@@ -51,7 +53,7 @@ def simulate(
     executor: Executor | None = None,
     record: int | Sequence[int] | None = None,
     block: int | None = None,
-    store: str | Path | None = None,
+    store: str | Path | Storage | None = None,
     resume: bool = False,
     title: str = "",
 ) -> Result:
@@ -81,7 +83,7 @@ def simulate(
         Trials that are played together, the most that is lost when a run is killed; as many as make
         rounds cheap if not given. The numbers are the same with any.
     store
-        A folder that keeps finished blocks until the run is complete.
+        A folder that keeps finished blocks until the run is complete, or a ``Storage``.
     resume
         Go on with the run that ``store`` holds: only what is missing is computed.
     title
@@ -194,7 +196,7 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
     for t in range(1, horizon + 1):
         chosen = policy.choose(actions, state, rng)
         if t == 1 or t in ledger.rounds:
-            _check_play(policy, actions, chosen.action, len(trials), t)
+            check_play(policy, actions, chosen, len(trials), f"round {t}")
         feedback = world.observe(chosen.action)
         policy.update(actions, state, chosen, feedback, rng)
         ledger.add(t, chosen.action, feedback, world)
@@ -237,14 +239,6 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
             "record", f"rounds from 1 to {horizon}", repr(record), "Rounds count from 1."
         )
     return np.union1d(rounds, [horizon])
-
-
-def _check_play(policy: Policy, actions: ActionSet, action: IntArray, trials: int, t: int) -> None:
-    """Make sure now and then that a policy plays actions of the set."""
-    if action.shape != (trials, actions.d) or not actions.contains(action).all():
-        raise ArithmeticError(
-            f"{policy!r} played in round {t} what is no action of {actions!r}: mend the policy"
-        )
 
 
 def _check(actions: ActionSet, environment: Environment, policies: object) -> None:

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from multiplay import load
 from multiplay.experiments.experiment import build
-from test_experiment import SMALL, multiplay, plain, same
+from test_experiment import SMALL, multiplay, plain, same, wait_for_blocks
 
 pytest.importorskip("distributed")
 
@@ -65,8 +64,7 @@ def test_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
         run = subprocess.Popen(
             [*command, "--cluster", address], cwd=tmp_path, stderr=subprocess.PIPE, text=True
         )
-        while not list(blocks.glob("block-*")) and run.poll() is None:
-            time.sleep(0.01)
+        wait_for_blocks(blocks, 1, run)
         first.send_signal(signal.SIGKILL)
         assert run.poll() is None, "the worker must die before the run is done"
         _, said = run.communicate(timeout=200)

@@ -194,6 +194,19 @@ def undisturbed() -> Any:
     return build(plain()).run().dataset
 
 
+def stored(folder: Path) -> list[Path]:
+    """Return the files of finished blocks; the first record is the configuration."""
+    return sorted(folder.glob("record-*"))[1:]
+
+
+def wait_for_blocks(folder: Path, number: int, process: subprocess.Popen[str]) -> None:
+    """Wait until so many blocks are stored, or the process is done."""
+    deadline = time.monotonic() + 60
+    while len(stored(folder)) < number and process.poll() is None:
+        assert time.monotonic() < deadline, "no block was stored in a minute"
+        time.sleep(0.002)
+
+
 def same(one: Any, other: Any) -> bool:
     """Say whether all numbers but the times are the same, bit for bit."""
     names = set(one.data_vars) | set(other.data_vars)
@@ -214,16 +227,14 @@ def test_killed_ten_times_and_resumed(tmp_path: Path, undisturbed: Any) -> None:
             cwd=tmp_path,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            text=True,
         )
-        before = len(list(blocks.glob("block-*")))
-        patience = time.monotonic() + 60
-        at_least = before + moments.randint(1, 15)
-        while len(list(blocks.glob("block-*"))) < at_least and time.monotonic() < patience:
-            time.sleep(0.002)
+        wait_for_blocks(blocks, len(stored(blocks)) + moments.randint(1, 15), process)
         time.sleep(moments.random() * 0.05)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        sizes.append(len(list(blocks.glob("block-*"))))
+        assert process.returncode == -signal.SIGKILL, "it must not be done, nor have failed"
+        sizes.append(len(stored(blocks)))
     assert 10 <= sizes[-1] < 200
     assert sizes == sorted(sizes)
     assert multiplay(*command[3:], "--resume", folder=tmp_path).returncode == 0
@@ -235,8 +246,7 @@ def test_interrupted_by_hand(tmp_path: Path, undisturbed: Any) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     command = [sys.executable, "-m", "multiplay", "run", "small.toml", "--out", "out"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while not list(tmp_path.glob("out/blocks/block-*")):
-        time.sleep(0.01)
+    wait_for_blocks(tmp_path / "out" / "blocks", 1, process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     if process.returncode == 0:
@@ -277,7 +287,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OSError, match="No space"):
         experiment.run(store=tmp_path / "store")
     monkeypatch.setattr(Store, "keep", keep)
-    assert len(list((tmp_path / "store").glob("block-*"))) == 3
+    assert len(stored(tmp_path / "store")) == 3
     resumed = experiment.run(store=tmp_path / "store", resume=True)
     assert same(resumed.dataset, experiment.run().dataset)
 
@@ -285,7 +295,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_damaged_blocks_are_computed_again(tmp_path: Path) -> None:
     experiment = build(plain(trials=4))
     whole = experiment.run(store=tmp_path / "store")
-    damaged = sorted((tmp_path / "store").glob("block-*"))[2]
+    damaged = stored(tmp_path / "store")[2]
     damaged.write_bytes(damaged.read_bytes()[:100])
     assert same(experiment.run(store=tmp_path / "store", resume=True).dataset, whole.dataset)
 
@@ -309,4 +319,5 @@ def test_run_on_the_command_line(tmp_path: Path) -> None:
     assert "multiplay show" in again.stderr
     assert multiplay("run", folder=tmp_path).returncode == 2
     configuration = load(tmp_path / "results" / "ads" / "result.nc").configuration
-    assert json.dumps(configuration)
+    assert json.loads(json.dumps(configuration)) == configuration
+    assert configuration["horizon"] == 60

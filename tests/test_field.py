@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import multiplay.policies
+from examples_of_sets import SETS, Shifts
 from multiplay import (
     ActionSet,
     Bernoulli,
@@ -46,7 +47,6 @@ from multiplay.streams import POLICY, Rng
 from multiplay.testing import check_policy
 from multiplay.types import Arrays, FloatArray, IntArray
 from refusal import refused
-from test_sets import SETS, Shifts
 
 PAPER = Transport([1, 4, 5], [4, 6])
 EMPTY = Transport([2, 0, 3], [0, 4, 1])  # some arms can never be played

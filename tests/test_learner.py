@@ -87,7 +87,7 @@ def test_a_play_is_a_plan_by_name(policy: mp.Policy) -> None:
         assert list(play.plan) == list(PLANS.names)
         assert list(play.plan.values()) == play.action.tolist()
         assert all(type(count) is int for count in play.plan.values())
-    json.dumps(play.plan)
+    assert json.loads(json.dumps(play.plan)) == play.plan
 
 
 @every_policy
@@ -444,16 +444,21 @@ BAD_FILES: dict[str, Callable[[Path, bytes], object]] = {
     "other arrays": lambda path, good: np.savez(path, x=np.zeros(3)),
     "another header": lambda path, good: np.savez(path, header=np.array('["multiplay"]')),
     "header alone": lambda path, good: np.savez(path, header=np.array('{"multiplay_learner": 1}')),
-    "newer format": with_header(lambda header: header.update(multiplay_learner=2)),
+    "newer format": with_header(lambda header: header.update(multiplay_learner=3)),
+    "newer storage": with_header(lambda header: header.update(multiplay_storage=2)),
     "no format": with_header(lambda header: header.update(multiplay_learner="x")),
     "no policy": with_header(lambda header: header.pop("policy")),
     "odd policy": with_header(lambda header: header.update(policy={"type": "Policy"})),
     "odd settings": with_header(lambda header: header["policy"].update(speed=7)),
     "odd actions": with_header(lambda header: header["actions"].update(supply=[1, 2])),
-    "more plays": with_header(lambda header: header["pending"].append(9)),
-    "no random state": without("rng"),
-    "no play": without("play/5/action"),
-    "no statistics": without("state/p"),
+    "a set as policy": with_header(lambda header: header.update(policy=header["actions"])),
+    "more plays": with_header(lambda header: header["pending"][0].append(9)),
+    "fewer plays": with_header(lambda header: header["pending"][0].pop()),
+    "more kinds of plays": with_header(lambda header: header["pending"].append([9])),
+    "no random state": without("array/rng"),
+    "no play": without("array/plays/0/action"),
+    "no statistics": without("array/state/p"),
+    "no supplies": without("array/actions/0"),
 }
 
 

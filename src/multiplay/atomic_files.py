@@ -1,23 +1,65 @@
-"""Writing files so that a killed run never leaves half of one."""
+"""Files that are whole or not there: a killed process or a power cut never leaves half of one."""
 
+import errno
 import os
+import platform
+import re
+import secrets
 import tempfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 from multiplay.errors import InvalidInput
 
+# A draft is named after its target and its writer: host, process, and one start of that process.
+HOST = f"{zlib.crc32(platform.node().encode()):08x}"
+START = secrets.token_hex(4)
+DRAFT = re.compile(r"\.draft-(?P<host>\w+)-(?P<process>\d+)-(?P<start>\w+)-")
+LONGEST = 32  # letters of the target's name in that of its draft
+
+
+def as_path(argument: str, path: object) -> Path:
+    """Return what people give as a path, or say why it cannot be one.
+
+    Examples
+    --------
+    >>> as_path("path", 3)
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.InvalidInput: path: expected the name of a file or folder, got 3. \
+Give text or a pathlib.Path.
+    """
+    expected = "the name of a file or folder"
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise InvalidInput(argument, expected, repr(path), "Give text or a pathlib.Path.")
+    if "\0" in name:
+        raise InvalidInput(argument, expected, repr(name), "Remove the NUL character.")
+    try:
+        os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # too long, say, or not allowed to look
+        reason = error.strerror if isinstance(error, OSError) else error
+        got = f"{name[:60]!r} ({reason})"
+        raise InvalidInput(argument, expected, got, "Choose another name.") from None
+    return Path(name)
+
 
 def writable_folder(argument: str, path: str | Path) -> Path:
     """Return the folder, made if need be, after writing to it for a try."""
-    folder = Path(path)
+    folder = as_path(argument, path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise InvalidInput(
-            argument, "a folder that can be written", f"{path} ({error.strerror})", "Name another."
+            argument,
+            "a folder that can be written",
+            f"{path} ({error.strerror})",
+            "Choose another folder.",
         ) from None
     return folder
 
@@ -28,21 +70,92 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a file beside ``path``, then put it in place in one step."""
-    path = Path(path)
+    """Let ``write`` fill a file beside ``path``, then put it in place in one step.
+
+    When this returns, the file survives a power cut.
+    """
+    path = as_path("path", path)
     if path.is_dir():
         raise InvalidInput("path", "the name of a file", f"{path}, a folder", "Add a file name.")
     folder = writable_folder("path", path.parent)
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.stem}-", suffix=path.suffix)
+    remove_stale_drafts(folder)
+    _write(path, write, os.replace)
+
+
+def write_new(path: Path, write: Callable[[Path], None]) -> bool:
+    """Write a file in one step unless there is one of that name; say whether it was written."""
+    try:
+        _write(path, write, _link)
+    except FileExistsError:
+        return False
+    return True
+
+
+def remove_stale_drafts(folder: Path) -> None:
+    """Remove the drafts of processes of this machine that were killed while they wrote."""
+    for draft in folder.glob(".*.draft-*"):
+        writer = DRAFT.search(draft.name)
+        if writer and writer["host"] == HOST and not _is_running(writer):
+            try:
+                draft.unlink()
+            except OSError:  # another process was faster, or the folder is read-only
+                continue
+
+
+def _is_running(writer: re.Match[str]) -> bool:
+    process = int(writer["process"])
+    if process == os.getpid():
+        return writer["start"] == START  # else an earlier process had our number
+    if os.name != "posix":
+        return True  # there is no harmless way to ask
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _write(path: Path, write: Callable[[Path], None], put: Callable[[Path, Path], None]) -> None:
+    prefix = f".{path.stem[:LONGEST]}.draft-{HOST}-{os.getpid()}-{START}-"
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=path.suffix)
     os.close(handle)
     draft = Path(name)
     try:
         write(draft)
         draft.chmod(0o644)
-        draft.replace(path)
-    except BaseException:
+        _sync(draft)
+        put(draft, path)
+    finally:
         draft.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
+def _link(draft: Path, path: Path) -> None:
+    """Give a file its name unless that name is taken."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
         raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(path) from None
+        os.replace(draft, path)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    if os.name != "posix" and path.is_dir():
+        return  # folders cannot be opened there
+    handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that has no such thing for folders
+            raise
+    finally:
+        os.close(handle)
 
 
 def _fill(draft: Path, text: str) -> None:

@@ -1,41 +1,47 @@
-"""Objects as plain data and back: what was run is written down beside what came out."""
+"""Objects as plain data: described for people, or stored to be built again.
+
+``describe`` writes down what was run, beside what came out of it, and may shorten. ``pack`` loses
+nothing: ``unpack`` builds the same object again.
+"""
 
 import hashlib
 import inspect
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multiplay.builder import Builder, errors_below
 from multiplay.errors import InvalidInput
-
-
-class UnknownType(Exception):
-    """A name that no class of multiplay has."""
-
+from multiplay.types import Arrays
 
 SHORT_LIST = 8
+CONTAINERS = {"array", "tuple", "mapping"}  # packed under these names, beside the classes
 LARGE = 100_000  # numbers; a larger array is written down by its shape and digest
 
 
 def settings(thing: object) -> dict[str, Any]:
     """Return the arguments that build ``thing``: each is kept as an attribute of the same name."""
-    names = inspect.signature(type(thing)).parameters
+    try:
+        names = inspect.signature(type(thing)).parameters
+    except ValueError:  # a class that is not written in Python
+        raise InvalidInput(
+            type(thing).__name__, "plain data", f"{thing!r}", "Give numbers, text or lists."
+        ) from None
     for name in names:
         if not hasattr(thing, name):
             raise InvalidInput(
                 type(thing).__name__,
                 f"the argument {name!r} as an attribute of the same name",
                 "none",
-                "Results keep the settings of everything that made them.",
+                f"Write self.{name} = {name} in __init__: settings are kept with what they made.",
             )
     return {name: getattr(thing, name) for name in names}
 
 
 def describe(thing: Any) -> Any:
-    """Return ``thing`` as dicts, lists, strings and numbers.
+    """Return ``thing`` as dicts, lists, strings and numbers, large arrays by their digest.
 
     Examples
     --------
@@ -67,19 +73,89 @@ def _type_name(kind: type) -> str:
     return kind.__name__ if ours else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def from_plain(plain: Any, modules: tuple[ModuleType, ...]) -> Any:
-    """Build what ``describe`` wrote, from the classes that ``modules`` export."""
-    if isinstance(plain, list):
-        return [from_plain(value, modules) for value in plain]
-    if not isinstance(plain, dict):
-        return plain
-    arguments = {key: from_plain(value, modules) for key, value in plain.items() if key != "type"}
-    if "type" not in plain:
-        return arguments
-    for module in modules:
-        if plain["type"] in module.__all__:
-            return getattr(module, plain["type"])(**arguments)
-    raise UnknownType(plain["type"])
+def pack(thing: Any, where: str = "thing") -> tuple[Any, Arrays]:
+    """Return ``thing`` as plain data, with its arrays apart; nothing is lost.
+
+    A class that is not multiplay's own is packed by its name and settings, and only somebody who
+    has the class can unpack it. Functions, and objects that do not keep their settings as
+    attributes, are refused; ``where`` is what the error calls the thing. Mappings become dicts.
+
+    Examples
+    --------
+    >>> from multiplay import Budget
+    >>> header, arrays = pack(Budget(2, [1, 1, 3]))
+    >>> header["type"], header["caps"], arrays["0"]
+    ('Budget', {'type': 'array', 'name': '0'}, array([1, 1, 3]))
+    """
+    arrays: Arrays = {}
+    return _pack(where, thing, arrays), arrays
+
+
+def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
+    """Return what ``pack`` was given, built from the classes of ``builder``.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, actions
+    >>> from multiplay.builder import classes_of
+    >>> unpack(*pack(Budget(2, [1, 1, 3])), Builder(classes_of(actions))).caps
+    array([1, 1, 3])
+    """
+    containers: dict[str, Any] = {
+        "array": lambda name: arrays[name][()],  # a number, if it was one
+        "tuple": lambda items: tuple(items),
+        "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
+    }
+    own = Builder({**builder.classes, **containers}, builder.leaf)
+    return own.build("header", header)
+
+
+def types_in(header: Any) -> set[str]:
+    """Return the names of all classes in plain data, ``CONTAINERS`` among them."""
+    if isinstance(header, list):
+        return {name for value in header for name in types_in(value)}
+    if not isinstance(header, dict):
+        return set()
+    own = {str(header["type"])} if "type" in header else set()
+    return own.union(*map(types_in, header.values()))
+
+
+def _pack(where: str, thing: Any, arrays: Arrays) -> Any:
+    if _is_plain_array(thing):
+        name = str(len(arrays))
+        arrays[name] = np.asarray(thing)
+        return {"type": "array", "name": name}
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    if type(thing) is list:
+        return [_pack(f"{where}[{i}]", value, arrays) for i, value in enumerate(thing)]
+    if type(thing) is tuple:
+        return {"type": "tuple", "items": _pack(where, list(thing), arrays)}
+    if isinstance(thing, Mapping):
+        if "type" not in thing and all(type(key) is str for key in thing):
+            return {key: _pack(f"{where}.{key}", value, arrays) for key, value in thing.items()}
+        keys, values = list(thing), list(thing.values())
+        return {"type": "mapping", **_pack(where, {"keys": keys, "values": values}, arrays)}
+    if inspect.isroutine(thing) or isinstance(thing, type | np.ndarray):
+        raise InvalidInput(
+            where,
+            "what can be saved: numbers, text, lists, or objects that keep their settings",
+            f"{thing!r}",
+            "Write a function as a method of a class of your own, and convert arrays to numbers.",
+        )
+    with errors_below(where):
+        arguments = settings(thing)
+    if "type" in arguments:
+        hint = "Files use this word for the class: rename the argument."
+        raise InvalidInput(where, "an argument with another name", "'type'", hint)
+    return {"type": _type_name(type(thing)), **_pack(where, arguments, arrays)}
+
+
+def _is_plain_array(thing: object) -> bool:
+    """Say whether this is an array, or a number of numpy, that an array file can hold."""
+    if isinstance(thing, np.ma.MaskedArray):
+        return False
+    return isinstance(thing, np.ndarray | np.generic) and not thing.dtype.hasobject
 
 
 def brief(plain: Any) -> str:

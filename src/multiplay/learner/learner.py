@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import multiplay.actions
-import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.atomic_files import write_whole
-from multiplay.checks import check_instance, is_integer, is_list, is_number, unit_interval
+from multiplay.atomic_files import as_path, remove_stale_drafts
+from multiplay.checks import check_instance, is_integer
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
+from multiplay.learner.losses import feedback_of
+from multiplay.learner.snapshot import Snapshot, check_storable
 from multiplay.policies import Play, Policy
 from multiplay.policies.base import check_fits
-from multiplay.serialization import UnknownType, describe, from_plain
+from multiplay.policies.feasible import check_play
+from multiplay.storage.folder import read_record, write_record
 from multiplay.streams import POLICY, Streams
-from multiplay.types import Arrays, FloatArray, IntArray
-
-FORMAT = 1
+from multiplay.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,8 @@ class Learner:
     Parameters
     ----------
     actions, policy
-        What may be played, and how to learn. A ``GenLBINFV`` wants its own ``horizon`` here.
+        What may be played, and how to learn. A ``GenLBINFV`` wants its own ``horizon`` here. What
+        ``save`` could not keep, a function say, is refused here already.
     seed
         Draws everything; the same seed and the same losses give the same plans.
 
@@ -79,6 +75,7 @@ which was told already. Each play is told once.
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         check_instance("policy", policy, Policy, "GenCTS()")
         check_fits(policy, actions, None, shows_units=True)  # who tells totals is refused there
+        check_storable(actions, policy)
         self.actions, self.policy = actions, policy
         self.rng = Streams.spawn(seed, POLICY, [0])
         self.state = policy.start(actions, None, 1)
@@ -88,8 +85,10 @@ which was told already. Each play is told once.
     def ask(self) -> PendingPlay:
         """Choose the next play."""
         play = self.policy.choose(self.actions, self.state, self.rng)
+        check_play(self.policy, self.actions, play, 1, f"play {self.asked + 1}")
+        self.state |= play.cache  # makes the next choice faster, and no more
         self.asked += 1
-        self.pending[self.asked] = play
+        self.pending[self.asked] = Play(play.action, play.memo)
         return self._pending_play(self.asked)
 
     def waiting(self) -> list[PendingPlay]:
@@ -101,53 +100,43 @@ which was told already. Each play is told once.
 
         ``losses`` gives, for each arm, either a list with the loss of every unit or one number, the
         total of its units. By name, arms that were not played may be left out; otherwise one entry
-        for each arm, in order. Every single loss is in [0, 1].
+        for each arm, in order; a pandas Series is taken by its index. Every single loss is in
+        [0, 1]; a total may miss its range by rounding.
         """
         play = self._waiting(id)
-        feedback = self._feedback(play.action[0], losses)
+        feedback = feedback_of(play.action[0], losses, self.actions.names)
         self.policy.update(self.actions, self.state, play, feedback, self.rng)
         del self.pending[id]
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, from which ``load`` continues bit for bit."""
-        header = {
-            "multiplay_learner": FORMAT,
-            "actions": describe(self.actions),
-            "policy": describe(self.policy),
-            "asked": self.asked,
-            "pending": list(self.pending),
-        }
-        arrays: Arrays = {"header": np.array(json.dumps(header)), "rng": self.rng.state}
-        arrays |= {f"state/{name}": array for name, array in self.state.items()}
-        for id, play in self.pending.items():
-            arrays[f"play/{id}/action"] = play.action
-            arrays |= {f"play/{id}/memo/{name}": array for name, array in play.memo.items()}
-
-        def write(draft: Path) -> None:
-            with draft.open("wb") as file:
-                np.savez(file, allow_pickle=False, **arrays)
-
-        write_whole(path, write)
+        snapshot = Snapshot(
+            self.actions, self.policy, self.rng, self.state, self.asked, self.pending
+        )
+        write_record(path, snapshot.record())
 
     @classmethod
     def load(
         cls, path: str | Path, actions: ActionSet | None = None, policy: Policy | None = None
     ) -> Learner:
         """Continue from ``save``; classes that are not multiplay's own must be passed again."""
-        header, arrays = _read(path)
+        place = as_path("path", path)
+        remove_stale_drafts(place.parent)
+        record = read_record(place)
+        try:
+            snapshot = Snapshot.of(record, actions, policy)
+        except InvalidInput:
+            raise
+        except ValueError as error:
+            raise InvalidInput(
+                "path",
+                "a file written by Learner.save",
+                f"{path} ({error})",
+                "The file is damaged, or another one: restore a backup.",
+            ) from None
         learner = cls.__new__(cls)
-        learner.actions = _rebuild("actions", header, actions, path)
-        learner.policy = _rebuild("policy", header, policy, path)
-        learner.rng = Streams(arrays["rng"])
-        learner.state = _below("state/", arrays)
-        learner.asked = header["asked"]
-        learner.pending = {
-            id: Play(arrays[f"play/{id}/action"], _below(f"play/{id}/memo/", arrays))
-            for id in header["pending"]
-        }
-        fresh = learner.policy.start(learner.actions, None, 1)
-        if {k: v.shape for k, v in fresh.items()} != {k: v.shape for k, v in learner.state.items()}:
-            raise _not_a_learner(path, "the state of another policy")
+        learner.actions, learner.policy, learner.rng = snapshot[:3]
+        learner.state, learner.asked, learner.pending = snapshot[3:]
         return learner
 
     def _pending_play(self, id: int) -> PendingPlay:
@@ -164,135 +153,3 @@ which was told already. Each play is told once.
             told = f"{id}, which was told already"
             raise InvalidInput("id", expected, told, "Each play is told once.")
         raise InvalidInput("id", expected, repr(id), "Use the id of a play that ask() gave.")
-
-    def _feedback(self, action: IntArray, losses: Any) -> Feedback:
-        """Check everything before anything is learned."""
-        counts, total = action.tolist(), np.zeros(len(action))
-        units: list[Any] = []
-        per_unit = True
-        for i, entry in enumerate(self._by_arm(losses)):
-            if entry is None and counts[i] == 0:
-                entry = ()
-            elif hasattr(entry, "__array__"):
-                entry = np.asarray(entry)
-                entry = entry if entry.ndim else entry.item()
-            if is_number(entry):
-                total[i] = _total(self._losses_of(i), entry, counts[i])
-                per_unit &= counts[i] == 0
-                entry = ()
-            elif not is_list(entry) or len(entry) != counts[i]:
-                got = len(entry) if is_list(entry) else repr(entry)
-                expected = f"a list of {counts[i]} losses, or their total"
-                raise InvalidInput(
-                    self._losses_of(i), expected, got, "Tell the loss of every unit."
-                )
-            units.append(entry)
-        flat = self._in_unit_interval(units)
-        arm = np.repeat(np.arange(len(action)), [len(entry) for entry in units])
-        total += np.bincount(arm, weights=flat, minlength=len(action))
-        if not per_unit:
-            return Feedback(action[None], total[None])
-        return Feedback(action[None], total[None], flat[None], np.append(0, np.cumsum(action)))
-
-    def _losses_of(self, i: int) -> str:
-        return f"losses of {self.actions.names[i]!r}"
-
-    def _in_unit_interval(self, units: list[Any]) -> FloatArray:
-        """Return all losses in one list, or name the arm with one that cannot be."""
-        try:
-            flat = unit_interval("losses", [loss for entry in units for loss in entry])
-        except InvalidInput:
-            for i, entry in enumerate(units):
-                unit_interval(self._losses_of(i), entry)
-            raise
-        if flat.ndim > 1:
-            raise InvalidInput("losses", "one number for each unit", "lists", "Flatten them.")
-        return flat
-
-    def _by_arm(self, losses: Any) -> list[Any]:
-        names = self.actions.names
-        if isinstance(losses, Mapping):
-            unknown = losses.keys() - set(names)
-            if unknown:
-                raise InvalidInput(
-                    "losses",
-                    f"names such as {names[0]!r}",
-                    repr(unknown.pop()),
-                    "Check the spelling.",
-                )
-            return [losses.get(name) for name in names]
-        if not is_list(losses):
-            raise InvalidInput(
-                "losses", "a dict by arm name, or a list", repr(losses), "See Learner.tell."
-            )
-        if len(losses) != len(names):
-            raise InvalidInput(
-                "losses",
-                f"{len(names)} entries, one for each arm",
-                f"{len(losses)}",
-                "Give a list for each arm (empty where nothing was played), or totals.",
-            )
-        return list(losses)
-
-
-def _total(argument: str, total: float, count: int) -> float:
-    if not 0 <= total <= count:
-        raise InvalidInput(
-            argument,
-            f"a total in [0, {count}] for {count} units with losses in [0, 1]",
-            f"{total:g}",
-            "Divide by the largest possible loss of a unit.",
-        )
-    return total
-
-
-def _not_a_learner(path: str | Path, why: object) -> InvalidInput:
-    return InvalidInput(
-        "path", "a file written by Learner.save", f"{path} ({why})", "Use another copy of it."
-    )
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], Arrays]:
-    """Return header and arrays, after making sure that nothing is missing."""
-    if not Path(path).is_file():
-        raise _not_a_learner(path, "no such file")
-    try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive.items())
-        header = json.loads(str(arrays.pop("header")))
-        newer = header["multiplay_learner"] > FORMAT
-        wanted = {"rng"} | {f"play/{id}/action" for id in header["pending"]}
-        missing = wanted - arrays.keys() or {"actions", "policy", "asked"} - header.keys()
-    except Exception as error:  # whatever a damaged archive makes of itself
-        raise _not_a_learner(path, error) from None
-    if newer:
-        found = header["multiplay_learner"]
-        raise InvalidInput("path", f"format {FORMAT} or older", f"{found}", "Update multiplay.")
-    if missing:
-        raise _not_a_learner(path, f"without {missing.pop()}")
-    return header, arrays
-
-
-def _rebuild(argument: str, header: dict[str, Any], given: Any, path: str | Path) -> Any:
-    plain = header[argument]
-    if given is not None:
-        if describe(given) != plain:
-            raise InvalidInput(
-                argument, f"what was saved, {plain}", f"{describe(given)}", "Pass the same again."
-            )
-        return given
-    try:
-        return from_plain(plain, (multiplay.actions, multiplay.policies))
-    except UnknownType as unknown:
-        raise InvalidInput(
-            argument,
-            "a class of multiplay, or the object itself",
-            f"{unknown}",
-            f"Pass your own: Learner.load(path, {argument}=...).",
-        ) from None
-    except (InvalidInput, TypeError) as error:
-        raise _not_a_learner(path, error) from None
-
-
-def _below(prefix: str, arrays: Arrays) -> Arrays:
-    return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}

@@ -16,12 +16,14 @@ from multiplay.errors import InvalidInput
 from multiplay.kernels.units import inside_box
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
+from multiplay.policies.feasible import no_action
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.results.result import Result
 from multiplay.serialization import describe
 from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.store import Store
 from multiplay.simulation.workers import processes, progress_bars, run_blocks
+from multiplay.storage import Storage
 from multiplay.streams import POLICY, Streams
 from multiplay.types import BoolArray, IntArray
 from multiplay.version import __version__
@@ -59,7 +61,7 @@ def simulate(
     executor: Executor | None = None,
     record: int | Sequence[int] | None = None,
     block: int | None = None,
-    store: str | Path | None = None,
+    store: str | Path | Storage | None = None,
     resume: bool = False,
     title: str = "",
 ) -> Result:
@@ -89,7 +91,7 @@ def simulate(
         Trials that are played together, the most that is lost when a run is killed; as many as make
         rounds cheap if not given. The numbers are the same with any.
     store
-        A folder that keeps finished blocks until the run is complete.
+        A folder that keeps finished blocks until the run is complete, or a ``Storage``.
     resume
         Go on with the run that ``store`` holds: only what is missing is computed.
     title
@@ -267,10 +269,7 @@ class Referee:
         self.seen = {}
 
     def _foul(self, t: int) -> ArithmeticError:
-        return ArithmeticError(
-            f"{self.policy!r} played in round {t} what is no action of {self.actions!r}. "
-            "Fix choose(): it must return actions of the set."
-        )
+        return no_action(self.policy, self.actions, self.shape[0], f"round {t}")
 
 
 def _best_fixed(block: Block, world: World) -> IntArray | None:

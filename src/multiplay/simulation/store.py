@@ -1,75 +1,85 @@
-"""Runs that survive: finished blocks are kept in a folder, and a run goes on from there."""
+"""Runs that survive: finished blocks are kept in a storage, and a run goes on from there."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from multiplay.atomic_files import writable_folder, write_text, write_whole
+from multiplay.atomic_files import writable_folder
 from multiplay.errors import InvalidInput
 from multiplay.results.measured import QUANTITIES, Measured
+from multiplay.storage import Damaged, FolderStorage, Record, Storage
 
-CONFIGURATION = "configuration.json"
+CONFIGURATION = "configuration"
+OLD = "configuration.json"  # of runs that began before blocks were records
 SHOWN = 5  # differences
 
 
 class Store:
-    """A folder with the configuration of a run and its finished blocks, each a file.
+    """The configuration of a run, which is the first record, and a record for each finished block.
 
-    A block is written whole or not at all. What is on disk is used when the run is resumed, and
-    only what is missing is computed: every trial has numbers of its own, so the outcome is that of
-    an undisturbed run.
+    What is stored is used when the run is resumed, and only what is missing is computed: every
+    trial has numbers of its own, so the outcome is that of an undisturbed run.
     """
 
-    def __init__(self, folder: str | Path, configuration: Mapping[str, Any], resume: bool) -> None:
-        self.folder = writable_folder("store", folder)
-        begun = self.folder / CONFIGURATION
-        text = json.dumps(configuration, indent=1)
-        if begun.exists():
-            if not resume:
-                raise InvalidInput(
-                    "store",
-                    "a folder without a run in it, or resume=True",
-                    f"{self.folder}, where a run was begun",
-                    "Resume it (--resume), or name another folder.",
-                )
-            _check_same(begun, json.loads(text))
-            for draft in self.folder.glob(".block-*"):  # of a block that was never finished
-                draft.unlink()
-        else:
-            write_text(begun, text)
+    def __init__(
+        self, place: str | Path | Storage, configuration: Mapping[str, Any], resume: bool
+    ) -> None:
+        self.storage = place if isinstance(place, Storage) else _open(place)
+        now = json.loads(json.dumps(configuration))
+        begun = self._configuration()
+        if begun is None and self.storage.append(Record({CONFIGURATION: now}, {})) == 0:
+            return
+        if begun is None or not resume:
+            raise InvalidInput(
+                "store",
+                "a place without a run in it, or resume=True",
+                f"{place}, where a run was begun",
+                "Resume it (--resume), or choose another folder.",
+            )
+        _check_same(begun, now)
 
     def keep(self, policy: int, trials: range, measured: Measured) -> None:
-        """Write a finished block."""
-
-        def write(draft: Path) -> None:
-            with draft.open("wb") as file:
-                np.savez(file, allow_pickle=False, **measured)
-
-        write_whole(self.folder / f"block-{policy}-{trials.start}-{trials.stop}.npz", write)
+        """Store a finished block."""
+        header = {"policy": policy, "start": trials.start, "stop": trials.stop}
+        self.storage.append(Record(header, measured))
 
     def blocks(self) -> Iterator[tuple[int, range, Measured]]:
-        """Yield what is on disk; a damaged file counts as missing."""
-        for path in sorted(self.folder.glob("block-*.npz")):
+        """Yield what is stored; a damaged block counts as missing."""
+        start = 1
+        while True:
             try:
-                policy, start, stop = (int(part) for part in path.stem.split("-")[1:])
-                with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                    measured = {name: archive[name] for name in QUANTITIES}
-            except Exception:  # whatever a damaged archive makes of itself
-                path.unlink()
-                continue
-            yield policy, range(start, stop), measured
+                for number, (header, arrays) in self.storage.read(start):
+                    start = number + 1
+                    if QUANTITIES.keys() <= arrays.keys():
+                        yield header["policy"], range(header["start"], header["stop"]), arrays
+                return
+            except Damaged as damaged:
+                start = max(start, damaged.number or 0) + 1
+
+    def _configuration(self) -> Any:
+        """Return the configuration of the run that was begun, if there is one."""
+        try:
+            _, (header, _) = next(self.storage.read(), (None, (None, None)))
+            return None if header is None else header[CONFIGURATION]
+        except (Damaged, KeyError, TypeError) as error:
+            raise InvalidInput(
+                "store", "a run to resume", f"{self.storage!r} ({error})", "Choose another folder."
+            ) from None
 
 
-def _check_same(begun: Path, configuration: Any) -> None:
-    try:
-        before = json.loads(begun.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+def _open(folder: str | Path) -> FolderStorage:
+    if (writable_folder("store", folder) / OLD).exists():
         raise InvalidInput(
-            "store", "a run to resume", f"{begun} ({error})", "Start anew in another folder."
-        ) from None
+            "store",
+            "a run of this version of multiplay",
+            f"{folder}, where an older version began one",
+            "Finish it with that version, or start again in another folder.",
+        )
+    return FolderStorage(folder)
+
+
+def _check_same(before: Any, configuration: Any) -> None:
     changes = list(_differences("", before, configuration))
     if changes:
         more = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
@@ -77,7 +87,7 @@ def _check_same(begun: Path, configuration: Any) -> None:
             "store",
             "the configuration that the run was begun with",
             "; ".join(changes[:SHOWN] + more),
-            "Undo the change, or start anew in another folder.",
+            "Undo the change, or start again in another folder.",
         )
 
 

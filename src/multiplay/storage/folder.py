@@ -1,0 +1,120 @@
+"""A storage in a folder: each record is a file, written whole or not at all."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from multiplay.atomic_files import (
+    remove_stale_drafts,
+    writable_folder,
+    write_new,
+    write_whole,
+)
+from multiplay.errors import InvalidInput
+from multiplay.storage.base import Damaged, Record, Storage, header_text
+
+FORMAT = 1  # of files; a newer one is refused
+VERSION = "multiplay_storage"
+RECORD = re.compile(r"record-(\d+)\.npz")
+SNAPSHOT = "snapshot.npz"
+ARRAY = "array/"  # before the names of arrays, so that none is taken for the header
+
+
+class FolderStorage(Storage):
+    """Keeps every record in a file of its own, ``record-000000000.npz`` and so on.
+
+    A record gets its number by getting its name, and no name is given twice: any number of
+    processes may append.
+
+    Parameters
+    ----------
+    folder
+        Made if need be.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = writable_folder("folder", folder)
+        remove_stale_drafts(self.folder)
+        self._next: int | None = None
+
+    def __repr__(self) -> str:
+        return f"FolderStorage({str(self.folder)!r})"
+
+    def append(self, record: Record) -> int:
+        """Write a record under the first free number."""
+        write = _writer(record)
+        number = self._count() if self._next is None else self._next
+        while not write_new(self._place(number), write):
+            number = self._count()  # another handle was faster
+        self._next = number + 1
+        return number
+
+    def read(self, start: int = 0) -> Iterator[tuple[int, Record]]:
+        """Yield the records that were there when the reading began."""
+        for number in range(start, self._count()):
+            try:
+                record = read_record(self._place(number))
+            except Damaged as damaged:
+                damaged.number = number
+                raise
+            yield number, record
+
+    def put(self, snapshot: Record) -> None:
+        """Replace the file of the snapshot."""
+        write_record(self.folder / SNAPSHOT, snapshot)
+
+    def get(self) -> Record | None:
+        """Read the file of the snapshot."""
+        path = self.folder / SNAPSHOT
+        return read_record(path) if path.exists() else None
+
+    def _place(self, number: int) -> Path:
+        return self.folder / f"record-{number:09d}.npz"
+
+    def _count(self) -> int:
+        names = (RECORD.fullmatch(path.name) for path in self.folder.iterdir())
+        return max((int(name[1]) + 1 for name in names if name), default=0)
+
+
+def write_record(path: str | Path, record: Record) -> None:
+    """Write one record to one file, in place of what was there."""
+    write_whole(path, _writer(record))
+
+
+def read_record(path: Path) -> Record:
+    """Read what ``write_record`` wrote: all of it, or an error."""
+    if not path.is_file():
+        raise _damaged(path, "no such file", "Check the path, or restore a backup.")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive.items())
+        header = json.loads(str(arrays.pop("header")))
+        version = int(header.pop(VERSION, 0))
+    except Exception as error:  # a damaged archive raises whatever it likes
+        raise _damaged(path, error, "The file is damaged: restore a backup.") from None
+    if version > FORMAT:
+        got = f"{path} of format {version}"
+        raise InvalidInput("path", f"format {FORMAT} or older", got, "Update multiplay.")
+    if version:
+        arrays = {name.removeprefix(ARRAY): array for name, array in arrays.items()}
+    return Record(header, arrays)
+
+
+def _writer(record: Record) -> Callable[[Path], None]:
+    """Return what fills a file with the record, after making sure that it can be written."""
+    text = header_text(record._replace(header={**record.header, VERSION: FORMAT}))
+    named = {f"{ARRAY}{name}": array for name, array in record.arrays.items()}
+
+    def write(draft: Path) -> None:
+        with draft.open("wb") as file:
+            np.savez(file, allow_pickle=False, header=np.array(text), **named)
+
+    return write
+
+
+def _damaged(path: Path, why: object, hint: str) -> Damaged:
+    reason = " ".join(str(why).split())
+    return Damaged("path", "a file written by multiplay", f"{path} ({reason})", hint)

@@ -1,0 +1,146 @@
+"""The contract of a storage."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from multiplay.errors import InvalidInput
+from multiplay.storage import Damaged, Record, Storage
+
+
+def check_storage(
+    open_storage: Callable[[str], Storage], damage: Callable[[Storage, int], None] | None = None
+) -> None:
+    """Check everything that a storage promises.
+
+    Parameters
+    ----------
+    open_storage
+        Returns a new handle on the storage of this name, which is empty when it is first opened.
+    damage
+        Spoils the record of this number, if the storage can be spoiled from outside.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStorage
+    >>> memory = {name: MemoryStorage() for name in CHAPTERS}
+    >>> check_storage(memory.__getitem__)
+    """
+    _check_order(open_storage("order"))
+    _check_content(open_storage("content"))
+    _check_handles(open_storage("handles"), open_storage("handles"))
+    _check_snapshot(open_storage("snapshot"), open_storage("snapshot"))
+    _check_refusals(open_storage("refusals"))
+    if damage is not None:
+        _check_damage(open_storage("damage"), open_storage("damage"), damage)
+
+
+CHAPTERS = ("order", "content", "handles", "snapshot", "refusals", "damage")
+
+
+def _check_order(storage: Storage) -> None:
+    assert list(storage.read()) == [], "a new storage must be empty"
+    numbers = [storage.append(_numbered(k)) for k in range(12)]
+    assert numbers == list(range(12)), "records must be numbered from 0, without gaps"
+    assert _seen(storage) == list(range(12)), "records must be read in the order they came"
+    assert _seen(storage, 7) == list(range(7, 12)), "reading must begin at the number asked for"
+    assert _seen(storage, 12) == [], "behind the last record there must be nothing"
+
+
+def _check_content(storage: Storage) -> None:
+    header = {"text": 'ü "quoted"\n', "list": [1, 2.5, None, True], "deep": {"type": {"a": 0.1}}}
+    arrays = {
+        "file": np.array([0.1, -0.0, np.nan, np.inf]),
+        "header": np.arange(6, dtype=np.uint64).reshape(2, 3) + 2**63,
+        "a/b.npy": np.array(["one", "zwölf"]),
+        "empty": np.empty((0, 4), dtype=np.int8),
+        "number": np.array(7),
+    }
+    record = Record(header, arrays)
+    storage.append(record)
+    storage.put(record)
+    kept, snapshot = next(iter(storage.read()))[1], storage.get()
+    assert _same(kept, record), "a record must be read as it was written"
+    assert snapshot is not None, "the snapshot must be kept"
+    assert _same(snapshot, record), "a snapshot must be read as it was written"
+    arrays["number"][...] = 8
+    header["text"] = "changed"
+    kept.arrays["file"][:] = 0
+    again = next(iter(storage.read()))[1]
+    assert again.header["text"] != "changed", "a kept header must not be the caller's"
+    assert again.arrays["number"] == 7, "a kept array must not be the caller's"
+    assert again.arrays["file"][0] == 0.1, "an array that was read must not be the kept one"
+
+
+def _check_handles(one: Storage, other: Storage) -> None:
+    numbers = [(one if k % 3 else other).append(_numbered(k)) for k in range(12)]
+    assert numbers == list(range(12)), "handles must share their numbers"
+    assert _seen(one) == _seen(other) == list(range(12)), "handles must see the same records"
+
+
+def _check_snapshot(one: Storage, other: Storage) -> None:
+    assert one.get() is None, "a new storage must have no snapshot"
+    for k in range(3):
+        one.append(_numbered(10 + k))
+        one.put(Record({"k": k}, {"only in the first": np.zeros(3)} if k == 0 else {}))
+        found = other.get()
+        assert found is not None, "handles must see the same snapshot"
+        assert found.header == {"k": k}, "a snapshot must replace the one before"
+        assert len(found.arrays) == (k == 0), "nothing of an older snapshot may stay"
+    assert _seen(other) == [10, 11, 12], "a snapshot must leave the records alone"
+
+
+def _check_refusals(storage: Storage) -> None:
+    storage.append(_numbered(0))
+    storage.put(_numbered(0))
+    odd = np.array([print], dtype=object)
+    for record in (Record({"k": print}, {}), Record({"k": 1}, {"k": odd})):
+        for write in (storage.append, storage.put):
+            try:
+                write(record)
+            except InvalidInput:
+                continue
+            raise AssertionError("what cannot be kept must be refused with InvalidInput")
+    assert _seen(storage) == [0], "what was refused must not be there"
+    snapshot = storage.get()
+    assert snapshot is not None, "a refused snapshot must leave the old one"
+    assert _same(snapshot, _numbered(0)), "a refused snapshot must leave the old one"
+    assert storage.append(_numbered(1)) == 1, "a refused record must not use up a number"
+
+
+def _check_damage(one: Storage, other: Storage, damage: Callable[[Storage, int], None]) -> None:
+    for k in range(4):
+        one.append(_numbered(k))
+    damage(one, 2)
+    for storage in (one, other):
+        seen, lost = [], None
+        try:
+            for _, record in storage.read():
+                seen.append(record.header["k"])
+        except Damaged as damaged:
+            lost = damaged.number
+        assert lost == 2, "a damaged record must raise Damaged, with its number"
+        assert seen == [0, 1], "records before the damaged one must be read"
+        assert _seen(storage, 3) == [3], "records behind the damaged one must be read"
+    assert other.append(_numbered(4)) == 4, "the number of a damaged record must not be used again"
+
+
+def _numbered(k: int) -> Record:
+    return Record({"k": k}, {"k": np.full(3, k)})
+
+
+def _seen(storage: Storage, start: int = 0) -> list[int]:
+    """Return the contents from a number on, after making sure that nothing is mixed up."""
+    seen = []
+    for expected, (number, record) in enumerate(storage.read(start), start):
+        assert number == expected, "records must come with their numbers"
+        assert (record.arrays["k"] == record.header["k"]).all(), "a record must stay together"
+        seen.append(record.header["k"])
+    return seen
+
+
+def _same(one: Record, other: Record) -> bool:
+    if one.header != other.header or one.arrays.keys() != other.arrays.keys():
+        return False
+    pairs = [(one.arrays[name], other.arrays[name]) for name in one.arrays]
+    return all((a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()) for a, b in pairs)

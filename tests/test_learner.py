@@ -743,6 +743,33 @@ def test_a_policy_of_ones_own_is_passed_again(policy: mp.Policy, tmp_path: Path)
     assert go_on(loaded) == go_on(learner)
 
 
+class Crew(mp.OracleSet):
+    """At least two people whose wages are at most 7; it knows what it has answered, and no more."""
+
+    def __init__(self) -> None:
+        box = np.indices((4, 3, 3, 2)).reshape(4, -1).T
+        self._listed = box[(box @ [2, 3, 1, 4] <= 7) & (box.sum(axis=1) >= 2)]
+        super().__init__(d=4)
+
+    def solve(self, costs: Any) -> Any:
+        return self._listed[np.argmin(self._listed @ costs)]
+
+
+def test_a_loaded_state_may_hold_actions_that_its_oracle_has_not_answered_yet(
+    tmp_path: Path,
+) -> None:
+    learner, path = Learner(Crew(), mp.GenLBINFV(horizon=100), seed=0), tmp_path / "learner.npz"
+    go_on(learner)
+    learner.save(path)
+    loaded, unseen = Learner.load(path, actions=Crew()), 0
+    for _ in range(15):
+        play = loaded.ask()
+        unseen += not loaded.actions.contains(play.action)
+        loaded.tell(play.id, units(play))
+        assert play.plan == go_on(learner, 1)[0]
+    assert unseen, "else the test shows nothing"
+
+
 def test_another_policy_of_the_same_name_is_not_taken_for_ours(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class GenCTS(Greedy):

@@ -81,11 +81,13 @@ which was told already. Each play is told once.
         self.state = policy.start(actions, None, 1)
         self.asked = 0
         self.pending: dict[int, Play] = {}
+        self._restored = False
 
     def ask(self) -> PendingPlay:
         """Choose the next play."""
         play = self.policy.choose(self.actions, self.state, self.rng)
-        check_play(self.policy, self.actions, play, 1, f"play {self.asked + 1}")
+        when = f"play {self.asked + 1}"
+        check_play(self.policy, self.actions, play, 1, when, restored=self._restored)
         self.state |= play.cache  # makes the next choice faster, and no more
         self.asked += 1
         self.pending[self.asked] = Play(play.action, play.memo)
@@ -137,6 +139,7 @@ which was told already. Each play is told once.
         learner = cls.__new__(cls)
         learner.actions, learner.policy, learner.rng = snapshot[:3]
         learner.state, learner.asked, learner.pending = snapshot[3:]
+        learner._restored = True
         return learner
 
     def _pending_play(self, id: int) -> PendingPlay:

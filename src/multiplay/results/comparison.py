@@ -20,9 +20,10 @@ COLUMNS = ["A", "B", "difference", "ci low", "ci high", "p", "verdict"]
 def compare(final: Mapping[str, FloatArray]) -> pd.DataFrame:
     """Compare the final regret of every pair, A minus B, paired by trial.
 
-    With m pairs the intervals have the level 1 - 0.05 / m each, so that all of them hold at once
-    with 95 % (Bonferroni), and so does every verdict. The p values are adjusted by Holm; as his
-    steps can be smaller than Bonferroni's, p may be below 0.05 where the interval still holds 0.
+    Intervals and p values allow for skewness, see ``multiplay.simulation.intervals``, and belong
+    together. With m pairs the intervals have the level 1 - 0.05 / m each, so that all of them hold
+    at once with 95 % (Bonferroni), and so does every verdict. The p values are adjusted by Holm; as
+    his steps can be smaller than Bonferroni's, p may be below 0.05 where the interval still holds 0.
 
     Examples
     --------

@@ -147,7 +147,7 @@ def genlbinfv_stochastic(
     needs = "independent losses, one best action, which plays each arm either never or n_i times"
     proved = (left_out | (instance.best == n)).all()
     if eta is not None:
-        needs += "; the arms that it never plays are played at most once"
+        needs += "; n_i = 1 for the arms that it never plays"
         proved &= (n[left_out] <= 1).all()
     return Guarantee(
         formula=f"{constant:.4g} log T, leading term",
@@ -242,7 +242,7 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
 
 def _check_settings(eta: float | None, epsilon: float) -> None:
     """Refuse what the policy itself would refuse."""
-    GenLBINFV(epsilon=epsilon) if eta is None else GenLBINFV(epsilon=epsilon, eta=eta)
+    GenLBINFV(epsilon=epsilon, eta=GenLBINFV.eta if eta is None else eta)
 
 
 def _delta(epsilon: float) -> float:

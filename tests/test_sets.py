@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-import strategies
 from multiplay import (
     LBINF,
     ActionSet,
@@ -37,7 +36,7 @@ from multiplay import (
 )
 from multiplay.actions.flow import FlowSet
 from multiplay.streams import POLICY
-from multiplay.testing import check_actions, check_policy
+from multiplay.testing import check_actions, check_policy, strategies
 from multiplay.types import FloatArray
 
 DIAMOND = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")]
@@ -115,18 +114,7 @@ def test_policies(actions: ActionSet) -> None:
 
 
 @given(
-    actions=st.one_of(
-        strategies.loose_transports(),
-        strategies.networks(),
-        strategies.assignments(),
-        strategies.budgets(),
-        strategies.path_sets(),
-        strategies.knapsacks(),
-        strategies.explicits(),
-        strategies.spanning_trees(),
-        strategies.matchings(),
-        strategies.coverages(),
-    ),
+    actions=strategies.action_sets(),
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=300)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -118,6 +118,18 @@ class Environment(ABC):
     """
 
     stationary: bool = False
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on with ``Transport.example()``.
+
+        Examples
+        --------
+        >>> from multiplay import GenCTS, Stochastic, Transport, simulate
+        >>> result = simulate(Transport.example(), Stochastic.example(), {"GenCTS": GenCTS()},
+        ...                   horizon=20, trials=2)
+        """
+        return cls()
 
     @property
     def adaptive(self) -> bool:

@@ -26,10 +26,11 @@ from multiplay import (
     Transport,
     Uniform,
     environments,
-    serialization,
 )
+from multiplay.builder import Builder, classes_of
 from multiplay.environments import Alternating, Attacked, RandomWalk, Sinusoids, World
 from multiplay.experiments import paper
+from multiplay.serialization import describe
 from refusal import refused
 
 Array = NDArray[np.float64]
@@ -540,9 +541,8 @@ def test_memory_does_not_grow_with_the_horizon(environment: Environment) -> None
 
 
 def through_a_file(environment: Environment) -> Any:
-    return serialization.from_plain(
-        json.loads(json.dumps(serialization.describe(environment))), (environments,)
-    )
+    plain = json.loads(json.dumps(describe(environment)))
+    return Builder(classes_of(environments)).build("environment", plain)
 
 
 def through_a_pickle(environment: Environment) -> Any:
@@ -562,7 +562,7 @@ def test_a_copy_gives_the_same_losses(name: str, copy: Callable[[Environment], A
 def test_rules_are_plain_data() -> None:
     waves = Sinusoids(centre=np.array([0.5, 0.25]), amplitude=0.25, period=4)
     assert waves == Sinusoids((0.5, 0.25), 0.25, 4.0, 0.0)
-    assert serialization.describe(Adversarial(waves)) == {
+    assert describe(Adversarial(waves)) == {
         "type": "Adversarial",
         "losses": {
             "type": "Sinusoids",

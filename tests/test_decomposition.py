@@ -15,8 +15,8 @@ from multiplay.hull import Regulariser
 from multiplay.hull.decomposition import DecompositionHull
 from multiplay.kernels import decomposition as kernels
 from multiplay.streams import POLICY, Streams
+from multiplay.testing.strategies import random_transport
 from multiplay.types import Arrays, FloatArray, IntArray
-from strategies import random_transport
 
 LOG_T = np.log(10_000)
 FORCED_AND_EMPTY = [[1, 2, 0, 3], [4, 2, 0, 1], [2, 2, 0, 0]]

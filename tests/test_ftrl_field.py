@@ -32,9 +32,9 @@ from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
 from multiplay.serialization import describe
 from multiplay.testing import check_policy, optimality_gap
+from multiplay.testing.strategies import explicits, networks, random_transport
 from multiplay.theory import realised_bound
 from multiplay.types import FloatArray, IntArray
-from strategies import explicits, networks, random_transport
 
 PAPER = Transport([1, 4, 5], [4, 6])
 M_SET = Budget(3, np.ones(7))

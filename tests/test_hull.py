@@ -11,8 +11,8 @@ from multiplay import Transport
 from multiplay.hull import Regulariser, TransportHull
 from multiplay.kernels import newton
 from multiplay.testing import optimality_gap
+from multiplay.testing.strategies import random_transport, transports
 from multiplay.types import Arrays, FloatArray
-from strategies import random_transport, transports
 
 LOG_T = np.log(10_000)
 

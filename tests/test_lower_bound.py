@@ -24,10 +24,10 @@ from multiplay import (
     paper,
 )
 from multiplay.actions import ActionSet
+from multiplay.testing.strategies import random_transport
 from multiplay.theory import Bernoulli, Family, Gaussian, LowerBound, lower_bound
 from multiplay.types import FloatArray, IntArray
 from refusal import refused
-from strategies import random_transport
 
 PAPER = Transport([1, 4, 5], [4, 6])
 GRID = [(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)]

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-import strategies
 from examples_of_sets import DIAMOND, SETS, Shifts
 from multiplay import (
     LBINF,
@@ -35,7 +34,7 @@ from multiplay import (
 )
 from multiplay.actions.flow import FlowSet
 from multiplay.streams import POLICY
-from multiplay.testing import check_actions, check_policy
+from multiplay.testing import check_actions, check_policy, strategies
 
 POLICIES: list[Policy] = [
     GenCTS(),
@@ -69,18 +68,7 @@ def test_policies(actions: ActionSet) -> None:
 
 
 @given(
-    actions=st.one_of(
-        strategies.loose_transports(),
-        strategies.networks(),
-        strategies.assignments(),
-        strategies.budgets(),
-        strategies.path_sets(),
-        strategies.knapsacks(),
-        strategies.explicits(),
-        strategies.spanning_trees(),
-        strategies.matchings(),
-        strategies.coverages(),
-    ),
+    actions=strategies.action_sets(),
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=300)

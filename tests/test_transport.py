@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from multiplay import InvalidInput, Transport
 from multiplay.testing import check_actions
-from strategies import random_transport, transports
+from multiplay.testing.strategies import random_transport, transports
 
 PAPER = Transport([1, 4, 5], [4, 6])
 

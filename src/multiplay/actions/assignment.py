@@ -1,6 +1,7 @@
 """Assignments."""
 
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,11 @@ class Assignment(FlowSet):
     >>> len(nurses.enumerate()), nurses.m
     (6, 2)
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(2, 3, names=(["Ann", "Bob"], ["day", "late", "night"]))
 
     def __init__(
         self, rows: int, cols: int | None = None, names: Names | None = None, sense: str = "min"

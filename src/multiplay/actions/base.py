@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,18 @@ class ActionSet(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.d} arms)"
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on: one without arguments, where that can be.
+
+        Examples
+        --------
+        >>> from multiplay import Transport
+        >>> Transport.example()
+        Transport(6 arms)
+        """
+        return cls()
 
     @property
     def d(self) -> int:

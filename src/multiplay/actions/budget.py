@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +42,11 @@ class Budget(FlowSet):
     >>> Budget(2, caps=[1, 1, 1, 1]).argmin([0.4, 0.1, 0.3, 0.2])
     array([0, 1, 0, 1])
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(5, caps=[4, 4, 2], names=["news", "search", "radio"], sense="max")
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +49,11 @@ class Coverage(Budget):
     """
 
     linear = False
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(budget=4, weights=[3, 1])
 
     def __init__(self, budget: int, weights: ArrayLike, names: Sequence[str] | None = None) -> None:
         self.weights = _weights(weights)

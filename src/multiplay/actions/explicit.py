@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,11 @@ class Explicit(ActionSet):
     >>> plans.n, plans.argmin([0.5, 0.6])
     (array([5, 3]), array([0, 3]))
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls([[0, 3], [2, 2], [5, 0]])
 
     def __init__(
         self, actions: ArrayLike, names: Sequence[str] | None = None, sense: str = "min"

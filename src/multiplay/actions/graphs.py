@@ -1,6 +1,7 @@
 """Spanning trees and matchings: the sets of the classical, binary literature."""
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,11 @@ class SpanningTree(ActionSet):
     >>> cables.argmin([0.3, 0.2, 0.1])
     array([0, 1, 1])
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls([("a", "b"), ("b", "c"), ("a", "c")])
 
     def __init__(
         self,
@@ -91,6 +97,11 @@ class Matching(OracleSet):
     >>> dates.best([0.9, 0.5, 0.6])
     array([0, 1, 1])
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls([("Ann", "noon"), ("Ann", "night"), ("Bob", "noon")])
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +52,11 @@ class Knapsack(ActionSet):
     >>> Knapsack([0.1, 0.25], capacity=0.3, limits=5).n
     array([3, 1])
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(weights=[3, 4, 5], capacity=10)
 
     def __init__(
         self,

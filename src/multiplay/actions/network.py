@@ -1,7 +1,7 @@
 """Integer flows on any directed graph."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,13 @@ class Network(FlowSet):
     >>> dict(zip(roads.names, roads.argmin([0.9, 0.1, 0.2]).tolist()))
     {'mine->port': 2, 'mine->mill': 2, 'mill->port': 2}
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(
+            [("Lyon", "hub"), ("hub", "Nice"), ("Lyon", "Nice")], {"Lyon": 3, "Nice": -3}, [2, 2, 3]
+        )
 
     def __init__(
         self,

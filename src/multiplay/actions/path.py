@@ -1,6 +1,7 @@
 """Paths in a directed acyclic graph."""
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -39,6 +40,11 @@ class Path(FlowSet):
     >>> len(routes.enumerate()), routes.M
     (3, 3)
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")], "s", "t")
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,11 @@ class IntegerProgram(OracleSet):
 none (HiGHS: The problem is infeasible. (HiGHS Status 8: model_status is Infeasible; \
 primal_status is None)). Relax a constraint.
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(A=[[1, 1, 1], [-2, -1, 0]], b=[6, -4], bounds=(0, 3))
 
     def __init__(
         self,

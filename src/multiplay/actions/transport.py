@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,6 +50,11 @@ class Transport(FlowSet):
     >>> Transport([3, 3], [2, 2], slack=True).argmin([0.1, 0.9, 0.2, 0.8])
     array([2, 0, 0, 2])
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(supply=[1, 4, 5], demand=[4, 6])
 
     def __init__(
         self,

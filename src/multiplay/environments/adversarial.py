@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import unit_interval
 from multiplay.environments.base import Environment, Slots, World
-from multiplay.environments.oblivious import Oblivious
+from multiplay.environments.oblivious import Oblivious, RandomWalk
 from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
@@ -48,6 +48,11 @@ class Adversarial(Environment):
     """
 
     losses: Any
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on with ``Transport.example()``."""
+        return cls(RandomWalk.example())
 
     def __post_init__(self) -> None:
         function = callable(self.losses) and not isinstance(self.losses, type)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,6 +58,11 @@ class Alternating(Environment):
     shift: ArrayLike
     first: int = 1
     growth: float = 1.6
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on with ``Transport.example()``."""
+        return cls([0.3, 0.4, 0.5, 0.6, 0.7, 0.4], shift=0.3, first=2)
 
     def __post_init__(self) -> None:
         means, shift = unit_interval("means", self.means), numbers("shift", self.shift)

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance, is_number
 from multiplay.environments.base import LARGEST_DRAW, ROUNDING, Environment, World, largest_change
-from multiplay.environments.distributions import Distribution
+from multiplay.environments.distributions import Bernoulli, Distribution
 from multiplay.environments.stochastic import DrawnWorld
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
@@ -65,6 +65,11 @@ class Attacked(Environment):
     budget: float
     when: str = "start"
     on: str = "best"
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on with ``Transport.example()``."""
+        return cls(Bernoulli([0.2, 0.4, 0.3, 0.5, 0.6, 0.1]), budget=5)
 
     def __post_init__(self) -> None:
         check_instance("clean", self.clean, Distribution, "Uniform(0, 2 * means)")

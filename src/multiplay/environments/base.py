@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -58,6 +59,18 @@ class Environment(ABC):
     """
 
     stationary: bool = False
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on with ``Transport.example()``.
+
+        Examples
+        --------
+        >>> from multiplay import GenCTS, Stochastic, Transport, simulate
+        >>> result = simulate(Transport.example(), Stochastic.example(), {"GenCTS": GenCTS()},
+        ...                   horizon=20, trials=2)
+        """
+        return cls()
 
     @property
     def adaptive(self) -> bool:

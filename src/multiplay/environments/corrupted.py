@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance, positive_integer
 from multiplay.environments.base import LARGEST_DRAW, Environment, World, largest_change
-from multiplay.environments.distributions import Distribution
+from multiplay.environments.distributions import Distribution, Uniform
 from multiplay.environments.stochastic import PhasedWorld
 from multiplay.types import FloatArray
 
@@ -38,6 +39,12 @@ class Corrupted(Environment):
     before: Distribution
     after: Distribution
     at: int = 2000
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on with ``Transport.example()``."""
+        half = [0.2, 0.4, 0.3, 0.5, 0.6, 0.1]
+        return cls(before=Uniform(0, half), after=Uniform(half, 1), at=10)
 
     def __post_init__(self) -> None:
         check_instance("before", self.before, Distribution, "Uniform(0, 2 * means)")

@@ -39,6 +39,11 @@ class Distribution(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in settings(self).items())})"
 
+    @classmethod
+    def example(cls) -> Self:
+        """Return six distributions, one for each arm of ``Transport.example()``."""
+        return cls()
+
     @property
     @abstractmethod
     def mean(self) -> FloatArray:
@@ -80,6 +85,11 @@ class Uniform(Distribution):
     array([0.2, 0.5])
     """
 
+    @classmethod
+    def example(cls) -> Self:
+        """Return six distributions, one for each arm of ``Transport.example()``."""
+        return cls(0, [0.2, 0.4, 0.6, 0.8, 1.0, 0.5])
+
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         self.low, self.high = self._match(
             low=unit_interval("low", low), high=unit_interval("high", high)
@@ -108,6 +118,11 @@ class Bernoulli(Distribution):
     array([0., 1.])
     """
 
+    @classmethod
+    def example(cls) -> Self:
+        """Return six distributions, one for each arm of ``Transport.example()``."""
+        return cls([0.2, 0.4, 0.3, 0.5, 0.6, 0.1])
+
     def __init__(self, mean: ArrayLike) -> None:
         (self.p,) = self._match(mean=unit_interval("mean", mean))
 
@@ -129,6 +144,11 @@ class Beta(Distribution):
     >>> Beta([1, 3], 1).mean
     array([0.5 , 0.75])
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return six distributions, one for each arm of ``Transport.example()``."""
+        return cls([1, 2, 3, 4, 5, 6], 2)
 
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
         a, b = numbers("a", a), numbers("b", b)
@@ -159,6 +179,11 @@ class Constant(Distribution):
     >>> Constant([0.2, 0.7]).mean
     array([0.2, 0.7])
     """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return six distributions, one for each arm of ``Transport.example()``."""
+        return cls([0.2, 0.4, 0.3, 0.5, 0.6, 0.1])
 
     def __init__(self, value: ArrayLike) -> None:
         (self.value,) = self._match(value=unit_interval("value", value))

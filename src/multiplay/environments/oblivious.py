@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,11 @@ class Oblivious(ABC):
     def total(self, d: int, horizon: int) -> FloatArray | None:
         """Return the sum of the losses over the whole horizon, where there is a formula."""
         return None
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return the losses of six arms, those of ``Transport.example()``."""
+        return cls()
 
     def __post_init__(self) -> None:
         for name, values in settings(self).items():
@@ -75,6 +81,11 @@ class Sinusoids(Oblivious):
     amplitude: ArrayLike
     period: ArrayLike
     phase: ArrayLike = 0.0
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return six waves, one for each arm of ``Transport.example()``."""
+        return cls(centre=[0.3, 0.4, 0.5, 0.6, 0.7, 0.5], amplitude=0.3, period=5.5)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,6 +140,11 @@ class RandomWalk(Oblivious):
 
     step: ArrayLike
     start: ArrayLike = 0.5
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return six walks, one for each arm of ``Transport.example()``."""
+        return cls(step=0.15, start=[0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Transport
 from multiplay.checks import unit_interval
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.observation import Observation
@@ -71,6 +71,14 @@ class Replay(Environment):
     loss: str = "loss"
     shuffle: bool = True
     cells: Cells = field(init=False, repr=False)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a log of three days, to try things on with ``Transport.example()``."""
+        plans, rng = Transport.example(), np.random.default_rng(0)
+        days = np.repeat([1, 2, 3], plans.n.sum())
+        arms = np.tile(np.repeat(plans.names, plans.n), 3)
+        return cls({"arm": arms, "round": days, "loss": rng.random(len(days)).round(2)})
 
     def __post_init__(self) -> None:
         if not isinstance(self.shuffle, bool):

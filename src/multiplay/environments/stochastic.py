@@ -4,13 +4,14 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Self
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance
 from multiplay.environments.base import Environment, Slots, World
-from multiplay.environments.distributions import Distribution
+from multiplay.environments.distributions import Bernoulli, Distribution
 from multiplay.environments.observation import Observation
 from multiplay.streams import LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
@@ -33,6 +34,11 @@ class Stochastic(Environment):
     stationary = True
 
     distribution: Distribution
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on with ``Transport.example()``."""
+        return cls(Bernoulli([0.2, 0.4, 0.3, 0.5, 0.6, 0.1]))
 
     def __post_init__(self) -> None:
         check_instance("distribution", self.distribution, Distribution, "Uniform(0, 2 * means)")

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
@@ -57,6 +57,11 @@ class Policy(ABC):
     @abstractmethod
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state before the first round."""
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return an instance to try things on, with the defaults of all settings."""
+        return cls()
 
     @abstractmethod
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:

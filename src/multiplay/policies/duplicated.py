@@ -1,6 +1,7 @@
 """The duplicating technique: a binary-action method on a multi-play problem."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.policies.base import Play, Policy
+from multiplay.policies.gencts import GenCTS
 from multiplay.streams import Rng
 from multiplay.types import Arrays
 
@@ -33,6 +35,11 @@ class Duplicated(Policy):
     learns_from = "units"
 
     policy: Policy
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(GenCTS())
 
     def __post_init__(self) -> None:
         check_instance("policy", self.policy, Policy, "Duplicated(GenCTS())")

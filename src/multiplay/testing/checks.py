@@ -16,6 +16,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
 from multiplay.policies import Play, Policy
 from multiplay.streams import POLICY, Streams
+from multiplay.testing.settings import check_settings
 from multiplay.types import Arrays, FloatArray, IntArray
 
 FEW = 20_000  # sets up to this size are compared with their enumeration
@@ -43,6 +44,7 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
         _check_hull(actions, hull, rng)
     if _or_none(actions.duplicate) is not None:
         _check_duplicate(actions, everything, rng)
+    check_settings(actions)
 
 
 def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
@@ -66,6 +68,7 @@ def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
     _check_totals(policy, actions, seed)
     if policy.learns_from == "round":
         _check_round(policy, actions, seed)
+    check_settings(policy)
 
 
 def optimality_gap(

@@ -1,16 +1,27 @@
-"""Instances that hypothesis builds, degenerate ones among them."""
+"""Instances that hypothesis builds, degenerate ones among them.
+
+``pip install multiplay[testing]`` brings hypothesis.
+
+Examples
+--------
+>>> from hypothesis import given, settings
+>>> from multiplay.testing import check_actions
+>>> @given(budgets())
+... @settings(max_examples=5, database=None, deadline=None)
+... def test_budgets(actions):
+...     check_actions(actions)
+>>> test_budgets()
+"""
 
 import numpy as np
-from hypothesis import assume
-from hypothesis import strategies as st
 
-from multiplay import (
+from multiplay.actions import (
+    ActionSet,
     Assignment,
     Budget,
     Coverage,
     Explicit,
     IntegerProgram,
-    InvalidInput,
     Knapsack,
     Matching,
     Network,
@@ -18,6 +29,17 @@ from multiplay import (
     SpanningTree,
     Transport,
 )
+from multiplay.environments import Bernoulli, Beta, Constant, Distribution, Uniform
+from multiplay.errors import InvalidInput
+
+try:
+    from hypothesis import assume
+    from hypothesis import strategies as st
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "multiplay.testing.strategies needs hypothesis. Install it: pip install multiplay[testing]",
+        name="hypothesis",
+    ) from error
 
 SENSES = st.sampled_from(["min", "max"])
 
@@ -82,11 +104,13 @@ def networks(draw: st.DrawFn) -> Network:
 
 @st.composite
 def assignments(draw: st.DrawFn) -> Assignment:
+    """Draw 1 to 4 rows and columns."""
     return Assignment(draw(st.integers(1, 4)), draw(st.integers(1, 4)), sense=draw(SENSES))
 
 
 @st.composite
 def budgets(draw: st.DrawFn) -> Budget:
+    """Draw up to six arms, some of which cannot be played."""
     caps = draw(st.lists(st.integers(0, draw(st.sampled_from([1, 4]))), min_size=1, max_size=6))
     assume(sum(caps) > 0)
     at_most = draw(st.booleans())
@@ -96,6 +120,7 @@ def budgets(draw: st.DrawFn) -> Budget:
 
 @st.composite
 def path_sets(draw: st.DrawFn) -> Path:
+    """Draw an acyclic graph with at least one way through it."""
     nodes = draw(st.integers(2, 5))
     pair = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1))
     arcs = draw(st.lists(pair.filter(lambda arc: arc[0] < arc[1]), max_size=8))
@@ -105,6 +130,7 @@ def path_sets(draw: st.DrawFn) -> Path:
 
 @st.composite
 def knapsacks(draw: st.DrawFn) -> Knapsack:
+    """Draw weights, fractions and zeros among them."""
     weights = draw(st.lists(st.integers(0, 9), min_size=1, max_size=5))
     limits = draw(st.lists(st.integers(0, 3), min_size=len(weights), max_size=len(weights)))
     scale = draw(st.sampled_from([1, 0.1, 2.5]))
@@ -117,6 +143,7 @@ def knapsacks(draw: st.DrawFn) -> Knapsack:
 
 @st.composite
 def programs(draw: st.DrawFn) -> IntegerProgram:
+    """Draw up to two constraints around a point that keeps them."""
     d = draw(st.integers(1, 3))
     rows = draw(st.integers(0, 2))
     A = [[draw(st.integers(-2, 3)) for _ in range(d)] for _ in range(rows)]
@@ -130,6 +157,7 @@ def programs(draw: st.DrawFn) -> IntegerProgram:
 
 @st.composite
 def explicits(draw: st.DrawFn) -> Explicit:
+    """Draw up to twelve actions."""
     d = draw(st.integers(1, 4))
     action = st.lists(st.integers(0, 3), min_size=d, max_size=d)
     actions = draw(st.lists(action, min_size=1, max_size=12))
@@ -139,6 +167,7 @@ def explicits(draw: st.DrawFn) -> Explicit:
 
 @st.composite
 def spanning_trees(draw: st.DrawFn) -> SpanningTree:
+    """Draw a tree, and more edges, parallel ones among them."""
     nodes = draw(st.integers(2, 5))
     tree = [(draw(st.integers(0, node - 1)), node) for node in range(1, nodes)]
     pair = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1))
@@ -148,14 +177,48 @@ def spanning_trees(draw: st.DrawFn) -> SpanningTree:
 
 @st.composite
 def matchings(draw: st.DrawFn) -> Matching:
+    """Draw up to eight pairs, the same one twice among them."""
     edge = st.tuples(st.integers(0, 3), st.sampled_from("abcd"))
     return Matching(draw(st.lists(edge, min_size=1, max_size=8)), sense=draw(SENSES))
 
 
 @st.composite
 def coverages(draw: st.DrawFn) -> Coverage:
+    """Draw weights, zeros among them."""
     weights = draw(st.lists(st.sampled_from([0, 1, 2.5]), min_size=1, max_size=4))
     return Coverage(draw(st.integers(1, 4)), weights)
+
+
+def action_sets() -> st.SearchStrategy[ActionSet]:
+    """Draw any set that is quick to solve: all but integer programs."""
+    return st.one_of(
+        loose_transports(),
+        networks(),
+        assignments(),
+        budgets(),
+        path_sets(),
+        knapsacks(),
+        explicits(),
+        spanning_trees(),
+        matchings(),
+        coverages(),
+    )
+
+
+@st.composite
+def distributions(draw: st.DrawFn, d: int) -> Distribution:
+    """Draw a distribution for each of d arms, at the edges of [0, 1] too."""
+
+    def numbers(least: float, most: float) -> list[float]:
+        return draw(st.lists(st.floats(least, most), min_size=d, max_size=d))
+
+    kind = draw(st.sampled_from([Bernoulli, Beta, Constant, Uniform]))
+    if kind is Beta:
+        return Beta(numbers(0.1, 10), numbers(0.1, 10))
+    if kind is Uniform:
+        return Uniform(*np.sort([numbers(0, 1), numbers(0, 1)], axis=0))
+    made: Distribution = Bernoulli(numbers(0, 1)) if kind is Bernoulli else Constant(numbers(0, 1))
+    return made
 
 
 def _costs(d: int) -> st.SearchStrategy[list[float]]:

@@ -1,0 +1,218 @@
+"""The contract of an environment."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.environments import Environment, Observation, World
+from multiplay.feedback import Feedback
+from multiplay.testing.settings import check_settings
+from multiplay.types import FloatArray, IntArray
+
+LEVEL = 1e-6  # the chance that a right environment is refused
+RUNS = 100  # from how many seeds the means are compared with losses
+ROUNDING = 1e-9
+
+
+def check_environment(
+    environment: Environment,
+    actions: ActionSet,
+    seed: int = 0,
+    *,
+    horizon: int = 30,
+    trials: int = 3,
+) -> None:
+    """Check everything that an environment promises, on one action set.
+
+    A world must take any counts from 0 to n_i: a simulation may look ahead and play nothing.
+
+    Examples
+    --------
+    >>> from multiplay import Stochastic, Transport
+    >>> check_environment(Stochastic.example(), Transport.example())
+    """
+    environment.check(actions, horizon, trials)
+    plays = _plays(actions, horizon, trials, seed)
+    together = {
+        name: _watch(environment, actions, range(trials), seed, play)
+        for name, play in plays.items()
+    }
+    for name, run in together.items():
+        for seen, play in zip(run.seen, plays[name], strict=True):
+            _check_observation(seen, play, actions)
+        again = _watch(environment, actions, range(trials), seed, plays[name])
+        assert _alike(run, again), "the same seed must give the same losses"
+        for k in range(trials):
+            alone = _watch(environment, actions, [k], seed, plays[name][:, k : k + 1])
+            assert _alike(run.of_trial(k), alone), "a trial must not depend on those beside it"
+    _check_averages(together["everything"], actions)
+    if not environment.adaptive:
+        for run in together.values():
+            _check_same_losses(together["everything"], run)
+    _check_sums(environment, actions, seed, plays["some"])
+    _check_means(environment, actions, seed, plays["some"])
+    check_settings(environment)
+
+
+class Run(NamedTuple):
+    """What came in every round, and the corruption at the end."""
+
+    seen: list[Observation]
+    corruption: FloatArray
+
+    def of_trial(self, k: int) -> "Run":
+        """Return what came in one trial."""
+        return Run([_rows(seen, slice(k, k + 1)) for seen in self.seen], self.corruption[[k]])
+
+
+def _plays(actions: ActionSet, horizon: int, trials: int, seed: int) -> dict[str, IntArray]:
+    """Return ways to play: nothing, all units, and actions of the set; (horizon, trials, d)."""
+    costs = np.random.default_rng(seed).normal(size=(horizon, trials, actions.d))
+    some = actions.argmin(costs)
+    return {
+        "nothing": np.zeros_like(some),
+        "everything": np.broadcast_to(actions.n, some.shape).copy(),
+        "some": some,
+    }
+
+
+def _watch(
+    environment: Environment,
+    actions: ActionSet,
+    trials: Sequence[int],
+    seed: int,
+    play: IntArray,
+) -> Run:
+    """Play all rounds, and keep copies of what comes."""
+    world = environment.open(actions, len(play), trials, seed)
+    seen = [_rows(world.observe(action.copy()), slice(None)) for action in play]
+    return Run(seen, _corruption(world, len(trials)))
+
+
+def _check_observation(seen: Observation, play: IntArray, actions: ActionSet) -> None:
+    feedback, means, averages = seen
+    shape, playable = play.shape, actions.n > 0
+    assert (feedback.count == play).all(), "count must be what was played"
+    assert feedback.total.shape == shape, "total must have a number for each trial and arm"
+    assert means.shape == shape, "means must have a number for each trial and arm"
+    assert averages.shape == shape, "averages must have a number for each trial and arm"
+    for name, values in (("means", means), ("averages", averages)):
+        assert _inside(values[:, playable], 1), f"{name} must be in [0, 1]"
+    assert _inside(feedback.total, play), "the loss of a unit must be in [0, 1]"
+    for k, i, units in _units(feedback):
+        assert _inside(units, 1), "the loss of a unit must be in [0, 1]"
+        same = np.isclose(units.sum(), feedback.total[k, i], rtol=ROUNDING, atol=ROUNDING)
+        assert same, "the losses of the units must add up to the total"
+
+
+def _check_averages(everything: Run, actions: ActionSet) -> None:
+    """Where all units are played, everybody can see their average."""
+    playable = actions.n > 0
+    for seen in everything.seen:
+        average = seen.feedback.total[:, playable] / actions.n[playable]
+        same = np.allclose(seen.averages[:, playable], average, rtol=ROUNDING, atol=ROUNDING)
+        assert same, "averages must be those of all n_i units, played or not"
+
+
+def _check_same_losses(everything: Run, other: Run) -> None:
+    says = "losses must not depend on what is played, unless the environment is adaptive"
+    assert np.array_equal(everything.corruption, other.corruption), says
+    for most, some in zip(everything.seen, other.seen, strict=True):
+        assert np.array_equal(most.means, some.means), says
+        assert np.array_equal(most.averages, some.averages), says
+        units = {(k, i): losses for k, i, losses in _units(most.feedback)}
+        for k, i, losses in _units(some.feedback):
+            assert np.array_equal(units[k, i][: len(losses)], losses), says
+
+
+def _check_sums(environment: Environment, actions: ActionSet, seed: int, plays: IntArray) -> None:
+    """What a world says of a whole run agrees with what it says of every round."""
+    horizon, trials, _ = plays.shape
+    world = environment.open(actions, horizon, range(trials), seed)
+    promised = None if world.total_means is None else np.array(world.total_means)
+    total, before = np.zeros(plays.shape[1:]), _corruption(world, trials)
+    first: FloatArray | None = None
+    for play in plays:
+        means = np.array(world.observe(play.copy()).means)
+        total += means
+        first = means if first is None else first
+        same = not environment.stationary or np.array_equal(first, means)
+        assert same, "a stationary environment must have the same means in every round"
+        after = _corruption(world, trials)
+        assert (after >= before - ROUNDING).all(), "corruption must never decrease"
+        before = after
+    if promised is not None:
+        same = np.allclose(promised, total, rtol=ROUNDING, atol=ROUNDING)
+        assert same, "total_means must be the sum of the means over all rounds"
+
+
+def _corruption(world: World, trials: int) -> FloatArray:
+    if world.corruption is None:
+        return np.zeros(trials)
+    assert world.corruption.shape == (trials,), "corruption must have a number for each trial"
+    assert (world.corruption >= 0).all(), "corruption must not be negative"
+    return np.array(world.corruption)
+
+
+def _check_means(environment: Environment, actions: ActionSet, seed: int, plays: IntArray) -> None:
+    """Compare losses with means, over many runs.
+
+    Given the past, what the units of arm i lose in a round, divided by n_i, lies in an interval of
+    length 1 that holds its mean, a_i means_i / n_i. So a sum of N differences exceeds
+    sqrt(N log(2 d / delta) / 2) for some of d arms with probability at most delta (Hoeffding,
+    Azuma). Half of the level each is for the units that are played and for the averages of all.
+    """
+    horizon, trials, d = plays.shape
+    n = np.maximum(actions.n, 1)
+    played, in_all = np.zeros(d), np.zeros(d)
+    for run in range(RUNS):
+        world = environment.open(actions, horizon, range(trials), seed + run)
+        for action in plays:
+            feedback, means, averages = world.observe(action.copy())
+            played += ((feedback.total - action * means) / n).sum(axis=0)
+            in_all += (averages - means).sum(axis=0)
+    allowed = np.sqrt(RUNS * trials * horizon * np.log(4 * d / LEVEL) / 2)
+    assert (np.abs(played) <= allowed).all(), "losses must have the means that the world says"
+    in_all = in_all[actions.n > 0]
+    assert (np.abs(in_all) <= allowed).all(), "averages must have the means that the world says"
+
+
+def _units(feedback: Feedback) -> list[tuple[int, int, FloatArray]]:
+    """Return trial, arm and the losses of its units, where every single one is known."""
+    if feedback.units is None or feedback.first is None:
+        return []
+    return [
+        (k, i, feedback.units[k, feedback.first[i] : feedback.first[i] + feedback.count[k, i]])
+        for k, i in np.ndindex(feedback.count.shape)
+    ]
+
+
+def _inside(values: FloatArray, most: FloatArray | IntArray | int) -> bool:
+    return bool(((values >= -ROUNDING) & (values <= most + ROUNDING)).all())
+
+
+def _rows(seen: Observation, rows: slice) -> Observation:
+    """Return a copy of what is said of these trials."""
+    feedback, means, averages = seen
+    units = None if feedback.units is None else feedback.units[rows].copy()
+    count, total = feedback.count[rows].copy(), feedback.total[rows].copy()
+    kept = Feedback(count, total, units, feedback.first)
+    return Observation(kept, means[rows].copy(), averages[rows].copy())
+
+
+def _alike(some: Run, others: Run) -> bool:
+    """Compare all that is said; units beyond those that were played may be anything."""
+    return np.array_equal(some.corruption, others.corruption) and all(
+        np.array_equal(one.means, other.means)
+        and np.array_equal(one.averages, other.averages)
+        and np.array_equal(one.feedback.total, other.feedback.total)
+        and all(
+            np.array_equal(a, b)
+            for (_, _, a), (_, _, b) in zip(
+                _units(one.feedback), _units(other.feedback), strict=True
+            )
+        )
+        for one, other in zip(some.seen, others.seen, strict=True)
+    )

@@ -9,7 +9,12 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from multiplay.atomic_files import writable_folder, write_whole
+from multiplay.atomic_files import (
+    missing_folders,
+    taken_back_if_refused,
+    writable_folder,
+    write_whole,
+)
 from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen
 from multiplay.experiments import paper
@@ -45,10 +50,11 @@ def reproduce(
         multiplay reproduce --trials 300 --seed 1 --out results/300
     """
     jobs = jobs or available_cores()
-    folder = writable_folder("out", out)
     started = time.perf_counter()
     try:
-        results = _run_both(horizon, trials, seed, jobs, folder)
+        with taken_back_if_refused(missing_folders(out)):
+            folder = writable_folder("out", out)
+            results = _run_both(horizon, trials, seed, jobs, folder)
     except KeyboardInterrupt:
         errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None

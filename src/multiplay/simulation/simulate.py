@@ -3,27 +3,31 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.atomic_files import missing_folders, taken_back_if_refused
 from multiplay.checks import check_instance, positive_integer, whole_numbers
-from multiplay.environments import Environment, World
+from multiplay.environments import Adversarial, Environment, World
+from multiplay.environments.base import largest_change
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.results.result import Result
-from multiplay.serialization import describe
+from multiplay.serialization import describe, settings
 from multiplay.simulation.ledger import Ledger
-from multiplay.simulation.store import Store
-from multiplay.simulation.workers import progress_bars, run_blocks
+from multiplay.simulation.store import CONFIGURATION, Store
+from multiplay.simulation.workers import MOST_JOBS, progress_bars, run_blocks
 from multiplay.streams import POLICY, Streams
 from multiplay.types import IntArray
 from multiplay.version import __version__
 
 RECORDED = 1000  # rounds kept by default
+MOST_RECORDED = MOST_TRIALS = 10_000_000  # each makes arrays of this length
 LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
 
 
@@ -98,8 +102,8 @@ def simulate(
     """
     _check(actions, environment, policies)
     horizon = positive_integer("horizon", horizon, "Play at least one round.")
-    trials = positive_integer("trials", trials, "Run at least one trial.")
-    jobs = positive_integer("jobs", jobs, "One job runs in this process.")
+    trials = positive_integer("trials", trials, "Run at least one trial.", MOST_TRIALS)
+    jobs = positive_integer("jobs", jobs, "One job runs in this process.", MOST_JOBS)
     if block is not None:
         positive_integer("block", block, "Leave it out for blocks that make rounds cheap.")
     if resume and store is None:
@@ -125,8 +129,9 @@ def simulate(
             "rounds": rounds,
         }
     )
-    kept = None if store is None else Store(store, configuration, resume)
     books = Books(len(policies), trials, actions.d, len(rounds))
+    made = [] if store is None else missing_folders(store)
+    kept = None if store is None else Store(store, configuration, resume)
     for finished in kept.blocks() if kept else ():
         books.enter(*finished)
 
@@ -136,7 +141,10 @@ def simulate(
         for number, policy in enumerate(policies.values())
         for some in books.missing(number, size)
     ]
-    with progress_bars(list(policies), [number for number, _ in work], horizon) as advance:
+    with (
+        taken_back_if_refused(made, CONFIGURATION),
+        progress_bars(list(policies), [number for number, _ in work], horizon) as advance,
+    ):
         blocks = [one for _, one in work]
         for place, measured in run_blocks(play, blocks, jobs, executor, advance, horizon):
             finished = work[place][0], blocks[place].trials, measured
@@ -159,10 +167,18 @@ class Books:
 
     def __init__(self, policies: int, trials: int, d: int, rounds: int) -> None:
         sizes = {"round": rounds, "arm": d}
-        self.measured: Measured = {
-            name: np.empty((policies, trials, *(sizes[dim] for dim in quantity.dims)))
-            for name, quantity in QUANTITIES.items()
-        }
+        try:
+            self.measured: Measured = {
+                name: np.empty((policies, trials, *(sizes[dim] for dim in quantity.dims)))
+                for name, quantity in QUANTITIES.items()
+            }
+        except MemoryError as error:
+            raise InvalidInput(
+                "trials, record",
+                "numbers that fit into the memory",
+                f"{trials} trials with {rounds} recorded rounds ({error})",
+                "Run fewer trials, or record fewer rounds.",
+            ) from None
         self.done = np.zeros((policies, trials), dtype=bool)
 
     def enter(self, policy: int, trials: range, measured: Measured) -> None:
@@ -185,13 +201,31 @@ class Books:
 def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
     """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
     actions, environment, policy, horizon, trials, seed, rounds = block
-    rng = Streams.spawn(seed, POLICY, trials)
+    warm_up(block)
     world = environment.open(actions, horizon, trials, seed)
     ledger = Ledger(actions, _best_fixed(block, world), rounds, len(trials))
+    rng = Streams.spawn(seed, POLICY, trials)
     started = time.perf_counter()
+    _play_rounds(block, world, ledger, rng, horizon, advance)
+    measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
+    if not np.isfinite(measured["regret"]).all():
+        raise ArithmeticError(f"the regret of {policy!r} is not finite: mend the policy")
+    return measured
+
+
+def _play_rounds(
+    block: Block,
+    world: World,
+    ledger: Ledger,
+    rng: Streams,
+    last: int,
+    advance: Callable[[int], None],
+) -> None:
+    """Play rounds 1, ..., last, and book them."""
+    actions, _, policy, horizon, trials, _, _ = block
     state = policy.start(actions, horizon, len(trials))
     stride = max(1, horizon // 100)
-    for t in range(1, horizon + 1):
+    for t in range(1, last + 1):
         chosen = policy.choose(actions, state, rng)
         if t == 1 or t in ledger.rounds:
             _check_play(policy, actions, chosen.action, len(trials), t)
@@ -200,10 +234,34 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
         ledger.add(t, chosen.action, feedback, world)
         if t % stride == 0:
             advance(stride)
-    measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
-    if not np.isfinite(measured["regret"]).all():
-        raise ArithmeticError(f"the regret of {policy!r} is not finite: mend the policy")
-    return measured
+
+
+def warm_up(block: Block) -> None:
+    """Play two rounds of two trials for nothing, once in a process for each kind of block.
+
+    Kernels are compiled, or read from disk, when they are first called: that is no time of a
+    policy. The policy is a copy, and a function of past actions is not asked: both may remember.
+    """
+    actions, environment, policy, horizon, trials, _, _ = block
+    kinds = [type(actions), type(environment), *map(type, settings(environment).values())]
+    kind = repr(policy), *kinds
+    if kind in _warm:
+        return
+    _warm.add(kind)
+    if environment.adaptive:
+        environment = Adversarial(np.full((2, actions.d), 0.5))
+    last, few = min(2, horizon), trials[:2]
+    some = block._replace(environment=environment, policy=deepcopy(policy), trials=few)
+    nothing = np.zeros((len(few), actions.d), dtype=np.int64)
+    ledger = Ledger(actions, nothing, np.arange(1, last + 1), len(few))
+    world = environment.open(actions, horizon, few, block.seed)
+    rng = Streams.spawn(block.seed, POLICY, few)
+    _play_rounds(some, world, ledger, rng, last, lambda rounds: None)
+    ledger.finished(last, world.corruption, 0.0)
+    largest_change(np.zeros((1, 1)), np.zeros((1, 1)))  # called only once losses are corrupted
+
+
+_warm: set[tuple[object, ...]] = set()  # kinds of blocks
 
 
 def _best_fixed(block: Block, world: World) -> IntArray | None:
@@ -229,7 +287,7 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
             if record is None
             else positive_integer("record", record, "The last round is always kept.")
         )
-        count = min(count, horizon)
+        count = positive_integer("record", min(count, horizon), "", MOST_RECORDED)
         return np.unique(np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64))
     rounds = np.unique(whole_numbers("record", record))
     if np.ndim(record) != 1 or len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:

@@ -5,10 +5,12 @@ module ``beside_1f0c.habits``. Inside, ``import helpers`` finds ``helpers.py`` o
 first. A place can be pickled with the sources of its modules, and works where no such folder is.
 """
 
+import ast
 import builtins
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source, spec_from_file_location
@@ -35,6 +37,7 @@ class Place:
     folder: str
     root: str = field(default_factory=lambda: f"beside_{uuid4().hex}")
     sources: dict[str, Source] = field(default_factory=dict)
+    followed: set[str] = field(default_factory=set)
 
     def has(self, name: str) -> bool:
         """Say whether a module of this name stands here."""
@@ -50,7 +53,9 @@ class Place:
     def load(self, name: str) -> ModuleType:
         """Return the module of this name."""
         install(self)
-        return importlib.import_module(f"{self.root}.{name}")
+        module = importlib.import_module(f"{self.root}.{name}")
+        self._follow_imports()
+        return module
 
     def source(self, name: str) -> Source | None:
         """Return what a module is made of, and keep it: what runs is what is sent to others."""
@@ -66,6 +71,17 @@ class Place:
             elif here.is_dir():  # modules below it, and nothing of its own
                 self.sources[name] = Source(str(package), "", True)
         return self.sources.get(name)
+
+    def _follow_imports(self) -> None:
+        """Read all that the modules import from here, also what functions will import later."""
+        while waiting := self.sources.keys() - self.followed:
+            for name in waiting:
+                self.followed.add(name)
+                with suppress(OSError, SyntaxError, ValueError):  # it fails where it is imported
+                    for imported in _imported(name, self.sources[name]):
+                        parts = imported.split(".")
+                        for k in range(1, len(parts) + 1) if self.has(imported) else ():
+                            self.source(".".join(parts[:k]))
 
     def import_from_here(
         self,
@@ -83,6 +99,19 @@ class Place:
         return first
 
 
+def _imported(name: str, source: Source) -> Iterator[str]:
+    """Yield the names of modules that a module imports anywhere, and of what may be modules."""
+    package = name.split(".") if source.is_package else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(source.text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = [*above, *([node.module] if node.module else [])]
+            yield ".".join(module)
+            yield from (".".join([*module, alias.name]) for alias in node.names)
+
+
 PLACES: dict[str, Place] = {}  # by their roots
 
 
@@ -90,7 +119,7 @@ def install(place: Place) -> None:
     """Let the modules of a place be imported by their full names, as unpickling does."""
     PLACES.setdefault(place.root, place).sources.update(place.sources)
     if not any(finder is _Modules for finder in sys.meta_path):
-        sys.meta_path.append(_Modules)
+        sys.meta_path.insert(0, _Modules)  # before the finder of files, which would find them too
 
 
 def name_in_its_place(module: str) -> str:

@@ -16,7 +16,7 @@ from multiplay.builder import Builder, classes_of
 from multiplay.environments import Distribution, Environment
 from multiplay.environments.oblivious import Oblivious
 from multiplay.errors import InvalidInput
-from multiplay.modules import Place
+from multiplay.modules import Place, name_in_its_place
 from multiplay.policies import Policy
 
 MODULES = (multiplay.actions, multiplay.environments, multiplay.policies)
@@ -65,14 +65,20 @@ class FileBuilder(Builder):
                 f"{error.filename or name}{line} ({error.msg})",
                 "Correct this line.",
             ) from None
+        except ModuleNotFoundError as error:
+            missing = name_in_its_place(error.name or name)
+            raise InvalidInput(
+                where,
+                "a module that can be imported",
+                f"{name} ({self._line_of(error)}no module named {missing})",
+                f"Put {missing.replace('.', '/')}.py beside the file, or install its package.",
+            ) from None
         except Exception as error:  # whatever a module does when it is imported
             raise InvalidInput(
                 where,
                 "a module that can be imported",
                 f"{name} ({self._line_of(error)}{type(error).__name__}: {error})",
-                f"Put {name.replace('.', '/')}.py beside the file, or install its package."
-                if isinstance(error, ModuleNotFoundError)
-                else "Correct the module.",
+                "Correct the module.",
             ) from error
 
     def _line_of(self, error: Exception) -> str:

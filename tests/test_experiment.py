@@ -301,6 +301,18 @@ def test_numbers_have_a_largest_value(key: str, number: int) -> None:
         build(plain(**{key: number})).run()
 
 
+def test_numbers_of_python_have_a_largest_value() -> None:
+    small = build(plain(trials=2))
+    world = small.actions, small.environment, small.policies
+    with pytest.raises(ValueError, match="horizon: expected a whole number of at most 90071992547"):
+        GenLBINFV(horizon=10**40)
+    for argument in ("horizon", "trials", "jobs", "record", "block"):
+        with refused(argument):
+            simulate(*world, **{"horizon": 60, "trials": 2, argument: 10**40})
+    with refused("record"):
+        simulate(*world, horizon=2**53, trials=1, record=2**53)
+
+
 def test_a_number_of_thousands_of_digits_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(SMALL.replace("60", "6" + 5000 * "0"))
     with pytest.raises(ValueError, match=r"long\.toml"):

@@ -15,12 +15,14 @@ from multiplay.atomic_files import (
     writable_folder,
     write_whole,
 )
+from multiplay.checks import EXACT, positive_integer
 from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen
 from multiplay.experiments import paper
 from multiplay.reports.tables import summary
 from multiplay.results import Result
-from multiplay.simulation.workers import LocalProcesses, available_cores
+from multiplay.simulation.simulate import MOST_TRIALS
+from multiplay.simulation.workers import MOST_JOBS, LocalProcesses, available_cores
 
 MOST_INSTANCES = 100  # whose lower bounds are averaged
 
@@ -50,6 +52,12 @@ def reproduce(
         multiplay reproduce --trials 300 --seed 1 --out results/300
     """
     jobs = jobs or available_cores()
+    for option, number, largest in (
+        ("horizon", horizon, EXACT),
+        ("trials", trials, MOST_TRIALS),
+        ("jobs", jobs, MOST_JOBS),
+    ):
+        positive_integer(option, number, "Give a positive whole number.", largest)
     started = time.perf_counter()
     try:
         with taken_back_if_refused(missing_folders(out)):

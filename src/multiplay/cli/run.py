@@ -48,6 +48,9 @@ def run(
 ) -> None:
     """Run an experiment that is described in a file.
 
+    A class of your own is [b]type = "module.Class"[/b], in a module beside the file; its code is
+    run, here and on the workers of a cluster, which get a copy of it.
+
     Finished blocks are written as they finish. After Ctrl-C, a crash or a full disk,
     [b]--resume[/b] computes only what is missing, and the result is the same.
 

@@ -24,7 +24,8 @@ from multiplay import (
     RandomAction,
 )
 from multiplay.experiments import paper
-from multiplay.simulation.simulate import LARGEST_BLOCK, Block, play, recorded_rounds
+from multiplay.simulation.block import Block, play
+from multiplay.simulation.simulate import LARGEST_BLOCK, recorded_rounds
 
 T = paper.HORIZON  # the regulariser is that of the whole experiment, however few rounds are timed
 POLICIES: dict[str, Policy] = {

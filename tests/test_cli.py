@@ -243,6 +243,9 @@ def read(terminal: int) -> bytes:
         ("jobs", 0, "1"),
         ("seed", -1, "0"),
         ("trials", "many", "integer"),
+        ("horizon", 10**40, "at most 9007199254740992"),
+        ("trials", 10**40, "at most 10000000"),
+        ("jobs", 10**40, "at most 10000"),
     ],
 )
 def test_bad_options_are_refused_and_nothing_is_written(

@@ -1,6 +1,7 @@
 """A run on Dask: a real scheduler, real workers, one of them killed in the middle."""
 
 import contextlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from multiplay import load
-from multiplay.experiments.experiment import build
-from test_experiment import SMALL, multiplay, plain, same, wait_for_blocks
+from multiplay.experiments.experiment import build, read
+from test_experiment import BESIDE, OWN, SMALL, multiplay, plain, same, wait_for_blocks, written
 
 pytest.importorskip("distributed")
 
@@ -39,38 +40,57 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def test_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
-    address = f"tcp://127.0.0.1:{free_port()}"
-    port = address.rpartition(":")[2]
-    (tmp_path / "small.toml").write_text(SMALL)
-    blocks = tmp_path / "out" / "blocks"
+@contextlib.contextmanager
+def cluster(workers: int, folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """Start a scheduler and its workers in a folder; yield the address, and the workers."""
+    port = str(free_port())
+    address = f"tcp://127.0.0.1:{port}"
+    scheduler = ("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
     worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(
-            dask(
-                "scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                port,
-                "--no-dashboard",
-                folder=tmp_path,
-            )
-        )
-        first = stack.enter_context(dask(*worker, folder=tmp_path))
-        stack.enter_context(dask(*worker, folder=tmp_path))
-        _wait_for_workers(address, 2)
+        stack.enter_context(dask(*scheduler, folder=folder))
+        started = [stack.enter_context(dask(*worker, folder=folder)) for _ in range(workers)]
+        _wait_for_workers(address, workers)
+        yield address, started
+
+
+def test_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    blocks = tmp_path / "out" / "blocks"
+    with cluster(2, tmp_path) as (address, workers):
         command = [sys.executable, "-m", "multiplay", "run", "small.toml", "--out", "out"]
         run = subprocess.Popen(
             [*command, "--cluster", address], cwd=tmp_path, stderr=subprocess.PIPE, text=True
         )
         wait_for_blocks(blocks, 1, run)
-        first.send_signal(signal.SIGKILL)
+        workers[0].send_signal(signal.SIGKILL)
         assert run.poll() is None, "the worker must die before the run is done"
         _, said = run.communicate(timeout=200)
         assert run.returncode == 0, said
     result = load(tmp_path / "out" / "result.nc")
     assert same(result.dataset, build(plain()).run().dataset)
+
+
+def test_own_classes_are_sent_to_a_cluster_in_another_folder(tmp_path: Path) -> None:
+    """Twice, with a change in between; the folder is gone before anything is computed there."""
+    from distributed import Client
+
+    (tmp_path / "elsewhere").mkdir()
+    with (
+        cluster(1, tmp_path / "elsewhere") as (address, _),
+        Client(address, timeout=60) as client,  # type: ignore[no-untyped-call]
+    ):
+        for times in (4, 5):
+            file = written(
+                tmp_path / "here",
+                OWN.replace(", times = 3", ""),
+                {**BESIDE, "helpers.py": f"TIMES = {times}\n", "pack/other.py": ""},
+            )
+            experiment = read(file)
+            shutil.rmtree(tmp_path / "here")
+            there = experiment.run(executor=client.get_executor())
+            assert there.configuration["policies"]["Own"]["times"] == times
+            assert (there.final("Own") == there.final("GenCTS")).all()
 
 
 def _wait_for_workers(address: str, number: int) -> None:

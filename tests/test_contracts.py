@@ -97,7 +97,7 @@ def check(kind: type, folder: Path) -> None:
     promise = next((CHECKS[base] for base in kind.__mro__ if base in CHECKS), None)
     assert promise, f"{kind.__name__} is of no kind that has a contract: {list(CHECKS)}"
     try:
-        example = kind.example()
+        example = kind.example()  # type: ignore[attr-defined]
     except TypeError as error:
         raise AssertionError(f"write {kind.__name__}.example(): a small instance") from error
     assert type(example) is kind, f"{kind.__name__}.example() must return a {kind.__name__}"
@@ -165,7 +165,7 @@ class Orphan:
 )
 def test_a_new_class_is_enrolled_by_itself(kind: type, says: str, tmp_path: Path) -> None:
     package = ModuleType("package")
-    package.__all__ = [kind.__name__]
+    package.__all__ = [kind.__name__]  # type: ignore[attr-defined]
     setattr(package, kind.__name__, kind)
     (found,) = exported([package])
     with pytest.raises(AssertionError, match=says):

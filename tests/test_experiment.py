@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from multiplay import (
+    Adversarial,
     Budget,
     Corrupted,
     Duplicated,
@@ -112,15 +113,246 @@ def test_the_same_as_in_python() -> None:
     assert (experiment.run().regret.values == again.regret.values).all()
 
 
-def test_a_class_beside_the_file(tmp_path: Path) -> None:
-    (tmp_path / "habits.py").write_text(
-        "from dataclasses import dataclass\nimport multiplay as mp\n"
-        "@dataclass(frozen=True)\nclass Always(mp.GenCTS):\n    times: int = 1\n"
-    )
-    file = tmp_path / "own.toml"
-    file.write_text(SMALL + 'Own = { type = "habits.Always", times = 3 }\n')
-    policy: Any = read(file).policies["Own"]
+HABITS = """
+from dataclasses import dataclass
+import helpers
+import multiplay as mp
+from pack.deep import Deep
+
+@dataclass(frozen=True)
+class Always(mp.GenCTS):
+    times: int = helpers.TIMES
+
+    def choose(self, actions, state, rng):
+        import late
+        return late.same(super().choose(actions, state, rng))
+"""
+BESIDE = {
+    "habits.py": HABITS,
+    "helpers.py": "TIMES = 4\n",
+    "late.py": "def same(play):\n    return play\n",
+    "pack/__init__.py": "",
+    "pack/deep.py": "from . import other\nimport multiplay as mp\nclass Deep(mp.GenCTS): pass\n",
+    "pack/other.py": "import helpers\nassert helpers.TIMES == 4\n",
+    "bare/below.py": "import multiplay as mp\nclass Below(mp.Bernoulli): pass\n",
+}
+OWN = SMALL.replace("trials = 100", "trials = 4").replace('"Bernoulli"', '"bare.below.Below"')
+OWN += """
+Own = { type = "habits.Always", times = 3 }
+Deep = { type = "pack.deep.Deep" }
+"""
+
+
+def written(folder: Path, experiment: str = OWN, files: dict[str, str] = BESIDE) -> Path:
+    """Write an experiment with modules beside it, and return its place."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "own.toml").write_text(experiment)
+    return folder / "own.toml"
+
+
+def test_classes_beside_the_file_are_loaded_by_their_place(tmp_path: Path) -> None:
+    """Packages, folders and neighbours too; nothing else can see these modules."""
+    path, loaded = list(sys.path), set(sys.modules)
+    experiment = read(written(tmp_path))
+    policy: Any = experiment.policies["Own"]
     assert policy.times == 3
+    assert type(policy)().times == 4
+    assert type(experiment.policies["Deep"]).__name__ == "Deep"
+    assert sys.path == path
+    names = {Path(name).stem for name in BESIDE} | {"pack", "bare"}
+    assert not names & (set(sys.modules) - loaded)
+
+
+def test_own_classes_run_in_other_processes_and_are_named_as_in_the_file(tmp_path: Path) -> None:
+    experiment = read(written(tmp_path))
+    alone, together = experiment.run(), experiment.run(jobs=2)
+    assert same(alone.dataset, together.dataset)
+    assert (alone.final("Own") == alone.final("GenCTS")).all()
+    plain = alone.configuration
+    assert plain["policies"]["Own"] == {"type": "habits.Always", "times": 3}
+    assert plain["environment"]["distribution"]["type"] == "bare.below.Below"
+
+
+def test_two_folders_may_have_modules_of_one_name(tmp_path: Path) -> None:
+    times = []
+    for k in (5, 6):
+        files = {**BESIDE, "helpers.py": f"TIMES = {k}\n", "pack/other.py": ""}
+        kind: Any = type(read(written(tmp_path / str(k), files=files)).policies["Own"])
+        times.append(kind().times)
+    assert times == [5, 6]
+
+
+def test_a_changed_module_is_read_again(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    read(file)
+    (tmp_path / "helpers.py").write_text("TIMES = 7\n")
+    (tmp_path / "pack" / "other.py").write_text("")
+    kind: Any = type(read(file).policies["Own"])
+    assert kind().times == 7
+
+
+def test_installed_classes_work_and_are_not_shadowed_by_a_copy_of_multiplay(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        SMALL + 'Own = { type = "multiplay.policies.gencts.GenCTS" }\n',
+        {"multiplay/__init__.py": "raise ImportError('a copy')"},
+    )
+    assert read(file).policies["Own"] == GenCTS()
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "settings"),
+    [
+        ("policies.GenCTS.type", "subprocess.Popen", {"args": ["touch", "FILE"]}),
+        ("policies.GenCTS.type", "pathlib.Path.touch", {}),
+        ("policies.GenCTS.type", "os.system", {"command": "touch FILE"}),
+        ("policies.GenCTS.type", "multiplay.policies.Policy", {}),
+        ("policies.GenCTS.type", "multiplay.policies.Play", {"action": 1}),
+        ("policies.GenCTS.type", "Play", {"action": 1}),
+        ("policies.GenCTS.type", "Budget", {"total": 1, "caps": [1]}),
+        ("policies.GenCTS.type", ".GenCTS", {}),
+        ("policies.GenCTS.type", "no/such.GenCTS", {}),
+        ("policies.GenCTS.policy.type", "subprocess.Popen", {"args": ["touch", "FILE"]}),
+    ],
+)
+def test_only_our_subclasses_are_built(
+    key: str, name: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    text = json.dumps({"type": name, **settings}).replace("FILE", str(made))
+    table = json.loads(text)
+    if ".policy." in key:
+        table = {"type": "Duplicated", "policy": table}
+    path = list(sys.path)
+    with refused(key):
+        build(plain(policies={"GenCTS": table}))
+    assert not made.exists()
+    assert sys.path == path
+
+
+class Counted(GenCTS):
+    """Counts how often it was built."""
+
+    built = 0
+
+    def __init__(self) -> None:
+        type(self).built += 1
+
+
+def test_a_class_of_another_kind_is_refused_before_it_is_built() -> None:
+    name = f"{__name__}.Counted"
+    assert isinstance(build(plain(policies={"A": {"type": name}})).policies["A"], Counted)
+    for key in ("actions", "environment"):
+        with refused(f"{key}.type"):
+            build(plain(**{key: {"type": name}}))
+    assert Counted.built == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("x = 1\ny = = 2\n", r"habits\.py, line 2 \(invalid syntax\)"),
+        ("import helpers\n", r"helpers\.py, line 1 \("),
+        ("x = 1\n\n1 / 0\n", r"habits\.py, line 3, ZeroDivisionError"),
+        ("import nowhere_at_all\n", r"habits\.py, line 1, no module named nowhere_at_all"),
+        ("x = 1\n", r"a class of the module habits, got 'Always'"),
+    ],
+    ids=["syntax", "syntax of a neighbour", "fault", "missing", "no class"],
+)
+def test_a_module_that_cannot_be_used_is_named(module: str, said: str, tmp_path: Path) -> None:
+    own, path = SMALL + 'Own = { type = "habits.Always" }\n', list(sys.path)
+    file = written(tmp_path, own, {"habits.py": module, "helpers.py": "def f(:\n"})
+    with refused("policies.Own.type"):
+        read(file)
+    with pytest.raises(ValueError, match=said):
+        read(file)
+    assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        {"A": {"type": "GenLBINFV", "epsilon": [0.1, 0.1]}},
+        {
+            "A": {"type": "GenLBINFV", "epsilon": [0.1, 0.2]},
+            "A, epsilon=0.2": {"type": "GenCTS"},
+        },
+    ],
+)
+def test_names_that_collide_are_refused(policies: dict[str, Any]) -> None:
+    last = list(policies)[-1]
+    with refused(f"policies.{last}"):
+        build(plain(policies=policies))
+    with pytest.raises(ValueError, match=rf"from policies\.A and again from policies\.{last}"):
+        build(plain(policies=policies))
+
+
+def test_a_mark_at_the_beginning_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "marked.toml").write_text(SMALL, encoding="utf-8-sig")
+    assert read(tmp_path / "marked.toml").horizon == 60
+
+
+@pytest.mark.parametrize("key", ["horizon", "trials", "record", "block"])
+@pytest.mark.parametrize("number", [10**40, 10**5000], ids=["40", "5000"])
+def test_numbers_have_a_largest_value(key: str, number: int) -> None:
+    with refused(key):
+        build(plain(**{key: number})).run()
+
+
+def test_numbers_of_python_have_a_largest_value() -> None:
+    small = build(plain(trials=2))
+    world = small.actions, small.environment, small.policies
+    with pytest.raises(ValueError, match="horizon: expected a whole number of at most 90071992547"):
+        GenLBINFV(horizon=10**40)
+    for argument in ("horizon", "trials", "jobs", "record", "block"):
+        with refused(argument):
+            numbers: dict[str, Any] = {"horizon": 60, "trials": 2, argument: 10**40}
+            simulate(*world, **numbers)
+    with refused("record"):
+        simulate(*world, horizon=2**53, trials=1, record=2**53)
+
+
+def test_a_number_of_thousands_of_digits_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "long.toml").write_text(SMALL.replace("60", "6" + 5000 * "0"))
+    with pytest.raises(ValueError, match=r"long\.toml"):
+        read(tmp_path / "long.toml")
+
+
+def test_more_than_fits_into_memory_is_refused(tmp_path: Path) -> None:
+    with refused("trials, record"):
+        build(plain(horizon=10**7, trials=10**7, record=10**7)).run(store=tmp_path / "store")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_checks_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once more for every block that is played."""
+    starts: list[int] = []
+    start = GenCTS.start
+
+    def counted(self: GenCTS, actions: Any, horizon: int | None, trials: int) -> Any:
+        starts.append(trials)
+        return start(self, actions, horizon, trials)
+
+    build(plain(trials=2, block=2)).run()  # warm
+    monkeypatch.setattr(GenCTS, "start", counted)
+    build(plain(trials=2, block=2)).run()
+    assert starts == [1, 2]
+
+
+def test_the_files_of_the_paper_are_read_when_they_are_asked_for() -> None:
+    code = (
+        "from multiplay.experiments import experiment\n"
+        "read, experiment.read = experiment.read, None\n"
+        "from multiplay.experiments import paper\n"
+        "paper.read = read\n"
+        "assert paper.PLANS is paper.PLANS and paper.POLICIES is paper.POLICIES\n"
+        "assert list(paper.TITLES) == ['stochastic', 'corrupted']\n"
+        "print(list(paper.POLICIES), hasattr(paper, 'nothing'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "['GenCTS', 'CTS', 'GenLBINFV', 'LBINFV'] False\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -179,6 +411,9 @@ def test_formulas() -> None:
     costs = np.array([0.1, 0.4])
     assert evaluate("x", "= -(1 - 2 * costs) / 2", {"costs": costs}) == pytest.approx([-0.4, -0.1])
     assert evaluate("x", "=7 // 2 + 1", {}) == 4
+    for formula in ("= 2 *", "= 1 / 0", "= (", "= x\0"):
+        with refused("high"):
+            evaluate("high", formula, {})
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
@@ -321,3 +556,56 @@ def test_run_on_the_command_line(tmp_path: Path) -> None:
     configuration = load(tmp_path / "results" / "ads" / "result.nc").configuration
     assert json.loads(json.dumps(configuration)) == configuration
     assert configuration["horizon"] == 60
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        ("horizon = 10", ()),
+        (f"horizon = {10**40}", ()),
+        ("horizon = 60", ("--cluster", "nonsense")),
+        ("horizon = 60", ("--jobs", str(10**40))),
+    ],
+    ids=["check", "number", "cluster", "jobs"],
+)
+def test_a_refused_run_leaves_no_folder(
+    change: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "small.toml").write_text(SMALL.replace("horizon = 60", change))
+    for out in ("a/b/out", "out"):
+        done = multiplay("run", "small.toml", "--out", out, *options, folder=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
+
+
+def test_a_refused_simulation_leaves_no_store(tmp_path: Path) -> None:
+    """Refused before it began, and by an adversary in its first round."""
+    experiment = build(plain(trials=2))
+
+    def wrong(t: int, past: Any) -> Any:
+        return [0.5] * 7
+
+    for horizon, refusal in ((10, "horizon"), (60, "losses of round 1")):
+        with refused(refusal):
+            simulate(
+                experiment.actions,
+                Adversarial(wrong),
+                experiment.policies,
+                horizon=horizon,
+                trials=2,
+                store=tmp_path / "a" / "store",
+            )
+        assert list(tmp_path.iterdir()) == []
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
+    with refused("losses of round 1"):
+        simulate(
+            experiment.actions,
+            Adversarial(wrong),
+            experiment.policies,
+            horizon=60,
+            trials=2,
+            store=tmp_path / "mine",
+        )
+    assert (tmp_path / "mine" / "letter.txt").exists()

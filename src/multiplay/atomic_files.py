@@ -7,7 +7,8 @@ import re
 import secrets
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from multiplay.errors import InvalidInput
@@ -62,6 +63,30 @@ def writable_folder(argument: str, path: str | Path) -> Path:
             "Choose another folder.",
         ) from None
     return folder
+
+
+def missing_folders(path: str | Path) -> list[Path]:
+    """Return the folder and those above it that are still to be made, the lowest first."""
+    folder = Path(path)
+    return [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
+
+
+@contextmanager
+def taken_back_if_refused(made: list[Path], *traces: str) -> Iterator[None]:
+    """Remove the folders that were made for work that is refused now.
+
+    A folder that has more in it than the files named by ``traces`` stays: something was done.
+    """
+    try:
+        yield
+    except InvalidInput:
+        if made and made[0].is_dir() and {one.name for one in made[0].iterdir()} <= set(traces):
+            for trace in traces:
+                (made[0] / trace).unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that is not empty
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -44,8 +44,11 @@ class Builder:
     ) -> None:
         self.classes, self.leaf = classes, leaf
 
-    def build(self, where: str, plain: Any) -> Any:
-        """Build plain data; tables without a type stay tables."""
+    def build(self, where: str, plain: Any, wanted: type = object) -> Any:
+        """Build plain data; tables without a type stay tables.
+
+        A class that is none of those ``wanted`` is refused before anything is built.
+        """
         if isinstance(plain, list):
             return [self.build(f"{where}[{i}]", value) for i, value in enumerate(plain)]
         if not isinstance(plain, dict):
@@ -53,6 +56,13 @@ class Builder:
         if "type" not in plain:
             return {key: self.build(f"{where}.{key}", value) for key, value in plain.items()}
         kind = self.find(f"{where}.type", plain["type"])
+        if not issubclass(kind, wanted):
+            raise InvalidInput(
+                f"{where}.type",
+                f"a subclass of {wanted.__name__}",
+                plain["type"],
+                f"Name a class that belongs in {where.partition('.')[0]}.",
+            )
         parameters = inspect.signature(kind).parameters
         needed = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
         check_keys(where, plain, ("type", *parameters), needed)

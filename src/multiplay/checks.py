@@ -60,10 +60,13 @@ def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def positive_integer(argument: str, value: object, hint: str) -> int:
-    """Return ``value`` as an integer of at least 1, or say what is wrong with it."""
+def positive_integer(argument: str, value: object, hint: str, largest: int = EXACT) -> int:
+    """Return ``value`` as an integer from 1 to ``largest``, or say what is wrong with it."""
     if not is_integer(value) or value < 1:
         raise InvalidInput(argument, "a whole number of at least 1", _short(value), hint)
+    if value > largest:
+        expected = f"a whole number of at most {largest}"
+        raise InvalidInput(argument, expected, _short(value), "Give a smaller one.")
     return int(value)
 
 
@@ -100,5 +103,8 @@ def check_instance(argument: str, value: object, kind: type, example: str) -> No
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return "one with thousands of digits"
     return text if len(text) <= 60 else text[:57] + "..."

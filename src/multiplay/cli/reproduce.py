@@ -9,13 +9,20 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from multiplay.atomic_files import writable_folder, write_whole
+from multiplay.atomic_files import (
+    missing_folders,
+    taken_back_if_refused,
+    writable_folder,
+    write_whole,
+)
+from multiplay.checks import EXACT, positive_integer
 from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen
 from multiplay.experiments import paper
 from multiplay.reports.tables import summary
 from multiplay.results import Result
-from multiplay.simulation.workers import LocalProcesses, available_cores
+from multiplay.simulation.simulate import MOST_TRIALS
+from multiplay.simulation.workers import MOST_JOBS, LocalProcesses, available_cores
 
 MOST_INSTANCES = 100  # whose lower bounds are averaged
 
@@ -45,10 +52,17 @@ def reproduce(
         multiplay reproduce --trials 300 --seed 1 --out results/300
     """
     jobs = jobs or available_cores()
-    folder = writable_folder("out", out)
+    for option, number, largest in (
+        ("horizon", horizon, EXACT),
+        ("trials", trials, MOST_TRIALS),
+        ("jobs", jobs, MOST_JOBS),
+    ):
+        positive_integer(option, number, "Give a positive whole number.", largest)
     started = time.perf_counter()
     try:
-        results = _run_both(horizon, trials, seed, jobs, folder)
+        with taken_back_if_refused(missing_folders(out)):
+            folder = writable_folder("out", out)
+            results = _run_both(horizon, trials, seed, jobs, folder)
     except KeyboardInterrupt:
         errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None

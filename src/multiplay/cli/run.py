@@ -9,7 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from multiplay.atomic_files import writable_folder, write_whole
+from multiplay.atomic_files import (
+    missing_folders,
+    taken_back_if_refused,
+    writable_folder,
+    write_whole,
+)
 from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen
 from multiplay.errors import InvalidInput
@@ -43,6 +48,9 @@ def run(
 ) -> None:
     """Run an experiment that is described in a file.
 
+    A class of your own is [b]type = "module.Class"[/b], in a module beside the file; its code is
+    run, here and on the workers of a cluster, which get a copy of it.
+
     Finished blocks are written as they finish. After Ctrl-C, a crash or a full disk,
     [b]--resume[/b] computes only what is missing, and the result is the same.
 
@@ -67,8 +75,7 @@ def run(
             "file", "an experiment file", "none", "Begin with multiplay run --print-example."
         )
     experiment = read(file)
-    experiment.check()
-    folder = writable_folder("out", out or Path("results") / file.stem)
+    folder = out or Path("results") / file.stem
     if (folder / RESULT).exists():
         raise InvalidInput(
             "out",
@@ -76,7 +83,9 @@ def run(
             f"{folder}, which has one",
             f"Look at it with multiplay show {folder / RESULT}, or name another folder.",
         )
-    result = _run(experiment, folder, jobs or available_cores(), cluster, resume, file)
+    with taken_back_if_refused(missing_folders(folder)):
+        writable_folder("out", folder)
+        result = _run(experiment, folder, jobs or available_cores(), cluster, resume, file)
     result.save(folder / RESULT)
     save = partial(result.plot().savefig, dpi=150)
     for suffix in ("png", "svg"):

@@ -1,8 +1,6 @@
 """Experiments as files: read, checked before anything runs, built, run."""
 
-import importlib
 import itertools
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
@@ -13,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-import multiplay.actions
-import multiplay.environments
-import multiplay.policies
 from multiplay.actions import ActionSet
-from multiplay.builder import Builder, check_keys, classes_of, errors_below
-from multiplay.checks import check_instance, is_number, positive_integer
+from multiplay.builder import Builder, check_keys, errors_below
+from multiplay.checks import EXACT, is_number, positive_integer
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
+from multiplay.experiments.classes import FileBuilder
 from multiplay.experiments.formulas import evaluate, is_formula
+from multiplay.modules import Place
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
 from multiplay.results import Result
 from multiplay.simulation import simulate
+from multiplay.simulation.simulate import MOST_TRIALS
 from multiplay.streams import INSTANCE, seed_sequence
 from multiplay.types import FloatArray
 
@@ -34,7 +32,7 @@ KEYS = (
     *("draw", "actions", "environment", "policies"),
 )
 NEEDED = ("horizon", "trials", "actions", "environment", "policies")
-MODULES = (multiplay.actions, multiplay.environments, multiplay.policies)
+LARGEST = {"horizon": EXACT, "trials": MOST_TRIALS}
 
 
 @dataclass(frozen=True)
@@ -67,23 +65,26 @@ class Experiment:
         store: str | Path | None = None,
         resume: bool = False,
     ) -> Result:
-        """Run it; see ``simulate``."""
-        self.check()
-        return simulate(
-            self.actions,
-            self.environment,
-            self.policies,
-            self.horizon,
-            self.trials,
-            self.seed,
-            jobs=jobs,
-            executor=executor,
-            record=self.record,
-            block=self.block,
-            store=store,
-            resume=resume,
-            title=self.title,
-        )
+        """Run it; see ``simulate``, which checks before anything is computed."""
+        try:
+            return simulate(
+                self.actions,
+                self.environment,
+                self.policies,
+                self.horizon,
+                self.trials,
+                self.seed,
+                jobs=jobs,
+                executor=executor,
+                record=self.record,
+                block=self.block,
+                store=store,
+                resume=resume,
+                title=self.title,
+            )
+        except InvalidInput:
+            self.check()  # the same refusal, with the key of the file
+            raise
 
 
 def read(path: str | Path, **changes: Any) -> Experiment:
@@ -93,14 +94,14 @@ def read(path: str | Path, **changes: Any) -> Experiment:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
             "file", "an experiment file", f"{path} ({error})", "See multiplay run --print-example."
         ) from None
     try:
         plain = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # not TOML, or a number with thousands of digits
         raise InvalidInput(str(path), "TOML", error, "See multiplay run --print-example.") from None
     return build({**plain, **changes}, path.parent)
 
@@ -113,14 +114,16 @@ def shipped(name: str) -> Path:
 def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
     """Build an experiment from plain data, as it stands in a file."""
     check_keys("", plain, KEYS, NEEDED)
-    sizes = {key: positive_integer(key, plain[key], "Count them.") for key in ("horizon", "trials")}
-    seed = plain.get("seed", 0)
-    actions = _made(_Builder(folder, sizes), "actions", plain["actions"])
-    check_instance("actions", actions, ActionSet, '{type = "Budget", total = 2, caps = [1, 1, 1]}')
+    sizes = {
+        key: positive_integer(key, plain[key], "Give a positive whole number.", largest)
+        for key, largest in LARGEST.items()
+    }
+    seed, place = plain.get("seed", 0), Place(str(folder.resolve()))
+    builder = FileBuilder(place, partial(_leaf, sizes))
+    actions = _made(builder, "actions", plain["actions"], ActionSet)
     names = {**sizes, **_draws(plain.get("draw", {}), sizes["trials"], actions.d, seed)}
-    builder = _Builder(folder, names)
-    environment = _made(builder, "environment", plain["environment"])
-    check_instance("environment", environment, Environment, '{type = "Stochastic", ...}')
+    builder = FileBuilder(place, partial(_leaf, names))
+    environment = _made(builder, "environment", plain["environment"], Environment)
     policies = _policies(plain["policies"], builder)
     return Experiment(
         title=str(plain.get("title", "")),
@@ -159,12 +162,17 @@ def _policies(plain: Any, builder: Builder) -> dict[str, Policy]:
     if not isinstance(plain, dict) or not plain:
         example = 'Write GenCTS = { type = "GenCTS" } below [policies].'
         raise InvalidInput("policies", "at least one policy by name", repr(plain), example)
-    policies = {}
+    policies: dict[str, Policy] = {}
+    owners: dict[str, str] = {}
     for name, table in plain.items():
         for setting, single in _grid(table):
             label = ", ".join([name, *setting])
-            policies[label] = _made(builder, f"policies.{name}", single)
-            check_instance(f"policies.{name}", policies[label], Policy, '{type = "GenCTS"}')
+            if label in owners:
+                both = f"{label!r} from policies.{owners[label]} and again from policies.{name}"
+                hint = "Rename one of the two, or remove one of two equal values of a grid."
+                raise InvalidInput(f"policies.{name}", "a name for every policy", both, hint)
+            owners[label] = name
+            policies[label] = _made(builder, f"policies.{name}", single, Policy)
     return policies
 
 
@@ -186,40 +194,12 @@ def _grid(table: Any) -> Iterator[tuple[list[str], Any]]:
         yield [], table
 
 
-class _Builder(Builder):
-    """Builds the classes of multiplay by their names, and anybody's as "module.Class"."""
-
-    def __init__(self, folder: Path, names: Mapping[str, Any]) -> None:
-        super().__init__(classes_of(*MODULES), partial(_leaf, names))
-        self.folder = folder
-
-    def find(self, where: str, name: Any) -> type:
-        """Return a class of multiplay by its name, or anybody's as "module.Class"."""
-        if not isinstance(name, str) or "." not in name:
-            return super().find(where, name)
-        module, _, attribute = name.rpartition(".")
-        if str(self.folder.resolve()) not in sys.path:
-            sys.path.insert(0, str(self.folder.resolve()))  # a module beside the file
-        try:
-            kind = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise InvalidInput(
-                where,
-                "a class that can be imported",
-                f"{name} ({error})",
-                "Put it beside the file.",
-            ) from None
-        if not isinstance(kind, type):
-            raise InvalidInput(where, "a class", f"{name}, {kind!r}", "Name its class.")
-        return kind
-
-
 def _leaf(names: Mapping[str, Any], where: str, value: Any) -> Any:
     return evaluate(where, value, names) if is_formula(value) else value
 
 
-def _made(builder: Builder, where: str, plain: Any) -> Any:
-    """Build a table that must have a type."""
+def _made(builder: Builder, where: str, plain: Any, wanted: type) -> Any:
+    """Build a table that must have a type, one of those wanted."""
     if not isinstance(plain, dict) or "type" not in plain:
         raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')
-    return builder.build(where, plain)
+    return builder.build(where, plain, wanted)

@@ -49,8 +49,16 @@ def evaluate(argument: str, formula: str, names: Mapping[str, Any]) -> Any:
 
     try:
         tree = ast.parse(formula.lstrip().removeprefix("=").strip(), mode="eval")
-    except SyntaxError as error:
+    except (SyntaxError, ValueError):  # or a NUL
         raise InvalidInput(
-            argument, "a formula such as '= 2 * costs'", repr(formula), f"It has a {error.msg}."
+            argument,
+            "a formula such as '= 2 * costs'",
+            repr(formula),
+            "Correct the formula: Python cannot read it.",
         ) from None
-    return value(tree.body)
+    try:
+        return value(tree.body)
+    except ZeroDivisionError:
+        raise InvalidInput(
+            argument, "a number", f"{formula!r}, a division by zero", "Divide by another number."
+        ) from None

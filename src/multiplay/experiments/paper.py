@@ -8,7 +8,8 @@ Corrupted: the same in the first fifth of the rounds, then uniform on [1 - 2 c_x
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -32,10 +33,27 @@ def experiment(
     return read(shipped(regime), horizon=horizon, trials=trials, seed=seed)
 
 
-_FIGURES = {regime: experiment(regime) for regime in REGIMES}
-PLANS = cast(Transport, _FIGURES["stochastic"].actions)
-POLICIES = _FIGURES["stochastic"].policies
-TITLES = {regime: figure.title for regime, figure in _FIGURES.items()}
+@cache
+def _constants() -> dict[str, Any]:
+    figures = {regime: experiment(regime) for regime in REGIMES}
+    return {
+        "PLANS": figures["stochastic"].actions,
+        "POLICIES": figures["stochastic"].policies,
+        "TITLES": {regime: figure.title for regime, figure in figures.items()},
+    }
+
+
+PLANS: Transport
+POLICIES: dict[str, Policy]
+TITLES: dict[str, str]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Read the files when somebody asks for what is in them, not when this is imported."""
+        if name in ("PLANS", "POLICIES", "TITLES"):
+            return _constants()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def costs(trials: int, seed: int) -> FloatArray:
@@ -56,10 +74,12 @@ def run(
     seed: int = 0,
     jobs: int = 1,
     executor: Executor | None = None,
-    policies: Mapping[str, Policy] = POLICIES,
+    policies: Mapping[str, Policy] | None = None,
 ) -> Result:
-    """Run the experiment of figure 1 ("stochastic") or figure 2 ("corrupted")."""
-    figure = replace(experiment(regime, horizon, trials, seed), policies=dict(policies))
+    """Run figure 1 ("stochastic") or figure 2 ("corrupted"), with other policies if given."""
+    figure = experiment(regime, horizon, trials, seed)
+    if policies is not None:
+        figure = replace(figure, policies=dict(policies))
     return figure.run(jobs, executor)
 
 
@@ -81,7 +101,8 @@ def lower_bounds(trials: int, seed: int) -> MeanBound:
     The losses of a lane are uniform on [0, 2c]; the bound takes them as Gaussian, with their true
     variances c^2 / 3.
     """
-    bounds = [lower_bound(PLANS, c, Gaussian(c**2 / 3)).constant for c in costs(trials, seed)]
+    plans = _constants()["PLANS"]
+    bounds = [lower_bound(plans, c, Gaussian(c**2 / 3)).constant for c in costs(trials, seed)]
     return MeanBound(float(np.mean(bounds)))
 
 

@@ -1,52 +1,34 @@
 """Playing policies against an environment, for many rounds and trials."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.atomic_files import missing_folders, taken_back_if_refused
 from multiplay.checks import check_instance, positive_integer, whole_numbers
-from multiplay.environments import Environment, World
+from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
-from multiplay.kernels.units import inside_box
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
-from multiplay.policies.feasible import no_action
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.results.result import Result
 from multiplay.serialization import describe
-from multiplay.simulation.ledger import Ledger
+from multiplay.simulation.block import Block, look_ahead, play
 from multiplay.simulation.store import Store
-from multiplay.simulation.workers import processes, progress_bars, run_blocks
+from multiplay.simulation.workers import MOST_JOBS, processes, progress_bars, run_blocks
 from multiplay.storage import Storage
+from multiplay.storage.folder import FIRST_RECORD
 from multiplay.streams import POLICY, Streams
 from multiplay.types import BoolArray, IntArray
 from multiplay.version import __version__
 
 RECORDED = 1000  # rounds kept by default
-JUDGED_AT_ONCE = 1 << 14  # numbers in the actions that wait to be compared with the set
+MOST_RECORDED = MOST_TRIALS = 10_000_000  # each makes arrays of this length
 LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
-
-
-class Block(NamedTuple):
-    """The unit of work: some trials of one policy. Its numbers depend on nothing else.
-
-    ``best`` is the best fixed action of each trial, where it was found before.
-    """
-
-    actions: ActionSet
-    environment: Environment
-    policy: Policy
-    horizon: int
-    trials: range
-    seed: int
-    rounds: IntArray
-    best: IntArray | None = None
 
 
 def simulate(
@@ -108,8 +90,8 @@ def simulate(
     """
     _check(actions, environment, policies)
     horizon = positive_integer("horizon", horizon, "Play at least one round.")
-    trials = positive_integer("trials", trials, "Run at least one trial.")
-    jobs = positive_integer("jobs", jobs, "One job runs in this process.")
+    trials = positive_integer("trials", trials, "Run at least one trial.", MOST_TRIALS)
+    jobs = positive_integer("jobs", jobs, "One job runs in this process.", MOST_JOBS)
     if block is not None:
         positive_integer("block", block, "Leave it out for blocks that make rounds cheap.")
     if resume and store is None:
@@ -135,14 +117,16 @@ def simulate(
             "rounds": rounds,
         }
     )
-    kept = None if store is None else Store(store, configuration, resume)
     books = Books(len(policies), trials, actions.d, len(rounds))
+    made = [] if store is None or isinstance(store, Storage) else missing_folders(store)
+    kept = None if store is None else Store(store, configuration, resume)
     for finished in kept.blocks() if kept else ():
         books.enter(*finished)
 
     size = block or min(LARGEST_BLOCK, -(-trials // jobs))
     work = [(k, some) for k in range(len(policies)) for some in books.missing(k, size)]
     with (
+        taken_back_if_refused(made, FIRST_RECORD),
         processes(jobs, executor, len(work)) as workers,
         progress_bars(list(policies), [k for k, _ in work], horizon) as advance,
     ):
@@ -179,10 +163,18 @@ class Books:
 
     def __init__(self, policies: int, trials: int, d: int, rounds: int) -> None:
         sizes = {"round": rounds, "arm": d}
-        self.measured: Measured = {
-            name: np.empty((policies, trials, *(sizes[dim] for dim in quantity.dims)))
-            for name, quantity in QUANTITIES.items()
-        }
+        try:
+            self.measured: Measured = {
+                name: np.empty((policies, trials, *(sizes[dim] for dim in quantity.dims)))
+                for name, quantity in QUANTITIES.items()
+            }
+        except MemoryError as error:
+            raise InvalidInput(
+                "trials, record",
+                "numbers that fit into the memory",
+                f"{trials} trials with {rounds} recorded rounds ({error})",
+                "Run fewer trials, or record fewer rounds.",
+            ) from None
         self.done = np.zeros((policies, trials), dtype=bool)
 
     def enter(self, policy: int, trials: range, measured: Measured) -> None:
@@ -212,75 +204,6 @@ def _ranges(wanted: BoolArray, size: int) -> list[range]:
     return ranges
 
 
-def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
-    """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
-    actions, environment, policy, horizon, trials, seed, rounds, _ = block
-    rng = Streams.spawn(seed, POLICY, trials)
-    world = environment.open(actions, horizon, trials, seed)
-    ledger = Ledger(actions, _best_fixed(block, world), rounds, len(trials))
-    referee = Referee(block)
-    started = time.perf_counter()
-    state = policy.start(actions, horizon, len(trials))
-    stride = max(1, horizon // 100)
-    for t in range(1, horizon + 1):
-        chosen = policy.choose(actions, state, rng)
-        referee.watch(t, chosen.action)
-        seen = world.observe(chosen.action)
-        policy.update(actions, state, chosen, seen.feedback, rng)
-        ledger.add(t, chosen.action, seen)
-        if t % stride == 0:
-            advance(stride)
-    referee.judge()
-    measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
-    if not np.isfinite(measured["regret"]).all():
-        raise ArithmeticError(f"the regret of {policy!r} is not finite: mend the policy")
-    return measured
-
-
-class Referee:
-    """Makes sure that a policy plays actions of the set, at a cost that does not show.
-
-    Every action must lie between 0 and n. Those of round 1 and of all recorded rounds must also be
-    in the set; many rounds are judged at once, since asking for one takes as long as playing it.
-    """
-
-    def __init__(self, block: Block) -> None:
-        self.policy, self.actions = block.policy, block.actions
-        self.shape = len(block.trials), block.actions.d
-        self.recorded = {1, *block.rounds.tolist()}
-        self.seen: dict[int, IntArray] = {}
-
-    def watch(self, t: int, action: IntArray) -> None:
-        """See what is played in round t, before anybody else does."""
-        if action.shape != self.shape or not inside_box(action, self.actions.n):
-            raise self._foul(t)
-        if t in self.recorded:
-            self.seen[t] = action
-            if t == 1 or len(self.seen) * action.size > JUDGED_AT_ONCE:
-                self.judge()
-
-    def judge(self) -> None:
-        """Compare what was seen with the set."""
-        if self.seen:
-            rows = np.concatenate(list(self.seen.values()))
-            inside = self.actions.contains(rows).reshape(-1, self.shape[0]).all(axis=1)
-            if not inside.all():
-                raise self._foul(list(self.seen)[int(inside.argmin())])
-        self.seen = {}
-
-    def _foul(self, t: int) -> ArithmeticError:
-        return no_action(self.policy, self.actions, self.shape[0], f"round {t}")
-
-
-def _best_fixed(block: Block, world: World) -> IntArray | None:
-    """Return the best fixed action for the means of the whole horizon, if play cannot change it."""
-    if block.best is not None or block.environment.adaptive:
-        return block.best
-    if world.total_means is not None:
-        return block.actions.best(world.total_means / block.horizon)
-    return look_ahead(block.actions, block.environment, block.horizon, block.seed, block.trials)
-
-
 def _means_are_luck(actions: ActionSet, environment: Environment, horizon: int, seed: int) -> bool:
     """Say whether the sum of the means is known at the end only, though play cannot change it.
 
@@ -295,22 +218,6 @@ def _rows(best: IntArray | None, trials: range) -> IntArray | None:
     return None if best is None else best[trials.start : trials.stop]
 
 
-def look_ahead(
-    actions: ActionSet,
-    environment: Environment,
-    horizon: int,
-    seed: int,
-    trials: range,
-    advance: Callable[[int], None] = lambda rounds: None,
-) -> IntArray:
-    """Return the best fixed action of each trial, from the means of all its rounds."""
-    world, shape = environment.open(actions, horizon, trials, seed), (len(trials), actions.d)
-    total, idle = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-    for _ in range(horizon):
-        total += world.observe(idle).means
-    return actions.best(total / horizon)
-
-
 def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArray:
     """Return the rounds to record, the last one among them."""
     if record is None or isinstance(record, int | np.integer):
@@ -319,7 +226,7 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
             if record is None
             else positive_integer("record", record, "The last round is always kept.")
         )
-        count = min(count, horizon)
+        count = positive_integer("record", min(count, horizon), "", MOST_RECORDED)
         return np.unique(np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64))
     rounds = np.unique(whole_numbers("record", record))
     if np.ndim(record) != 1 or len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:

@@ -12,7 +12,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from multiplay.checks import positive_integer
 from multiplay.errors import InvalidInput
+from multiplay.simulation.shipping import sent
+
+MOST_JOBS = 10_000
 
 Done = TypeVar("Done")
 Run = Callable[..., Done]  # of a block and, where it is run here, of a function told of its rounds
@@ -72,7 +76,9 @@ def _run_on(
     rounds: int,
 ) -> Iterator[tuple[int, Done]]:
     with interrupts_held():
-        waiting = {executor.submit(run, block): number for number, block in enumerate(blocks)}
+        waiting = {
+            executor.submit(*sent(run, block)): number for number, block in enumerate(blocks)
+        }
     try:
         while waiting:
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -94,6 +100,7 @@ class LocalProcesses(ProcessPoolExecutor):
     """A pool of processes that is gone at once when something goes wrong."""
 
     def __init__(self, jobs: int) -> None:
+        jobs = positive_integer("jobs", jobs, "One job is one process.", MOST_JOBS)
         # spawned, not forked: a fork copies whatever locks other threads hold
         super().__init__(jobs, mp_context=multiprocessing.get_context("spawn"))
 

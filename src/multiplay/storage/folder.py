@@ -72,11 +72,18 @@ class FolderStorage(Storage):
         return read_record(path) if path.exists() else None
 
     def _place(self, number: int) -> Path:
-        return self.folder / f"record-{number:09d}.npz"
+        return self.folder / _name(number)
 
     def _count(self) -> int:
         names = (RECORD.fullmatch(path.name) for path in self.folder.iterdir())
         return max((int(name[1]) + 1 for name in names if name), default=0)
+
+
+def _name(number: int) -> str:
+    return f"record-{number:09d}.npz"
+
+
+FIRST_RECORD = _name(0)
 
 
 def write_record(path: str | Path, record: Record) -> None:

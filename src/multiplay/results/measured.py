@@ -1,0 +1,52 @@
+"""What a simulation measures: every quantity is declared here, once."""
+
+from typing import NamedTuple, TypeAlias
+
+from multiplay.types import FloatArray
+
+# By the name of a quantity; every array has the trials first.
+Measured: TypeAlias = dict[str, FloatArray]
+
+MEASURES = {"min": "regret", "max": "reward lost"}  # by the sense of the action set
+
+
+class Quantity(NamedTuple):
+    """Something that is measured in every trial.
+
+    Attributes
+    ----------
+    label, meaning
+        What tables call it, and what it is.
+    dims
+        Its axes beside policy and trial: "round" (those recorded) or "arm".
+    averaged
+        Whether tables show its mean over the trials.
+    """
+
+    label: str
+    meaning: str
+    dims: tuple[str, ...] = ()
+    averaged: bool = False
+
+
+QUANTITIES = {
+    "regret": Quantity("regret", "pseudo-regret, from the means", ("round",)),
+    "realised": Quantity("realised regret", "regret in the losses that were paid", ("round",)),
+    "excess": Quantity(
+        "suboptimal plays",
+        "sum_t (a_i(t) - a*_i)^+; missing where a* depends on what is played",
+        ("arm",),
+    ),
+    "switches": Quantity("switches", "how often the action changed", averaged=True),
+    "L_star": Quantity(
+        "L*",
+        "what the best fixed action would have got in hindsight",
+        averaged=True,
+    ),
+    "Q2": Quantity("Q2", "squared distance of the losses from their mean", averaged=True),
+    "V1": Quantity("V1", "path length of the losses", averaged=True),
+    "corruption": Quantity(
+        "C", "the corruption, a sum over rounds of the largest change to any loss", averaged=True
+    ),
+    "seconds": Quantity("seconds", "time of a trial"),
+}

@@ -8,6 +8,18 @@ from pathlib import Path
 from multiplay.errors import InvalidInput
 
 
+def path_of(argument: str, value: object) -> Path:
+    """Return ``value`` as a path, or say what is wrong with it."""
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value) or not str(value):
+        raise InvalidInput(
+            argument,
+            "the path of a file, as text or pathlib.Path",
+            repr(value),
+            'Give the name of a file, as in "result.nc".',
+        )
+    return Path(value)
+
+
 def writable_folder(argument: str, path: str | Path) -> Path:
     """Return the folder, made if need be, after writing to it for a try."""
     folder = Path(path)

@@ -64,6 +64,10 @@ class Environment(ABC):
         """Whether losses depend on what is played; otherwise all policies meet the same."""
         return False
 
+    def marks(self, horizon: int) -> dict[int, str]:
+        """Return what figures shall say about some rounds: nothing if nothing happens there."""
+        return {}
+
     @abstractmethod
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Raise ``InvalidInput`` if this environment does not fit."""

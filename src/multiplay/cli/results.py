@@ -112,5 +112,8 @@ def report(
 def _check_suffix(out: Path, allowed: tuple[str, ...]) -> None:
     if out.suffix.lower() not in allowed:
         raise InvalidInput(
-            "out", f"a name that ends in {' or '.join(allowed)}", str(out), "Choose one of these endings."
+            "out",
+            f"a name that ends in {' or '.join(allowed)}",
+            str(out),
+            "Choose one of these endings.",
         )

@@ -17,7 +17,7 @@ def conclusion(result: Result) -> str:
     trials, measure = result.regret.sizes["trial"], result.measure
     if not others:
         amount = f"{number(mean)} (95 % interval: {between(low, high)})"
-        return f"{best} ends with a {measure} of {amount}; there is no other policy to compare."
+        return f"{best} ends with a {measure} of {amount}; there is no other policy."
     pairs = ranked_pairs(result)
     against = pairs[pairs["A"] == best].set_index("B")
     more = {policy: number(abs(against["difference"][policy])) for policy in others}
@@ -38,8 +38,9 @@ def conclusion(result: Result) -> str:
         )
     chance = "the difference" if len(undecided) == 1 else "the differences"
     named = listed([f"{policy} ({more[policy]} more)" for policy in undecided])
+    named = named.replace("(0 more)", "(the same)")
     decided = len(others) - len(undecided)
-    rest = f"; only against {counted(decided)} is it decided" if decided else ""
+    rest = f"; against {counted(decided)} it is decided" if decided else ""
     return (
         f"Nothing is decided between {best}, which ends with the least {measure} "
         f"({number(mean)}), and {named}: {paired}, {chance} can be chance{rest}."
@@ -47,14 +48,14 @@ def conclusion(result: Result) -> str:
 
 
 def counted(policies: int) -> str:
-    """Return "one other policy", or how many.
+    """Return how many other policies there are.
 
     Examples
     --------
     >>> counted(1), counted(2)
-    ('one other policy', '2 other policies')
+    ('the other policy', 'the other 2 policies')
     """
-    return "one other policy" if policies == 1 else f"{policies} other policies"
+    return "the other policy" if policies == 1 else f"the other {policies} policies"
 
 
 def listed(words: list[str]) -> str:

@@ -13,6 +13,7 @@ from multiplay.serialization import brief
 if TYPE_CHECKING:
     import pandas as pd
 
+ROUNDING = 1e-9
 MOST_ARMS = 20
 MOST_UNFOLDED = 6  # policies whose pairs are all shown at once
 
@@ -119,8 +120,15 @@ def number(value: float) -> str:
     --------
     >>> [number(x) for x in (0, 0.01234, 9.876, 1234.56, 3e9)]
     ['0', '0.0123', '9.88', '1234.6', '3e+09']
+
+    What rounding errors leave of a sum is nothing:
+
+    >>> number(-1.7e-15)
+    '0'
     """
-    if value == 0 or not 10 <= abs(value) < 1e7:
+    if abs(value) < ROUNDING:
+        return "0"
+    if not 10 <= abs(value) < 1e7:
         return f"{value:.3g}"
     return f"{value:.1f}"
 

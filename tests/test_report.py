@@ -29,6 +29,7 @@ from multiplay import (
     load,
     simulate,
 )
+from multiplay.experiments import paper
 from multiplay.experiments.toml_writer import experiment
 from multiplay.reports.conclusion import conclusion
 from multiplay.reports.page import report
@@ -404,6 +405,12 @@ def test_figures_show_where_the_corruption_begins(page: str) -> None:
     assert "corruption" not in "".join(re.findall(r"<svg.*?</svg>", stochastic, re.DOTALL))
 
 
+def test_figure_2_of_the_paper_is_marked() -> None:
+    runs = {regime: paper.run(regime, horizon=55, trials=1) for regime in paper.REGIMES}
+    assert runs["stochastic"].marks == {}
+    assert runs["corrupted"].marks == {12: "corruption from round 12"}
+
+
 def test_plot_shows_marks_or_not(folder: Path, tmp_path: Path) -> None:
     texts = []
     for option in ("--marks", "--no-marks"):
@@ -445,7 +452,8 @@ CLEAR = [[5.1, 6.0, 6.9], [1.0, 2.0, 3.0], [95.0, 96.1, 96.9]]  # B is the lowes
         (
             [[1.0, 5.0, 3.0], [2.0, 1.0, 9.0], [901.0, 902.0, 903.0]],
             [
-                "Nothing is decided between A, which ends with the least regret (3), and B (1 more)",
+                "Nothing is decided between A, which ends with the least regret (3)",
+                "and B (1 more): ",
                 "in the paired comparison of 3 trials, the difference can be chance; ",
                 "against the other policy it is decided.",
             ],
@@ -461,7 +469,8 @@ CLEAR = [[5.1, 6.0, 6.9], [1.0, 2.0, 3.0], [95.0, 96.1, 96.9]]  # B is the lowes
         (
             [[2.0], [1.0]],
             [
-                "B ends with the least regret (1), 1 less than A, the next one, but one trial decides "
+                "B ends with the least regret (1), 1 less than A, the next one, ",
+                "but one trial decides nothing.",
             ],
         ),
     ],

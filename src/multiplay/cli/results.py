@@ -27,7 +27,7 @@ def show(
         bool, typer.Option("--experiment", help="Print the experiment file that gives it again.")
     ] = False,
 ) -> None:
-    """Show a result: the conclusion in a sentence, final regret, who is better, what else was measured, what was run.
+    """Show a result: the conclusion, final regret, comparisons, what else was measured and run.
 
     Policies are compared on the same trials, pair by pair. The intervals are made wider for the
     number of pairs, so that with 95 % none of the verdicts is wrong.

@@ -20,8 +20,8 @@ def conclusion(result: Result) -> str:
         return f"{best} ends with a {measure} of {amount}; there is no other policy."
     pairs = ranked_pairs(result)
     against = pairs[pairs["A"] == best].set_index("B")
-    more = {policy: number(abs(against["difference"][policy])) for policy in others}
-    following = f"{more[others[0]]} less than {others[0]}, the next one"
+    behind = {policy: number(abs(against["difference"][policy])) for policy in others}
+    following = f"{behind[others[0]]} less than {others[0]}, the next one"
     if trials == 1:
         return (
             f"{best} ends with the least {measure} ({number(mean)}), {following}, "
@@ -30,15 +30,15 @@ def conclusion(result: Result) -> str:
     paired = f"in the paired comparison of {trials} trials"
     undecided = [policy for policy in others if against["verdict"][policy] != "A lower"]
     if not undecided:
-        next_one = against.loc[others[0]]
-        margin = between(-next_one["ci high"], -next_one["ci low"])
+        margin = between(-against["ci high"][others[0]], -against["ci low"][others[0]])
         return (
             f"{best} ends with the least {measure} ({number(mean)}), and this is decided: it has "
             f"{following} (95 % interval: {margin}), {paired}."
         )
     chance = "the difference" if len(undecided) == 1 else "the differences"
-    named = listed([f"{policy} ({more[policy]} more)" for policy in undecided])
-    named = named.replace("(0 more)", "(the same)")
+    amounts = {policy: f"{behind[policy]} more" for policy in undecided}
+    same = {policy: "the same" for policy in undecided if behind[policy] == "0"}
+    named = listed([f"{policy} ({amount})" for policy, amount in (amounts | same).items()])
     decided = len(others) - len(undecided)
     rest = f"; against {counted(decided)} it is decided" if decided else ""
     return (

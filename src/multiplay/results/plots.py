@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from xarray import DataArray
 
-from multiplay.types import FloatArray, IntArray
 from multiplay.errors import InvalidInput
 from multiplay.results.colours import style
 from multiplay.results.intervals import LEVEL, student
+from multiplay.types import FloatArray, IntArray
 
 SCALES = ("linear", "log")
 BOUND = "#444444"

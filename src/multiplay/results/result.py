@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay.types import FloatArray, IntArray
+from multiplay.atomic_files import path_of, write_whole
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.atomic_files import path_of, write_whole
 from multiplay.results.checksum import is_damaged, seal
 from multiplay.results.intervals import Interval, interval
 from multiplay.results.measured import MEASURES, QUANTITIES, Measured
+from multiplay.types import FloatArray, IntArray
 from multiplay.version import __version__
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest

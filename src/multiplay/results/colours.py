@@ -8,9 +8,9 @@ from matplotlib.colors import to_hex
 # Okabe and Ito's colours, told apart by every kind of eye, and then those that stay farthest apart
 # for every kind of eye and can be seen on white and on black; the dashes survive a grey print
 COLOURS = [
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#6E21DD"),
-    *("#634C1D", "#BAB567", "#8475F9", "#3C5555", "#5E4F79", "#DA9FA3", "#C2673B", "#2351B0"),
-    *("#8C5B4C", "#FD6178", "#7A6C7C", "#6994E5", "#7DBCCE", "#FE9043", "#A684C5", "#6C408F"),
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8648FD"),
+    *("#BAB567", "#95572D", "#4D6668", "#7F88F5", "#634ECF", "#DA9FA3", "#6F608C", "#C5605E"),
+    *("#B08341", "#82B87E", "#C740C0", "#7DBCCE", "#FE9043", "#AC82C0", "#A14F07", "#FC88F4"),
 ]
 DASHES: list[Any] = [
     *("-", "--", "-."),
@@ -30,7 +30,7 @@ def style(number: int) -> tuple[str, Any]:
     Examples
     --------
     >>> style(0), style(7), style(30)
-    (('#0072B2', '-'), ('#6E21DD', '--'), ('#14938e', (0, (5, 3, 1, 3))))
+    (('#0072B2', '-'), ('#8648FD', '--'), ('#14938e', (0, (5, 3, 1, 3))))
     """
     turn = number // len(DASHES)
     dashes = DASHES[(number + turn) % len(DASHES)]

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 import multiplay as mp
 from multiplay.actions import ActionSet
 from multiplay.checks import whole_numbers
-from multiplay.results.plots import style
+from multiplay.results.colours import style
 from multiplay.streams import Rng
 from multiplay.types import Arrays, IntArray
 

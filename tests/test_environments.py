@@ -146,7 +146,7 @@ def test_crossed_limits_are_shown() -> None:
         Uniform([0.1, 0.7], [0.5, 0.2])
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (7,), (3, 6), (1, 6), (6, 4), (4, 6, 1)])
+@pytest.mark.parametrize("shape", [(1,), (5,), (7,), (3, 6), (1, 6), (6, 4), (4, 6, 1)])
 def test_parameters_must_fit_arms_and_trials(shape: tuple[int, ...]) -> None:
     good, bad = Constant(np.full(6, 0.5)), Constant(np.full(shape, 0.5))
     for argument, environment in (
@@ -158,8 +158,8 @@ def test_parameters_must_fit_arms_and_trials(shape: tuple[int, ...]) -> None:
             environment.check(PLANS, 10, 4)
 
 
-@pytest.mark.parametrize("shape", [(6,), (4, 6)])
-def test_parameters_of_both_shapes_fit(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("shape", [(), (6,), (4, 6)])
+def test_parameters_of_all_shapes_fit(shape: tuple[int, ...]) -> None:
     Stochastic(Constant(np.full(shape, 0.5))).check(PLANS, 10, 4)
 
 

@@ -640,7 +640,7 @@ def test_a_refusal_says_what_is_allowed() -> None:
         ("clean", Attacked(Constant(np.full((3, 6), 0.5)), 1)),
         ("means", Alternating(np.full(7, 0.5), 0.1)),
         ("means", Alternating(np.full((3, 6), 0.5), 0.1)),
-        ("means", Alternating(0.5, 0.1)),
+        ("means", Alternating([0.5], 0.1)),
         ("centre", Adversarial(Sinusoids([0.5] * 5, 0.1, 10))),
         ("phase", Adversarial(Sinusoids(0.5, 0.1, 10, [0.1] * 7))),
         ("step", Adversarial(RandomWalk([0.1] * 5))),

@@ -29,8 +29,11 @@ from multiplay import (
     load,
     simulate,
 )
+from multiplay.experiments import paper
 from multiplay.experiments.toml_writer import experiment
+from multiplay.reports.conclusion import conclusion
 from multiplay.reports.page import report
+from multiplay.reports.tables import comparisons, number
 
 NASTY = '<b>&"A"</b>'
 BRACKETS = "[red]B[/red] 5$ a$ id='x'"
@@ -56,7 +59,7 @@ def multiplay(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with three results: corrupted losses with nasty names, many arms, many policies."""
     folder = tmp_path_factory.mktemp("results")
-    plans, costs = Transport([1, 4, 5], [4, 6]), np.linspace(0.1, 0.5, 6)
+    plans, costs = Transport([1, 4, 5], [4, 6]), np.array([0.1, 0.4, 0.2, 0.3, 0.3, 0.2])
     world = Corrupted(before=Uniform(0, 2 * costs), after=Uniform(1 - 2 * costs, 1), at=20)
     policies = {NASTY: GenCTS(), BRACKETS: GenLBINFV(), "third": GenCTS()}
     simulate(plans, world, policies, 120, trials=4, seed=5).save(folder / "nasty run.nc")
@@ -83,9 +86,11 @@ def test_show_tells_regret_verdicts_quantities_and_what_was_run(folder: Path) ->
         line = next(line for line in said.stdout.splitlines() if f"│ {policy} " in line)
         assert f"{row['regret']:.1f}" in line or f"{row['regret']:.3g}" in line
     for A, B, *_, verdict in result.compare().itertuples(index=False):
-        line = next(line for line in said.stdout.splitlines() if re.search(row_of(A, B), line))
+        lines = said.stdout.splitlines()
+        (line,) = [x for x in lines if re.search(f"{row_of(A, B)}|{row_of(B, A)}", x)]
         decided = {"A lower": f"{A} lower", "B lower": f"{B} lower"}
         assert decided.get(verdict, "undecided") in line
+    assert said.stdout.startswith(conclusion(result))
     for quantity in ("switches", "L*", "Q2", "V1", " C "):
         assert quantity in words
     for part in ("Transport(supply=[1, 4, 5]", "Corrupted(", "120", "numpy", "Bonferroni", "Holm"):
@@ -328,19 +333,164 @@ def test_the_page_has_every_section(page: str, folder: Path) -> None:
     assert "b" not in tags, "names are escaped"
     result = load(folder / "nasty run.nc")
     firsts = [row[0] for row in read.rows]
-    for policy, pairs in ((NASTY, 2), (BRACKETS, 1), ("third", 0)):
-        assert firsts.count(policy) == 2 + pairs, "summary, quantities, and where it is A"
+    means = {policy: float(result.final(policy).mean()) for policy in result.policies}
+    for pairs, policy in enumerate(sorted(result.policies, key=lambda name: -means[name])):
+        if len(set(means.values())) == 3:
+            assert firsts.count(policy) == 2 + pairs, "summary, quantities, and where it is A"
     for A, B, *_, p, verdict in result.compare().itertuples(index=False):
-        (row,) = [row for row in read.rows if row[:2] == [A, B]]
+        (row,) = [row for row in read.rows if row[:2] in ([A, B], [B, A])]
+        assert means[row[0]] <= means[row[1]], "A has the lower mean"
         assert row[2] == {"A lower": f"{A} lower", "B lower": f"{B} lower"}.get(verdict, verdict)
         assert row[-1] == (f"{p:.3f}" if p >= 0.001 else "< 0.001")
-    excess = result.dataset["excess"].mean("trial").sel(arm="s1->d1").values
+    ranked = sorted(result.policies, key=means.__getitem__)
+    excess = result.dataset["excess"].mean("trial").sel(arm="s1->d1", policy=ranked).values
     (plays,) = [row for row in read.rows if row[0] == "s1->d1" and len(row) == 4]
     np.testing.assert_allclose([float(cell) for cell in plays[1:]], excess, rtol=0.01, atol=0.06)
     for words in ("µs per trial and round", "switches", "V1", "seed 5", "numpy", "reward lost"):
         assert words in read.words
     assert "multiplay show 'nasty run.nc' --experiment > 'nasty run-again.toml'" in read.words
     assert experiment(result) in read.words
+
+
+def test_the_page_begins_with_the_conclusions(page: str, folder: Path) -> None:
+    names = ["nasty run.nc", "arms.nc", "many.nc"]
+    sentences = [html.escape(conclusion(load(folder / name))) for name in names]
+    top, *sections = page.split("<section")
+    for place, (sentence, text) in enumerate(zip(sentences, sections, strict=True)):
+        assert f'<a href="#r{place}">' in top
+        assert sentence in top
+        assert text.startswith(f' id="r{place}"')
+        assert text.index("</h2>") < text.index(sentence) < text.index("<svg")
+    alone = report({"arms.nc": load(folder / "arms.nc")})
+    assert alone.count(sentences[1]) == 1, "one section needs no list"
+
+
+def test_policies_stand_in_the_order_of_their_regret(page: str, folder: Path) -> None:
+    result = load(folder / "nasty run.nc")
+    ranked = sorted(result.policies, key=lambda name: result.final(name).mean())
+    section = page.split("<section")[1]
+    rows = Page(section).rows
+    final, besides = (
+        [row[0] for row in rows[k + 1 : k + 4]]
+        for k, row in enumerate(rows)
+        if row[0] == "policy" and row[1] in ("final regret", "switches")
+    )
+    assert final == besides == ranked
+    assert ["arm", *ranked] in rows
+    for figure in re.findall(r"<svg.*?</svg>", section, re.DOTALL):
+        root = ElementTree.fromstring(figure)
+        texts = ["".join(text.itertext()) for text in root.iter("text")]
+        assert [text for text in texts if text in ranked] == ranked
+        ends = (root.get("aria-label") or "").split("At the end: ")[1]
+        assert sorted(ranked, key=ends.index) == ranked
+
+
+def test_the_pairs_of_more_than_six_policies_are_folded(page: str) -> None:
+    folded = re.findall(r"<details( open)?><summary><h3>(Comparisons.*?)</h3>", page)
+    assert folded == [(" open", "Comparisons"), ("", "Comparisons of all 36 pairs")]
+    for policies, closed in ((6, False), (7, True)):
+        result = of_finals(np.random.default_rng(0).random((policies, 3)))
+        assert comparisons(result).folded == closed
+
+
+def test_figures_show_where_the_corruption_begins(page: str) -> None:
+    corrupted, stochastic, _ = page.split("<section")[1:]
+    figures = re.findall(r"<svg.*?</svg>", corrupted, re.DOTALL)
+    assert len(figures) == 2
+    for figure in figures:
+        root = ElementTree.fromstring(figure)
+        texts = ["".join(text.itertext()) for text in root.iter("text")]
+        assert texts.count("corruption from round 21") == 1
+        assert "corruption from round 21." in (root.get("aria-label") or "")
+    assert "corruption" not in "".join(re.findall(r"<svg.*?</svg>", stochastic, re.DOTALL))
+
+
+def test_figure_2_of_the_paper_is_marked() -> None:
+    runs = {regime: paper.run(regime, horizon=55, trials=1) for regime in paper.REGIMES}
+    assert runs["stochastic"].marks == {}
+    assert runs["corrupted"].marks == {12: "corruption from round 12"}
+
+
+def test_plot_shows_marks_or_not(folder: Path, tmp_path: Path) -> None:
+    texts = []
+    for option in ("--marks", "--no-marks"):
+        said = multiplay("plot", "nasty run.nc", "-o", tmp_path / "a.svg", option, cwd=folder)
+        assert said.returncode == 0, said.stderr
+        texts.append((tmp_path / "a.svg").read_text(encoding="utf-8"))
+    assert "corruption from round 21" in texts[0]
+    assert "corruption from round" not in texts[1]
+
+
+# ---------------------------------------------------------------- the conclusion
+
+
+def of_finals(finals: Any, sense: str = "min") -> Result:
+    """Make a result of final regrets (policy, trial), of the policies A, B, C, ..."""
+    regret = np.asarray(finals, dtype=float)[:, :, None]
+    measured = {"regret": regret, "seconds": np.ones(regret.shape[:2])}
+    return Result.from_arrays(
+        list("ABCDEFGHI"[: len(regret)]), ["arm"], np.array([9]), measured, {}, sense
+    )
+
+
+CLEAR = [[5.1, 6.0, 6.9], [1.0, 2.0, 3.0], [95.0, 96.1, 96.9]]  # B is the lowest, then A, then C
+
+
+@pytest.mark.parametrize(
+    ("finals", "says"),
+    [
+        ([[1.0, 2.0]], ["A ends with a regret of 1.5 (95 % interval: ", "no other policy."]),
+        ([[7.0]], ["A ends with a regret of 7 (95 % interval: none)"]),
+        (
+            CLEAR,
+            [
+                "B ends with the least regret (2), and this is decided: it has 4 less than A, the",
+                "next one (95 % interval: ",
+                "in the paired comparison of 3 trials.",
+            ],
+        ),
+        (
+            [[1.0, 5.0, 3.0], [2.0, 1.0, 9.0], [901.0, 902.0, 903.0]],
+            [
+                "Nothing is decided between A, which ends with the least regret (3)",
+                "and B (1 more): ",
+                "in the paired comparison of 3 trials, the difference can be chance; ",
+                "against the other policy it is decided.",
+            ],
+        ),
+        (
+            [[1.0, 2.0, 4.0]] * 3,
+            ["Nothing is decided between A", "and B (the same) and C (the same): ", "differences"],
+        ),
+        (
+            np.random.default_rng(3).random((9, 3)),
+            [" more) and 5 others: in the paired comparison of 3 trials, the differences can"],
+        ),
+        (
+            [[2.0], [1.0]],
+            [
+                "B ends with the least regret (1), 1 less than A, the next one, ",
+                "but one trial decides nothing.",
+            ],
+        ),
+    ],
+    ids=["alone", "one trial alone", "decided", "undecided", "equal", "many", "one trial"],
+)
+def test_the_conclusion_says_what_is_decided(finals: Any, says: list[str]) -> None:
+    sentence = conclusion(of_finals(finals))
+    for words in says:
+        assert words in sentence, sentence
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+
+
+def test_the_conclusion_has_the_numbers_of_the_comparison() -> None:
+    result = of_finals(CLEAR)
+    (row,) = [row for row in result.compare().to_dict("records") if {row["A"], row["B"]} == {*"AB"}]
+    assert row["verdict"] == "B lower"
+    sentence = conclusion(result)
+    assert f"(95 % interval: {number(row['ci low'])} to {number(row['ci high'])})" in sentence
+    assert "least reward lost (2)" in conclusion(of_finals(CLEAR, sense="max"))
 
 
 def test_only_the_arms_with_most_suboptimal_plays_are_listed(page: str, folder: Path) -> None:

@@ -1,19 +1,35 @@
 """Comparisons, figures and tables of a result, without running a simulation."""
 
+import json
 import math
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
-from multiplay import InvalidInput, Result, load
+from multiplay import (
+    Alternating,
+    Bernoulli,
+    Budget,
+    Corrupted,
+    GenCTS,
+    InvalidInput,
+    Result,
+    Stochastic,
+    load,
+    simulate,
+)
+from multiplay.results.colours import style
 from multiplay.results.comparison import compare
 from multiplay.results.measured import QUANTITIES, Measured
 from refusal import refused
@@ -173,25 +189,69 @@ def test_versions_are_kept() -> None:
     assert {"python", "multiplay", "numpy"} <= set(made(walks(1)).versions)
 
 
-def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
-    """Whatever bytes are hit, nothing but a clear refusal comes of it, and nothing stays open."""
+# ---------------------------------------------------------------- files
+
+
+def test_a_damaged_file_is_refused_or_has_all_its_numbers(tmp_path: Path) -> None:
+    """Whatever bytes are hit, no other numbers come of it, and nothing stays open."""
     path, rng, result = tmp_path / "run.nc", random.Random(4), made(walks(2))
-    refusals: list[str] = []
     result.save(path)
     whole = path.read_bytes()
-    for _ in range(60):
+    every = [[place] for place in range(0, len(whole), 61)]
+    end = [[place] for place in range(len(whole) - 90, len(whole))]
+    many = [[rng.randrange(len(whole)) for _ in range(20)] for _ in range(20)]
+    refusals: list[str] = []
+    for places in every + end + many:
         hit = bytearray(whole)
-        for _ in range(rng.choice([1, 20])):
-            hit[rng.randrange(len(hit))] = rng.randrange(256)
+        for place in places:
+            hit[place] ^= 1 << rng.randrange(8)
         path.write_bytes(hit)
         try:
-            load(path)
+            found = load(path)
         except InvalidInput as error:
             refusals.append(str(error))
-        path.write_bytes(whole)
-        assert load(path).dataset.identical(result.dataset)
-    assert len(refusals) > 10
+        else:
+            assert found.dataset.identical(result.dataset), places
+    assert len(refusals) > len(every + many)
+    assert all("damaged: restore a backup, or run it again." in message for message in refusals)
     assert not any("\n" in message for message in refusals)
+    path.write_bytes(whole)
+    assert load(path).dataset.identical(result.dataset)
+
+
+def test_numbers_that_change_in_a_file_are_seen(tmp_path: Path) -> None:
+    """The file is still a good netCDF file: only the checksum can tell."""
+    path, regret = tmp_path / "run.nc", walks(2)
+    made(regret).save(path)
+    whole = path.read_bytes()
+    place = whole.index(regret[0, 0].tobytes()[:32])
+    path.write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
+    with refused("path"):
+        load(path)
+    changed = xr.load_dataset(path, engine="h5netcdf")["regret"].values
+    assert (changed != regret).sum() == 1
+
+
+def test_files_without_a_checksum_are_read_as_before(tmp_path: Path) -> None:
+    """Those of older versions, and those that people write with xarray from a saved one."""
+    path, part, result = tmp_path / "run.nc", tmp_path / "part.nc", made(walks(2))
+    result.dataset.drop_attrs().assign_attrs(
+        {name: value for name, value in result.dataset.attrs.items() if name != "marks"}
+    ).to_netcdf(path, engine="h5netcdf")
+    assert load(path).marks == {}
+    np.testing.assert_array_equal(load(path).regret, result.regret)
+    result.save(path)
+    with xr.open_dataset(path, engine="h5netcdf") as opened:
+        opened.isel(trial=slice(2)).to_netcdf(part, engine="h5netcdf")
+    np.testing.assert_array_equal(load(part).regret, result.regret[:, :2])
+
+
+@pytest.mark.parametrize("path", [None, 3, 2.5, ["run.nc"], b"run.nc", "run\0.nc", ""])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    with refused("path"):
+        made(walks(1)).save(path)
+    with refused("path"):
+        load(path)
 
 
 @pytest.mark.parametrize("attribute", ["configuration", "multiplay_format"])
@@ -302,12 +362,163 @@ def test_the_legend_is_whole_and_outside_of_the_data(policies: int, length: int)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
 
 
-def test_nine_policies_look_different() -> None:
-    ax = only(made(walks(9)).plot())
-    looks = {(line.get_color(), repr(line._dash_pattern)) for line in ax.lines}
-    assert len(looks) == 9
+def test_policies_look_different() -> None:
+    ax = only(made(walks(30)).plot())
+    assert len({line.get_color().lower() for line in ax.lines}) == 30
+    dashes = [repr(line._dash_pattern) for line in ax.lines]
+    assert all(a != b for a, b in pairwise(dashes)), "neighbours, for those who print in grey"
+    assert len(set(dashes)) == 7
     bands = [c for c in ax.collections if isinstance(c, PolyCollection)]
-    assert len(bands) == 9
+    assert len(bands) == 30
+    assert len({style(k)[0].lower() for k in range(500)}) == 500
+
+
+# G. M. Machado, M. M. Oliveira, L. A. F. Fernandes (2009), severity 1, on linear RGB
+EYES = {
+    "all cones": np.eye(3),
+    "no red cones": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "no green cones": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+}
+TO_XYZ = np.array(
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+)
+
+
+def linear(colours: list[str]) -> Floats:
+    rgb = np.array([to_rgb(colour) for colour in colours])
+    return np.asarray(np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4))
+
+
+def lab(rgb: Floats) -> Floats:
+    """CIELAB of linear RGB: a distance of about 2 can be seen side by side."""
+    t = np.clip(rgb, 0, 1) @ TO_XYZ.T / TO_XYZ.sum(axis=1)
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
+    x, y, z = f.T
+    return np.column_stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize(
+    ("eye", "policies", "apart"),
+    [
+        ("all cones", 14, 25),
+        ("no red cones", 14, 16),
+        ("no green cones", 14, 16),
+        ("all cones", 24, 17),
+        ("no red cones", 24, 10),
+        ("no green cones", 24, 10),
+    ],
+)
+def test_colours_are_apart_for_every_eye(eye: str, policies: int, apart: float) -> None:
+    seen = lab(linear([style(k)[0] for k in range(policies)]) @ EYES[eye].T)
+    distances = np.linalg.norm(seen[:, None] - seen, axis=2)
+    assert distances[~np.eye(policies, dtype=bool)].min() > apart
+
+
+def test_colours_are_seen_on_white_and_on_black() -> None:
+    """By the contrast of WCAG, (brighter + 0.05) / (darker + 0.05); black follows the text."""
+    colours = [style(k)[0] for k in range(60) if style(k)[0] != "#000000"]
+    assert len(colours) == 59
+    luminance, (dark,) = linear(colours) @ TO_XYZ[1], linear(["#14171b"]) @ TO_XYZ[1]
+    assert (1.05 / (luminance + 0.05)).min() > 2
+    assert ((luminance + 0.05) / (dark + 0.05)).min() > 2.75
+
+
+def test_the_legend_has_the_lowest_regret_first() -> None:
+    result = made(walks(9)[::-1])
+    assert result.ranked == sorted(result.policies, key=lambda name: result.final(name).mean())
+    assert result.ranked != result.policies
+
+    class Zero:
+        @staticmethod
+        def curve(rounds: Floats) -> Floats:
+            return np.zeros(len(rounds))
+
+    ax = only(result.plot(bounds={"bound": Zero()}))
+    legend = ax.get_legend()
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == [*result.ranked, "bound"]
+    colours = {name: style(k)[0] for k, name in enumerate(result.policies)}
+    for name, line in zip(names[:-1], legend.get_lines(), strict=False):
+        assert line.get_color() == colours[name], "that of its place in the file"
+
+
+# ---------------------------------------------------------------- marks
+
+
+def marked(marks: dict[int, str], rounds: int = 40) -> Result:
+    dataset = made(walks(2, rounds=rounds)).dataset
+    return Result(dataset.assign_attrs(marks=json.dumps(marks)))
+
+
+def dashed(ax: Any) -> list[float]:
+    """Return the rounds of the vertical lines."""
+    lines = [line.get_xdata() for line in ax.lines]
+    return [float(x[0]) for x in lines if len(x) == 2 and x[0] == x[1]]
+
+
+@pytest.mark.parametrize("x", ["linear", "log"])
+@pytest.mark.parametrize("at", [2, 9, 20, 39])
+def test_marks_are_drawn_between_the_curves_and_the_title(at: int, x: str) -> None:
+    text = "corruption from round $5$"
+    figure = marked({at: text}).plot(title="A title", x=x)
+    ax, renderer = only(figure), drawn(figure)
+    assert dashed(ax) == [at]
+    (label,) = [one for one in ax.texts if one.get_text() == text]
+    box, title = label.get_window_extent(renderer), ax._left_title.get_window_extent(renderer)
+    axes = ax.get_window_extent(renderer)
+    assert axes.y1 <= box.y0 < box.y1 <= title.y0
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    here = ax.transData.transform((at, 1))[0]
+    assert box.x0 - 1 <= here <= box.x1 + 1, "it stands at its line"
+    bare = only(marked({at: text}).plot(title="A title", x=x, marks=False))
+    assert (dashed(bare), len(bare.texts)) == ([], 0)
+
+
+def test_a_text_is_written_once_and_only_rounds_that_are_shown_are_marked() -> None:
+    ax = only(marked({5: "jump", 10: "jump", 50: "jump", 20: "rest"}).plot())
+    assert sorted(dashed(ax)) == [5, 10, 20]
+    assert sorted(text.get_text() for text in ax.texts) == ["jump", "rest"]
+    assert dashed(only(made(walks(2)).plot())) == []
+
+
+def test_marks_survive_saving(tmp_path: Path) -> None:
+    marks = {7: "corruption from round 7"}
+    marked(marks).save(tmp_path / "run.nc")
+    assert load(tmp_path / "run.nc").marks == marks
+
+
+def test_environments_tell_what_happens() -> None:
+    """Where Alternating has a mark, and nowhere else, do its means change."""
+    half = Bernoulli([0.5, 0.5])
+    one, policies = Budget(1, [1, 1]), {"GenCTS": GenCTS()}
+    corrupted = Corrupted(before=half, after=Bernoulli([0.1, 0.9]), at=20)
+    assert simulate(one, corrupted, policies, 50, trials=1).marks == {
+        21: "corruption from round 21"
+    }
+    assert simulate(one, corrupted, policies, 21, trials=1).marks != {}
+    assert simulate(one, corrupted, policies, 20, trials=1).marks == {}, "it never comes"
+    assert simulate(one, Stochastic(half), policies, 50, trials=1).marks == {}
+    jumping = Alternating([0.5, 0.5], shift=0.25, first=3)
+    highs = [0.75] * 3 + [0.25] * 5 + [0.75] * 8 + [0.25] * 12  # 3 * 1.6 = 4.8, 7.68, 12.288
+    changes = [t + 2 for t, (a, b) in enumerate(pairwise(highs)) if a != b]
+    assert list(simulate(one, jumping, policies, 28, trials=1).marks) == changes
+    assert Alternating(0.5, shift=0.25, first=1, growth=1).marks(1000) == {}, "no room for so many"
 
 
 @pytest.mark.parametrize("x", ["linear", "log"])

@@ -94,6 +94,18 @@ def with_last_axis(argument: str, values: ArrayLike, d: int) -> FloatArray:
     return array
 
 
+def for_each_arm(argument: str, values: ArrayLike, d: int) -> FloatArray:
+    """Return ``values`` as floats of shape (..., d); a single number is that of every arm.
+
+    Examples
+    --------
+    >>> for_each_arm("means", 0.5, 3)
+    array([0.5, 0.5, 0.5])
+    """
+    single = is_number(values) or (isinstance(values, np.ndarray) and values.ndim == 0)
+    return with_last_axis(argument, np.full(d, values) if single else values, d)
+
+
 def check_instance(argument: str, value: object, kind: type, example: str) -> None:
     """Raise ``InvalidInput`` unless ``value`` is an object of this kind."""
     if not isinstance(value, kind):

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.checks import with_last_axis
+from multiplay.checks import for_each_arm, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
 from multiplay.types import BoolArray, FloatArray, IntArray
@@ -86,7 +86,7 @@ class ActionSet(ABC):
 
     def argmin(self, costs: ArrayLike) -> IntArray:
         """Return argmin over a in A of <a, costs>, for every cost vector along the last axis."""
-        costs = with_last_axis("costs", costs, self.d)
+        costs = for_each_arm("costs", costs, self.d)
         return self.oracle(np.ascontiguousarray(costs.reshape(-1, self.d))).reshape(costs.shape)
 
     @abstractmethod
@@ -94,9 +94,12 @@ class ActionSet(ABC):
         """Return the best action for each row of ``costs``, which are finite and (rows, d)."""
 
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
-        """Return the expected loss or reward <a, means> of an action, along the last axis."""
+        """Return the expected loss or reward <a, means> of an action, along the last axis.
+
+        A single number stands for the means of all arms, here as in ``best`` and ``argmin``.
+        """
         action = with_last_axis("action", action, self.d)
-        values: FloatArray = (action * with_last_axis("means", means, self.d)).sum(axis=-1)
+        values: FloatArray = (action * for_each_arm("means", means, self.d)).sum(axis=-1)
         return values
 
     def best(self, means: ArrayLike) -> IntArray:
@@ -104,7 +107,7 @@ class ActionSet(ABC):
 
         A set with another ``value`` than <a, means> writes its own, and says ``linear = False``.
         """
-        return self.argmin(self.sign * with_last_axis("means", means, self.d))
+        return self.argmin(self.sign * for_each_arm("means", means, self.d))
 
     @abstractmethod
     def contains(self, action: ArrayLike) -> BoolArray:

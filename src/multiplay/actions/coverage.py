@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from multiplay.actions.base import Duplicate, owners
 from multiplay.actions.budget import Budget
-from multiplay.checks import numbers, positive_integer, unit_interval, with_last_axis
+from multiplay.checks import for_each_arm, numbers, positive_integer, unit_interval, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.kernels.selection import cheapest
@@ -155,4 +155,4 @@ def _weights(weights: ArrayLike) -> FloatArray:
 
 
 def _chances(means: ArrayLike, d: int) -> FloatArray:
-    return unit_interval("means", with_last_axis("means", means, d))
+    return unit_interval("means", for_each_arm("means", means, d))

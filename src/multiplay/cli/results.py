@@ -13,6 +13,7 @@ from multiplay.cli.screen import for_screen
 from multiplay.errors import InvalidInput
 from multiplay.experiments import toml_writer
 from multiplay.reports import tables
+from multiplay.reports.conclusion import conclusion
 from multiplay.reports.page import report as page_about
 from multiplay.results import load
 
@@ -26,7 +27,7 @@ def show(
         bool, typer.Option("--experiment", help="Print the experiment file that gives it again.")
     ] = False,
 ) -> None:
-    """Show a result: final regret, who is better, what else was measured, what was run.
+    """Show a result: the conclusion, final regret, comparisons, what else was measured and run.
 
     Policies are compared on the same trials, pair by pair. The intervals are made wider for the
     number of pairs, so that with 95 % none of the verdicts is wrong.
@@ -41,6 +42,7 @@ def show(
     if experiment:
         typer.echo(toml_writer.experiment(loaded), nl=False)
         return
+    typer.echo(f"{conclusion(loaded)}\n")
     makers = (tables.summary, tables.comparisons, tables.quantities, tables.settings)
     for table in (make(loaded) for make in makers):
         if table.rows:
@@ -64,6 +66,9 @@ def plot(
         str, typer.Option(help="regret in means, or realised, in the losses that were paid.")
     ] = "regret",
     title: Annotated[str | None, typer.Option(help="What to write above.")] = None,
+    marks: Annotated[
+        bool, typer.Option(help="Show where something happened, such as corruption.")
+    ] = True,
 ) -> None:
     """Draw the mean regret of every policy with its 95 % confidence band.
 
@@ -74,7 +79,7 @@ def plot(
         multiplay plot run.nc -o regret.svg --x log --trials --title "Ads on a budget"
     """
     _check_suffix(out, (".png", ".svg", ".pdf"))
-    figure = load(result).plot(title=title, trials=trials, x=x, y=y, measure=measure)
+    figure = load(result).plot(title=title, trials=trials, x=x, y=y, measure=measure, marks=marks)
     write_whole(out, partial(figure.savefig, dpi=150))
     typer.echo(f"{out}")
 
@@ -107,5 +112,8 @@ def report(
 def _check_suffix(out: Path, allowed: tuple[str, ...]) -> None:
     if out.suffix.lower() not in allowed:
         raise InvalidInput(
-            "out", f"a name that ends in {' or '.join(allowed)}", str(out), "It says what to write."
+            "out",
+            f"a name that ends in {' or '.join(allowed)}",
+            str(out),
+            "Choose one of these endings.",
         )

@@ -81,6 +81,10 @@ class Environment(ABC):
         """Say whether feedback will have the loss of every single unit, not totals alone."""
         return few_enough(actions.n)
 
+    def marks(self, horizon: int) -> dict[int, str]:
+        """Return what figures shall say about some rounds: nothing if nothing happens there."""
+        return {}
+
     @abstractmethod
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Raise ``InvalidInput`` if this environment does not fit."""

@@ -51,6 +51,11 @@ class Corrupted(Environment):
         check_instance("after", self.after, Distribution, "Uniform(1 - 2 * means, 1)")
         positive_integer("at", self.at, "It is the last clean round.")
 
+    def marks(self, horizon: int) -> dict[int, str]:
+        """Tell the first corrupted round."""
+        first = self.at + 1
+        return {first: f"corruption from round {first}"} if first <= horizon else {}
+
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """One distribution for each arm, or for each trial and arm, before and after."""
         self.before.check("before", actions.d, trials)

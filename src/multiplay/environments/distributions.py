@@ -16,7 +16,9 @@ from multiplay.types import FloatArray, IntArray
 
 
 class Distribution(ABC):
-    """One distribution for each arm, or for each trial and arm: parameters (d,) or (trials, d).
+    """One distribution for all arms, each arm, or each trial and arm.
+
+    Parameters are numbers, or arrays of shape (d,) or (trials, d).
 
     A subclass keeps its parameters as attributes of the same names. Losses are drawn as
     ``quantile(u)`` of uniform numbers u, so that distributions can be compared on equal luck.
@@ -33,7 +35,7 @@ class Distribution(ABC):
                 type(self).__name__,
                 "parameters of one shape",
                 shapes,
-                "Give each one number an arm.",
+                "Give each parameter a number, or one for each arm.",
             ) from None
 
     def __repr__(self) -> str:
@@ -59,20 +61,32 @@ class Distribution(ABC):
         return self.mean.shape
 
     def check(self, argument: str, d: int, trials: int) -> None:
-        """Raise ``InvalidInput`` unless there is one distribution for each arm (and trial)."""
-        if self.shape not in ((d,), (trials, d)):
+        """Raise ``InvalidInput`` unless there is one for all arms, or each arm (and trial)."""
+        if self.shape not in ((), (d,), (trials, d)):
             raise InvalidInput(
                 argument,
-                f"parameters of shape ({d},), or ({trials}, {d}) for one row a trial",
+                f"a number, or parameters of shape ({d},), or ({trials}, {d}) for one row a trial",
                 f"shape {self.shape}",
-                "Give one number for each arm.",
+                "Give one number for all arms, or one for each.",
             )
 
     def spread(self, trials: Sequence[int], owner: IntArray) -> Self:
-        """Return the distribution of every slot: one row for each trial, one column a slot."""
+        """Return the distribution of every slot: one row for each trial, one column a slot.
+
+        Examples
+        --------
+        >>> Bernoulli([0.1, 0.2]).spread(trials=[0], owner=np.array([0, 0, 1])).mean
+        array([[0.1, 0.1, 0.2]])
+        >>> Bernoulli(0.5).spread(trials=[0], owner=np.array([0, 0, 1])).mean
+        array([[0.5, 0.5, 0.5]])
+        """
         rows = np.asarray(trials) if len(self.shape) == 2 else np.zeros(len(trials), dtype=int)
+        columns = owner if self.shape else np.zeros_like(owner)
         return type(self)(
-            **{name: np.atleast_2d(value)[rows][:, owner] for name, value in settings(self).items()}
+            **{
+                name: np.atleast_2d(value)[rows][:, columns]
+                for name, value in settings(self).items()
+            }
         )
 
 
@@ -116,6 +130,11 @@ class Bernoulli(Distribution):
     --------
     >>> Bernoulli([0.2, 0.7]).quantile([0.5, 0.5])
     array([0., 1.])
+
+    One number is the same for all arms:
+
+    >>> Bernoulli(0.2)
+    Bernoulli(mean=0.2)
     """
 
     @classmethod

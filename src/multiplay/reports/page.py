@@ -16,6 +16,7 @@ import numpy as np
 
 from multiplay.errors import InvalidInput
 from multiplay.experiments.toml_writer import experiment
+from multiplay.reports.conclusion import conclusion
 from multiplay.reports.tables import (
     Table,
     comparisons,
@@ -50,6 +51,12 @@ def report(results: Mapping[str, Result], title: str | None = None) -> str:
         "".join(section(heading, name, results[name], f"r{place}-"))
         for place, (heading, name) in enumerate(zip(headings, results, strict=True))
     ]
+    contents = [
+        f'<li><a href="#r{place}">{escape(heading)}</a>: {escape(conclusion(result))}</li>\n'
+        for place, (heading, result) in enumerate(zip(headings, results.values(), strict=True))
+    ]
+    if len(results) > 1:
+        sections.insert(0, f'<ul class="conclusions">\n{"".join(contents)}</ul>')
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(title or f"multiplay: {', '.join(headings)}"),
         version=__version__,
@@ -61,7 +68,8 @@ def section(heading: str, name: str, result: Result, prefix: str) -> Iterator[st
     """Yield the parts of a section; ``prefix`` makes the ids of its figures unique."""
     plain = result.configuration
     rounds, trials = int(result.dataset["round"][-1]), result.regret.sizes["trial"]
-    yield f"<section>\n<h2>{escape(heading)}</h2>\n"
+    yield f'<section id="{prefix[:-1]}">\n<h2>{escape(heading)}</h2>\n'
+    yield f'<p class="conclusion">{escape(conclusion(result))}</p>\n'
     yield f"<p>{_kind(plain.get('actions'))}, {_kind(plain.get('environment'))}, {rounds} rounds, "
     yield f"{trials} trials, seed {escape(str(plain.get('seed')))}.</p>\n"
     yield '<div class="figures">\n'
@@ -85,8 +93,9 @@ def html_table(table: Table) -> str:
     body = "".join(_row(table, row, "td") for row in table.rows)
     note = f'<p class="note">{escape(table.note)}</p>\n' if table.note else ""
     title = escape(table.title)
+    unfolded = "" if table.folded else " open"
     return (
-        f"<details open><summary><h3>{title}</h3></summary>\n"
+        f"<details{unfolded}><summary><h3>{title}</h3></summary>\n"
         f'<div class="table" role="region" tabindex="0" aria-label="{title}"><table>\n'
         f"<thead>{head}</thead>\n<tbody>\n{body}</tbody></table></div>\n{note}</details>\n"
     )
@@ -130,13 +139,16 @@ def figures(result: Result, prefix: str) -> Iterator[str]:
         "linear": "Mean and 95 % confidence band.",
         "log": "The same against log T: logarithmic regret is a straight line.",
     }
-    regret, last = _thinned(result), result.summary()[result.measure]
+    regret, last = _thinned(result), result.summary()[result.measure].loc[result.ranked]
     ends = ", ".join(f"{policy} {number(value)}" for policy, value in last.items())
+    marks = {at: NOT_XML.sub("\ufffd", text) for at, text in result.marks.items()}
+    said = "".join(f" {text}." for text in dict.fromkeys(marks.values()))
     for x, caption in captions.items():
         label = (
-            f"Mean {result.measure} of each policy against rounds, {x} axis. At the end: {ends}."
+            f"Mean {result.measure} of each policy against rounds, {x} axis.{said} "
+            f"At the end: {ends}."
         )
-        yield f"<figure>{svg(regret, x, prefix + x + '-', label)}"
+        yield f"<figure>{svg(regret, x, prefix + x + '-', label, marks)}"
         yield f"<figcaption>{caption}</figcaption></figure>\n"
 
 
@@ -149,7 +161,7 @@ def _thinned(result: Result) -> Any:
     return result.regret.isel(round=seen).assign_coords(policy=names)
 
 
-def svg(regret: Any, x: str, prefix: str, label: str) -> str:
+def svg(regret: Any, x: str, prefix: str, label: str, marks: Mapping[int, str]) -> str:
     """Return a figure as part of a page: text as text, in its colours, with ids of its own."""
     from xml.etree import ElementTree
 
@@ -162,7 +174,7 @@ def svg(regret: Any, x: str, prefix: str, label: str) -> str:
     buffer = io.BytesIO()
     with mpl.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the reader's fonts may have it
-        figure = plot_regret(regret, x=x, width=WIDTH)
+        figure = plot_regret(regret, x=x, width=WIDTH, marks=marks)
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
     for parent in list(root.iter()):

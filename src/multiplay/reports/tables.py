@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from multiplay.results import QUANTITIES, Result
+from multiplay.results.comparison import compare
 from multiplay.serialization import brief
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROUNDING = 1e-9
 MOST_ARMS = 20
+MOST_UNFOLDED = 6  # policies whose pairs are all shown at once
 
 
 class Table(NamedTuple):
-    """A table of words; the first ``labels`` columns are text, the rest numbers."""
+    """A table of words; the first ``labels`` columns are text, the rest numbers.
+
+    A page shows a ``folded`` one when its reader asks for it.
+    """
 
     title: str
     columns: list[str]
     rows: list[list[str]]
     note: str = ""
     labels: int = 1
+    folded: bool = False
 
 
 def summary(result: Result) -> Table:
-    """Return the final regret of every policy."""
+    """Return the final regret of every policy, the lowest first."""
     rows = [
         [str(policy), number(mean), between(low, high), number(time)]
-        for policy, mean, low, high, time in result.summary().itertuples()
+        for policy, mean, low, high, time in result.summary().loc[result.ranked].itertuples()
     ]
     columns = ["policy", f"final {result.measure}", "95 % interval", "µs per trial and round"]
     note = ""
@@ -36,9 +46,9 @@ def summary(result: Result) -> Table:
 
 
 def comparisons(result: Result) -> Table:
-    """Return the verdict on every pair of policies."""
+    """Return the verdict on every pair of policies, A being the one with the lower mean."""
     rows = []
-    for A, B, mean, low, high, p, verdict in result.compare().itertuples(index=False):
+    for A, B, mean, low, high, p, verdict in ranked_pairs(result).itertuples(index=False):
         words = {"A lower": f"{A} lower", "B lower": f"{B} lower"}.get(verdict, verdict)
         rows.append([str(A), str(B), words, number(mean), between(low, high), probability(p)])
     many = (
@@ -52,12 +62,19 @@ def comparisons(result: Result) -> Table:
         f"{many} A verdict is given where the interval excludes 0."
     )
     columns = ["A", "B", "verdict", "difference", "95 % interval", "p"]
-    return Table("Comparisons", columns, rows, note, labels=3)
+    many_policies = len(result.policies) > MOST_UNFOLDED
+    title = f"Comparisons of all {len(rows)} pairs" if many_policies else "Comparisons"
+    return Table(title, columns, rows, note, labels=3, folded=many_policies)
+
+
+def ranked_pairs(result: Result) -> pd.DataFrame:
+    """Compare every pair of policies, those with the lowest means first."""
+    return compare({policy: result.final(policy) for policy in result.ranked})
 
 
 def quantities(result: Result) -> Table:
     """Return what else was measured."""
-    found = result.quantities()
+    found = result.quantities().loc[result.ranked]
     rows = [[str(policy), *map(number, row)] for policy, *row in found.itertuples()]
     shown = [QUANTITIES[name] for name in found.columns]
     columns = ["policy", *(one.label for one in shown)]
@@ -68,10 +85,11 @@ def quantities(result: Result) -> Table:
 
 def suboptimal_plays(result: Result) -> Table:
     """Return the suboptimal plays of the arms that have the most."""
-    title, columns = "Suboptimal plays", ["arm", *result.policies]
+    title, columns = "Suboptimal plays", ["arm", *result.ranked]
     if "excess" not in result.dataset:
         return Table(title, columns, [])
-    mean = result.dataset["excess"].mean("trial").transpose("arm", "policy")
+    excess = result.dataset["excess"].sel(policy=result.ranked)
+    mean = excess.mean("trial").transpose("arm", "policy")
     arms, values = mean["arm"].values, mean.values
     most = np.sort(np.argsort(-values.max(axis=1), kind="stable")[:MOST_ARMS])
     rows = [[str(arms[i]), *map(number, values[i])] for i in most]
@@ -102,8 +120,15 @@ def number(value: float) -> str:
     --------
     >>> [number(x) for x in (0, 0.01234, 9.876, 1234.56, 3e9)]
     ['0', '0.0123', '9.88', '1234.6', '3e+09']
+
+    What rounding errors leave of a sum is nothing:
+
+    >>> number(-1.7e-15)
+    '0'
     """
-    if value == 0 or not 10 <= abs(value) < 1e7:
+    if abs(value) < ROUNDING:
+        return "0"
+    if not 10 <= abs(value) < 1e7:
         return f"{value:.3g}"
     return f"{value:.1f}"
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -12,22 +13,14 @@ from matplotlib.lines import Line2D
 from xarray import DataArray
 
 from multiplay.errors import InvalidInput
+from multiplay.results.colours import style
 from multiplay.results.intervals import LEVEL, band
 from multiplay.types import FloatArray, IntArray
-
-# Okabe and Ito's colours, told apart by every kind of eye; the dashes survive a grey print
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-DASHES: list[Any] = [
-    *("-", "--", "-."),
-    (0, (1, 1)),
-    (0, (5, 1)),
-    (0, (3, 1, 1, 1)),
-    (0, (5, 3, 1, 3)),
-]
 
 SCALES = ("linear", "log")
 BOUND = "#444444"
 WIDTH, HEIGHT, LINE = 6.4, 3.5, 0.19  # inches: of a figure without its legend, of a line there
+ABOVE = 18  # points between the axes and the title, where a mark has its text
 MANY_POINTS = 100_000  # more are drawn as pixels even in a vector figure
 
 
@@ -48,16 +41,22 @@ def plot_regret(
     y: str = "linear",
     width: float = WIDTH,
     bounds: Mapping[str, Bound] | None = None,
+    marks: Mapping[int, str] | None = None,
 ) -> Figure:
-    """Draw the mean over trials with its confidence band, into ``ax`` or a figure of its own."""
-    bounds = bounds or {}
+    """Draw the mean over trials with its confidence band, into ``ax`` or a figure of its own.
+
+    The legend has the lowest final mean first. ``marks`` are thin lines at some rounds, with what
+    happened there.
+    """
+    bounds, marks = bounds or {}, marks or {}
     check_choice("x", x, SCALES)
     check_choice("y", y, SCALES)
     count, rounds = regret.sizes["trial"], regret["round"].values
     mean, low, high = band(regret.transpose("policy", "trial", "round").values, axis=1)
     if y == "log" and not (mean > 0).any():
         raise InvalidInput("y", "linear", "log, where no mean is positive", "Leave it out.")
-    legend = Legend([*map(str, regret["policy"].values), *bounds], width)
+    order = [*np.argsort(mean[:, -1], kind="stable"), *range(len(mean), len(mean) + len(bounds))]
+    legend = Legend([*map(str, regret["policy"].values), *bounds], order, width)
     if ax is None:
         size = (width, HEIGHT + LINE * legend.rows)
         ax = Figure(figsize=size, layout="constrained").add_subplot()
@@ -89,23 +88,13 @@ def plot_regret(
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     legend.add(ax, lines, count)
+    texts = _draw_marks(ax, rounds, marks)
     if title:
-        ax.set_title(title, loc="left", fontsize=11, parse_math=False)
+        pad = ABOVE if texts else None
+        ax.set_title(title, loc="left", fontsize=11, parse_math=False, pad=pad)
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
-
-
-def style(number: int) -> tuple[str, Any]:
-    """Return colour and dashes of a policy: the first 49 differ, and neighbours in both.
-
-    Examples
-    --------
-    >>> style(0), style(7)
-    (('#0072B2', '-'), ('#0072B2', '--'))
-    """
-    turn = number // len(COLOURS)
-    return COLOURS[number % len(COLOURS)], DASHES[(number + turn) % len(DASHES)]
 
 
 def check_choice(argument: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -117,9 +106,10 @@ def check_choice(argument: str, value: object, allowed: tuple[str, ...]) -> None
 class Legend:
     """A legend below the axes, in as many columns as have room for the longest name."""
 
-    def __init__(self, names: list[str], width: float) -> None:
+    def __init__(self, names: list[str], order: list[int], width: float) -> None:
         room = int(14 * width)  # characters in a line
-        self.labels = [textwrap.fill(name, room - 6) or name for name in names]
+        self.order = order
+        self.labels = [textwrap.fill(names[k], room - 6) or names[k] for k in order]
         longest = max(len(line) for label in self.labels for line in label.split("\n"))
         self.columns = max(1, min(4, len(names), room // (longest + 6)))
         lines = sum(label.count("\n") + 1 for label in self.labels)
@@ -129,7 +119,7 @@ class Legend:
         """Put it there, in letters as they are: a name may have dollars."""
         band = f"mean of {trials} trials, {LEVEL:.0%} confidence band"
         legend = ax.legend(
-            lines,
+            [lines[k] for k in self.order],
             self.labels,
             title=band if trials > 1 else "one trial",
             loc="upper center",
@@ -155,6 +145,34 @@ def _draw_trials(ax: Axes, rounds: IntArray, curves: FloatArray, colour: str) ->
     lines = LineCollection(paths, colors=colour, linewidths=0.5, alpha=alpha, zorder=1)
     lines.set_rasterized(curves.size > MANY_POINTS)
     ax.add_collection(lines)
+
+
+def _draw_marks(ax: Axes, rounds: IntArray, marks: Mapping[int, str]) -> list[Any]:
+    """Draw a thin line at each round, and its text above the axes: the same text only once."""
+    ink = rcParams["text.color"]
+    shown = {at: text for at, text in marks.items() if rounds[0] <= at <= rounds[-1]}
+    for at in shown:
+        ax.axvline(at, color=ink, lw=0.8, ls=(0, (4, 3)), alpha=0.6, zorder=1.5)
+    last = {text: at for at, text in sorted(shown.items())}
+    across = ax.get_xaxis_transform()
+    return [
+        ax.text(
+            *(at, 1.01, text),
+            transform=across,
+            ha=_side(ax, at),
+            va="bottom",
+            fontsize=8,
+            parse_math=False,
+        )
+        for text, at in last.items()
+    ]
+
+
+def _side(ax: Axes, at: int) -> str:
+    """Say how to align a text at this round, so that it stays above the axes."""
+    left, here, right = ax.transData.transform([(x, 1) for x in (*ax.get_xlim(), at)])[[0, 2, 1], 0]
+    share = (here - left) / (right - left)
+    return "left" if share < 1 / 3 else "right" if share > 2 / 3 else "center"
 
 
 def _scale(ax: Axes, rounds: IntArray, mean: FloatArray, x: str, y: str) -> None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay.atomic_files import write_whole
+from multiplay.atomic_files import as_path, write_whole
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
+from multiplay.results.checksum import is_damaged, seal
 from multiplay.results.intervals import Interval, interval
 from multiplay.results.measured import MEASURES, QUANTITIES, Measured
 from multiplay.types import FloatArray, IntArray
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
     from multiplay.results.plots import Bound
 
 FORMAT = 1
+DAMAGED = "damaged: restore a backup, or run it again."
 COLUMNS = ("ci low", "ci high", "µs per round")
 
 
@@ -55,6 +57,7 @@ class Result:
         configuration: Mapping[str, Any],
         sense: str = "min",
         title: str = "",
+        marks: Mapping[int, str] | None = None,
     ) -> Result:
         """Label the arrays of a finished simulation."""
         import xarray as xr
@@ -74,6 +77,7 @@ class Result:
             attrs={
                 "multiplay_format": FORMAT,
                 "title": title,
+                "marks": json.dumps(marks or {}),
                 "configuration": json.dumps(configuration),
                 "versions": json.dumps(_versions()),
             },
@@ -112,6 +116,18 @@ class Result:
     def title(self) -> str:
         """What the experiment is called; empty if it has no name."""
         return str(self.dataset.attrs.get("title", ""))
+
+    @property
+    def marks(self) -> dict[int, str]:
+        """What happened in some rounds, such as where corruption begins; figures show it."""
+        marks: dict[str, str] = json.loads(self.dataset.attrs.get("marks", "{}"))
+        return {int(at): text for at, text in marks.items()}
+
+    @property
+    def ranked(self) -> list[str]:
+        """Names of the policies, the lowest mean final regret first."""
+        final = self.regret.isel(round=-1).mean("trial").values
+        return [self.policies[place] for place in np.argsort(final, kind="stable")]
 
     def final(self, policy: str) -> FloatArray:
         """Regret of each trial after the last round."""
@@ -183,8 +199,11 @@ class Result:
         y: str = "linear",
         measure: str = "regret",
         bounds: Mapping[str, Bound] | None = None,
+        marks: bool = True,
     ) -> Figure:
         """Draw the mean regret of every policy with its 95 % confidence band.
+
+        The legend has the policy that ends lowest first.
 
         Parameters
         ----------
@@ -201,11 +220,22 @@ class Result:
         bounds
             What the theory says, by name: anything with a ``curve(rounds)``, such as
             ``multiplay.theory.lower_bound(...)``.
+        marks
+            Show where something happened that the environment knows of, such as the round from
+            which losses are corrupted.
         """
         from multiplay.results.plots import plot_regret
 
-        title = title or self.title
-        return plot_regret(self.curves(measure), ax, title, trials, x, y, bounds=bounds)
+        return plot_regret(
+            self.curves(measure),
+            ax,
+            title or self.title,
+            trials,
+            x,
+            y,
+            bounds=bounds,
+            marks=self.marks if marks else None,
+        )
 
     def curves(self, measure: str = "regret") -> xr.DataArray:
         """Return the "regret" or the "realised" regret, dims (policy, trial, round)."""
@@ -220,8 +250,8 @@ class Result:
         return self.dataset["realised"].assign_attrs(long_name=f"realised {self.measure}")
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one netCDF file."""
-        write_whole(path, lambda draft: _write(self.dataset, draft))
+        """Write everything to one netCDF file, with a checksum that ``load`` looks at."""
+        write_whole(as_path("path", path), lambda draft: _write(self.dataset, draft))
 
     def __repr__(self) -> str:
         return f"<multiplay.Result>\n{self.summary().to_string(float_format='{:.2f}'.format)}"
@@ -238,14 +268,19 @@ def load(path: str | Path) -> Result:
     multiplay.errors.InvalidInput: path: expected a file written by Result.save, got missing.nc \
 (no such file). Check the path.
     """
-    expected = "a file written by Result.save"
-    if not Path(path).is_file():
+    expected, path = "a file written by Result.save", as_path("path", path)
+    if not path.is_file():
         raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")
     try:
-        dataset = _read(path)
+        dataset = None if is_damaged(path) else _read(path)
     except Exception as error:  # a damaged file raises whatever it likes
         reason = " ".join(str(error).split())
-        raise InvalidInput("path", expected, f"{path} ({reason})", "Run it again.") from None
+        hint = f"If Result.save wrote it, it is {DAMAGED}"
+        raise InvalidInput("path", expected, f"{path} ({reason})", hint) from None
+    if dataset is None:
+        raise InvalidInput(
+            "path", expected, f"{path}, where bytes have changed", f"The file is {DAMAGED}"
+        )
     found: Any = dataset.attrs.get("multiplay_format")
     if not is_number(found) or not {"regret", "seconds"} <= set(dataset):
         raise InvalidInput(
@@ -258,7 +293,7 @@ def load(path: str | Path) -> Result:
     return Result(dataset)
 
 
-def _read(path: str | Path) -> xr.Dataset:
+def _read(path: Path) -> xr.Dataset:
     import h5py  # type: ignore[import-untyped]
     import xarray as xr
 
@@ -273,6 +308,7 @@ def _read(path: str | Path) -> xr.Dataset:
 
 def _write(dataset: xr.Dataset, path: Path) -> None:
     dataset.to_netcdf(path, engine="h5netcdf")
+    seal(path)
 
 
 def _versions() -> dict[str, str]:

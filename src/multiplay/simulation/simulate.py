@@ -102,6 +102,7 @@ def simulate(
         )
     rounds = recorded_rounds(horizon, record)
     environment.check(actions, horizon, trials)
+    marks = {int(at): str(text) for at, text in environment.marks(horizon).items()}
     Streams.spawn(seed, POLICY, [0])  # refuses a bad seed now, not in a worker
     for policy in policies.values():
         check_fits(policy, actions, horizon, environment.shows_units(actions))
@@ -155,6 +156,7 @@ def simulate(
         configuration=configuration,
         sense=actions.sense,
         title=title,
+        marks=marks,
     )
 
 

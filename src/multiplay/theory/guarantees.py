@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance, numbers, positive_integer, with_last_axis
+from multiplay.checks import check_instance, for_each_arm, numbers, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.policies import GenLBINFV
 from multiplay.results import Result
@@ -74,7 +74,7 @@ class Instance:
             raise InvalidInput(
                 "actions", "a linear objective <a, means>", repr(actions), "Use another set."
             )
-        self.actions, self.means = actions, with_last_axis("means", means, actions.d)
+        self.actions, self.means = actions, for_each_arm("means", means, actions.d)
         if self.means.ndim != 1:
             got = f"shape {self.means.shape}"
             raise InvalidInput("means", f"{actions.d} numbers", got, "Take one trial at a time.")

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance, numbers, positive_integer, whole_numbers
+from multiplay.checks import (
+    check_instance,
+    for_each_arm,
+    numbers,
+    positive_integer,
+    whole_numbers,
+)
 from multiplay.errors import InvalidInput
 from multiplay.theory.families import Family
 from multiplay.types import FloatArray, IntArray
@@ -78,7 +84,7 @@ def lower_bound(
     actions
         A set with linear losses or rewards and one best action.
     means
-        The mean loss (or reward) of a unit of each arm.
+        The mean loss (or reward) of a unit of each arm; a number if it is the same for all.
     family
         ``Gaussian(variance)`` or ``Bernoulli()``: what a policy knows of the distributions.
     copies
@@ -328,7 +334,7 @@ def _checked_means(actions: ActionSet, means: ArrayLike, family: Family) -> Floa
             repr(actions),
             "The bound is not known for others.",
         )
-    values = _one_each("means", numbers("means", means), actions.d)
+    values = _one_each("means", for_each_arm("means", means, actions.d), actions.d)
     family.check(values)
     return values
 

@@ -254,7 +254,7 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("attribute", ["configuration", "multiplay_format"])
+@pytest.mark.parametrize("attribute", ["configuration", "multiplay_format", "marks"])
 def test_files_with_nonsense_for_attributes_are_refused(attribute: str, tmp_path: Path) -> None:
     dataset = made(walks(1)).dataset.assign_attrs({attribute: "{nonsense"})
     dataset.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")

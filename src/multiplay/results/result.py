@@ -303,6 +303,7 @@ def _read(path: Path) -> xr.Dataset:
         dataset = opened.load()
     if "multiplay_format" in dataset.attrs:
         json.loads(dataset.attrs["configuration"])
+        _ = Result(dataset).marks
     return dataset
 
 

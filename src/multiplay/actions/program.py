@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay.actions import quiet
 from multiplay.actions.base import Duplicate, owners, whole_box
 from multiplay.actions.oracle import OracleSet
 from multiplay.arrays import (
@@ -19,10 +20,17 @@ from multiplay.arrays import (
     with_last_axis,
 )
 from multiplay.errors import InvalidInput
+from multiplay.hull import DecompositionHull, Hull
+from multiplay.kernels import exchange
 
 Bounds = tuple[Any, Any]
 ROUNDING = 1e-9  # A a may exceed b by so much of the numbers that were added
 SCALE = 2.0**13  # HiGHS has absolute tolerances: the largest cost is made as large as this
+# HiGHS prints this line where it repairs a solution, and no option turns it off
+STRAY = b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();\n"
+PROVED = 1e-8  # of SCALE: an action this near to a lower bound is the best one
+ENOUGH = 0.2  # of what the bound leaves to gain: a neighbour to stop at
+WORTH = 0.01  # of what the bound leaves to gain: below it branch and bound looks for more
 
 
 class IntegerProgram(OracleSet):
@@ -30,6 +38,11 @@ class IntegerProgram(OracleSet):
 
     Any linear side constraint can be written like this; an equation is two inequalities. HiGHS
     finds the best action, in milliseconds, where sets with a structure take microseconds.
+
+    FTRL asks for many actions in its first round. Most of them come from a local search, and the
+    linear relaxation proves that no better one is left. Where it cannot, because few or no actions
+    meet several constraints with equality, branch and bound must, and a round of FTRL on dozens of
+    arms may take minutes: policies that ask for one best action (GenCTS, CombUCB) are quick there.
 
     Parameters
     ----------
@@ -96,6 +109,58 @@ primal_status is None)). Relax a constraint.
         return inside
 
     @cached_property
+    def hull(self) -> Hull:
+        """Simplicial decomposition, which asks for better actions before it asks for the best."""
+        return DecompositionHull(self.oracle, self.n, self._better)
+
+    def _better(self, costs: FloatArray, known: IntArray) -> IntArray:
+        """Return an action that costs less than the ``known`` ones, or a best one if none does.
+
+        The relaxation says what is left to gain; its solution, rounded, and the known actions are
+        where a local search begins. Branch and bound is asked only if that finds nothing.
+        """
+        scaled = _scaled(costs)
+        relaxed, bound = self._relaxation(scaled)
+        best = known[(known @ scaled).argmin()]
+        now = best @ scaled
+        if now - bound <= PROVED:
+            return best
+        rounded = [how(relaxed).astype(np.int64) for how in (np.floor, np.ceil, np.rint)]
+        for start in (*(a for a in rounded if self.contains(a)), *known):
+            near = self._descend(scaled, start)
+            if near @ scaled < best @ scaled and self.contains(near):
+                best = near
+            if now - best @ scaled > ENOUGH * (now - bound):
+                break
+        if now - best @ scaled > WORTH * (now - bound):
+            return best
+        return self.oracle(costs[None])[0]
+
+    def _relaxation(self, costs: FloatArray) -> tuple[FloatArray, float]:
+        """Return the best point of {A x <= b, lo <= x <= n}, and a lower bound of its costs.
+
+        Any y <= 0 gives a bound, y b + sum_i min over x_i of (costs - y A)_i x_i, whatever the
+        tolerances of the solver that found y.
+        """
+        from scipy import optimize  # takes as long to import as all the rest
+
+        sides = np.column_stack([self._lo, self.n])
+        answer = optimize.linprog(costs, self.A, self.b, bounds=sides, method="highs-ds")
+        if answer.status != 0:  # numbers too far apart: branch and bound has its own ways
+            return self._lo.astype(float), -np.inf
+        y = np.minimum(answer.ineqlin.marginals, 0.0)
+        reduced = costs - y @ self.A
+        bound = y @ self.b + np.minimum(reduced * self._lo, reduced * self.n).sum()
+        return np.clip(np.round(answer.x, 6), self._lo, self.n), float(bound)
+
+    def _descend(self, costs: FloatArray, start: IntArray) -> IntArray:
+        """Return the local optimum that exchanges of up to three units lead to."""
+        action, A = start.copy(), np.ascontiguousarray(self.A)
+        room = self.b - A @ action + ROUNDING * (np.abs(A) @ np.abs(action) + np.abs(self.b))
+        exchange.descend(A, room, self._lo, self.n, costs, PROVED, action)
+        return action
+
+    @cached_property
     def m(self) -> int:
         """Largest number of different arms in one action: y_i <= a_i, y_i <= 1, most y."""
         eye, none = np.eye(self.d), np.zeros((len(self.b), self.d))
@@ -135,19 +200,24 @@ def _bounds(bounds: Any, d: int) -> tuple[IntArray, FloatArray]:
     return low, high
 
 
+def _scaled(costs: FloatArray) -> FloatArray:
+    largest = np.abs(costs).max()
+    return costs * (SCALE / largest) if largest > 0 else costs
+
+
 def _highs(
     costs: FloatArray, A: FloatArray, b: FloatArray, lo: IntArray, hi: FloatArray
 ) -> IntArray:
     from scipy import optimize  # takes as long to import as all the rest
 
-    largest = np.abs(costs).max()
-    answer = optimize.milp(
-        costs * (SCALE / largest) if largest > 0 else costs,
-        integrality=np.ones(len(costs), dtype=np.int64),
-        bounds=optimize.Bounds(lo, hi),
-        constraints=optimize.LinearConstraint(A, ub=b) if len(b) else (),
-        options={"mip_rel_gap": 0.0},
-    )
+    with quiet.without(STRAY):
+        answer = optimize.milp(
+            _scaled(costs),
+            integrality=np.ones(len(costs), dtype=np.int64),
+            bounds=optimize.Bounds(lo, hi),
+            constraints=optimize.LinearConstraint(A, ub=b) if len(b) else (),
+            options={"mip_rel_gap": 0.0},
+        )
     if answer.status == 0:
         return np.rint(answer.x).astype(np.int64)
     said = f"HiGHS: {answer.message}"

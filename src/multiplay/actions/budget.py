@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners, whole_box
+from multiplay.actions.base import Duplicate, owners, read_only, whole_box
 from multiplay.actions.flow import Extremes, FlowSet
 from multiplay.arrays import (
     EXACT,
@@ -14,6 +14,7 @@ from multiplay.arrays import (
     FloatArray,
     IntArray,
     positive_integer,
+    true_or_false,
     whole_numbers,
     with_last_axis,
 )
@@ -22,7 +23,7 @@ from multiplay.graph import Graph
 from multiplay.kernels.selection import cheapest
 
 
-class Budget(FlowSet):
+class Budget(FlowSet, vectorised=True):
     """A = {a integer : 0 <= a_i <= caps_i, sum_i a_i = total}.
 
     With caps of 1 it is the m-set of the literature, m = ``total``.
@@ -58,7 +59,9 @@ class Budget(FlowSet):
         sense: str = "min",
     ) -> None:
         self.total = positive_integer("total", total, "Without units there is nothing to learn.")
-        self.caps, self.at_most = whole_numbers("caps", caps), bool(at_most)
+        self.caps = read_only(whole_numbers("caps", caps))
+        hint = "Write at_most=True if units may be kept back."
+        self.at_most = true_or_false("at_most", at_most, hint)
         if self.caps.ndim != 1 or self.caps.sum() == 0:
             raise InvalidInput(
                 "caps",
@@ -104,7 +107,7 @@ class Budget(FlowSet):
     def oracle(self, costs: FloatArray) -> IntArray:
         """Select the cheapest arms."""
         actions = np.empty(costs.shape, dtype=np.int64)
-        cheapest(costs, self.n, self.total, self.at_most, actions)
+        cheapest(costs, self._n, self.total, self.at_most, actions)
         return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:

@@ -13,7 +13,7 @@ from multiplay.graph import Arcs, Node
 from multiplay.kernels import trees
 
 
-class SpanningTree(ActionSet):
+class SpanningTree(ActionSet, vectorised=True):
     """A = {sets of edges that join all nodes of a graph without a cycle}, as 0/1 vectors.
 
     Parameters
@@ -72,7 +72,7 @@ class SpanningTree(ActionSet):
         return joined
 
 
-class Matching(OracleSet):
+class Matching(OracleSet, vectorised=True):
     """A = {sets of edges of a bipartite graph, no two of which share a node}, as 0/1 vectors.
 
     Parameters

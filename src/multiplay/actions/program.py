@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions import quiet
-from multiplay.actions.base import Duplicate, owners, whole_box
+from multiplay.actions.base import Duplicate, owners, read_only, whole_box
 from multiplay.actions.oracle import OracleSet
 from multiplay.arrays import (
     BoolArray,
@@ -33,7 +33,7 @@ ENOUGH = 0.2  # of what the bound leaves to gain: a neighbour to stop at
 WORTH = 0.01  # of what the bound leaves to gain: below it branch and bound looks for more
 
 
-class IntegerProgram(OracleSet):
+class IntegerProgram(OracleSet, vectorised=True):
     """A = {a integer : A a <= b, lo <= a <= hi}.
 
     Any linear side constraint can be written like this; an equation is two inequalities. HiGHS
@@ -77,7 +77,8 @@ primal_status is None)). Relax a constraint.
         sense: str = "min",
         names: Sequence[str] | None = None,
     ) -> None:
-        self.A, self.b = numbers("A", A), numbers("b", b)
+        self._A = np.array(numbers("A", A), order="C")  # kernels want an array of their own
+        self.A, self.b = read_only(self._A), read_only(numbers("b", b).copy())
         if self.A.ndim != 2 or self.A.shape[1] == 0 or self.b.shape != self.A.shape[:1]:
             raise InvalidInput(
                 "A, b",
@@ -155,9 +156,9 @@ primal_status is None)). Relax a constraint.
 
     def _descend(self, costs: FloatArray, start: IntArray) -> IntArray:
         """Return the local optimum that exchanges of up to three units lead to."""
-        action, A = start.copy(), np.ascontiguousarray(self.A)
-        room = self.b - A @ action + ROUNDING * (np.abs(A) @ np.abs(action) + np.abs(self.b))
-        exchange.descend(A, room, self._lo, self.n, costs, PROVED, action)
+        action, A, b = start.copy(), self._A, self.b
+        room = b - A @ action + ROUNDING * (np.abs(A) @ action + np.abs(b))
+        exchange.descend(A, room, self._lo, self._n, costs, PROVED, action)
         return action
 
     @cached_property

@@ -6,6 +6,7 @@ from multiplay.arrays import FloatArray, IntArray
 from multiplay.kernels.jit import kernel
 
 STAY = -1
+MANY = 400  # changes: beyond them, all triples would take longer than branch and bound
 
 
 @kernel
@@ -26,7 +27,7 @@ def descend(
     while True:
         size = list_changes(lo, hi, action, arm, sign)
         p, q, r = best_exchange(A, room, costs, least, arm[:size], sign[:size], False)
-        if p == STAY:
+        if p == STAY and size <= MANY:
             p, q, r = best_exchange(A, room, costs, least, arm[:size], sign[:size], True)
         if p == STAY:
             return
@@ -63,7 +64,7 @@ def best_exchange(
     sign: FloatArray,
     three: bool,
 ) -> tuple[int, int, int]:
-    """Return the one or two changes, or the ``three``, that fit and gain most, and STAY for none."""
+    """Return the one or two changes, or ``three``, that fit and gain most; STAY for none."""
     best, found = -least, (STAY, STAY, STAY)
     for p in range(len(arm)):
         one = sign[p] * costs[arm[p]]

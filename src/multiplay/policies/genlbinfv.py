@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.arrays import Arrays, is_number, positive_integer
+from multiplay.arrays import Arrays, is_number, positive_integer, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
@@ -83,6 +83,9 @@ class GenLBINFV(Policy):
             )
         if self.horizon is not None:
             positive_integer("horizon", self.horizon, "Count the rounds to be played.")
+        true_or_false(
+            "any_horizon", self.any_horizon, "Write any_horizon=True for a short horizon."
+        )
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Lhat = 0, q = 1/2, beta = 1 + epsilon, and an interior point as the first warm start."""

@@ -334,10 +334,10 @@ class AllAtOnce(AlongTheLastAxis, vectorised=True):
 
 @pytest.mark.parametrize("own", [TwoUnits, AlongTheLastAxis, AllAtOnce, Couples, CouplesByMixture])
 def test_membership_is_written_for_one_vector(own: type[ActionSet]) -> None:
-    actions = own()  # type: ignore[call-arg]
+    actions = own()
     twin = Budget(2, actions.n)
     assert sorted(map(tuple, actions.enumerate())) == sorted(map(tuple, twin.enumerate()))
-    box = np.indices(twin.n + 1).reshape(twin.d, -1).T
+    box = np.indices((twin.n + 1).tolist()).reshape(twin.d, -1).T
     assert (actions.contains(box) == twin.contains(box)).all()
     assert actions.contains(box[:8].reshape(2, 4, -1)).shape == (2, 4)
     assert actions.contains(box[3].tolist()) == twin.contains(box[3])
@@ -350,8 +350,20 @@ def test_a_set_that_is_vectorised_is_asked_once() -> None:
     assert actions.asked == 1
 
 
-EXPOSED = ("n", "supply", "demand", "capacities", "caps", "capacity", "arms", "weights", "limits")
-EXPOSED += ("A", "b", "actions")
+EXPOSED = [
+    "n",
+    "supply",
+    "demand",
+    "capacities",
+    "caps",
+    "capacity",
+    "arms",
+    "weights",
+    "limits",
+    "A",
+    "b",
+    "actions",
+]
 
 
 @pytest.mark.parametrize("actions", SETS, ids=repr)

@@ -126,7 +126,8 @@ def test_flags_are_bools(value: Any) -> None:
 def test_flags_of_numpy_are_bools() -> None:
     assert mp.Transport([3, 3], [2, 2], slack=np.True_).slack is True
     assert mp.Budget(2, [1, 1, 1], at_most=np.False_).at_most is False
-    assert GenLBINFV(any_horizon=np.True_).any_horizon
+    yes: Any = np.True_
+    assert GenLBINFV(any_horizon=yes).any_horizon
 
 
 class Own(OracleSet):

@@ -122,7 +122,7 @@ primal_status is None)). Relax a constraint.
         """
         scaled = _scaled(costs)
         relaxed, bound = self._relaxation(scaled)
-        best = known[(known @ scaled).argmin()]
+        best: IntArray = known[(known @ scaled).argmin()]
         now = best @ scaled
         if now - bound <= PROVED:
             return best
@@ -135,7 +135,7 @@ primal_status is None)). Relax a constraint.
                 break
         if now - best @ scaled > WORTH * (now - bound):
             return best
-        return self.oracle(costs[None])[0]
+        return self.argmin(costs)
 
     def _relaxation(self, costs: FloatArray) -> tuple[FloatArray, float]:
         """Return the best point of {A x <= b, lo <= x <= n}, and a lower bound of its costs.
@@ -145,7 +145,7 @@ primal_status is None)). Relax a constraint.
         """
         from scipy import optimize  # takes as long to import as all the rest
 
-        sides = np.column_stack([self._lo, self.n])
+        sides = list(zip(self._lo.tolist(), self.n.tolist(), strict=True))
         answer = optimize.linprog(costs, self.A, self.b, bounds=sides, method="highs-ds")
         if answer.status != 0:  # numbers too far apart: branch and bound has its own ways
             return self._lo.astype(float), -np.inf

@@ -1,7 +1,10 @@
 """Every action set against its contract, HiGHS, and itself in another form."""
 
 import pathlib
+import sys
+from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,10 +25,12 @@ from multiplay import (
     GenLBINFV,
     Hybrid,
     IntegerProgram,
+    InvalidInput,
     Knapsack,
     Learner,
     Matching,
     Network,
+    OracleSet,
     Path,
     Play,
     Policy,
@@ -35,6 +40,7 @@ from multiplay import (
 from multiplay.actions.flow import FlowSet
 from multiplay.streams import POLICY
 from multiplay.testing import check_actions, check_policy, strategies
+from multiplay.types import FloatArray
 
 POLICIES: list[Policy] = [
     GenCTS(),
@@ -217,6 +223,138 @@ def test_oracle_sets_remember_and_count() -> None:
     for number in range(2000):  # memory is bounded
         shifts.argmin([number, 0.5])
     assert len(shifts._memory) <= 1000
+
+
+class TwoUnits(ActionSet):
+    """Two units in all. Membership is written for one vector, as people do."""
+
+    def __init__(self) -> None:
+        self.n = np.array([2, 2, 1])
+        super().__init__()
+
+    def oracle(self, costs: FloatArray) -> Any:
+        return Budget(2, self.n).argmin(costs)
+
+    def contains(self, action: Any) -> Any:
+        assert action.shape == (3,)
+        return (action >= 0).all() and (action <= self.n).all() and action.sum() == 2
+
+
+class Couples(OracleSet):
+    """Two of four, known by an oracle and a membership for one vector."""
+
+    def __init__(self) -> None:
+        super().__init__(d=4)
+
+    def solve(self, costs: FloatArray) -> Any:
+        return np.argsort(np.argsort(costs, kind="stable"), kind="stable") < 2
+
+    def contains(self, action: Any) -> Any:
+        assert action.shape == (4,)
+        return action.sum() == 2 and set(action) <= {0, 1}
+
+
+class Mixed:
+    def contains(self, action: Any) -> Any:
+        return action.sum() == 2
+
+
+class CouplesByMixture(Mixed, Couples):
+    pass
+
+
+class AlongTheLastAxis(TwoUnits):
+    """The way that was needed before."""
+
+    def contains(self, action: Any) -> Any:
+        a = np.asarray(action)
+        return (a >= 0).all(axis=-1) & (a <= self.n).all(axis=-1) & (a.sum(axis=-1) == 2)
+
+
+class AllAtOnce(AlongTheLastAxis, vectorised=True):
+    def contains(self, action: Any) -> Any:
+        self.asked = getattr(self, "asked", 0) + 1
+        return AlongTheLastAxis.contains(self, action)
+
+
+@pytest.mark.parametrize("own", [TwoUnits, AlongTheLastAxis, AllAtOnce, Couples, CouplesByMixture])
+def test_membership_is_written_for_one_vector(own: type[ActionSet]) -> None:
+    actions = own()
+    twin = Budget(2, actions.n)
+    assert sorted(map(tuple, actions.enumerate())) == sorted(map(tuple, twin.enumerate()))
+    box = np.indices((twin.n + 1).tolist()).reshape(twin.d, -1).T
+    assert (actions.contains(box) == twin.contains(box)).all()
+    assert actions.contains(box[:8].reshape(2, 4, -1)).shape == (2, 4)
+    assert actions.contains(box[3].tolist()) == twin.contains(box[3])
+    check_actions(actions)
+
+
+def test_a_set_that_is_vectorised_is_asked_once() -> None:
+    actions = AllAtOnce()
+    actions.enumerate()
+    assert actions.asked == 1
+
+
+EXPOSED = [
+    "n",
+    "supply",
+    "demand",
+    "capacities",
+    "caps",
+    "capacity",
+    "arms",
+    "weights",
+    "limits",
+    "A",
+    "b",
+    "actions",
+]
+
+
+@pytest.mark.parametrize("actions", SETS, ids=repr)
+def test_what_a_set_shows_cannot_be_written_to(actions: ActionSet) -> None:
+    shown = [getattr(actions, name, None) for name in EXPOSED]
+    arrays = [array for array in shown if isinstance(array, np.ndarray)]
+    assert arrays
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_arrays_of_the_caller_stay_the_callers() -> None:
+    weights, rows, most = np.array([1.0, 2.0]), np.ones((1, 2)), np.ones(1)
+    sets = [Knapsack(weights, 3.0), Coverage(2, weights), IntegerProgram(rows, most)]
+    before = [actions.argmin([-1.0, -1.5]).tolist() for actions in sets]
+    for array in (weights, rows, most):
+        array += 1.0
+    sets[2]._memory.clear()  # type: ignore[attr-defined]
+    assert [actions.argmin([-1.0, -1.5]).tolist() for actions in sets] == before
+
+
+def test_kernels_are_not_compiled_again_for_read_only_arrays() -> None:
+    for actions in (Budget(2, [1, 2, 1]), Knapsack([1, 2, 1], 3), Transport([1, 2], [2, 1])):
+        check_policy(GenCTS(), actions)
+        check_policy(GenLBINFV(), actions)
+    modules = [
+        module for name, module in sys.modules.items() if name.startswith("multiplay.kernels")
+    ]
+    kernels = [thing for module in modules for thing in vars(module).values()]
+    compiled = [kinds for kernel in kernels for kinds in getattr(kernel, "signatures", ())]
+    arrays = [kind for kinds in compiled for kind in kinds if isinstance(kind, numba.types.Array)]
+    assert arrays
+    assert all(kind.mutable for kind in arrays)
+
+
+def test_all_actions_are_listed_once_for_each_set() -> None:
+    first, second = Budget(2, [1, 1, 1]), Budget(2, [1, 1, 1])
+    everything = first.all_actions()
+    assert (everything == first.enumerate()).all()
+    assert np.shares_memory(everything, first.all_actions(limit=3))
+    assert not np.shares_memory(everything, second.all_actions())
+    with pytest.raises(ValueError, match="read-only"):
+        everything[0, 0] = 5
+    with pytest.raises(InvalidInput):
+        first.all_actions(limit=2)
 
 
 def test_huge_sets_cost_nothing_to_build() -> None:

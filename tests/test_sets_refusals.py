@@ -7,6 +7,7 @@ import pytest
 
 import multiplay
 from multiplay import (
+    ActionSet,
     Bernoulli,
     Corrupted,
     Coverage,
@@ -112,6 +113,23 @@ def test_bad_input(argument: str, build: Any) -> None:
         build()
 
 
+@pytest.mark.parametrize("value", ["no", 0, 1, None, [True]], ids=repr)
+def test_flags_are_bools(value: Any) -> None:
+    with refused("slack"):
+        mp.Transport([3, 3], [2, 2], slack=value)
+    with refused("at_most"):
+        mp.Budget(2, [1, 1, 1], at_most=value)
+    with refused("any_horizon"):
+        GenLBINFV(any_horizon=value)
+
+
+def test_flags_of_numpy_are_bools() -> None:
+    assert mp.Transport([3, 3], [2, 2], slack=np.True_).slack is True
+    assert mp.Budget(2, [1, 1, 1], at_most=np.False_).at_most is False
+    yes: Any = np.True_
+    assert GenLBINFV(any_horizon=yes).any_horizon
+
+
 class Own(OracleSet):
     """An oracle that answers what it was given."""
 
@@ -126,6 +144,28 @@ class Own(OracleSet):
 class Checked(Own):
     def contains(self, action: Any) -> Any:
         return np.asarray(action).sum(axis=-1) == 1
+
+
+class Pairs(ActionSet):
+    """Two units of up to two kinds; what it says about membership is what it is given."""
+
+    def __init__(self, rule: Any) -> None:
+        self.n, self.rule = np.array([2, 2, 1]), rule
+        super().__init__()
+
+    def oracle(self, costs: FloatArray) -> Any:
+        raise NotImplementedError
+
+    def contains(self, action: Any) -> Any:
+        return self.rule(action)
+
+
+@pytest.mark.parametrize("answer", [[True, False, True], 1, "yes", None], ids=repr)
+def test_a_membership_that_is_no_bool(answer: Any) -> None:
+    with refused("contains"):
+        Pairs(lambda action: answer).enumerate()
+    with pytest.raises(InvalidInput, match="must return one bool"):
+        Pairs(lambda action: action <= 2).enumerate()
 
 
 @pytest.mark.parametrize(

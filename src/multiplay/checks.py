@@ -70,6 +70,13 @@ def positive_integer(argument: str, value: object, hint: str, largest: int = EXA
     return int(value)
 
 
+def true_or_false(argument: str, value: object, hint: str) -> bool:
+    """Return ``value`` as a bool, or say that it is none: ``"no"`` would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(argument, "True or False", _short(value), hint)
+    return bool(value)
+
+
 def unit_interval(argument: str, values: ArrayLike) -> FloatArray:
     """Return ``values`` as losses, floats in [0, 1], or name one that is outside."""
     array = numbers(argument, values)

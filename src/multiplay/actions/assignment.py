@@ -16,7 +16,7 @@ from multiplay.kernels.assignment import best_assignments
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 
-class Assignment(FlowSet):
+class Assignment(FlowSet, vectorised=True):
     """A = {a in {0, 1}^(rows x cols) : as many pairs as can be, no row and no column twice}.
 
     Arm (x, y), number ``x * cols + y``, gives y to x. If there are as many rows as columns,

@@ -1,17 +1,19 @@
 """What may be played."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
-from typing import NamedTuple, Self
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from multiplay.checks import for_each_arm, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
 from multiplay.types import BoolArray, FloatArray, IntArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 SENSES = {"min": 1.0, "max": -1.0}
 LARGEST_BOX = 10_000_000  # vectors that enumeration looks at
@@ -25,9 +27,14 @@ class ActionSet(ABC):
     ``contains``; everything else follows from these, slowly, until it is written too. To start
     from nothing but an oracle for one cost vector, see ``OracleSet``.
 
+    A subclass writes ``contains(self, action)`` for one vector of shape (d,), and returns one bool.
+    It may be asked about many vectors all the same: it is then called for one after the other. A
+    subclass whose ``contains`` works along the last axis says so, and is called once:
+    ``class Mine(ActionSet, vectorised=True)``.
+
     Attributes
     ----------
-    n : array of shape (d,)
+    n : array of shape (d,), read-only
         n_i = max over A of a_i.
     names : tuple of d strings
         What people call the arms.
@@ -37,8 +44,13 @@ class ActionSet(ABC):
         Whether the expected loss (or reward) of an action is <a, means>.
     """
 
-    n: IntArray
     linear: bool = True
+
+    def __init_subclass__(cls, vectorised: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        writer = next(one for one in cls.__mro__ if "contains" in vars(one))
+        if not issubclass(writer, ActionSet) or (writer is cls and not vectorised):
+            cls.contains = _one_by_one(cls.contains)  # type: ignore[assignment,method-assign]
 
     def __init__(self, names: Sequence[str] | None = None, sense: str = "min") -> None:
         if not isinstance(sense, str) or sense not in SENSES:
@@ -61,6 +73,15 @@ class ActionSet(ABC):
         Transport(6 arms)
         """
         return cls()
+
+    @property
+    def n(self) -> IntArray:
+        """max over A of a_i; read-only."""
+        return read_only(self._n)
+
+    @n.setter
+    def n(self, most: IntArray) -> None:
+        self._n = np.array(most)  # kernels take this one: they are compiled for writable arrays
 
     @property
     def d(self) -> int:
@@ -110,8 +131,11 @@ class ActionSet(ABC):
         return self.argmin(self.sign * for_each_arm("means", means, self.d))
 
     @abstractmethod
-    def contains(self, action: ArrayLike) -> BoolArray:
-        """Say for every vector along the last axis whether it is in A."""
+    def contains(self, action: Any) -> Any:
+        """Say for every vector along the last axis whether it is in A.
+
+        A set of your own gets one vector at a time, and returns True or False.
+        """
 
     def enumerate(self, limit: int = 100_000) -> IntArray:
         """Return all actions, shape (|A|, d); refused when there are more than ``limit``."""
@@ -126,6 +150,16 @@ class ActionSet(ABC):
             if sum(map(len, found)) > limit:
                 raise too_many(limit)
         return np.concatenate(found)
+
+    def all_actions(self, limit: int = 100_000) -> IntArray:
+        """Return ``enumerate(limit)``, read-only; they are listed once and then remembered."""
+        if self._everything is None:
+            self._everything = self.enumerate(limit)
+        if len(self._everything) > limit:
+            raise too_many(limit)
+        return read_only(self._everything)
+
+    _everything: IntArray | None = None
 
     def duplicate(self) -> "Duplicate":
         """Return the same problem with an arm of its own for every copy, all n_i = 1."""
@@ -151,6 +185,37 @@ class Duplicate(NamedTuple):
 
     actions: ActionSet
     owner: IntArray
+
+
+def _one_by_one(rule: Callable[[Any, Any], Any]) -> Callable[[Any, Any], BoolArray]:
+    """Return a ``contains`` for all vectors along the last axis, from one for a single vector."""
+
+    @wraps(rule)
+    def contains(self: ActionSet, action: ArrayLike) -> BoolArray:
+        shape = with_last_axis("action", action, self.d).shape
+        rows = np.asarray(action).reshape(-1, self.d)
+        inside = np.array([_one_bool(rule(self, row)) for row in rows], dtype=bool)
+        return inside.reshape(shape[:-1])
+
+    return contains
+
+
+def _one_bool(answer: Any) -> bool:
+    if np.shape(answer) != () or np.asarray(answer).dtype != bool:
+        raise InvalidInput(
+            "contains",
+            "True or False, for one action",
+            f"{answer!r}",
+            "Fix contains(): it gets one vector and must return one bool.",
+        )
+    return bool(answer)
+
+
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return a view that refuses to be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def owners(n: IntArray) -> IntArray:

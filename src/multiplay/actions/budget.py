@@ -7,16 +7,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners, whole_box
+from multiplay.actions.base import Duplicate, owners, read_only, whole_box
 from multiplay.actions.flow import Extremes, FlowSet
-from multiplay.checks import EXACT, positive_integer, whole_numbers, with_last_axis
+from multiplay.checks import EXACT, positive_integer, true_or_false, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
 from multiplay.kernels.selection import cheapest
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 
-class Budget(FlowSet):
+class Budget(FlowSet, vectorised=True):
     """A = {a integer : 0 <= a_i <= caps_i, sum_i a_i = total}.
 
     With caps of 1 it is the m-set of the literature, m = ``total``.
@@ -57,7 +57,9 @@ class Budget(FlowSet):
         sense: str = "min",
     ) -> None:
         self.total = positive_integer("total", total, "Without units there is nothing to learn.")
-        self.caps, self.at_most = whole_numbers("caps", caps), bool(at_most)
+        self.caps = read_only(whole_numbers("caps", caps))
+        hint = "Write at_most=True if units may be kept back."
+        self.at_most = true_or_false("at_most", at_most, hint)
         if self.caps.ndim != 1 or self.caps.sum() == 0:
             raise InvalidInput(
                 "caps",
@@ -103,7 +105,7 @@ class Budget(FlowSet):
     def oracle(self, costs: FloatArray) -> IntArray:
         """Select the cheapest arms."""
         actions = np.empty(costs.shape, dtype=np.int64)
-        cheapest(costs, self.n, self.total, self.at_most, actions)
+        cheapest(costs, self._n, self.total, self.at_most, actions)
         return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners
+from multiplay.actions.base import Duplicate, owners, read_only
 from multiplay.actions.budget import Budget
 from multiplay.checks import for_each_arm, numbers, positive_integer, unit_interval, with_last_axis
 from multiplay.errors import InvalidInput
@@ -56,7 +56,7 @@ class Coverage(Budget):
         return cls(budget=4, weights=[3, 1])
 
     def __init__(self, budget: int, weights: ArrayLike, names: Sequence[str] | None = None) -> None:
-        self.weights = _weights(weights)
+        self.weights = read_only(_weights(weights).copy())
         attempts = positive_integer("budget", budget, "Without attempts there is nothing to learn.")
         owners(np.full(len(self.weights), attempts))  # refuses too many
         super().__init__(attempts, np.full(len(self.weights), attempts), names=names, sense="max")

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import ActionSet, Duplicate, owners, too_many, whole_box
+from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, too_many, whole_box
 from multiplay.checks import whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
@@ -15,7 +15,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 BATCH = 1 << 24  # numbers in one table of costs
 
 
-class Explicit(ActionSet):
+class Explicit(ActionSet, vectorised=True):
     """A = {the rows of ``actions``}.
 
     The slow twin of every other set, and the way to play a handful of plans that somebody drew up.
@@ -51,7 +51,7 @@ class Explicit(ActionSet):
                 "Write [[0, 3], [2, 2]], say.",
             )
         _, first = np.unique(listed, axis=0, return_index=True)
-        self.actions = listed[np.sort(first)]
+        self.actions = read_only(listed[np.sort(first)])
         self.n = self.actions.max(axis=0)
         super().__init__(names, sense)
 
@@ -92,7 +92,7 @@ class Explicit(ActionSet):
         return Duplicate(ExplicitCopies(self), owners(self.n))
 
 
-class ExplicitCopies(ActionSet):
+class ExplicitCopies(ActionSet, vectorised=True):
     """The copied problem of an ``Explicit`` set: for each of its actions, all choices of copies."""
 
     def __init__(self, original: Explicit) -> None:

@@ -7,7 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import ActionSet, Duplicate, extensions, owners, too_many, whole_box
+from multiplay.actions.base import (
+    ActionSet,
+    Duplicate,
+    extensions,
+    owners,
+    read_only,
+    too_many,
+    whole_box,
+)
 from multiplay.checks import with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, NetworkHull
@@ -19,7 +27,7 @@ BATCH = 1 << 22  # numbers in one batch of cost vectors
 DEAD_ENDS = 20  # partial flows that enumeration follows, for each action that it may list
 
 
-class FlowSet(ActionSet):
+class FlowSet(ActionSet, vectorised=True):
     """A = {f[arms] : f integer, 0 <= f <= capacity, out - in = balance at every node}.
 
     The base of the sets that are networks. Arcs that are no arms are free: they cost nothing, and
@@ -45,8 +53,8 @@ class FlowSet(ActionSet):
         names: Sequence[str] | None = None,
         sense: str = "min",
     ) -> None:
-        self.graph, self.capacity = graph, capacity
-        self.arms = np.arange(len(capacity)) if arms is None else arms
+        self.graph, self.capacity = graph, read_only(capacity)
+        self.arms = read_only(np.arange(len(capacity)) if arms is None else arms)
         self.n = self.extremes.high[self.arms] if n is None else n
         super().__init__(names, sense)
 
@@ -181,7 +189,7 @@ class MinimumCostFlow:
 
     def __init__(self, graph: Graph, capacity: IntArray) -> None:
         status, self._start = network_simplex.feasible_start(
-            graph.tail, graph.head, graph.balance, capacity
+            graph.tail, graph.head, graph.balance, capacity.copy()
         )
         if status != network_simplex.OPTIMAL:
             raise InvalidInput(

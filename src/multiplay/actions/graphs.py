@@ -15,7 +15,7 @@ from multiplay.kernels import trees
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 
-class SpanningTree(ActionSet):
+class SpanningTree(ActionSet, vectorised=True):
     """A = {sets of edges that join all nodes of a graph without a cycle}, as 0/1 vectors.
 
     Parameters
@@ -79,7 +79,7 @@ class SpanningTree(ActionSet):
         return joined
 
 
-class Matching(OracleSet):
+class Matching(OracleSet, vectorised=True):
     """A = {sets of edges of a bipartite graph, no two of which share a node}, as 0/1 vectors.
 
     Parameters

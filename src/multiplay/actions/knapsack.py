@@ -14,6 +14,7 @@ from multiplay.actions.base import (
     Duplicate,
     extensions,
     owners,
+    read_only,
     too_many,
     whole_box,
 )
@@ -25,7 +26,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 MOST = 2**61  # weights and capacity, once they are integers
 
 
-class Knapsack(ActionSet):
+class Knapsack(ActionSet, vectorised=True):
     """A = {a integer, 0 <= a_i <= limits_i : sum_i weights_i a_i <= capacity}; rewards.
 
     Arm i is an item, and a_i how many of it are packed. The most valuable packing is found by
@@ -65,7 +66,8 @@ class Knapsack(ActionSet):
         limits: ArrayLike | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        self.weights, given = _not_negative("weights", weights), _not_negative("capacity", capacity)
+        self.weights = read_only(_not_negative("weights", weights).copy())
+        given = _not_negative("capacity", capacity)
         if self.weights.ndim != 1 or len(self.weights) == 0 or given.ndim != 0:
             raise InvalidInput(
                 "weights, capacity",
@@ -75,7 +77,7 @@ class Knapsack(ActionSet):
             )
         self.capacity = given.item()
         self._weights, self._capacity = _as_integers(self.weights, self.capacity)
-        self.limits = None if limits is None else _limits(limits, len(self.weights))
+        self.limits = None if limits is None else read_only(_limits(limits, len(self.weights)))
         self.n = self._most()
         if self.n.sum() == 0:
             raise InvalidInput(
@@ -121,7 +123,7 @@ class Knapsack(ActionSet):
     def oracle(self, costs: FloatArray) -> IntArray:
         """Branch and bound; dynamic programming where that takes too long."""
         actions = np.empty(costs.shape, dtype=np.int64)
-        status = best_packings(self._weights, self._capacity, self.n, -costs, NODE_CAP, actions)
+        status = best_packings(self._weights, self._capacity, self._n, -costs, NODE_CAP, actions)
         if status != OPTIMAL:
             raise ArithmeticError(
                 "no best packing was found: the weights have too many digits for these rewards"

@@ -14,7 +14,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 REMEMBERED = 1000  # answers of ``solve``, by costs
 
 
-class OracleSet(ActionSet):
+class OracleSet(ActionSet, vectorised=True):
     """A set of your own, from one method: ``solve(costs) = argmin over a in A of <a, costs>``.
 
     ``solve`` gets one cost vector, of any sign, and returns one action; it must be exact and give
@@ -23,7 +23,8 @@ class OracleSet(ActionSet):
     sampler (simplicial decomposition), and so every policy runs.
 
     A subclass sets its own attributes first and then calls ``super().__init__``, which asks
-    ``solve`` already. If it writes ``contains`` too, every answer of ``solve`` is checked by it.
+    ``solve`` already. If it writes ``contains`` too, for one vector of shape (d,) and with one bool
+    as its answer, every answer of ``solve`` is checked by it.
 
     Parameters
     ----------
@@ -114,19 +115,22 @@ class OracleSet(ActionSet):
     def _checked(self, answer: ArrayLike) -> IntArray:
         """Return an answer of ``solve`` as integers, or say what is wrong with it."""
         action = numbers("solve", answer)
+        hint = "Fix solve(): it must return one number for each arm."
         if action.shape != (self.d,):
             raise InvalidInput(
-                "solve", f"an action of shape ({self.d},)", f"shape {action.shape}", "Mend solve."
+                "solve", f"an action of shape ({self.d},)", f"shape {action.shape}", hint
             )
         if not whole_box(action, self.n):
             expected = "whole numbers from 0 to n_i"
-            raise InvalidInput("solve", expected, f"{action.tolist()}", "Mend solve, or n.")
+            raise InvalidInput(
+                "solve", expected, f"{action.tolist()}", "Fix solve(), or give another n."
+            )
         whole = action.astype(np.int64)
         if type(self).contains is OracleSet.contains:
             self._seen.add(whole.tobytes())
         elif not self.contains(whole):
             expected = "an action that contains() accepts"
-            raise InvalidInput("solve", expected, f"{whole.tolist()}", "Mend one of the two.")
+            raise InvalidInput("solve", expected, f"{whole.tolist()}", "Fix one of the two.")
         return whole
 
     def _check_repetition(self) -> None:

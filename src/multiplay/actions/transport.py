@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners
+from multiplay.actions.base import Duplicate, owners, read_only
 from multiplay.actions.flow import FlowSet
-from multiplay.checks import EXACT, whole_numbers
+from multiplay.checks import EXACT, true_or_false, whole_numbers
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, TransportHull
 from multiplay.hull.graph import Graph, bipartite
@@ -66,7 +66,8 @@ class Transport(FlowSet):
         sense: str = "min",
     ) -> None:
         self.supply, self.demand = _side("supply", supply), _side("demand", demand)
-        self.slack = slack
+        hint = "Write slack=True if supply may be left over."
+        self.slack = slack = true_or_false("slack", slack, hint)
         spare = int(self.supply.sum() - self.demand.sum())
         if spare < 0 or (spare > 0 and not slack):
             raise InvalidInput(
@@ -146,7 +147,7 @@ def _side(argument: str, values: ArrayLike) -> IntArray:
         )
     if side.sum() > EXACT:
         raise InvalidInput(argument, "a sum of at most 2^53", f"{side.sum()}", "Use larger units.")
-    return side
+    return read_only(side)
 
 
 def _capacities(capacities: ArrayLike, shape: tuple[int, ...]) -> IntArray:
@@ -155,7 +156,7 @@ def _capacities(capacities: ArrayLike, shape: tuple[int, ...]) -> IntArray:
         raise InvalidInput(
             "capacities", f"shape {shape}", f"shape {lanes.shape}", "Give one for each lane."
         )
-    return lanes
+    return read_only(lanes)
 
 
 def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[Any]:

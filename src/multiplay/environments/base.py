@@ -98,7 +98,7 @@ class Slots:
     """Where the units of each arm have their losses: arm i at first[i], ..., first[i + 1] - 1."""
 
     def __init__(self, n: IntArray, every_unit: bool | None = None) -> None:
-        self.n = n
+        self.n = n.copy()  # the kernels are compiled for writable arrays
         self.every_unit = few_enough(n) if every_unit is None else every_unit
         slots = n if self.every_unit else np.minimum(n, SLOTS)
         self.first = np.concatenate([[0], np.cumsum(slots)])

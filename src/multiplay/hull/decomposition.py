@@ -19,12 +19,28 @@ class DecompositionHull(Hull):
     the best weights of the atoms that it knows, and asks the oracle for one more until there is
     none that descends (Holloway 1974; Wolfe 1976). The weights it ends with are a distribution
     with mean x.
+
+    Parameters
+    ----------
+    oracle
+        argmin over a in A of <costs, a>, for every row of costs (rows, d).
+    n
+        max over A of a_i.
+    better
+        For one cost vector, and actions that cost the same: an action that costs less, or one of
+        the best if none does. Any descent will do on the way; where asking for the best action is
+        dear, this is cheaper. The oracle is asked if not given.
     """
 
     point = ("x", "rest", "atoms", "weights")
 
-    def __init__(self, oracle: Callable[[FloatArray], IntArray], n: IntArray) -> None:
-        self.oracle, self.n = oracle, n.astype(float)
+    def __init__(
+        self,
+        oracle: Callable[[FloatArray], IntArray],
+        n: IntArray,
+        better: Callable[[FloatArray, IntArray], IntArray] | None = None,
+    ) -> None:
+        self.oracle, self.n, self.better = oracle, n.astype(float), better
         ends = np.concatenate([np.eye(len(n)), -np.eye(len(n))])
         actions = np.unique(oracle(ends), axis=0)
         self.free = np.flatnonzero(actions.min(axis=0) < n)
@@ -75,7 +91,7 @@ class DecompositionHull(Hull):
                 terms,
             ):
                 break
-            found = self.oracle(gradient[todo])
+            found = self._found(gradient[todo], point["atoms"][todo], point["weights"][todo])
             if not kernels.admit(
                 self.free, todo, found, gradient, terms, point["atoms"], point["weights"], newcomer
             ):
@@ -84,6 +100,13 @@ class DecompositionHull(Hull):
                 )
             todo = todo[newcomer[todo] >= 0]
         raise not_converged()
+
+    def _found(self, gradient: FloatArray, atoms: IntArray, weights: FloatArray) -> IntArray:
+        """Return for each trial an action that descends, if there is one."""
+        if self.better is None:
+            return self.oracle(gradient)
+        rows = zip(gradient, atoms, weights, strict=True)
+        return np.array([self.better(g, known[w > 0.0]) for g, known, w in rows])
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw atom k with probability w_k: the mean is x by construction."""

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -82,11 +81,10 @@ class ESCB(Averages):
         return index
 
 
-@lru_cache(maxsize=8)
 def _all_actions(actions: ActionSet, limit: int) -> IntArray:
-    """Return all actions; they are listed once, not in every round."""
+    """Return all actions, or say why they cannot be compared."""
     try:
-        return actions.enumerate(limit)
+        return actions.all_actions(limit)
     except InvalidInput as error:
         raise InvalidInput(
             "actions",

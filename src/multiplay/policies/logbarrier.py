@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number, positive_integer
+from multiplay.checks import is_number, positive_integer, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
@@ -36,7 +36,9 @@ class LogBarrier(FTRL):
                 "eta", "a step in (0, 1/2)", repr(self.eta), "Leave it out for 0.25."
             )
         if self.horizon is not None:
-            positive_integer("horizon", self.horizon, "Count the rounds to be played.")
+            positive_integer("horizon", self.horizon, "Give the number of rounds.")
+        hint = "Write any_horizon=True for a short horizon."
+        true_or_false("any_horizon", self.any_horizon, hint)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """g = log T, Lhat = 0, and a first warm start."""

@@ -20,7 +20,7 @@ COLUMNS = ["A", "B", "difference", "ci low", "ci high", "p", "verdict"]
 def compare(final: Mapping[str, FloatArray]) -> pd.DataFrame:
     """Compare the final regret of every pair, A minus B, paired by trial.
 
-    Intervals and p values allow for skewness, see ``multiplay.simulation.intervals``, and belong
+    Intervals and p values allow for skewness, see ``multiplay.results.intervals``, and belong
     together. With m pairs the intervals have the level 1 - 0.05 / m each, so that all of them hold
     at once with 95 % (Bonferroni), and so does every verdict. The p values are adjusted by Holm; as
     his steps can be smaller, p may be below 0.05 where the interval still holds 0.

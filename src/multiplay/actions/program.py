@@ -147,7 +147,7 @@ primal_status is None)). Relax a constraint.
 
         sides = list(zip(self._lo.tolist(), self.n.tolist(), strict=True))
         answer = optimize.linprog(costs, self.A, self.b, bounds=sides, method="highs-ds")
-        if answer.status != 0:  # numbers too far apart: branch and bound has its own ways
+        if answer.x is None or answer.status != 0:  # numbers too far apart for it
             return self._lo.astype(float), -np.inf
         y = np.minimum(answer.ineqlin.marginals, 0.0)
         reduced = costs - y @ self.A

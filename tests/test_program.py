@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from multiplay import GenLBINFV, IntegerProgram, Learner
-from multiplay.hull import Regulariser
+from multiplay.hull import Hull, Regulariser
 from multiplay.hull.decomposition import DecompositionHull
+from multiplay.kernels.exchange import MAX_EXCHANGES
 from multiplay.testing import optimality_gap
 from multiplay.types import FloatArray
 
@@ -45,7 +46,7 @@ def regulariser(trials: int) -> Regulariser:
     return Regulariser(barrier=np.ones(trials), entropy=np.full(trials, np.log(1000.0)))
 
 
-def step(program: IntegerProgram, hull: DecompositionHull, costs: FloatArray) -> FloatArray:
+def step(program: IntegerProgram, hull: Hull, costs: FloatArray) -> FloatArray:
     """Return x after a step, whose gap is checked."""
     beta = np.full(costs.shape, 1.2)
     point = hull.minimise(costs, beta, regulariser(len(costs)), hull.start(len(costs)))
@@ -62,10 +63,9 @@ def test_the_step_is_the_one_that_always_asks_for_the_best(
 ) -> None:
     rng = np.random.default_rng(seed)
     program = random_program(rng, kind, 6)
-    always, hull = DecompositionHull(program.oracle, program.n), program.hull
-    assert isinstance(hull, DecompositionHull)
+    always = DecompositionHull(program.oracle, program.n)
     costs = program.sign * scale * rng.random((2, 6)) + 0.1 * rng.normal(size=(2, 6))
-    assert np.allclose(step(program, hull, costs), step(program, always, costs), atol=1e-6)
+    assert np.allclose(step(program, program.hull, costs), step(program, always, costs), atol=1e-6)
 
 
 def test_fifty_arms_ask_for_the_best_action_a_hundred_times_and_not_more() -> None:
@@ -74,7 +74,7 @@ def test_fifty_arms_ask_for_the_best_action_a_hundred_times_and_not_more() -> No
     learner = Learner(program, GenLBINFV(horizon=1000), seed=0)
     learner.ask()
     assert program.calls <= 105
-    x = step(program, program.hull, np.full((1, 50), 0.5))  # type: ignore[arg-type]
+    x = step(program, program.hull, np.full((1, 50), 0.5))
     assert (x > 0).all()
 
 
@@ -100,6 +100,16 @@ def test_local_search_ends_in_an_action_that_costs_no_more(kind: str) -> None:
         assert program.contains(end)
         assert end @ costs <= start @ costs
         assert (start == before).all()
+
+
+def test_local_search_does_not_walk_a_million_units() -> None:
+    program = IntegerProgram([[3, 5]], [10**9 + 1], sense="max")
+    start = np.zeros(2, dtype=np.int64)
+    assert program._descend(np.array([-1.0, -1.0]), start).sum() <= 3 * MAX_EXCHANGES
+    costs = -np.array([[0.5, 0.7], [30.0, 50.1]])
+    always = DecompositionHull(program.oracle, program.n)
+    x, twin = (step(program, hull, costs) for hull in (program.hull, always))
+    assert np.allclose(x, twin, rtol=1e-6)
 
 
 def test_nothing_is_printed() -> None:

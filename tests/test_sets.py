@@ -1,5 +1,6 @@
 """Every action set against its contract, HiGHS, and itself in another form."""
 
+import copy
 import pathlib
 import sys
 from typing import Any
@@ -313,6 +314,7 @@ EXPOSED = [
 
 @pytest.mark.parametrize("actions", SETS, ids=repr)
 def test_what_a_set_shows_cannot_be_written_to(actions: ActionSet) -> None:
+    assert not copy.deepcopy(actions).n.flags.writeable
     shown = [getattr(actions, name, None) for name in EXPOSED]
     arrays = [array for array in shown if isinstance(array, np.ndarray)]
     assert arrays

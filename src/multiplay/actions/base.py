@@ -77,11 +77,17 @@ class ActionSet(ABC):
     @property
     def n(self) -> IntArray:
         """max over A of a_i; read-only."""
-        return read_only(self._n)
+        return self._shown_n
 
     @n.setter
     def n(self, most: IntArray) -> None:
         self._n = np.array(most)  # kernels take this one: they are compiled for writable arrays
+        self._shown_n = read_only(self._n)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if "_n" in state:  # what was read-only is not when it is unpickled or copied
+            self.n = state["_n"]
 
     @property
     def d(self) -> int:

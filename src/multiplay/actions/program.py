@@ -145,12 +145,13 @@ primal_status is None)). Relax a constraint.
 
         sides = list(zip(self._lo.tolist(), self.n.tolist(), strict=True))
         answer = optimize.linprog(costs, self.A, self.b, bounds=sides, method="highs-ds")
-        if answer.status != 0:  # numbers too far apart: branch and bound has its own ways
+        if answer.x is None or answer.status != 0:  # numbers too far apart for it
             return self._lo.astype(float), -np.inf
+        relaxed: FloatArray = np.clip(np.round(answer.x, 6), self._lo, self.n)
         y = np.minimum(answer.ineqlin.marginals, 0.0)
         reduced = costs - y @ self.A
         bound = y @ self.b + np.minimum(reduced * self._lo, reduced * self.n).sum()
-        return np.clip(np.round(answer.x, 6), self._lo, self.n), float(bound)
+        return relaxed, float(bound)
 
     def _descend(self, costs: FloatArray, start: IntArray) -> IntArray:
         """Return the local optimum that exchanges of up to three units lead to."""

@@ -6,7 +6,8 @@ from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
 
 STAY = -1
-MANY = 400  # changes: beyond them, all triples would take longer than branch and bound
+MANY = 200  # changes: beyond them, all triples would take longer than branch and bound
+MAX_EXCHANGES = 200  # an action that is further off is not near
 
 
 @kernel
@@ -24,7 +25,7 @@ def descend(
     ``room`` is b - A a, and follows ``action``. Three arms are tried only where two do not gain.
     """
     arm, sign = np.empty(2 * len(action), dtype=np.int64), np.empty(2 * len(action))
-    while True:
+    for _ in range(MAX_EXCHANGES):
         size = list_changes(lo, hi, action, arm, sign)
         p, q, r = best_exchange(A, room, costs, least, arm[:size], sign[:size], False)
         if p == STAY and size <= MANY:

@@ -40,4 +40,5 @@ def _inside(actions: ActionSet, action: IntArray, restored: bool) -> BoolArray:
     """
     if restored and isinstance(actions, OracleSet) and type(actions).contains is OracleSet.contains:
         return whole_box(action.astype(float), actions.n)
-    return actions.contains(action)
+    inside: BoolArray = actions.contains(action)
+    return inside

@@ -20,12 +20,13 @@ class Referee:
 
     def __init__(self, policy: Policy, actions: ActionSet, trials: int, rounds: IntArray) -> None:
         self.policy, self.actions, self.shape = policy, actions, (trials, actions.d)
+        self.n = actions.n.copy()  # kernels are compiled for writable arrays
         self.recorded = {1, *rounds.tolist()}
         self.seen: dict[int, IntArray] = {}
 
     def watch(self, t: int, action: IntArray) -> None:
         """See what is played in round t, before anybody else does."""
-        if action.shape != self.shape or not inside_box(action, self.actions.n):
+        if action.shape != self.shape or not inside_box(action, self.n):
             raise self._foul(t)
         if t in self.recorded:
             self.seen[t] = action

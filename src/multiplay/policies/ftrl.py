@@ -84,7 +84,8 @@ class FTRL(Policy):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Steps 3 and 4; then the play's minimiser, if it is still there, is the warm start."""
-        a, q, x = feedback.count, play.memo["q"], np.maximum(play.memo["x"], TINY)
+        a, x = feedback.count, np.maximum(play.memo["x"], TINY)
+        q = play.memo.get("q", self.expected(actions, state))  # older plays lack a q that is fixed
         error = np.where(a >= 1, feedback.mean - q, 0.0)
         state["L"] += q + (a / x) * error
         self.learn(actions, state, play, feedback, error)

@@ -403,6 +403,18 @@ def test_a_late_play_brings_no_old_warm_start_back(wrap: type[Duplicated], polic
     assert all((state[name] == warm[name]).all() for name in warm)
 
 
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_plays_of_hybrid_that_were_saved_without_q_teach_the_same(sense: str) -> None:
+    actions, rng = Budget(6, [1, 2, 4, 3, 1], sense=sense), np.random.default_rng(0)
+    new, old = (Hybrid().start(actions, None, 2) for _ in range(2))
+    play = Hybrid().choose(actions, new, rng)
+    point = dict(play.cache)
+    told = Feedback(play.action, play.action * rng.random(actions.d))
+    Hybrid().update(actions, new, play, told, rng)
+    Hybrid().update(actions, old, Play(play.action, point), told, rng)
+    assert (new["L"] == old["L"]).all()
+
+
 def units(actions: Transport, action: IntArray, rng: np.random.Generator) -> Feedback:
     """Return random losses of every unit, for one trial."""
     first = np.append(0, np.cumsum(actions.n))

@@ -55,7 +55,7 @@ class FTRL(Policy):
     ) -> None:
         """Step 4: change the state; ``error`` is k - q, and 0 where nothing was played."""
 
-    def costs(self, actions: ActionSet, state: Arrays) -> FloatArray:
+    def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Return q + Lhat, of the sign that is minimised."""
         costs: FloatArray = actions.sign * (self.expected(actions, state) + state["L"])
         return costs
@@ -66,25 +66,30 @@ class FTRL(Policy):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Steps 1 and 2."""
-        point = self.minimiser(actions, state, self.costs(actions, state))
+        beta = self.beta(actions, state)
+        point = self.minimiser(actions, state, self.costs(actions, state, beta), beta)
         q = self.expected(actions, state).copy()
         memo = {"x": point["x"], "rest": point["rest"], "q": q}
         return Play(actions.hull.draw(point, rng), memo, cache=point)
 
-    def minimiser(self, actions: ActionSet, state: Arrays, costs: FloatArray) -> Arrays:
+    def minimiser(
+        self, actions: ActionSet, state: Arrays, costs: FloatArray, beta: FloatArray
+    ) -> Arrays:
         """Return the point of the hull that minimises <costs, x> + sum_i beta_i phi_i(x_i)."""
         hull = actions.hull
         if all(name in state for name in hull.point):
             warm = {name: state[name] for name in hull.point}
         else:
             warm = hull.start(len(costs))
-        return hull.minimise(costs, self.beta(actions, state), self.regulariser(state), warm)
+        return hull.minimise(costs, beta, self.regulariser(state), warm)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Steps 3 and 4; then the play's minimiser, if it is still there, is the warm start."""
-        a, q, x = feedback.count, play.memo["q"], np.maximum(play.memo["x"], TINY)
+        a, x = feedback.count, np.maximum(play.memo["x"], TINY)
+        # a play that was saved before q stood in every memo has one that never changes
+        q = play.memo["q"] if "q" in play.memo else self.expected(actions, state)
         error = np.where(a >= 1, feedback.mean - q, 0.0)
         state["L"] += q + (a / x) * error
         self.learn(actions, state, play, feedback, error)

@@ -71,9 +71,9 @@ class Hybrid(FTRL):
         """Return sqrt(t) / 2, for every arm."""
         return np.repeat(np.sqrt(state["t"])[:, None] / 2, actions.d, axis=1)
 
-    def costs(self, actions: ActionSet, state: Arrays) -> FloatArray:
+    def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Step 1: Lhat, and beta gamma u is taken off the regulariser."""
-        costs: FloatArray = actions.sign * state["L"] - self.gamma * self.beta(actions, state)
+        costs: FloatArray = actions.sign * state["L"] - self.gamma * beta
         return costs
 
     def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:

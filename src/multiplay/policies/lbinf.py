@@ -54,7 +54,7 @@ class LBINF(LogBarrier):
         shape = state["L"].shape
         return state | {"q": np.full(shape, 0.25), "beta2": np.full(shape, 2.0)}
 
-    def costs(self, actions: ActionSet, state: Arrays) -> FloatArray:
+    def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Step 1: q + Lhat, and beta (1 + g) u is taken off the regulariser of GenLBINFV."""
-        linear = self.beta(actions, state) * (1 + state["g"][:, None])
-        return super().costs(actions, state | {"L": state["L"] - actions.sign * linear})
+        linear = beta * (1 + state["g"][:, None])
+        return super().costs(actions, state | {"L": state["L"] - actions.sign * linear}, beta)

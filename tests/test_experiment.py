@@ -308,7 +308,8 @@ def test_numbers_of_python_have_a_largest_value() -> None:
         GenLBINFV(horizon=10**40)
     for argument in ("horizon", "trials", "jobs", "record", "block"):
         with refused(argument):
-            simulate(*world, **{"horizon": 60, "trials": 2, argument: 10**40})
+            sizes: dict[str, Any] = {"horizon": 60, "trials": 2, argument: 10**40}
+            simulate(*world, **sizes)
     with refused("record"):
         simulate(*world, horizon=2**53, trials=1, record=2**53)
 

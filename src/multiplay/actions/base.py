@@ -68,9 +68,11 @@ class ActionSet(ABC):
 
         Examples
         --------
-        >>> from multiplay import Transport
-        >>> Transport.example()
-        Transport(6 arms)
+        >>> from multiplay import Explicit
+        >>> Explicit.example().enumerate()
+        array([[0, 3],
+               [2, 2],
+               [5, 0]])
         """
         return cls()
 

@@ -22,6 +22,8 @@ def check_settings(thing: object) -> None:
     >>> from multiplay import Transport
     >>> check_settings(Transport([1, 4, 5], [4, 6]))
     """
+    if CLASSES.get(type(thing).__name__) is not type(thing):
+        return
     plain = describe(thing)
     if not all(kind in CLASSES for kind in _types(plain)):
         return

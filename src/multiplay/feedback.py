@@ -42,5 +42,5 @@ class Feedback:
             return rng.binomial(self.count, np.minimum(self.mean, 1.0))
         heads = np.empty(self.count.shape, dtype=np.int64)
         coins = rng.random(self.units.shape)
-        kernels.count_below(self.units, self.first, self.count, coins, heads)
+        kernels.count_heads(self.units, self.first, self.count, coins, heads)
         return heads

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
 
@@ -148,10 +149,9 @@ def differentiate(
 ) -> float:
     """gradient = c + beta phi'(x) and bend = sqrt(beta phi''(x)); return the size of the terms.
 
-    phi' = barrier (1 - 1/u) - entropy log v - root / (2 sqrt(u)), where v = 1 - u, and
-    phi'' = (barrier / u^2 + entropy / v + root / (4 u^(3/2))) / n.
-    An arm that may reach n freely has v = exp(-cost / beta entropy), which no float can hold: for
-    v below FLOOR, log v gives way to its tangent in 1 / v, which keeps v above FLOOR / costs.
+    An arm that may reach n freely has v = 1 - u = exp(-cost / beta entropy), which no float can
+    hold: for v below FLOOR, log v gives way to its tangent in 1 / v, which keeps v above
+    FLOOR / costs.
     """
     size = 1.0
     for a in free:
@@ -159,11 +159,8 @@ def differentiate(
         log, slope = math.log(v), 1.0 / v
         if v < FLOOR:
             log, slope = math.log(FLOOR) + 1.0 - FLOOR / v, FLOOR / v / v
-        phi1, below = barrier * (1.0 - 1.0 / u) - entropy * log, barrier
-        if root > 0.0:
-            s = math.sqrt(u)
-            phi1 -= 0.5 * root / s
-            below += 0.25 * root * s
+        phi1 = regulariser.slope(barrier, entropy, root, u, log)
+        below = regulariser.curvature_below(barrier, root, u)
         pull = beta[a] * phi1
         gradient[a] = c[a] + pull
         bend[a] = math.sqrt(beta[a] * (below / u / u + entropy * slope) / n[a])

@@ -1,9 +1,8 @@
 """The FTRL step on the flows of any graph: damped Newton with a sparse Schur complement.
 
 Minimise ``<c, x> + sum beta phi(x)`` over the flows of a graph, where ``x`` are the flows of the
-arms, ``u = x / n`` and
-``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)]``.
-The other arcs are *free*: they cost nothing and are only bounded, ``0 <= f <= n``.
+arms; phi stands in ``multiplay.kernels.regulariser``, and ``u = x / n``. The other arcs are *free*:
+they cost nothing and are only bounded, ``0 <= f <= n``.
 
 What keeps the digits is told in ``multiplay.kernels.newton``, whose general form this is:
 complements as numbers of their own, reduced costs, and a Laplacian without subtractions.
@@ -36,6 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from multiplay.kernels import regulariser
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest, measure_missing
 from multiplay.kernels.jit import kernel
 from multiplay.kernels.newton import eliminate_columns
@@ -49,11 +49,17 @@ SMALL_FREE_STEP = 1e-3  # a free arc matters through its bounds only
 
 NEARLY_FULL = 1e-2  # complements below this part of n move on a logarithmic scale
 FULL = 1e-30  # complements never fall below this part of n
-NOTHING = 1e-15  # of a unit: complements below it may be wrong, after more steps than PATIENCE
-PATIENCE = 100
+PATIENCE = 100  # steps before complements that are nothing may be wrong
 
-# What is tried, one after the other: (careful, the last mu relative to beta n)
-ATTEMPTS = ((False, 1e-14), (False, 1e-11), (True, 1e-14), (True, 1e-11), (True, 1e-8))
+# What is tried, one after the other: (careful, the last mu relative to beta n, nothing), where
+# nothing is the part of a unit below which it does not matter who carries it
+ATTEMPTS = (
+    (False, 1e-14, 1e-15),
+    (False, 1e-11, 1e-15),
+    (True, 1e-14, 1e-15),
+    (True, 1e-11, 1e-12),
+    (True, 1e-8, 1e-9),
+)
 # ... and at last costs that grow up to the given ones, each step from the minimiser before
 APPROACH = tuple(0.25**i for i in range(14, -1, -1))
 FIRST_MU = 1e-2
@@ -69,6 +75,7 @@ BALANCED = 1e-6  # what a node may lack, relative to its flow, for the slopes to
 # What is missing at the end of a step
 VISIBLE = 1e-6  # of a unit: less than that is left to the rounding of flows
 ARM_CARRIES = 1e-10  # at most, as a part of min(x, rest): x stays a minimiser
+TINY = 1e-11  # of a unit: up to here SMALL_STEP is the limit
 FREE_CARRIES = 0.1  # the same for free arcs
 PREFER_FREE = 1e3  # a free arc carries before an arm that has up to so many times its room
 
@@ -156,11 +163,25 @@ def attempt(
     dual: FloatArray,
 ) -> Any:
     """Minimise in one trial, from ``state``, and from the centre again if that fails."""
-    for careful, mu in ATTEMPTS:
+    tail, head = pattern.tail, pattern.head
+    for careful, mu, nothing in ATTEMPTS:
         taken = descend(
-            pattern, balance, n, arms, c, beta, barrier, entropy, root, mu, careful, state, dual
+            pattern,
+            balance,
+            n,
+            arms,
+            c,
+            beta,
+            barrier,
+            entropy,
+            root,
+            mu,
+            careful,
+            nothing,
+            state,
+            dual,
         )
-        if taken != FAILED and conserve(pattern.tail, pattern.head, balance, n, arms, state):
+        if taken != FAILED and conserve(tail, head, balance, n, arms, nothing, state):
             return taken
         begin_again(n, centre, state, dual)
     return FAILED
@@ -188,6 +209,7 @@ def descend(
     root: float,
     relative_mu: float,
     careful: bool,
+    nothing: float,
     state: FloatArray,
     dual: FloatArray,
 ) -> Any:
@@ -231,6 +253,7 @@ def descend(
         balanced = flow_missing(tail, head, n, balance, state, whole, noise, step)
         if careful:
             measure_missing(tail, head, balance, n, state[0], state[1], missing)
+            balanced |= largest(missing) < nothing
             for v in range(nodes):
                 step[v] = missing[0, v] + missing[1, v]
         leave_full(n, arms, gradient, state, dx)
@@ -239,8 +262,8 @@ def descend(
             dx[e] = weight[e] * (step[tail[e]] - step[head[e]] - gradient[e])
         if careful:
             correct(tail, head, weight, missing, dx)
-        unasked = NOTHING if careful and taken > PATIENCE else 0.0
-        slope, largest, room = newton_step(
+        unasked = nothing if careful and taken > PATIENCE else 0.0
+        slope, longest, room = newton_step(
             tail, head, n, arms, mu, doubt, unasked, noise, weight, state, dx
         )
         if not np.isfinite(slope):
@@ -258,8 +281,8 @@ def descend(
                 dual[v] += step[v]
             for e in range(arcs):
                 old[e], old_rest[e] = state[0, e], state[1, e]
-            move(n, arms, old, old_rest, dx, length, state)
-            if mu == last_mu and balanced and largest < SMALL_STEP:
+            move(n, arms, careful, old, old_rest, dx, length, state)
+            if mu == last_mu and balanced and longest < SMALL_STEP:
                 follow(arms, mu, old, old_rest, dx, state)
                 return taken
             # The slope along dx grows with the length: where it has become clearly positive the
@@ -283,10 +306,10 @@ def descend(
                     weight,
                 )
                 new_slope, unsure = slope_along(tail, head, c, dual, gradient, dx)
-                if not descending or largest < SMALL_STEP or not new_slope > 0.3 * slope + unsure:
+                if not descending or longest < SMALL_STEP or not new_slope > 0.3 * slope + unsure:
                     break
                 length *= slope / (slope + new_slope)
-                move(n, arms, old, old_rest, dx, length, state)
+                move(n, arms, careful, old, old_rest, dx, length, state)
             if not has_free:
                 continue
             follow(arms, mu, old, old_rest, dx, state)
@@ -354,16 +377,11 @@ def differentiate(
     """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x)), or those of free arcs.
 
     Free arcs have the proximal term doubt / min(f, rest) in their curvature.
-    phi' = barrier (1 - 1/u) - entropy log(1 - u) - root / (2 sqrt(u)),
-    phi'' = (barrier / u^2 + entropy / (1 - u) + root / (4 u^(3/2))) / n.
     """
     for e in range(arms):
         u, v = state[0, e] / n[e], state[1, e] / n[e]
-        phi1, below = barrier * (1.0 - 1.0 / u) - entropy * math.log(v), barrier
-        if root > 0.0:
-            s = math.sqrt(u)
-            phi1 -= 0.5 * root / s
-            below += 0.25 * root * s
+        phi1 = regulariser.slope(barrier, entropy, root, u, math.log(v))
+        below = regulariser.curvature_below(barrier, root, u)
         gradient[e] = c[e] - (dual[tail[e]] - dual[head[e]]) + beta[e] * phi1
         weight[e] = n[e] * u * u * v / (beta[e] * (below * v + entropy * u * u))
     for e in range(arms, len(n)):
@@ -545,6 +563,7 @@ def conserve(
     balance: FloatArray,
     n: FloatArray,
     arms: int,
+    nothing: float,
     state: FloatArray,
 ) -> Any:
     """Let the arcs with the most room carry what is missing; say whether they can."""
@@ -559,9 +578,12 @@ def conserve(
     strength[arms:] *= PREFER_FREE
     carry(tail, head, strength, missing, dx)
     for e in range(arcs):
-        if abs(dx[e]) < NOTHING:
+        if abs(dx[e]) < nothing:
             dx[e] = 0.0
-        if abs(dx[e]) > (ARM_CARRIES if e < arms else FREE_CARRIES) * room[e]:
+        limit = FREE_CARRIES * room[e]
+        if e < arms:
+            limit = max(ARM_CARRIES * room[e], min(SMALL_STEP * room[e], TINY))
+        if abs(dx[e]) > limit:
             return False
         more_than_rounding |= abs(dx[e]) > ROUNDING * room[e]
     if most > VISIBLE and more_than_rounding:
@@ -578,6 +600,7 @@ def conserve(
 def move(
     n: FloatArray,
     arms: int,
+    careful: bool,
     old: FloatArray,
     old_rest: FloatArray,
     dx: FloatArray,
@@ -589,6 +612,8 @@ def move(
         d = length * dx[e]
         if e < arms and old_rest[e] <= NEARLY_FULL * n[e]:
             rest = old_rest[e] * stretched(1.0 - d / old_rest[e])
+            if careful and d < 0.0:  # the logarithmic scale would magnify what is rounding in d
+                rest = old_rest[e] - d
             rest = max(FULL * n[e], min(rest, max(NEARLY_FULL * n[e], old_rest[e] - d)))
             state[0, e], state[1, e] = n[e] - rest, rest
             continue

@@ -1,8 +1,7 @@
 """The FTRL step on a transport polytope: damped Newton with a Schur complement.
 
-Minimise ``<c, x> + sum beta phi(x)`` over the plans ``x`` with given row and column sums, where
-``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)]`` and
-``u = x / n``.
+Minimise ``<c, x> + sum beta phi(x)`` over the plans ``x`` with given row and column sums; phi
+stands in ``multiplay.kernels.regulariser``, and ``u = x / n``.
 
 Three things keep every digit, however many rounds have passed:
 the complement ``rest = n - x`` is a number of its own, exact when tiny;
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
 
@@ -98,21 +98,14 @@ def differentiate(
     gradient: FloatArray,
     weight: FloatArray,
 ) -> None:
-    """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x)).
-
-    phi' = barrier (1 - 1/u) - entropy log(1 - u) - root / (2 sqrt(u)),
-    phi'' = (barrier / u^2 + entropy / (1 - u) + root / (4 u^(3/2))) / n.
-    """
+    """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x))."""
     rows, cols = arm.shape
     for i in range(rows):
         for j in range(cols):
             a = arm[i, j]
             u, v = x[a] / n[a], rest[a] / n[a]
-            phi1, below = barrier * (1.0 - 1.0 / u) - entropy * math.log(v), barrier
-            if root > 0.0:
-                s = math.sqrt(u)
-                phi1 -= 0.5 * root / s
-                below += 0.25 * root * s
+            phi1 = regulariser.slope(barrier, entropy, root, u, math.log(v))
+            below = regulariser.curvature_below(barrier, root, u)
             gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
             weight[i, j] = n[a] * u * u * v / (beta[a] * (below * v + entropy * u * u))
 

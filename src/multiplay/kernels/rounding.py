@@ -19,7 +19,7 @@ from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
 
 SELDOM = 1e-9  # a mean that no run is long enough to see
-BIAS = 1e-6  # of a mean, relative to itself, that no run is long enough to notice
+BIAS = 1e-4  # of a mean, relative to itself, that no run is long enough to notice
 LITTLE = 1e-3  # units, or parts of what BIAS allows: what an arc may have to carry
 
 

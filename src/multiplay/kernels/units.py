@@ -58,7 +58,7 @@ def largest_change(units: FloatArray, clean: FloatArray, largest: FloatArray) ->
 
 
 @kernel
-def count_below(
+def count_heads(
     units: FloatArray, first: IntArray, action: IntArray, coins: FloatArray, heads: IntArray
 ) -> None:
     """heads[k, i] = how many of the played units of arm i lie above their coin."""

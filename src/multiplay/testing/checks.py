@@ -91,6 +91,7 @@ def optimality_gap(
     entropy = np.broadcast_to(regulariser.entropy[:, None], x.shape)[free]
     root = np.broadcast_to(regulariser.root[:, None], x.shape)[free]
     gradient = costs.copy()
+    # a twin of the kernel, not a caller: what certifies the kernels must not share their mistakes
     phi1 = barrier * (1 - 1 / u) - entropy * np.log(v) - root / (2 * np.sqrt(u))
     gradient[free] += beta[free] * phi1
     gradient[~free] = 0.0  # an arm without freedom is the same in every action

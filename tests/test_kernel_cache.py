@@ -1,0 +1,93 @@
+"""Compiled kernels on disk: they know of edits in the kernels that they call."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import multiplay
+from multiplay.kernels.regulariser import slope
+from multiplay.kernels.units import collect
+
+CALLER = '''"""A kernel that calls another one."""
+
+from multiplay.kernels.callee import twice
+from multiplay.kernels.jit import kernel
+
+
+@kernel
+def call(number: float) -> float:
+    """Return twice the number, if twice keeps its word."""
+    return twice(number)
+'''
+CALLEE = '''"""A kernel that is edited."""
+
+from multiplay.kernels.jit import kernel
+
+
+@kernel
+def twice(number: float) -> float:
+    """Return a multiple of the number."""
+    return {factor} * number
+'''
+
+
+def run(folder: Path, program: str) -> str:
+    paths = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | paths,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_an_edit_reaches_the_kernels_that_call(tmp_path: Path) -> None:
+    package = tmp_path / "multiplay"
+    shutil.copytree(
+        Path(multiplay.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (package / "kernels" / "caller.py").write_text(CALLER)
+    callee = package / "kernels" / "callee.py"
+    ask = (
+        "from multiplay.kernels.caller import call;"
+        "print(call(3.0), sum(call.stats.cache_hits.values()))"
+    )
+    callee.write_text(CALLEE.format(factor=2.0))
+    assert run(tmp_path, ask) == "6.0 0"
+    assert run(tmp_path, ask) == "6.0 1"  # compiled once, and found on disk
+    callee.write_text(CALLEE.format(factor=5.0))
+    assert run(tmp_path, ask) == "15.0 0"
+
+
+def test_kernels_travel_to_other_processes(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.pickle"
+    file.write_bytes(pickle.dumps(collect))
+    program = (
+        "import pickle, numpy as np;"
+        f"collect = pickle.loads(open({str(file)!r}, 'rb').read());"
+        "action = np.zeros((1, 2), dtype=np.int64);"
+        "collect(np.ones((1, 3), dtype=np.int64), np.array([0, 1, 1]), action);"
+        "print(action.tolist())"
+    )
+    assert run(Path(multiplay.__file__).parents[1], program) == "[[1, 2]]"
+
+
+def test_slope_is_the_derivative_of_phi() -> None:
+    barrier, entropy, root, n, x, h = 0.7, 3.0, 0.4, 5.0, 1.7, 1e-6
+
+    def phi(x: float) -> float:
+        u = x / n
+        log = np.log(1 - u)
+        return float(
+            n * (barrier * (u - 1 - np.log(u)) + entropy * (u + (1 - u) * log) - root * u**0.5)
+        )
+
+    central = (phi(x + h) - phi(x - h)) / (2 * h)
+    assert np.isclose(slope(barrier, entropy, root, x / n, np.log(1 - x / n)), central, rtol=1e-8)

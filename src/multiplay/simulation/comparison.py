@@ -23,7 +23,7 @@ def compare(final: Mapping[str, FloatArray]) -> pd.DataFrame:
     Intervals and p values allow for skewness, see ``multiplay.simulation.intervals``, and belong
     together. With m pairs the intervals have the level 1 - 0.05 / m each, so that all of them hold
     at once with 95 % (Bonferroni), and so does every verdict. The p values are adjusted by Holm; as
-    his steps can be smaller than Bonferroni's, p may be below 0.05 where the interval still holds 0.
+    his steps can be smaller than Bonferroni's, p may be below 0.05 where the interval holds 0.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
             argument,
             "whole numbers from 0 to 2^53",
             f"{array[wrong].flat[0]:g}",
-            "Count in units that cannot be split.",
+            "Give whole numbers.",
         )
     return array.astype(np.int64)
 
@@ -86,7 +86,7 @@ def unit_interval(argument: str, values: ArrayLike) -> FloatArray:
             argument,
             "numbers in [0, 1]",
             f"{array[outside].flat[0]:g}",
-            "Losses and rewards live in [0, 1]: divide by the largest possible one.",
+            "Divide losses and rewards by the largest possible one.",
         )
     return array
 
@@ -118,7 +118,7 @@ def check_instance(argument: str, value: object, kind: type, example: str) -> No
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         expected = f"{article} {kind.__name__}"
-        raise InvalidInput(argument, expected, repr(value), f"Try {example}.")
+        raise InvalidInput(argument, expected, repr(value), f"Give {example}, for example.")
 
 
 def _short(value: object) -> str:

@@ -21,7 +21,7 @@ def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence
     """Return the seed of one trial for one purpose, whatever else is run."""
     if not is_integer(seed) or seed < 0:
         raise InvalidInput(
-            "seed", "a whole number of at least 0", repr(seed), "Any will do: 0, say."
+            "seed", "a whole number of at least 0", repr(seed), "Give a whole number such as 0."
         )
     return np.random.SeedSequence(int(seed), spawn_key=(purpose, trial))
 

@@ -16,7 +16,12 @@ class Arcs:
     def __init__(self, argument: str, pairs: Any) -> None:
         self.pairs = [_pair(argument, pair) for pair in (pairs if is_list(pairs) else [pairs])]
         if not self.pairs:
-            raise InvalidInput(argument, "at least one pair of nodes", "none", "Name its two ends.")
+            raise InvalidInput(
+                argument,
+                "at least one pair of nodes",
+                "none",
+                "Give at least one pair, as in [('Lyon', 'Paris')].",
+            )
         self.number: dict[Node, int] = {}
         for pair in self.pairs:
             for node in pair:
@@ -40,7 +45,10 @@ class Arcs:
             return self.number[label]
         known = ", ".join(map(repr, list(self.number)[:5]))
         raise InvalidInput(
-            argument, f"a node of the graph, such as {known}", repr(label), "Add an arc to it."
+            argument,
+            f"a node of the graph, such as {known}",
+            repr(label),
+            "Add an arc that touches this node.",
         )
 
 

@@ -48,7 +48,7 @@ class Assignment(FlowSet, vectorised=True):
     def __init__(
         self, rows: int, cols: int | None = None, names: Names | None = None, sense: str = "min"
     ) -> None:
-        self.rows = positive_integer("rows", rows, "There must be someone to assign.")
+        self.rows = positive_integer("rows", rows, "Give a positive integer.")
         hint = "Leave it out if there are as many as rows."
         self.cols = self.rows if cols is None else positive_integer("cols", cols, hint)
         d, shorter = self.rows * self.cols, min(self.rows, self.cols)

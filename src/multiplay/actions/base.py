@@ -270,5 +270,5 @@ def too_many(limit: int) -> InvalidInput:
         "limit",
         "a set with no more actions than that",
         f"a set with more than {limit}",
-        "Raise the limit, or use argmin, which needs no list.",
+        "Raise the limit, or use argmin, which needs no list of actions.",
     )

@@ -56,7 +56,7 @@ class Budget(FlowSet, vectorised=True):
         names: Sequence[str] | None = None,
         sense: str = "min",
     ) -> None:
-        self.total = positive_integer("total", total, "Without units there is nothing to learn.")
+        self.total = positive_integer("total", total, "Give a positive integer.")
         self.caps = read_only(whole_numbers("caps", caps))
         hint = "Write at_most=True if units may be kept back."
         self.at_most = true_or_false("at_most", at_most, hint)
@@ -65,7 +65,7 @@ class Budget(FlowSet, vectorised=True):
                 "caps",
                 "a list with at least one positive number",
                 f"{self.caps.tolist()}",
-                "Give the most units of each arm.",
+                "Give the largest number of units of each arm.",
             )
         most = EXACT // (len(self.caps) + 1)
         if self.total > most:

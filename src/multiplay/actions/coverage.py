@@ -57,7 +57,7 @@ class Coverage(Budget):
 
     def __init__(self, budget: int, weights: ArrayLike, names: Sequence[str] | None = None) -> None:
         self.weights = read_only(_weights(weights).copy())
-        attempts = positive_integer("budget", budget, "Without attempts there is nothing to learn.")
+        attempts = positive_integer("budget", budget, "Give a positive integer.")
         owners(np.full(len(self.weights), attempts))  # refuses too many
         super().__init__(attempts, np.full(len(self.weights), attempts), names=names, sense="max")
         self.budget = attempts
@@ -149,7 +149,7 @@ def _weights(weights: ArrayLike) -> FloatArray:
             "weights",
             "a list of numbers that are not negative",
             f"{array.tolist()}",
-            "Say what a success on each target is worth.",
+            "Give a weight of 0 or more for each target.",
         )
     return array
 

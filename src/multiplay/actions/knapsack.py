@@ -84,7 +84,7 @@ class Knapsack(ActionSet, vectorised=True):
                 "capacity",
                 f"at least the lightest item, {self.weights.min():g}",
                 f"{self.capacity:g}",
-                "An empty knapsack leaves nothing to learn.",
+                "Raise the capacity, or add a lighter item.",
             )
         super().__init__(names, sense="max")
 
@@ -99,7 +99,7 @@ class Knapsack(ActionSet, vectorised=True):
                 "limits",
                 "a limit for an item without weight",
                 f"none for item {arm + 1}",
-                "Set it.",
+                "Give a limit for it.",
             )
         fit = np.where(weightless, MOST, self._capacity // np.maximum(self._weights, 1))
         return fit if self.limits is None else np.minimum(fit, self.limits)
@@ -162,7 +162,9 @@ def _not_negative(argument: str, values: ArrayLike) -> FloatArray:
     array = numbers(argument, values)
     if (array < 0).any():
         got = f"{array[array < 0].flat[0]:g}"
-        raise InvalidInput(argument, "numbers that are not negative", got, "Check the sign.")
+        raise InvalidInput(
+            argument, "numbers that are not negative", got, "Give numbers of 0 or more."
+        )
     return array
 
 

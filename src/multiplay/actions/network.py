@@ -97,12 +97,18 @@ def _balance(supplies: Any, arcs: Arcs) -> IntArray:
     for entry in entries:
         if not is_list(entry) or len(entry) != 2:
             raise InvalidInput(
-                "supplies", "a dict by node, or pairs", repr(entry), "Name the node of each supply."
+                "supplies",
+                "a dict by node, or pairs",
+                repr(entry),
+                "Give a supply for each node, as in {'mine': 4, 'port': -4}.",
             )
         node, supply = entry
         if not is_integer(supply) or abs(supply) > EXACT:
             raise InvalidInput(
-                f"supplies of {node!r}", "an integer", repr(supply), "Demands are negative."
+                f"supplies of {node!r}",
+                "an integer",
+                repr(supply),
+                "Give a whole number; demands are negative numbers.",
             )
         balance[arcs.node("supplies", node)] += supply
     if balance.sum() != 0:
@@ -120,7 +126,12 @@ def _capacity(capacities: Any, arcs: int) -> IntArray:
         return np.full(arcs, UNLIMITED)
     if not is_list(capacities) or len(capacities) != arcs:
         got = f"{len(capacities)}" if is_list(capacities) else repr(capacities)
-        raise InvalidInput("capacities", f"a list of {arcs}, one for each arc", got, "Use None.")
+        raise InvalidInput(
+            "capacities",
+            f"a list of {arcs}, one for each arc",
+            got,
+            "Give one capacity for each arc, with None for no limit.",
+        )
     limits = [EXACT if capacity is None else capacity for capacity in capacities]
     without = [capacity is None for capacity in capacities]
     return np.where(without, UNLIMITED, whole_numbers("capacities", limits))
@@ -131,5 +142,7 @@ def _free(free: Any, arcs: int) -> list[int]:
         expected = f"numbers of arcs, from 0 to {arcs - 1}"
         raise InvalidInput("free", expected, repr(free), "Leave it out if all arcs are arms.")
     if len(set(free)) == arcs:
-        raise InvalidInput("free", "at least one arc that is an arm", "none", "Free fewer arcs.")
+        raise InvalidInput(
+            "free", "at least one arc that is an arm", "none", "Leave at least one arc out of free."
+        )
     return sorted({int(arc) for arc in free})

@@ -61,13 +61,15 @@ class OracleSet(ActionSet, vectorised=True):
         names: Sequence[str] | None = None,
         sense: str = "min",
     ) -> None:
-        positive_integer("d", d, "It is the number of arms.")
+        positive_integer("d", d, "Give the number of arms, a positive integer.")
         self.calls = 0
         self._memory: dict[bytes, IntArray] = {}
         self._seen: set[bytes] = set()
         self.n = np.full(d, np.iinfo(np.int64).max) if n is None else whole_numbers("n", n)
         if self.n.shape != (d,):
-            raise InvalidInput("n", f"{d} numbers", f"shape {self.n.shape}", "One for each arm.")
+            raise InvalidInput(
+                "n", f"{d} numbers", f"shape {self.n.shape}", "Give one number for each arm."
+            )
         super().__init__(names, sense)
         self._check_repetition()
         if n is None:
@@ -130,7 +132,12 @@ class OracleSet(ActionSet, vectorised=True):
             self._seen.add(whole.tobytes())
         elif not self.contains(whole):
             expected = "an action that contains() accepts"
-            raise InvalidInput("solve", expected, f"{whole.tolist()}", "Fix one of the two.")
+            raise InvalidInput(
+                "solve",
+                expected,
+                f"{whole.tolist()}",
+                "Fix solve() or contains(): they must agree.",
+            )
         return whole
 
     def _check_repetition(self) -> None:
@@ -142,5 +149,5 @@ class OracleSet(ActionSet, vectorised=True):
                     "solve",
                     "the same answer to the same costs",
                     f"{once.tolist()} and {twice.tolist()}",
-                    "Take chance out of it: break ties by the number of the arm.",
+                    "Remove chance from solve(): break ties by the number of the arm.",
                 )

@@ -57,7 +57,7 @@ class Path(FlowSet):
     ) -> None:
         labelled = Arcs("arcs", arcs)
         self.arcs, self.source, self.target = labelled.pairs, source, target
-        self.units = positive_integer("units", units, "Without units there is nothing to learn.")
+        self.units = positive_integer("units", units, "Give a positive integer.")
         if self.units > EXACT:
             raise InvalidInput("units", "at most 2^53", self.units, "Use larger units.")
         self._ends = labelled.node("source", source), labelled.node("target", target)
@@ -81,7 +81,7 @@ class Path(FlowSet):
                 "source, target",
                 "two nodes with a path from one to the other",
                 f"{source!r} and {target!r}",
-                "Arcs are pairs (tail, head), in the direction of travel.",
+                "Give arcs as pairs (tail, head), in the direction of travel.",
             )
         capacity = np.full(len(self.arcs), self.units)
         super().__init__(

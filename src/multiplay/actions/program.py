@@ -196,7 +196,7 @@ def _bounds(bounds: Any, d: int) -> tuple[IntArray, FloatArray]:
     if (low > high).any():
         arm = int(np.argmax(low > high))
         got = f"{low[arm]} > {high[arm]:g} for arm {arm + 1}"
-        raise InvalidInput("bounds", "lo <= hi", got, "Swap the two.")
+        raise InvalidInput("bounds", "lo <= hi", got, "Give a lower number first.")
     return low, high
 
 

@@ -143,7 +143,7 @@ def _side(argument: str, values: ArrayLike) -> IntArray:
             argument,
             "a list with at least one positive number",
             f"{side.tolist()}",
-            "An empty plan leaves nothing to learn.",
+            "Give at least one unit.",
         )
     if side.sum() > EXACT:
         raise InvalidInput(argument, "a sum of at most 2^53", f"{side.sum()}", "Use larger units.")
@@ -173,7 +173,7 @@ def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[
                 "names",
                 f"{suppliers} suppliers' and {demanders} demanders' names",
                 f"{len(sources)} and {len(targets)}",
-                "Give one for each.",
+                "Give one name for each.",
             )
         return [f"{source}->{target}" for source in sources for target in targets]
     return names

@@ -151,7 +151,7 @@ class AdversarialWorld(World):
                 argument,
                 f"shape ({d},), ({trials}, {d}) or ({trials}, {d}, slots)",
                 f"shape {losses.shape}",
-                "Mend the function that gives them.",
+                "Fix the function: it must return losses in one of these shapes.",
             )
         _check_arms(argument, losses.shape[1:], self.actions)
         return losses

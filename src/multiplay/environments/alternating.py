@@ -73,16 +73,18 @@ class Alternating(Environment):
                 "shift",
                 "a number, or one for each arm",
                 f"shape {shift.shape} for means of shape {means.shape}",
-                "One number moves all arms.",
+                "Give one number for all arms, or one for each.",
             )
         swing("means, shift", means, shift)
-        positive_integer("first", self.first, "It is the number of rounds in the first phase.")
+        positive_integer(
+            "first", self.first, "Give a positive integer, the number of rounds in the first phase."
+        )
         if not is_number(self.growth) or not 1 <= self.growth < np.inf:
             raise InvalidInput(
                 "growth",
                 "a finite number of at least 1",
                 repr(self.growth),
-                "All phases are as long as the first if it is 1.",
+                "Give a number of at least 1; with 1 all phases have the same length.",
             )
         object.__setattr__(self, "means", means.copy())
         object.__setattr__(self, "shift", shift.copy())

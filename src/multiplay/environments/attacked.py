@@ -78,7 +78,7 @@ class Attacked(Environment):
                 "budget",
                 "a finite number of at least 0",
                 repr(self.budget),
-                "It bounds the sum of the largest changes, at most 1 in each round.",
+                "Give a number of 0 or more; each round takes at most 1 of it.",
             )
         _check_choice("when", self.when, WHEN)
         _check_choice("on", self.on, ON)

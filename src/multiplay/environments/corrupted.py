@@ -49,7 +49,7 @@ class Corrupted(Environment):
     def __post_init__(self) -> None:
         check_instance("before", self.before, Distribution, "Uniform(0, 2 * means)")
         check_instance("after", self.after, Distribution, "Uniform(1 - 2 * means, 1)")
-        positive_integer("at", self.at, "It is the last clean round.")
+        positive_integer("at", self.at, "Give a positive integer, the last clean round.")
 
     def marks(self, horizon: int) -> dict[int, str]:
         """Tell the first corrupted round."""

@@ -111,7 +111,9 @@ class Uniform(Distribution):
         crossed = self.low > self.high
         if crossed.any():
             pair = f"{self.low[crossed].flat[0]:g} > {self.high[crossed].flat[0]:g}"
-            raise InvalidInput("low, high", "low <= high", pair, "Swap them.")
+            raise InvalidInput(
+                "low, high", "low <= high", pair, "Give a low that is not above the high."
+            )
 
     @property
     def mean(self) -> FloatArray:
@@ -174,7 +176,10 @@ class Beta(Distribution):
         for name, values in (("a", a), ("b", b)):
             if (values <= 0).any():
                 raise InvalidInput(
-                    name, "positive numbers", f"{values.min():g}", "Beta(1, 1) is uniform."
+                    name,
+                    "positive numbers",
+                    f"{values.min():g}",
+                    "Give positive numbers; Beta(1, 1) is uniform.",
                 )
         self.a, self.b = self._match(a=a, b=b)
 

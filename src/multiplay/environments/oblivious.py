@@ -93,7 +93,10 @@ class Sinusoids(Oblivious):
         shortest = np.min(self.period)
         if shortest <= 0:
             raise InvalidInput(
-                "period", "positive numbers", f"{shortest:g}", "Count rounds from wave to wave."
+                "period",
+                "positive numbers",
+                f"{shortest:g}",
+                "Give the number of rounds from one wave to the next.",
             )
 
     def rounds(self, d: int, streams: Streams) -> Iterator[FloatArray]:

@@ -111,7 +111,7 @@ class Replay(Environment):
                 f"table[{self.arm!r}]",
                 f"outcomes of arm {actions.names[silent[0]]!r}",
                 "none",
-                "Log them, or leave the arm out of the action set.",
+                "Add these outcomes to the table, or leave the arm out of the action set.",
             )
         short = np.argwhere(count < actions.n)
         if len(short):
@@ -281,7 +281,7 @@ def _sorted(arm: pd.Series[Any], label: pd.Series[Any], losses: FloatArray) -> C
             f"table[{label.name!r}]",
             "labels that can be sorted",
             f"others ({error})",
-            "Number the rounds.",
+            "Give a whole number for each round.",
         ) from None
     i, arms = pd.factorize(arm, sort=True)
     cell = r * len(arms) + i

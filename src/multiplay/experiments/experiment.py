@@ -147,7 +147,10 @@ def _draws(draw: Any, trials: int, d: int, seed: Any) -> dict[str, FloatArray]:
         low, high = limits["low"], limits["high"]
         if not (is_number(low) and is_number(high) and low <= high) or not name.isidentifier():
             raise InvalidInput(
-                f"draw.{name}", "a name, and numbers low <= high", repr(limits), "Swap the two."
+                f"draw.{name}",
+                "a name, and numbers low <= high",
+                repr(limits),
+                "Give a lower number first.",
             )
         ranges[name] = (low, high)
     drawn = {name: np.empty((trials, d)) for name in ranges}

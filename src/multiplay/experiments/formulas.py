@@ -44,7 +44,7 @@ def evaluate(argument: str, formula: str, names: Mapping[str, Any]) -> Any:
             argument,
             f"a formula of numbers, + - * / // and the names {known}",
             repr(ast.unparse(node)),
-            "Numbers that are drawn stand in [draw].",
+            "Use these names only, or add a name to [draw].",
         )
 
     try:

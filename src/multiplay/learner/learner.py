@@ -68,7 +68,7 @@ class Learner:
     Traceback (most recent call last):
     ...
     multiplay.errors.InvalidInput: id: expected a play that waits for its losses, got 1, \
-which was told already. Each play is told once.
+which was told already. Tell each play once.
     """
 
     def __init__(self, actions: ActionSet, policy: Policy, seed: int = 0) -> None:
@@ -154,5 +154,5 @@ which was told already. Each play is told once.
             return self.pending[id]
         if is_integer(id) and 1 <= id <= self.asked:
             told = f"{id}, which was told already"
-            raise InvalidInput("id", expected, told, "Each play is told once.")
+            raise InvalidInput("id", expected, told, "Tell each play once.")
         raise InvalidInput("id", expected, repr(id), "Use the id of a play that ask() gave.")

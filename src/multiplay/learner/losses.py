@@ -126,7 +126,9 @@ def _as_float(argument: str, number: Any) -> float:
         return float(number)
     except (ValueError, OverflowError) as error:  # a signalling NaN, or too large
         got = f"{repr(number)[:60]} ({error})"
-        raise InvalidInput(argument, "a finite number", got, "Give the loss that it had.") from None
+        raise InvalidInput(
+            argument, "a finite number", got, "Give the loss that the unit had."
+        ) from None
 
 
 def _losses_of(name: str) -> str:

@@ -36,7 +36,9 @@ class LogBarrier(FTRL):
                 "eta", "a step in (0, 1/2)", repr(self.eta), "Leave it out for 0.25."
             )
         if self.horizon is not None:
-            positive_integer("horizon", self.horizon, "Give the number of rounds.")
+            positive_integer(
+                "horizon", self.horizon, "Give the number of rounds, a positive integer."
+            )
         hint = "Write any_horizon=True for a short horizon."
         true_or_false("any_horizon", self.any_horizon, hint)
 

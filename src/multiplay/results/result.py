@@ -242,10 +242,15 @@ class Result:
         if measure == "regret":
             return self.regret
         if measure != "realised":
-            raise InvalidInput("measure", "regret or realised", repr(measure), "Choose one.")
+            raise InvalidInput(
+                "measure", "regret or realised", repr(measure), "Choose one of the two."
+            )
         if measure not in self.dataset:
             raise InvalidInput(
-                "measure", "regret", "realised, which was not measured", "Units have no own losses."
+                "measure",
+                "regret",
+                "realised, which was not measured",
+                "Use measure='regret': units of this set have no losses of their own.",
             )
         return self.dataset["realised"].assign_attrs(long_name=f"realised {self.measure}")
 
@@ -284,7 +289,7 @@ def load(path: str | Path) -> Result:
     found: Any = dataset.attrs.get("multiplay_format")
     if not is_number(found) or not {"regret", "seconds"} <= set(dataset):
         raise InvalidInput(
-            "path", expected, f"{path}, some other netCDF file", "Open it in xarray."
+            "path", expected, f"{path}, some other netCDF file", "Open it with xarray."
         )
     if found > FORMAT:
         raise InvalidInput(

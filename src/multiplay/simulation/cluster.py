@@ -26,7 +26,7 @@ def cluster(address: str) -> Iterator[tuple[Executor, int]]:
             "cluster",
             "the address of a Dask scheduler, such as tcp://localhost:8786",
             f"{address} ({error})",
-            "Start one: dask scheduler.",
+            "Start a scheduler with the command: dask scheduler.",
         ) from None
     try:
         threads = sum(client.nthreads().values())

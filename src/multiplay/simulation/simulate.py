@@ -89,16 +89,26 @@ def simulate(
     True
     """
     _check(actions, environment, policies)
-    horizon = positive_integer("horizon", horizon, "Play at least one round.")
-    trials = positive_integer("trials", trials, "Run at least one trial.", MOST_TRIALS)
-    jobs = positive_integer("jobs", jobs, "One job runs in this process.", MOST_JOBS)
+    horizon = positive_integer("horizon", horizon, "Give a positive integer.")
+    trials = positive_integer("trials", trials, "Give a positive integer.", MOST_TRIALS)
+    jobs = positive_integer(
+        "jobs", jobs, "Give a positive integer; 1 runs everything in this process.", MOST_JOBS
+    )
     if block is not None:
-        positive_integer("block", block, "Leave it out for blocks that make rounds cheap.")
+        positive_integer("block", block, "Give a positive integer, or leave it out.")
     if resume and store is None:
-        raise InvalidInput("store", "the folder of the run to resume", "none", "Name it.")
+        raise InvalidInput(
+            "store",
+            "the folder of the run to resume",
+            "none",
+            "Give the folder of the run as store.",
+        )
     if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
         raise InvalidInput(
-            "executor", "a concurrent.futures.Executor", repr(executor), "Or leave it out."
+            "executor",
+            "a concurrent.futures.Executor",
+            repr(executor),
+            "Give an executor, or leave it out.",
         )
     rounds = recorded_rounds(horizon, record)
     environment.check(actions, horizon, trials)
@@ -226,14 +236,19 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
         count = (
             RECORDED
             if record is None
-            else positive_integer("record", record, "The last round is always kept.")
+            else positive_integer(
+                "record", record, "Give a positive integer; the last round is always kept."
+            )
         )
         count = positive_integer("record", min(count, horizon), "", MOST_RECORDED)
         return np.unique(np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64))
     rounds = np.unique(whole_numbers("record", record))
     if np.ndim(record) != 1 or len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:
         raise InvalidInput(
-            "record", f"rounds from 1 to {horizon}", repr(record), "Rounds count from 1."
+            "record",
+            f"rounds from 1 to {horizon}",
+            repr(record),
+            "Give round numbers of at least 1.",
         )
     return np.union1d(rounds, [horizon])
 

@@ -100,7 +100,9 @@ class LocalProcesses(ProcessPoolExecutor):
     """A pool of processes that is gone at once when something goes wrong."""
 
     def __init__(self, jobs: int) -> None:
-        jobs = positive_integer("jobs", jobs, "One job is one process.", MOST_JOBS)
+        jobs = positive_integer(
+            "jobs", jobs, "Give a positive integer; each job is a process.", MOST_JOBS
+        )
         # spawned, not forked: a fork copies whatever locks other threads hold
         super().__init__(jobs, mp_context=multiprocessing.get_context("spawn"))
 

@@ -77,7 +77,7 @@ class Gaussian(Family):
                 "variance",
                 "positive numbers",
                 f"{variance[variance <= 0].flat[0]:g}",
-                "An arm without noise is known after one play and needs no bound.",
+                "Give positive variances: an arm without noise is known after one play.",
             )
         object.__setattr__(self, "variance", variance)
 

@@ -72,12 +72,15 @@ class Instance:
     def __init__(self, actions: ActionSet, means: ArrayLike, limit: int = 100_000) -> None:
         if not actions.linear:
             raise InvalidInput(
-                "actions", "a linear objective <a, means>", repr(actions), "Use another set."
+                "actions",
+                "a linear objective <a, means>",
+                repr(actions),
+                "Use a set with a linear objective.",
             )
         self.actions, self.means = actions, for_each_arm("means", means, actions.d)
         if self.means.ndim != 1:
             got = f"shape {self.means.shape}"
-            raise InvalidInput("means", f"{actions.d} numbers", got, "Take one trial at a time.")
+            raise InvalidInput("means", f"{actions.d} numbers", got, "Give the means of one trial.")
         everything = actions.enumerate(limit)
         self.best, others, gaps = ranked(everything, actions.sign * self.means)
         played = np.where(others >= 1, gaps[:, None], np.inf)
@@ -250,7 +253,7 @@ def _delta(epsilon: float) -> float:
 
 
 def _check_horizon(horizon: int, epsilon: float, delta: float) -> None:
-    rounds = positive_integer("horizon", horizon, "Count the rounds that were played.")
+    rounds = positive_integer("horizon", horizon, "Give the number of rounds that were played.")
     least = 1.5 + delta
     if math.log(rounds) < least:
         enough = f"{math.ceil(math.exp(least)):,}" if least < SAYABLE else f"e^{least:.1f}"

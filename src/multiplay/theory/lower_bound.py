@@ -61,7 +61,9 @@ class LowerBound:
         t = numbers("rounds", rounds)
         if (t < 1).any():
             got = f"{t[t < 1].flat[0]:g}"
-            raise InvalidInput("rounds", "numbers of at least 1", got, "Count rounds from 1.")
+            raise InvalidInput(
+                "rounds", "numbers of at least 1", got, "Give round numbers of at least 1."
+            )
         return np.asarray(self.constant * np.log(t))
 
 
@@ -306,7 +308,9 @@ def _too_large(actions: ActionSet) -> InvalidInput:
 
 
 def _listed(actions: ActionSet, limit: int) -> IntArray | None:
-    most = positive_integer("limit", limit, "It bounds the list of actions.")
+    most = positive_integer(
+        "limit", limit, "Give a positive integer, the largest number of actions to list."
+    )
     try:
         return actions.enumerate(most)
     except InvalidInput:  # there are too many
@@ -332,7 +336,7 @@ def _checked_means(actions: ActionSet, means: ArrayLike, family: Family) -> Floa
             "actions",
             "a set whose losses are linear in the action",
             repr(actions),
-            "The bound is not known for others.",
+            "Use a set with a linear objective.",
         )
     values = _one_each("means", for_each_arm("means", means, actions.d), actions.d)
     family.check(values)
@@ -350,7 +354,7 @@ def _checked_copies(actions: ActionSet, copies: ArrayLike | None) -> FloatArray 
             "copies",
             f"at least n_i copies of arm i, {actions.n[arm]} of arm {arm + 1}",
             f"{counts[arm]:g}",
-            "Count those of actions.duplicate().owner.",
+            "Give the number of copies of each arm: np.bincount(actions.duplicate().owner).",
         )
     return np.maximum(counts, 1)  # an arm that is never played needs none
 

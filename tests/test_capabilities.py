@@ -279,5 +279,5 @@ class Cheat(Policy):
 )
 def test_plays_are_watched(at: int, wrong: tuple[int, ...]) -> None:
     world, cheat = Stochastic(Constant(np.full(6, 0.5))), {"cheat": Cheat(at, wrong)}
-    with pytest.raises(ArithmeticError, match=rf"played in round {at} what is no action of .*Fix"):
+    with pytest.raises(ArithmeticError, match=rf"chose in round {at} what is no action of .*Fix"):
         simulate(PAPER, world, cheat, horizon=100, trials=3, record=10)

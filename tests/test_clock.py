@@ -21,7 +21,7 @@ from multiplay import (
     simulate,
 )
 
-module = importlib.import_module("multiplay.simulation.simulate")
+module = importlib.import_module("multiplay.simulation.block")
 ADS = Budget(2, caps=[1, 1, 2])
 LOW, HIGH = Bernoulli([0.2, 0.3, 0.4]), Bernoulli([0.9, 0.8, 0.7])
 

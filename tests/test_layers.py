@@ -19,7 +19,7 @@ LAYERS = [
     ["types"],
     ["checks"],
     ["kernels"],
-    ["moved", "atomic_files", "streams", "builder", "serialization", "storage"],
+    ["moved", "modules", "atomic_files", "streams", "builder", "serialization", "storage"],
     ["feedback"],
     ["hull"],
     ["actions"],

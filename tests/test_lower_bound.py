@@ -21,9 +21,9 @@ from multiplay import (
     Path,
     SpanningTree,
     Transport,
-    paper,
 )
 from multiplay.actions import ActionSet
+from multiplay.experiments import paper
 from multiplay.testing.strategies import random_transport
 from multiplay.theory import Bernoulli, Family, Gaussian, LowerBound, lower_bound
 from multiplay.types import FloatArray, IntArray

@@ -15,7 +15,7 @@ from multiplay.moved import MODULES, NAMES
 PUBLIC = {
     "arrays": "Arrays BoolArray FloatArray IntArray check_instance is_integer is_list is_number "
     "numbers positive_integer unit_interval whole_numbers with_last_axis",
-    "config": "UnknownType from_plain settings to_plain",
+    "config": "settings to_plain",
     "experiment": "Experiment build read shipped",
     "files": "writable_folder write_text write_whole",
     "formulas": "evaluate is_formula",

@@ -121,8 +121,9 @@ class CountedWorld(World):
         return self.world.observe(action)
 
 
-def test_one_look_ahead_serves_all_policies() -> None:
+def test_one_look_ahead_serves_all_policies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three policies, blocks of 2 and 1 trials: each is played three times, and seen ahead once."""
+    monkeypatch.setattr("multiplay.simulation.block.warm_up", lambda block: None)
     environment = Counted([])
     policies = {"a": RandomAction(), "b": GenCTS(), "c": RandomAction()}
     result = simulate(PLANS, environment, policies, horizon=7, trials=3, seed=0, block=2)

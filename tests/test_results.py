@@ -169,7 +169,8 @@ def test_equal_policies_are_rarely_called_different() -> None:
 def test_quantities_are_means_over_trials() -> None:
     result = made(walks(3))
     table = result.quantities()
-    assert table.columns.tolist() == ["switches", "L_star", "Q2", "V1", "corruption"]
+    losses = ["L_star", "Q2", "V1", "Q2_played", "V1_played"]
+    assert table.columns.tolist() == ["switches", *losses, "corruption"]
     assert table.index.tolist() == result.policies
     for policy in result.policies:
         for name in table.columns:
@@ -180,7 +181,13 @@ def test_quantities_are_means_over_trials() -> None:
 def test_quantities_that_were_not_measured_are_left_out() -> None:
     result = made(walks(2))
     some = Result(result.dataset.drop_vars(["corruption", "Q2"]))
-    assert some.quantities().columns.tolist() == ["switches", "L_star", "V1"]
+    assert some.quantities().columns.tolist() == [
+        "switches",
+        "L_star",
+        "V1",
+        "Q2_played",
+        "V1_played",
+    ]
     shared = result.dataset.assign(corruption=("trial", np.arange(5.0)))  # as older files have it
     assert Result(shared).quantities()["corruption"].tolist() == [2, 2]
 

@@ -56,7 +56,7 @@ class Builder:
         if "type" not in plain:
             return {key: self.build(f"{where}.{key}", value) for key, value in plain.items()}
         kind = self.find(f"{where}.type", plain["type"])
-        if not issubclass(kind, wanted):
+        if wanted is not object and not issubclass(kind, wanted):
             raise InvalidInput(
                 f"{where}.type",
                 f"a subclass of {wanted.__name__}",

@@ -115,7 +115,7 @@ class ActionSet(ABC):
 
     def argmin(self, costs: ArrayLike) -> IntArray:
         """Return argmin over a in A of <a, costs>, for every cost vector along the last axis."""
-        costs = for_each_arm("costs", costs, self.d)
+        costs = with_last_axis("costs", costs, self.d)
         return self.oracle(np.ascontiguousarray(costs.reshape(-1, self.d))).reshape(costs.shape)
 
     @abstractmethod

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.atomic_files import missing_folders, taken_back_if_refused
+from multiplay.atomic_files import as_path, missing_folders, taken_back_if_refused
 from multiplay.checks import check_instance, positive_integer, whole_numbers
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
@@ -129,7 +129,11 @@ def simulate(
         }
     )
     books = Books(len(policies), trials, actions.d, len(rounds))
-    made = [] if store is None or isinstance(store, Storage) else missing_folders(store)
+    made = (
+        []
+        if store is None or isinstance(store, Storage)
+        else missing_folders(as_path("store", store))
+    )
     kept = None if store is None else Store(store, configuration, resume)
     for finished in kept.blocks() if kept else ():
         books.enter(*finished)

@@ -14,9 +14,8 @@ from multiplay.actions.base import (
     owners,
     read_only,
     too_many,
-    whole_box,
 )
-from multiplay.checks import with_last_axis
+from multiplay.checks import EXACT, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, NetworkHull
 from multiplay.hull.graph import Graph
@@ -112,22 +111,31 @@ class FlowSet(ActionSet, vectorised=True):
 
     def contains(self, action: ArrayLike) -> BoolArray:
         """Say whether vectors are integer flows, or become flows with the help of free arcs."""
-        a = with_last_axis("action", action, self.d)
-        inside = np.atleast_1d(whole_box(a, self.n)).ravel()
-        rows, graph, arms = a.reshape(-1, self.d)[inside].astype(np.int64), self.graph, self.arms
-        missing = np.empty((len(rows), len(graph.balance)), dtype=np.int64)
-        flows.leave_missing(graph.tail[arms], graph.head[arms], graph.balance, rows, missing)
-        inside[inside] = self._free_arcs_carry(missing)
-        answer: BoolArray = inside.reshape(a.shape[:-1])
+        rows, whole = _whole_rows(action, self.d)
+        missing = np.empty((len(rows), len(self.graph.balance)), dtype=np.int64)
+        inside = np.empty(len(rows), dtype=bool)
+        complete, balance = self._all_arcs_are_arms, self.graph.balance
+        flows.leave_missing(*self._arm_ends, balance, self._n, complete, rows, missing, inside)
+        inside &= whole
+        if not complete:
+            inside[inside] = self._free_arcs_carry(missing[inside])
+        answer: BoolArray = inside.reshape(np.shape(action)[:-1])
         return answer
+
+    @cached_property
+    def _arm_ends(self) -> tuple[IntArray, IntArray]:
+        """Tails and heads of the arms."""
+        return self.graph.tail[self.arms], self.graph.head[self.arms]
+
+    @cached_property
+    def _free_arcs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Tails, heads and capacities of the free arcs."""
+        free = np.setdiff1d(np.arange(len(self.capacity)), self.arms)
+        return self.graph.tail[free], self.graph.head[free], self.capacity[free]
 
     def _free_arcs_carry(self, missing: IntArray) -> BoolArray:
         """Say for every row of balances whether some flow on the free arcs has it."""
-        if self._all_arcs_are_arms:
-            carried: BoolArray = (missing == 0).all(axis=1)
-            return carried
-        free = np.setdiff1d(np.arange(len(self.capacity)), self.arms)
-        tail, head, capacity = self.graph.tail[free], self.graph.head[free], self.capacity[free]
+        tail, head, capacity = self._free_arcs
         status = [network_simplex.feasible_start(tail, head, row, capacity)[0] for row in missing]
         return np.array([one == network_simplex.OPTIMAL for one in status], dtype=bool)
 
@@ -213,3 +221,13 @@ class MinimumCostFlow:
         if status != network_simplex.OPTIMAL:
             raise ArithmeticError(f"the network simplex method failed with status {status}")
         return flows
+
+
+def _whole_rows(action: ArrayLike, d: int) -> tuple[IntArray, BoolArray | bool]:
+    """Return vectors along the last axis as integers (rows, d), and which of them were whole."""
+    if isinstance(action, np.ndarray) and action.dtype == np.int64 and action.shape[-1:] == (d,):
+        rows = np.ascontiguousarray(action.reshape(-1, d))
+        return rows if rows.flags.writeable else rows.copy(), True  # as kernels are compiled for
+    a = with_last_axis("action", action, d).reshape(-1, d)
+    whole = ((np.floor(a) == a) & (np.abs(a) <= EXACT)).all(axis=1)
+    return np.where(whole[:, None], a, 0.0).astype(np.int64), whole

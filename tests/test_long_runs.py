@@ -36,10 +36,11 @@ def test_a_hundred_thousand_rounds_of_ten_by_ten() -> None:
     play_long(plans, rng.uniform(0.1, 0.5, plans.d), 100_000)
 
 
-def test_a_million_rounds_of_the_paper() -> None:
+@pytest.mark.parametrize("rounds", [200_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_many_rounds_of_the_paper(rounds: int) -> None:
     rng = np.random.default_rng(0)
     plans = Transport([1, 4, 5], [4, 6])
-    play_long(plans, rng.uniform(0.1, 0.5, plans.d), 1_000_000)
+    play_long(plans, rng.uniform(0.1, 0.5, plans.d), rounds)
 
 
 @pytest.mark.soak

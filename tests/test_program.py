@@ -10,7 +10,7 @@ from multiplay import GenLBINFV, IntegerProgram, Learner
 from multiplay.hull import Hull, Regulariser
 from multiplay.hull.decomposition import DecompositionHull
 from multiplay.kernels.exchange import MAX_EXCHANGES
-from multiplay.testing import optimality_gap
+from multiplay.testing import check_settings, optimality_gap
 from multiplay.types import FloatArray
 
 KINDS = ("cover", "pack", "fractions", "assign", "box")
@@ -130,3 +130,9 @@ print("after")
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert sorted(ran.stdout.split()) == ["after", "before", "inside", "kept"]
+
+
+def test_a_program_without_constraints_is_its_bounds() -> None:
+    box = IntegerProgram([], [], bounds=([0, 1], [2, 3]))
+    assert box.argmin([1.0, -1.0]).tolist() == [0, 3]
+    check_settings(box)

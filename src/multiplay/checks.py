@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
 
+LIST = (list, tuple)
+INTEGER = (int, np.integer)
+NUMBER = (*INTEGER, float, np.floating)
 EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
@@ -45,6 +48,8 @@ def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
 
 def is_list(value: object) -> bool:
     """Say whether ``value`` is a list, a tuple or an array with a length."""
+    if isinstance(value, LIST):
+        return True
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
@@ -52,12 +57,12 @@ def is_list(value: object) -> bool:
 
 def is_number(value: object) -> bool:
     """Say whether ``value`` is a single real number."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return isinstance(value, NUMBER) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Say whether ``value`` is a single whole number."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return isinstance(value, INTEGER) and not isinstance(value, bool)
 
 
 def positive_integer(argument: str, value: object, hint: str, largest: int = EXACT) -> int:
@@ -109,8 +114,9 @@ def for_each_arm(argument: str, values: ArrayLike, d: int) -> FloatArray:
     >>> for_each_arm("means", 0.5, 3)
     array([0.5, 0.5, 0.5])
     """
-    single = is_number(values) or (isinstance(values, np.ndarray) and values.ndim == 0)
-    return with_last_axis(argument, np.full(d, values) if single else values, d)
+    if is_number(values) or (isinstance(values, np.ndarray) and values.ndim == 0):
+        values = np.full(d, values)
+    return with_last_axis(argument, values, d)
 
 
 def check_instance(argument: str, value: object, kind: type, example: str) -> None:

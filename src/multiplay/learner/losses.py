@@ -12,6 +12,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.types import FloatArray, IntArray
 
+EXACT = (Decimal, Fraction)  # numbers that numpy does not know
 ROUNDING = 1e-9  # by which a total may miss its range, relative to the number of units
 
 
@@ -26,7 +27,7 @@ def feedback_of(action: IntArray, losses: Any, names: Sequence[str]) -> Feedback
         elif hasattr(entry, "__array__"):
             entry = np.asarray(entry)
             entry = entry if entry.ndim else entry.item()
-        if is_number(entry) or isinstance(entry, Decimal | Fraction):
+        if is_number(entry) or type(entry) in EXACT:
             total[i] = _total(_losses_of(names[i]), entry, counts[i])
             per_unit &= counts[i] == 0
             entry = ()
@@ -105,10 +106,10 @@ def _total(argument: str, total: Any, count: int) -> float:
 def _in_unit_interval(units: list[Any], names: Sequence[str]) -> FloatArray:
     """Return all losses in one list, or name the arm with one that cannot be."""
     try:
-        flat = unit_interval("losses", [_plain(loss) for entry in units for loss in entry])
+        flat = unit_interval("losses", _plain([loss for entry in units for loss in entry]))
     except InvalidInput:
         for name, entry in zip(names, units, strict=True):
-            unit_interval(_losses_of(name), [_plain(loss) for loss in entry])
+            unit_interval(_losses_of(name), _plain(entry))
         raise
     if flat.ndim > 1:
         raise InvalidInput(
@@ -117,8 +118,11 @@ def _in_unit_interval(units: list[Any], names: Sequence[str]) -> FloatArray:
     return flat
 
 
-def _plain(loss: Any) -> Any:
-    return _as_float("losses", loss) if isinstance(loss, Decimal | Fraction) else loss
+def _plain(losses: Any) -> Any:
+    """Return losses as numbers that numpy knows."""
+    if not any(type(loss) in EXACT for loss in losses):
+        return losses
+    return [_as_float("losses", loss) if type(loss) in EXACT else loss for loss in losses]
 
 
 def _as_float(argument: str, number: Any) -> float:

@@ -87,6 +87,7 @@ mp: Any = multiplay  # wrong types are the point
         ("A, b, bounds", lambda: mp.IntegerProgram([[1, -1]], [1])),
         ("A, b", lambda: mp.IntegerProgram([1, 1], [1])),
         ("A, b", lambda: mp.IntegerProgram([[1, 1]], [1, 2])),
+        ("A, b", lambda: mp.IntegerProgram([], [], [])),
         ("bounds", lambda: mp.IntegerProgram([[1, 1]], [3], 4)),
         ("bounds", lambda: mp.IntegerProgram([[1, 1]], [3], (0.5, 2))),
         ("bounds", lambda: mp.IntegerProgram([[1, 1]], [3], (-1, 2))),

@@ -127,9 +127,19 @@ def check_instance(argument: str, value: object, kind: type, example: str) -> No
         raise InvalidInput(argument, expected, repr(value), f"Give {example}, for example.")
 
 
+def shortened(text: str, most: int = 60) -> str:
+    """Return a text, cut where it is longer than ``most`` letters.
+
+    Examples
+    --------
+    >>> shortened("a long word", most=7)
+    'a lo...'
+    """
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def _short(value: object) -> str:
     try:
-        text = repr(value)
+        return shortened(repr(value))
     except ValueError:  # Python writes no integers of thousands of digits
         return "one with thousands of digits"
-    return text if len(text) <= 60 else text[:57] + "..."

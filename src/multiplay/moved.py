@@ -8,7 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# From where a thing used to be to where it is now; removed in the version after next.
+# From where a thing used to be to where it is now; removed in the next version.
 MODULES = {
     "arrays": ("types", "checks"),
     "config": ("serialization",),

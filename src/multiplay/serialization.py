@@ -18,6 +18,7 @@ from multiplay.modules import name_in_its_place
 from multiplay.types import Arrays
 
 SHORT_LIST = 8
+LEAVES = {type(None), bool, int, float, str}
 CONTAINERS = {"array", "tuple", "mapping"}  # packed under these names, beside the classes
 LARGE = 100_000  # numbers; a larger array is written down by its shape and digest
 
@@ -129,6 +130,8 @@ def _pack(where: str, thing: Any, arrays: Arrays) -> Any:
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     if type(thing) is list:
+        if all(type(value) in LEAVES for value in thing):  # names of many thousand arms, say
+            return list(thing)
         return [_pack(f"{where}[{i}]", value, arrays) for i, value in enumerate(thing)]
     if type(thing) is tuple:
         return {"type": "tuple", "items": _pack(where, list(thing), arrays)}

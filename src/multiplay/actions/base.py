@@ -125,7 +125,7 @@ class ActionSet(ABC):
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
         """Return the expected loss or reward <a, means> of an action, along the last axis.
 
-        A single number stands for the means of all arms, here as in ``best`` and ``argmin``.
+        A single number stands for the means of all arms, here as in ``best``.
         """
         action = with_last_axis("action", action, self.d)
         values: FloatArray = (action * for_each_arm("means", means, self.d)).sum(axis=-1)

@@ -128,9 +128,14 @@ class FlowSet(ActionSet, vectorised=True):
         return self.graph.tail[self.arms], self.graph.head[self.arms]
 
     @cached_property
+    def _free(self) -> IntArray:
+        """The arcs that are no arms."""
+        return np.setdiff1d(np.arange(len(self.capacity)), self.arms)
+
+    @cached_property
     def _free_arcs(self) -> tuple[IntArray, IntArray, IntArray]:
         """Tails, heads and capacities of the free arcs."""
-        free = np.setdiff1d(np.arange(len(self.capacity)), self.arms)
+        free = self._free
         return self.graph.tail[free], self.graph.head[free], self.capacity[free]
 
     def _free_arcs_carry(self, missing: IntArray) -> BoolArray:
@@ -170,7 +175,7 @@ class FlowSet(ActionSet, vectorised=True):
         if self.n.max() <= 1:
             return super()._duplicate
         owner = owners(self.n)
-        free = np.setdiff1d(np.arange(len(self.capacity)), self.arms)
+        free = self._free
         arcs = np.concatenate([self.arms[owner], free])
         graph = Graph(self.graph.tail[arcs], self.graph.head[arcs], self.graph.balance)
         ones = np.ones(len(owner), dtype=np.int64)

@@ -77,7 +77,7 @@ primal_status is None)). Relax a constraint.
         names: Sequence[str] | None = None,
     ) -> None:
         self._A = np.array(numbers("A", A), order="C")  # kernels want an array of their own
-        if self._A.size == 0 and is_list(bounds) and is_list(bounds[0]):
+        if self._A.size == 0 and is_list(bounds) and len(bounds) == 2 and is_list(bounds[0]):
             self._A = self._A.reshape(0, len(bounds[0]))  # no constraints, in a list or a file
         self.A, self.b = read_only(self._A), read_only(numbers("b", b).copy())
         if self.A.ndim != 2 or self.A.shape[1] == 0 or self.b.shape != self.A.shape[:1]:

@@ -10,7 +10,7 @@ import multiplay.actions
 import multiplay.policies
 from multiplay.actions import ActionSet
 from multiplay.builder import Builder, classes_of
-from multiplay.checks import check_instance
+from multiplay.checks import check_instance, shortened
 from multiplay.errors import InvalidInput
 from multiplay.policies import Play, Policy
 from multiplay.serialization import CONTAINERS, describe, pack, types_in, unpack
@@ -19,6 +19,7 @@ from multiplay.streams import Streams
 from multiplay.types import Arrays
 
 FORMAT = 2
+LONGEST = 200  # letters of settings in an error
 VERSION = "multiplay_learner"
 KINDS = {"actions": ActionSet, "policy": Policy}
 
@@ -130,8 +131,8 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
     if given is not None:
         same = describe(given) == plain if old else _same(pack(given, argument), (plain, arrays))
         if not same:
-            expected = f"what was saved, {_short(_readable(plain, arrays))}"
-            got = _short(describe(given))
+            expected = f"what was saved, {shortened(str(_readable(plain, arrays)), LONGEST)}"
+            got = shortened(str(describe(given)), LONGEST)
             raise InvalidInput(argument, expected, got, "Pass the same object again.")
         return given
     modules = (multiplay.actions, multiplay.policies)
@@ -174,11 +175,6 @@ def _readable(plain: Any, arrays: Arrays) -> Any:
     if plain.get("type") == "tuple":
         return _readable(plain["items"], arrays)
     return {key: _readable(value, arrays) for key, value in plain.items()}
-
-
-def _short(plain: Any) -> str:
-    text = str(plain)
-    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def _under(place: str, arrays: Arrays) -> Arrays:

@@ -256,7 +256,7 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write everything to one netCDF file, with a checksum that ``load`` looks at."""
-        write_whole(as_path("path", path), lambda draft: _write(self.dataset, draft))
+        write_whole(path, lambda draft: _write(self.dataset, draft))
 
     def __repr__(self) -> str:
         return f"<multiplay.Result>\n{self.summary().to_string(float_format='{:.2f}'.format)}"

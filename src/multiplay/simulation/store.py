@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from multiplay.atomic_files import writable_folder
+from multiplay.checks import shortened
 from multiplay.errors import InvalidInput
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.storage import Damaged, FolderStorage, Record, Storage
@@ -98,9 +99,5 @@ def _differences(where: str, before: Any, now: Any) -> Iterator[str]:
             below = f"{where}.{key}" if where else str(key)
             yield from _differences(below, before.get(key), now.get(key))
     elif before != now:
-        yield f"{where} was {_short(before)} and is {_short(now)}"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 50 else text[:47] + "..."
+        old, new = (shortened(json.dumps(value), 50) for value in (before, now))
+        yield f"{where} was {old} and is {new}"

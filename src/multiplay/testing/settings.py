@@ -1,11 +1,10 @@
 """The contract of settings: what is written down can be built again."""
 
 import json
-from typing import Any
 
 from multiplay import actions, environments, policies
 from multiplay.builder import Builder, classes_of
-from multiplay.serialization import describe
+from multiplay.serialization import describe, types_in
 
 CLASSES = classes_of(actions, environments, policies)
 
@@ -25,18 +24,8 @@ def check_settings(thing: object) -> None:
     if CLASSES.get(type(thing).__name__) is not type(thing):
         return
     plain = describe(thing)
-    if not all(kind in CLASSES for kind in _types(plain)):
+    if not types_in(plain) <= CLASSES.keys():
         return
     again = Builder(CLASSES).build(type(thing).__name__, json.loads(json.dumps(plain)))
     assert type(again) is type(thing), "what is built again must be of the same class"
     assert describe(again) == plain, "settings must be the same after a file"
-
-
-def _types(plain: Any) -> list[str]:
-    """Return the types that plain data name, at any depth."""
-    if isinstance(plain, list):
-        return [kind for value in plain for kind in _types(value)]
-    if not isinstance(plain, dict):
-        return []
-    here = [plain["type"]] if "type" in plain else []
-    return here + [kind for value in plain.values() for kind in _types(value)]

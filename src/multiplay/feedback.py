@@ -1,9 +1,12 @@
-"""What comes back from a play: the loss of every unit, or the totals of every arm."""
+"""What comes back from a play: the loss of every unit, of every arm, or of the whole round."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
 from multiplay.streams import Rng
 from multiplay.types import FloatArray, IntArray
@@ -15,8 +18,10 @@ class Feedback:
 
     Attributes
     ----------
-    count, total : arrays of shape (trials, d)
-        How many units of each arm were played, and the sum of their losses.
+    count : array of shape (trials, d)
+        How many units of each arm were played.
+    total : array of shape (trials, d), or (trials, 1)
+        The sum of the losses of each arm; or that of all arms, where nothing else is known.
     units, first
         Where every single loss is known: arm i keeps its units at
         ``units[:, first[i] : first[i] + count_i]``. Where there are too many, ``units`` is None.
@@ -28,8 +33,32 @@ class Feedback:
     first: IntArray | None = None
 
     @property
+    def round_total(self) -> FloatArray:
+        """What all units of the round lost together, for each trial."""
+        together: FloatArray = self.total.sum(axis=1)
+        return together
+
+    def round_only(self) -> Feedback:
+        """Return what is known where only the total of the round is reported (full bandit).
+
+        Examples
+        --------
+        >>> arms = Feedback(count=np.array([[2, 0, 1]]), total=np.array([[0.5, 0.0, 0.25]]))
+        >>> arms.round_only().total
+        array([[0.75]])
+        """
+        return Feedback(self.count, self.round_total[:, None])
+
+    @property
     def mean(self) -> FloatArray:
         """k_i, the average loss of arm i; 0 where it was not played."""
+        if self.total.shape != self.count.shape:
+            raise InvalidInput(
+                "feedback",
+                "the total of each arm",
+                "the total of the round only",
+                "Use a policy that learns from the round, such as LinTS.",
+            )
         average: FloatArray = self.total / np.maximum(self.count, 1)
         return average
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from multiplay.actions.listed import Listed
 from multiplay.checks import for_each_arm, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
@@ -167,7 +168,15 @@ class ActionSet(ABC):
             raise too_many(limit)
         return read_only(self._everything)
 
+    def listed(self, limit: int = 10_000) -> Listed:
+        """Return all actions, in coordinates; these are computed once and then remembered."""
+        everything = self.all_actions(limit)
+        if self._coordinates is None:
+            self._coordinates = Listed(everything)
+        return self._coordinates
+
     _everything: IntArray | None = None
+    _coordinates: Listed | None = None
 
     def duplicate(self) -> "Duplicate":
         """Return the same problem with an arm of its own for every copy, all n_i = 1."""

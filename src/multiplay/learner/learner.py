@@ -14,7 +14,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.losses import feedback_of
 from multiplay.learner.snapshot import Snapshot, check_storable
 from multiplay.policies import Play, Policy
-from multiplay.policies.base import check_fits
+from multiplay.policies.base import check_fits, shown
 from multiplay.policies.feasible import check_play
 from multiplay.storage.folder import read_record, write_record
 from multiplay.streams import POLICY, Streams
@@ -97,17 +97,20 @@ which was told already. Tell each play once.
         """Return the plays that wait for their losses, oldest first."""
         return [self._pending_play(id) for id in self.pending]
 
-    def tell(self, id: int, losses: Mapping[str, Any] | Sequence[Any] | FloatArray) -> None:
+    def tell(self, id: int, losses: Mapping[str, Any] | Sequence[Any] | FloatArray | float) -> None:
         """Learn from the losses of a play.
 
         ``losses`` gives, for each arm, either a list with the loss of every unit or one number, the
         total of its units. By name, arms that were not played may be left out; otherwise one entry
         for each arm, in order; a pandas Series is taken by its index. Every single loss is in
         [0, 1]; a total may miss its range by rounding.
+
+        A policy that learns from the round, such as ``LinTS``, may be told one number: the total of
+        all units. It is shown no more than that, whatever was told.
         """
         play = self._waiting(id)
-        feedback = feedback_of(play.action[0], losses, self.actions.names)
-        self.policy.update(self.actions, self.state, play, feedback, self.rng)
+        feedback = feedback_of(play.action[0], losses, self.actions.names, self.policy)
+        self.policy.update(self.actions, self.state, play, shown(self.policy, feedback), self.rng)
         del self.pending[id]
 
     def save(self, path: str | Path) -> None:

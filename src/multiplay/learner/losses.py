@@ -10,14 +10,18 @@ import numpy as np
 from multiplay.checks import is_list, is_number, unit_interval
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
+from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
 EXACT = (Decimal, Fraction)  # numbers that numpy does not know
 ROUNDING = 1e-9  # by which a total may miss its range, relative to the number of units
 
 
-def feedback_of(action: IntArray, losses: Any, names: Sequence[str]) -> Feedback:
+def feedback_of(action: IntArray, losses: Any, names: Sequence[str], policy: Policy) -> Feedback:
     """Return the feedback of one play, after all of it was checked."""
+    losses = losses.item() if hasattr(losses, "__array__") and losses.ndim == 0 else losses
+    if is_number(losses) or type(losses) in EXACT:
+        return _of_round(action, losses, policy)
     counts, total = action.tolist(), np.zeros(len(action))
     units: list[Any] = []
     per_unit = True
@@ -44,6 +48,18 @@ def feedback_of(action: IntArray, losses: Any, names: Sequence[str]) -> Feedback
     if not per_unit:
         return Feedback(action[None], total[None])
     return Feedback(action[None], total[None], flat[None], np.append(0, np.cumsum(action)))
+
+
+def _of_round(action: IntArray, total: Any, policy: Policy) -> Feedback:
+    """Return the feedback of a play of which only the total of all units is known."""
+    if policy.learns_from != "round":
+        raise InvalidInput(
+            "losses",
+            f"the losses of each arm, which {type(policy).__name__} learns from",
+            f"one number, {total!r}",
+            "Give a dict by arm name, or use a policy that learns from the round, such as LinTS.",
+        )
+    return Feedback(action[None], np.array([[_total("losses", total, int(action.sum()))]]))
 
 
 def _by_arm(losses: Any, names: Sequence[str]) -> list[Any]:

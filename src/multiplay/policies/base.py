@@ -45,8 +45,8 @@ class Policy(ABC):
     ----------
     learns_from : "units", "totals" or "round"
         What ``update`` reads of the feedback: the loss of every single unit, or no more than the
-        totals of the arms, or no more than the total of the round. A class attribute: write it
-        without a type, or a dataclass takes it for a setting.
+        totals of the arms, or no more than the total of the round, which is then all that it is
+        shown. A class attribute: write it without a type, or a dataclass takes it for a setting.
     needs_linear : bool
         Whether the expected loss (or reward) of an action must be <a, means>. A class attribute.
     """
@@ -72,6 +72,11 @@ class Policy(ABC):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Learn from the losses of one play: changes the state."""
+
+
+def shown(policy: Policy, feedback: Feedback) -> Feedback:
+    """Return what a policy is shown: nothing but the round's total, if it learns from that."""
+    return feedback.round_only() if policy.learns_from == "round" else feedback
 
 
 def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_units: bool) -> None:

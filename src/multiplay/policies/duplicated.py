@@ -10,10 +10,10 @@ from multiplay.checks import check_instance
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
-from multiplay.policies.base import Play, Policy
+from multiplay.policies.base import LearnsFrom, Play, Policy
 from multiplay.policies.gencts import GenCTS
 from multiplay.streams import Rng
-from multiplay.types import Arrays
+from multiplay.types import Arrays, IntArray
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,6 @@ class Duplicated(Policy):
     10
     """
 
-    learns_from = "units"
-
     policy: Policy
 
     @classmethod
@@ -43,6 +41,11 @@ class Duplicated(Policy):
 
     def __post_init__(self) -> None:
         check_instance("policy", self.policy, Policy, "Duplicated(GenCTS())")
+
+    @property
+    def learns_from(self) -> LearnsFrom:  # type: ignore[override]
+        """Units, to hand out to the copies; no more than the round, if that is enough for them."""
+        return "round" if self.policy.learns_from == "round" else "units"
 
     @property
     def needs_linear(self) -> bool:  # type: ignore[override]
@@ -65,6 +68,16 @@ class Duplicated(Policy):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Hand the samples of every arm to its played copies."""
+        copies, owner = actions.duplicate()
+        memo = dict(play.memo)
+        chosen = memo.pop("copies")
+        if self.learns_from == "round":
+            per_copy = Feedback(chosen, feedback.round_total[:, None])
+        else:
+            per_copy = self._per_copy(chosen, owner, feedback)
+        self.policy.update(copies, state, Play(chosen, memo, play.cache), per_copy, rng)
+
+    def _per_copy(self, chosen: IntArray, owner: IntArray, feedback: Feedback) -> Feedback:
         if feedback.units is None or feedback.first is None:
             raise InvalidInput(
                 "feedback",
@@ -72,10 +85,6 @@ class Duplicated(Policy):
                 "totals per arm",
                 "Use the policy itself: it learns from totals.",
             )
-        copies, owner = actions.duplicate()
-        memo = dict(play.memo)
-        chosen = memo.pop("copies")
         losses = np.empty(chosen.shape)
         kernels.hand_out(feedback.units, feedback.first, owner, chosen, losses)
-        per_copy = Feedback(chosen, losses, losses, np.arange(copies.d + 1))
-        self.policy.update(copies, state, Play(chosen, memo, play.cache), per_copy, rng)
+        return Feedback(chosen, losses, losses, np.arange(chosen.shape[1] + 1))

@@ -11,6 +11,7 @@ from multiplay.actions import ActionSet
 from multiplay.environments import Adversarial, Environment, World
 from multiplay.environments.base import largest_change
 from multiplay.policies import Policy
+from multiplay.policies.base import shown
 from multiplay.results.measured import Measured
 from multiplay.serialization import settings
 from multiplay.simulation.ledger import Ledger
@@ -68,7 +69,7 @@ def _play_rounds(
         chosen = policy.choose(actions, state, rng)
         referee.watch(t, chosen.action)
         seen = world.observe(chosen.action)
-        policy.update(actions, state, chosen, seen.feedback, rng)
+        policy.update(actions, state, chosen, shown(policy, seen.feedback), rng)
         ledger.add(t, chosen.action, seen)
         if t % stride == 0:
             advance(stride)

@@ -15,6 +15,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
 from multiplay.policies import Play, Policy
+from multiplay.policies.base import shown
 from multiplay.streams import POLICY, Streams
 from multiplay.testing.settings import check_settings
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -240,7 +241,7 @@ def _play(
         assert _same(before, state), "choose must leave the state as it is"
         assert play.action.shape == (len(trials), actions.d), "one action for each trial"
         assert actions.contains(play.action).all(), "choose must play actions of the set"
-        policy.update(actions, state, play, world.observe(play.action).feedback, rng)
+        policy.update(actions, state, play, shown(policy, world.observe(play.action).feedback), rng)
         for name, array in state.items():
             assert np.isfinite(array).all(), f"state[{name!r}] must stay finite"
         played.append(play.action)
@@ -253,7 +254,7 @@ def _check_late_feedback(policy: Policy, actions: ActionSet, seed: int) -> None:
     state = policy.start(actions, _horizon(actions), 1)
     plays = [policy.choose(actions, state, rng) for _ in range(5)]
     for play in reversed(plays):
-        policy.update(actions, state, play, world.observe(play.action).feedback, rng)
+        policy.update(actions, state, play, shown(policy, world.observe(play.action).feedback), rng)
     for name, array in state.items():
         assert np.isfinite(array).all(), f"state[{name!r}] must survive late feedback"
 
@@ -265,7 +266,8 @@ def _check_cache(policy: Policy, actions: ActionSet, seed: int) -> None:
     state = policy.start(actions, _horizon(actions), 1)
     for _ in range(5):
         play = policy.choose(actions, state, rng)
-        feedback, twin = world.observe(play.action).feedback, Streams(rng.state.copy())
+        feedback = shown(policy, world.observe(play.action).feedback)
+        twin = Streams(rng.state.copy())
         bare = {name: array.copy() for name, array in state.items() if name not in play.cache}
         policy.update(actions, bare, Play(play.action, play.memo), feedback, twin)
         policy.update(actions, state, play, feedback, rng)
@@ -296,20 +298,23 @@ def _check_totals(policy: Policy, actions: ActionSet, seed: int) -> None:
 
 
 def _check_round(policy: Policy, actions: ActionSet, seed: int) -> None:
-    """The same total, lost on the first arms or on the last: the states must be the same."""
+    """The same total, lost on the first arms, on the last, or on nobody knows which."""
     rng = Streams.spawn(seed, POLICY, [0])
     state = policy.start(actions, _horizon(actions), 1)
     for _ in range(5):
         play, twin = policy.choose(actions, state, rng), Streams(rng.state.copy())
-        other = {name: array.copy() for name, array in state.items()}
-        a = play.action[0]
+        other, bare = ({name: one.copy() for name, one in state.items()} for _ in range(2))
+        a, third = play.action[0], Streams(rng.state.copy())
         lost = a.sum() // 2
         first = np.clip(lost - (a.cumsum() - a), 0, a)
         last = np.clip(lost - (a[::-1].cumsum() - a[::-1]), 0, a[::-1])[::-1]
         policy.update(actions, state, play, _units_of(a, first), rng)
-        policy.update(actions, other, play, Feedback(a[None], last[None].astype(float)), twin)
+        late = Feedback(a[None], last[None].astype(float))
+        policy.update(actions, other, play, late, twin)
+        policy.update(actions, bare, play, late.round_only(), third)
         says = "learns_from is 'round', so the state must not depend on which arm the losses are of"
         assert _same(state, other), says
+        assert _same(state, bare), says
 
 
 def _units_of(a: IntArray, lost: IntArray) -> Feedback:

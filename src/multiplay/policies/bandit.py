@@ -1,0 +1,66 @@
+"""Full bandit feedback: policies that see what a whole round lost, and nothing else."""
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.actions.listed import Listed
+from multiplay.checks import is_number, positive_integer
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.policies.base import Policy
+from multiplay.types import FloatArray
+
+
+class Bandit(Policy):
+    """What the linear-bandit policies of Table 1 share: all actions are listed, T is known.
+
+    A subclass is a dataclass with the settings below.
+    """
+
+    learns_from = "round"
+    needs_linear = True
+
+    horizon: int | None
+    scale: float
+    limit: int
+
+    def __post_init__(self) -> None:
+        if self.horizon is not None:
+            hint = "Give the number of rounds, a positive integer."
+            positive_integer("horizon", self.horizon, hint)
+        if not (is_number(self.scale) and 0 < self.scale < np.inf):
+            raise InvalidInput(
+                "scale", "a positive number", repr(self.scale), "Leave it out for 1."
+            )
+        positive_integer("limit", self.limit, "Leave it out: the default is what was measured.")
+
+    def listed(self, actions: ActionSet) -> Listed:
+        """Return all actions in coordinates, or say why there are too many."""
+        try:
+            return actions.listed(self.limit)
+        except InvalidInput as error:
+            if error.argument != "limit":
+                raise
+            name = type(self).__name__
+            raise InvalidInput(
+                "actions",
+                f"a set of at most {self.limit} actions, for {name} lists all of them",
+                f"more in {actions!r}",
+                f"Use LinTS, which lists nothing, or write {name}(limit=...).",
+            ) from error
+
+    def rounds(self, horizon: int | None) -> int:
+        """T, the number of rounds: at least 2, for log 1 = 0 is no measure of anything."""
+        T = horizon if self.horizon is None else self.horizon
+        if T is None:
+            name = type(self).__name__
+            raise InvalidInput(
+                "horizon", "a number of rounds", "none", f"Write {name}(horizon=365), say."
+            )
+        return max(T, 2)
+
+
+def share_lost(actions: ActionSet, feedback: Feedback) -> FloatArray:
+    """f in [0, 1]: y / M for losses and 1 - y / M for rewards, y being the total of the round."""
+    f: FloatArray = feedback.round_total / max(actions.M, 1)
+    return f if actions.sense == "min" else 1 - f

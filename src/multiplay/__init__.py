@@ -52,6 +52,7 @@ from multiplay.policies import (
     Play,
     Policy,
     RandomAction,
+    ScaledScribble,
 )
 from multiplay.results import Result, load
 from multiplay.simulation import simulate
@@ -105,6 +106,7 @@ __all__ = [
     "Replay",
     "Result",
     "Rng",
+    "ScaledScribble",
     "Sinusoids",
     "SpanningTree",
     "Stochastic",

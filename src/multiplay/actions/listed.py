@@ -1,35 +1,16 @@
 """All actions of a set at once, in coordinates without superfluous dimensions."""
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from multiplay.errors import InvalidInput
+from multiplay.hull.polytope import NEGLIGIBLE, Facets, Polytope, Simplices
 from multiplay.types import FloatArray, IntArray
 
-NEGLIGIBLE = 1e-9  # singular values and slacks below this, relative to the largest, are zero
 MOST_DIMENSIONS = 7  # the work of qhull grows like K^(r / 2)
 MOST_PIECES = 10_000  # facets, or simplices
 FLAT = 1e-9  # a simplex of less volume than this, relative to a cube of its longest edge, is none
-
-
-class Facets(NamedTuple):
-    """conv(Y) = {y : C y <= b}, with one row of C, of length 1, for each facet."""
-
-    C: FloatArray
-    b: FloatArray
-
-
-class Simplices(NamedTuple):
-    """A triangulation of the actions: y has coordinates inverse[k] @ (y, 1) in simplex k.
-
-    ``corners`` has the numbers of its r + 1 actions; the coordinates are weights of these with the
-    mean y, all of them non-negative where simplex k contains y.
-    """
-
-    corners: IntArray
-    inverse: FloatArray
 
 
 class Listed:
@@ -91,6 +72,21 @@ class Listed:
         longest = np.abs(self.Y[corners] - self.Y[corners[:, :1]]).max(axis=(1, 2))
         solid = np.abs(np.linalg.det(matrices)) > FLAT * longest**self.r
         return Simplices(corners[solid], np.linalg.inv(matrices[solid]))
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        """conv(Y), with a barrier on it, and draws of actions with a given mean."""
+        return Polytope(self.Y, self.facets, self.simplices)
+
+    @cached_property
+    def size(self) -> float:
+        """The length of the longest action, max |a|."""
+        return float(np.sqrt((self.E**2).sum(axis=1).max()))
+
+    @cached_property
+    def X_to_Y(self) -> FloatArray:  # noqa: N802
+        """S' B: losses <m, X> and <m S' B, Y> differ by the same number for all actions."""
+        return np.ascontiguousarray(self.S.T @ self.B)
 
     def _check_size(self) -> None:
         if self.r > MOST_DIMENSIONS:

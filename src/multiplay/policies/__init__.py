@@ -12,6 +12,7 @@ from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
+from multiplay.policies.scaledscribble import ScaledScribble
 
 Uniform = RandomAction  # not in __all__: in an experiment file, Uniform is a distribution
 
@@ -31,4 +32,5 @@ __all__ = [
     "Play",
     "Policy",
     "RandomAction",
+    "ScaledScribble",
 ]

@@ -1,0 +1,41 @@
+"""Products of rows: one row for each trial, every sum in the same order in any company."""
+
+import math
+
+import numpy as np
+
+from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray
+
+
+@kernel
+def transform(rows: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return rows @ matrix."""
+    out = np.zeros((len(rows), matrix.shape[1]))
+    for k in range(len(rows)):
+        for p in range(matrix.shape[0]):
+            for i in range(matrix.shape[1]):
+                out[k, i] += rows[k, p] * matrix[p, i]
+    return out
+
+
+@kernel
+def inner(rows: FloatArray, others: FloatArray) -> FloatArray:
+    """Return <rows[k], others[k]> for every k."""
+    out = np.zeros(len(rows))
+    for k in range(len(rows)):
+        for p in range(rows.shape[1]):
+            out[k] += rows[k, p] * others[k, p]
+    return out
+
+
+@kernel
+def into_ball(rows: FloatArray, radius: float) -> None:
+    """Shorten every row that is longer than the radius."""
+    for k in range(len(rows)):
+        square = 0.0
+        for p in range(rows.shape[1]):
+            square += rows[k, p] * rows[k, p]
+        if square > radius * radius:
+            for p in range(rows.shape[1]):
+                rows[k, p] *= radius / math.sqrt(square)

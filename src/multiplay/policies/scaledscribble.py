@@ -1,0 +1,142 @@
+"""A self-concordant barrier on the hull of all actions, for feedback that is one number a round."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.actions.listed import Listed
+from multiplay.checks import is_number
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.kernels.rows import inner, into_ball, transform
+from multiplay.policies.bandit import Bandit, share_lost
+from multiplay.policies.base import Play
+from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray
+
+
+@dataclass(frozen=True)
+class ScaledScribble(Bandit):
+    """SCRiBLe with scaled-up sampling and predicted losses; it sees the total of a round only.
+
+    Y has the coordinates of the actions in their hull, {y : C y <= b}, of dimension r; X those in
+    their linear span, divided by s = max |a|. The barrier is psi(y) = -sum_j log(b_j - C_j y) over
+    the theta facets. f in [0, 1] is the share of the largest possible loss. From L = m = G = 0,
+    each round
+
+    1. beta = scale (6 r + 2 r sqrt(G / (theta log T)));
+    2. x = argmin over the hull of <L + m_hull, y> + beta psi(y), where m_hull is m in the
+       coordinates of the hull;
+    3. (lambda_i, e_i) are the eigenpairs of the Hessian of psi at x, and the 2 r points
+       w = x +- e_i / sqrt(lambda_i) lie in the hull;
+    4. z is the action with the least rho, where rho(z) is the least number such that
+       z + (w - z) / rho is in the hull for all w: the largest (C_j w - C_j z) / (b_j - C_j z);
+    5. with probability 1 - rho, b = 0 and z is played; otherwise b = 1, one of the points is taken,
+       w = x + v e_i / sqrt(lambda_i) with v = +-1, and an action with mean z + (w - z) / rho is
+       drawn: a corner of the Delaunay simplex which contains that;
+    6. err = f - <m, X_a>, and with the m, b, v and i of this play
+       L += m_hull + b err r v sqrt(lambda_i) e_i, G += b err^2;
+    7. m += eta b err X_a, and then back into the ball of radius s sqrt(d) / M.
+
+    The mean of the action is x, and that of what is added to L is the gradient of f, whatever the
+    level of the losses. Regret is of the order of log T if losses are stochastic, also with some
+    corruption, and of sqrt(T) against any adversary. These are worst-case constants: where losses
+    are not adversarial, LinTS loses far less. Facets and simplices are listed, so r may be 7 at
+    most. The barrier, the start of m in the span (it learns the level of the losses as well), and
+    the radius are choices which the paper leaves open.
+
+    Parameters
+    ----------
+    horizon
+        T, the number of rounds; if None, that of the simulation.
+    scale
+        Factor of beta: 1 is the paper. Smaller ones have no guarantee: single trials get stuck.
+    eta
+        Step of the prediction m, in (0, 1/4).
+    limit
+        Most actions to list.
+
+    References
+    ----------
+    Ito, Takemura: Best-of-Three-Worlds Linear Bandit Algorithm with Variance-Adaptive Regret
+    Bounds, COLT 2023, algorithm 1.
+    Abernethy, Hazan, Rakhlin: Competing in the Dark, COLT 2008. (SCRiBLe.)
+
+    Examples
+    --------
+    >>> from multiplay import Learner, Transport
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), ScaledScribble(horizon=365), seed=0)
+    >>> sum(learner.ask().plan.values())
+    10
+    """
+
+    horizon: int | None = None
+    scale: float = 1.0
+    eta: float = 0.2
+    limit: int = 10_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (is_number(self.eta) and 0 < self.eta < 0.25):
+            raise InvalidInput("eta", "a step in (0, 1/4)", repr(self.eta), "Leave it out for 0.2.")
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """L = m = G = 0; the first minimiser is sought from 0, the mean of all actions."""
+        listed, T = self.listed(actions), self.rounds(horizon)
+        if listed.r > 0:
+            listed.polytope  # noqa: B018  # what is too large is refused before round 1
+        return {
+            "log_T": np.full(trials, math.log(T)),
+            "L": np.zeros((trials, listed.r)),
+            "m": np.zeros((trials, listed.s)),
+            "G": np.zeros(trials),
+            "x": np.zeros((trials, listed.r)),
+        }
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Steps 1 to 5."""
+        listed, each = self.listed(actions), np.arange(len(state["m"]))
+        if listed.r == 0:
+            return Play(listed.E[np.zeros_like(each)])
+        hull, r = listed.polytope, listed.r
+        coin, point, corner = np.ascontiguousarray(rng.random((len(each), 3)).T)
+        m_hull = transform(state["m"], listed.X_to_Y / listed.size)
+        x = hull.minimise(state["L"] + m_hull, self.beta(listed, state), state.get("x"))
+        lambdas, e = hull.eigenpairs(x)
+        z, rho = hull.nearest_action(x, e / np.sqrt(lambdas)[:, :, None])
+        b = coin < rho
+        i, heads = np.divmod((2 * r * point).astype(np.int64), 2)
+        v = (2 * heads - 1)[:, None]
+        e_i, root = e[each, i], np.sqrt(lambdas[each, i])[:, None]
+        w, Y_z = x + v * e_i / root, listed.Y[z]
+        a = np.where(b, hull.draw(Y_z + (w - Y_z) / rho[:, None], corner), z)
+        memo = {
+            "a": a,
+            "b": b,
+            "dual": v * root * e_i,
+            "m_hull": m_hull,
+            "expected": inner(state["m"], listed.X[a] / listed.size),
+        }
+        return Play(listed.E[a], memo, cache={"x": x})
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Steps 6 and 7; the newest m learns from the error that the m of the play has made."""
+        listed, memo = self.listed(actions), play.memo
+        if listed.r == 0:
+            return
+        err = (memo["b"] * (share_lost(actions, feedback) - memo["expected"]))[:, None]
+        state["L"] += memo["m_hull"] + err * listed.r * memo["dual"]
+        state["G"] += err[:, 0] ** 2
+        state["m"] += self.eta * err * listed.X[memo["a"]] / listed.size
+        into_ball(state["m"], listed.size * math.sqrt(actions.d) / actions.M)
+        state |= play.cache
+
+    def beta(self, listed: Listed, state: Arrays) -> FloatArray:
+        """Return what step 1 makes of G."""
+        r, theta = listed.r, listed.polytope.theta
+        beta: FloatArray = 6 * r + 2 * r * np.sqrt(state["G"] / (theta * state["log_T"]))
+        return self.scale * beta

@@ -50,10 +50,15 @@ class Listed:
             return Facets(np.array([[1.0], [-1.0]]), np.array([self.Y.max(), -self.Y.min()]))
         from scipy.spatial import ConvexHull
 
-        equations = np.unique(ConvexHull(self.Y).equations.round(9), axis=0)
-        self._check_pieces("facets", len(equations))
-        C = equations[:, :-1] / np.linalg.norm(equations[:, :-1], axis=1, keepdims=True)
-        return Facets(np.ascontiguousarray(C), (C @ self.Y.T).max(axis=1))
+        hull = ConvexHull(self.Y)
+        C = np.ascontiguousarray(hull.equations[:, :-1])
+        height = C @ self.Y[hull.vertices].T
+        b = height.max(axis=1)
+        # qhull cuts a facet into simplices: pieces that touch the same vertices are one facet
+        touched = b[:, None] - height < NEGLIGIBLE * np.ptp(height)
+        _, first = np.unique(touched, axis=0, return_index=True)
+        self._check_pieces("facets", len(first))
+        return Facets(C[first], b[first])
 
     @cached_property
     def simplices(self) -> Simplices:

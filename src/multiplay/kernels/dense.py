@@ -2,12 +2,11 @@
 
 import math
 
-import numpy as np
-
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray
 
-MOST_SWEEPS = 30  # Jacobi's method needs about ten for the worst matrices
+MOST_SWEEPS = 30  # about five are needed
+ORTHOGONAL = 1e-14  # the cosine between two columns, where rounding leaves about 1e-15
 
 
 @kernel
@@ -43,13 +42,13 @@ def solve_cholesky(root: FloatArray, v: FloatArray) -> None:
 
 
 @kernel
-def jacobi(a: FloatArray, vectors: FloatArray) -> None:
-    """Turn a symmetric ``a`` until its diagonal has the eigenvalues; row i has the eigenvector i.
+def jacobi(a: FloatArray, values: FloatArray, vectors: FloatArray) -> None:
+    """Eigenpairs of a' a, by turning the columns of ``a`` until they are orthogonal (Hestenes).
 
-    Cyclic rotations. An entry is done with when it is small beside its own two diagonal entries,
-    not beside the largest: so small eigenvalues of positive matrices keep their digits.
+    Row i of ``vectors`` belongs to values[i]; they are in no order. Without a' a itself, which has
+    the square of the condition of a, small eigenvalues keep their digits and their sign.
     """
-    n = len(a)
+    n = a.shape[1]
     for i in range(n):
         for j in range(n):
             vectors[i, j] = 1.0 if i == j else 0.0
@@ -57,29 +56,33 @@ def jacobi(a: FloatArray, vectors: FloatArray) -> None:
         turned = False
         for p in range(n):
             for q in range(p + 1, n):
-                if abs(a[p, q]) > 1e-16 * math.sqrt(abs(a[p, p] * a[q, q])):
-                    turned = True
-                    rotate(a, vectors, p, q)
+                turned |= rotate(a, vectors, p, q)
         if not turned:
             break
+    for i in range(n):
+        values[i] = 0.0
+        for j in range(len(a)):
+            values[i] += a[j, i] * a[j, i]
 
 
 @kernel
-def rotate(a: FloatArray, vectors: FloatArray, p: int, q: int) -> None:
-    """Turn the coordinates p and q, by at most 45 degrees, such that a[p, q] becomes 0."""
-    half = 0.5 * (a[q, q] - a[p, p]) / a[p, q]
-    t = np.copysign(1.0, half) / (abs(half) + math.sqrt(1.0 + half * half))
+def rotate(a: FloatArray, vectors: FloatArray, p: int, q: int) -> bool:
+    """Make columns p and q orthogonal, by at most 45 degrees; say whether they were not."""
+    pp, qq, pq = 0.0, 0.0, 0.0
+    for j in range(len(a)):
+        pp += a[j, p] * a[j, p]
+        qq += a[j, q] * a[j, q]
+        pq += a[j, p] * a[j, q]
+    if abs(pq) <= ORTHOGONAL * math.sqrt(pp) * math.sqrt(qq):
+        return False
+    half = 0.5 * (qq - pp) / pq
+    t = math.copysign(1.0, half) / (abs(half) + math.hypot(1.0, half))
     c = 1.0 / math.sqrt(1.0 + t * t)
     s = t * c
-    shift = t * a[p, q]
-    a[p, p] -= shift
-    a[q, q] += shift
-    a[p, q] = a[q, p] = 0.0
-    for i in range(len(a)):
-        if i not in (p, q):
-            left, right = a[i, p], a[i, q]
-            a[i, p] = a[p, i] = c * left - s * right
-            a[i, q] = a[q, i] = s * left + c * right
+    for j in range(len(a)):
+        left, right = a[j, p], a[j, q]
+        a[j, p], a[j, q] = c * left - s * right, s * left + c * right
+    for i in range(a.shape[1]):
         left, right = vectors[p, i], vectors[q, i]
-        vectors[p, i] = c * left - s * right
-        vectors[q, i] = s * left + c * right
+        vectors[p, i], vectors[q, i] = c * left - s * right, s * left + c * right
+    return True

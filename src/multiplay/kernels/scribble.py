@@ -88,15 +88,13 @@ def eigenpairs(
 ) -> None:
     """Eigenpairs of the Hessian of psi at x: values[k, i] and the row vectors[k, i]."""
     facets, r = C.shape
-    inverse, hessian = np.empty(facets), np.empty((r, r))
+    slack, root = np.empty(facets), np.empty((facets, r))
     for k in range(len(x)):
-        measure_slack(C, b, x[k], inverse)
-        for j in range(facets):
-            inverse[j] = 1.0 / inverse[j]
-        curvature(C, inverse, hessian)
-        jacobi(hessian, vectors[k])
-        for i in range(r):
-            values[k, i] = hessian[i, i]
+        measure_slack(C, b, x[k], slack)
+        for j in range(facets):  # the Hessian is root' root
+            for i in range(r):
+                root[j, i] = C[j, i] / slack[j]
+        jacobi(root, values[k], vectors[k])
 
 
 @kernel

@@ -30,29 +30,33 @@ class ScaledScribble(Bandit):
     2. x = argmin over the hull of <L + m_hull, y> + beta psi(y), where m_hull is m in the
        coordinates of the hull;
     3. (lambda_i, e_i) are the eigenpairs of the Hessian of psi at x, and the 2 r points
-       w = x +- e_i / sqrt(lambda_i) lie in the hull;
+       w = x +- e_i / sqrt(lambda_i) are in the hull;
     4. z is the action with the least rho, where rho(z) is the least number such that
        z + (w - z) / rho is in the hull for all w: the largest (C_j w - C_j z) / (b_j - C_j z);
     5. with probability 1 - rho, b = 0 and z is played; otherwise b = 1, one of the points is taken,
        w = x + v e_i / sqrt(lambda_i) with v = +-1, and an action with mean z + (w - z) / rho is
-       drawn: a corner of the Delaunay simplex which contains that;
+       drawn: a corner of the Delaunay simplex that contains this mean;
     6. err = f - <m, X_a>, and with the m, b, v and i of this play
        L += m_hull + b err r v sqrt(lambda_i) e_i, G += b err^2;
     7. m += eta b err X_a, and then back into the ball of radius s sqrt(d) / M.
 
     The mean of the action is x, and that of what is added to L is the gradient of f, whatever the
-    level of the losses. Regret is of the order of log T if losses are stochastic, also with some
-    corruption, and of sqrt(T) against any adversary. These are worst-case constants: where losses
-    are not adversarial, LinTS loses far less. Facets and simplices are listed, so r may be 7 at
-    most. The barrier, the start of m in the span (it learns the level of the losses as well), and
-    the radius are choices which the paper leaves open.
+    level of the losses. Regret grows like log T where losses are stochastic, like sqrt(T log T) at
+    worst, and with what varies in the losses rather than with T where that is less. The price is
+    worst-case constants: where losses are known to be stochastic, LinTS loses far less.
+
+    The paper leaves open which barrier is used, how an action with a given mean is drawn, and where
+    m lives: here in the linear span, so that it learns the level of the losses too, within the
+    length of the largest loss vector. Facets and simplices of the hull are listed, once for a set;
+    one of more than 7 dimensions is refused.
 
     Parameters
     ----------
     horizon
         T, the number of rounds; if None, that of the simulation.
     scale
-        Factor of beta: 1 is the paper. Smaller ones have no guarantee: single trials get stuck.
+        Factor of beta: 1 is the paper's. Below 1 nothing is guaranteed: the mean regret may fall,
+        but single runs stay with a wrong action for ever.
     eta
         Step of the prediction m, in (0, 1/4).
     limit

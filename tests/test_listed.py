@@ -137,5 +137,13 @@ def test_too_many_dimensions_are_refused() -> None:
 
 
 def test_too_many_simplices_are_refused() -> None:
-    with refused("actions: expected a set whose hull has at most 10000 simplices"):
-        Budget(150, [150] * 3).listed(20_000).simplices  # noqa: B018
+    """Before all of the 11,476 actions are triangulated: 8192 are enough to know."""
+    listed = Budget(150, [150] * 3).listed(20_000)
+    with refused("actions: expected a set whose hull has at most 10000 simplices, got at least 1"):
+        listed.simplices  # noqa: B018
+
+
+def test_a_set_that_is_flat_but_for_one_action() -> None:
+    """Then the first few actions that are looked at may have no simplex at all."""
+    listed = Explicit([*([i, 0] for i in range(300)), [0, 1]]).listed()
+    assert (listed.r, len(listed.facets.b), len(listed.simplices.corners)) == (2, 3, 299)

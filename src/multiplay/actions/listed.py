@@ -1,5 +1,6 @@
 """All actions of a set at once, in coordinates without superfluous dimensions."""
 
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +11,7 @@ from multiplay.types import FloatArray, IntArray
 
 MOST_DIMENSIONS = 7  # the work of qhull grows like K^(r / 2)
 MOST_PIECES = 10_000  # facets, or simplices
+SOME_ACTIONS = 64  # enough to see how the number of simplices grows
 FLAT = 1e-9  # a simplex of less volume than this, relative to a cube of its longest edge, is none
 
 
@@ -68,15 +70,29 @@ class Listed:
             order = np.argsort(self.Y[:, 0])
             corners = np.column_stack([order[:-1], order[1:]])
         else:
-            from scipy.spatial import Delaunay
-
-            corners = Delaunay(self.Y).simplices.astype(np.int64)
+            corners = self._delaunay()
         self._check_pieces("simplices", len(corners))
         matrices = np.ones((len(corners), self.r + 1, self.r + 1))
         matrices[:, : self.r] = self.Y[corners].transpose(0, 2, 1)
         longest = np.abs(self.Y[corners] - self.Y[corners[:, :1]]).max(axis=(1, 2))
         solid = np.abs(np.linalg.det(matrices)) > FLAT * longest**self.r
         return Simplices(corners[solid], np.linalg.inv(matrices[solid]))
+
+    def _delaunay(self) -> IntArray:
+        """Return the corners of the simplices; some of the actions tell soon if they are too many.
+
+        All may take minutes. That some have fewer simplices than all is no theorem, but it held for
+        random parts of every set that was tried.
+        """
+        from scipy.spatial import Delaunay, QhullError
+
+        order, some = np.random.default_rng(0).permutation(self.K), SOME_ACTIONS
+        while some < self.K:
+            with suppress(QhullError):  # all of these few may lie in one plane
+                self._check_pieces("simplices", len(Delaunay(self.Y[order[:some]]).simplices))
+            some *= 2
+        corners: IntArray = Delaunay(self.Y).simplices.astype(np.int64)
+        return corners
 
     @cached_property
     def polytope(self) -> Polytope:
@@ -108,7 +124,7 @@ class Listed:
             raise InvalidInput(
                 "actions",
                 f"a set whose hull has at most {MOST_PIECES} {what}",
-                f"{number} {what} of {self.K} actions in {self.r} dimensions",
+                f"at least {number} {what} of {self.K} actions in {self.r} dimensions",
                 "Use LinTS, which lists nothing.",
             )
 

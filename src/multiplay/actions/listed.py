@@ -6,11 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay.errors import InvalidInput
+from multiplay.kernels import design as kernels
 from multiplay.types import FloatArray, IntArray
 
 NEGLIGIBLE = 1e-9  # singular values and slacks below this, relative to the largest, are zero
 MOST_DIMENSIONS = 7  # the work of qhull grows like K^(r / 2)
 MOST_PIECES = 10_000  # facets, or simplices
+OPTIMAL = 1e-4  # how far, relatively, the largest norm of a design may be above the least
+MOST_STEPS = 100_000  # of a design; each is cheap
 FLAT = 1e-9  # a simplex of less volume than this, relative to a cube of its longest edge, is none
 
 
@@ -30,6 +33,16 @@ class Simplices(NamedTuple):
 
     corners: IntArray
     inverse: FloatArray
+
+
+class Design(NamedTuple):
+    """Points X = (1, Y), (K, r + 1), with Y made white, and weights of a G-optimal design.
+
+    Losses are linear in X; all the weights sum to 1.
+    """
+
+    X: FloatArray
+    weights: FloatArray
 
 
 class Listed:
@@ -91,6 +104,13 @@ class Listed:
         longest = np.abs(self.Y[corners] - self.Y[corners[:, :1]]).max(axis=(1, 2))
         solid = np.abs(np.linalg.det(matrices)) > FLAT * longest**self.r
         return Simplices(corners[solid], np.linalg.inv(matrices[solid]))
+
+    @cached_property
+    def design(self) -> Design:
+        """The design that makes the largest x' S(p)^-1 x least, S(p) = sum p x x': it is r + 1."""
+        spread = np.sqrt((self.Y**2).mean(axis=0))  # the columns of Y are orthogonal
+        X = np.column_stack([np.ones(self.K), self.Y / spread])
+        return Design(X, kernels.g_optimal(X, OPTIMAL, MOST_STEPS))
 
     def _check_size(self) -> None:
         if self.r > MOST_DIMENSIONS:

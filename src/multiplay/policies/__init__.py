@@ -12,6 +12,7 @@ from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
+from multiplay.policies.threeworlds import BestOfThreeWorlds
 
 Uniform = RandomAction  # not in __all__: in an experiment file, Uniform is a distribution
 
@@ -20,6 +21,7 @@ __all__ = [
     "FPLIX",
     "FTRL",
     "LBINF",
+    "BestOfThreeWorlds",
     "CombUCB",
     "Duplicated",
     "EpsilonGreedy",

@@ -144,20 +144,21 @@ def expand(
     The norm of x falls by H_xa^2 with p_a, and H_xa by H_xb H_ab with p_b. Relative changes of p
     are the variables, for the weights are of very different sizes.
     """
-    K = len(p)
+    K, weight = len(p), 1.0 / (bound - norms)
     for x in range(K):
         for y in range(x + 1):
             H[x, y] = H[y, x] = dot(W[x], W[y])
     for a in range(K):
         slope[a] = p[a] * tau * gap[a] - 1.0
         for x in range(K):
-            slope[a] -= p[a] * H[x, a] ** 2 / (bound[x] - norms[x])
+            slope[a] -= p[a] * H[a, x] ** 2 * weight[x]
         for b in range(a + 1):
-            curve = 0.0
+            of_norms, of_slacks = 0.0, 0.0
             for x in range(K):
-                both = H[x, a] * H[x, b] / (bound[x] - norms[x])
-                curve += 2.0 * both * H[a, b] + both * both
-            hessian[a, b] = p[a] * p[b] * curve
+                both = H[a, x] * H[b, x] * weight[x]
+                of_norms += both
+                of_slacks += both * both
+            hessian[a, b] = p[a] * p[b] * (2.0 * H[a, b] * of_norms + of_slacks)
         hessian[a, a] += 1.0
 
 

@@ -169,7 +169,7 @@ def doubt(
     It is if lost - of_leader >= radius, or if t0 gap + n (Rob - of_leader / n) is outside
     [0.39, 1.81] t gap for some action, Rob being a robust mean of its estimates.
     """
-    K, r = X.shape
+    K = len(X)
     for k in range(len(t)):
         doubted[k] = False
         n = t[k] - t0[k]
@@ -177,25 +177,40 @@ def doubt(
             continue
         tested[k] = n
         doubted[k] = lost[k] - of_leader[k] >= radius[k]
-        last = plans[k, :n].max() + 1
-        directions, of_x = np.empty((last, r)), np.empty(n)
+        e = np.empty(n)
         for x in range(K):
             if x == leader[k]:
                 continue
-            for j in range(last):
-                directions[j] = X[x]
-                solve_cholesky(factors[k, j], directions[j])
+            estimate_again(X, x, factors[k], actions[k], losses[k], plans[k], e)
             variance = float(n)
             for i in range(n):
-                j = plans[k, i]
-                of_x[i] = dot(directions[j], X[actions[k, i]]) * losses[k, i]
-                variance += 2.0 * norms[k, j, x]
+                variance += 2.0 * norms[k, plans[k, i], x]
             alpha = math.sqrt(4.0 * log[k] / variance)
             low = (of_leader[k] + (LOW * t[k] - t0[k]) * gap[k, x]) / n
             high = (of_leader[k] + (HIGH * t[k] - t0[k]) * gap[k, x]) / n
-            if not robust_mean_within(of_x, alpha, low, high):
+            if not robust_mean_within(e, alpha, low, high):
                 doubted[k] = True
                 break
+
+
+@kernel
+def estimate_again(
+    X: FloatArray,
+    x: int,
+    factors: FloatArray,
+    actions: IntArray,
+    losses: FloatArray,
+    plans: IntArray,
+    e: FloatArray,
+) -> None:
+    """Fill e = x' S(p)^-1 x_a g for the first plays of one trial, each with the p of its plan."""
+    last = plans[: len(e)].max() + 1
+    directions = np.empty((last, X.shape[1]))
+    for j in range(last):
+        directions[j] = X[x]
+        solve_cholesky(factors[j], directions[j])
+    for i in range(len(e)):
+        e[i] = dot(directions[plans[i]], X[actions[i]]) * losses[i]
 
 
 @kernel

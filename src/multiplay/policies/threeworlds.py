@@ -53,10 +53,11 @@ class BestOfThreeWorlds(Bandit):
 
     The first epoch has L0 = r' log(T K / delta), a new one L0 = 2 t0.
 
-    The estimate of Catoni is the root z of sum psi(alpha (e_x - z)), psi(u) = -psi(-u) and
-    psi(u) = log(1 + u + u^2 / 2) for u >= 0, alpha^2 = 4 log(t K / delta) / (n + sum 2 x' S(q)^-1 x),
-    sums over the plays of phase 2. To save time, step 5 is solved again when t has grown by 5 %
-    (older plans stay feasible), to 0.1 %, and step 8 is done when n has grown by 2 %.
+    The estimate of Catoni is the root z of sum psi(alpha (e_x - z)), where psi(u) = -psi(-u),
+    psi(u) = log(1 + u + u^2 / 2) for u >= 0, and alpha^2 = 4 log(t K / delta) divided by
+    n + sum 2 x' S(q)^-1 x; both sums are over the plays of phase 2. To save time, step 5 is solved
+    again when t has grown by 5 % (older plans stay feasible), to 0.1 %, and step 8 is done when n
+    has grown by 2 %.
 
     **With the published constants phase 2 is never reached in practice.** Phase 1 lasts for at
     least 625 log(T) C / gap^2 rounds, 10^12 and more on the paper's transport problem. So this is
@@ -118,14 +119,18 @@ class BestOfThreeWorlds(Bandit):
                 "Use LinTS, which remembers sums only, or start again after some rounds.",
             )
         K, r, most = listed.K, listed.r + 1, most_plans(T)
+        log = np.log(T * K * T)  # log(T K / delta)
+        C = 2**15 * r * log
         state: Arrays = {
             "T": np.full(trials, T),
+            "log": np.full(trials, log),
+            "radius": np.full(trials, self.scale * np.sqrt(np.log(T) * C)),  # radius(1, 1)
             "phase": np.zeros(trials, dtype=np.int64),
             "t": np.zeros(trials, dtype=np.int64),
             "lost": np.zeros(trials),  # sum of g in this phase
             "p": np.zeros((trials, K)),
             # phase 1
-            "L0": np.full(trials, r * np.log(T * K * T)),
+            "L0": np.full(trials, r * log),
             "E": np.zeros((trials, K)),
             "B": np.zeros((trials, K)),
             # phase 2
@@ -169,7 +174,7 @@ class BestOfThreeWorlds(Bandit):
         self._learn_in_phase_2(state, play, g, second)
         state["t"] += first | second
         state["lost"] += np.where(first | second, g, 0.0)
-        self._end_phase_1(X, state, first)
+        self._end_phase_1(state, first)
         self._end_epoch(X, state, second)
         self._prepare(actions, state)
 
@@ -184,6 +189,8 @@ class BestOfThreeWorlds(Bandit):
 
     def _learn_in_phase_2(self, state: Arrays, play: Play, g: FloatArray, now: BoolArray) -> None:
         """Step 7: other estimates than that of the leader are made when they are tested."""
+        if not now.any():
+            return
         k = np.flatnonzero(now)
         a, leader, n = play.memo["a"][k], state["leader"][k], (state["t"] - state["t0"])[k]
         state["of_leader"][k] += np.where(a == leader, g[k] / play.memo["p"][k, leader], 0.0)
@@ -191,12 +198,14 @@ class BestOfThreeWorlds(Bandit):
         state["losses"][k, n] = g[k]
         state["plans"][k, n] = play.memo["plan"][k]
 
-    def _end_phase_1(self, X: FloatArray, state: Arrays, now: BoolArray) -> None:
+    def _end_phase_1(self, state: Arrays, now: BoolArray) -> None:
         """Step 4."""
         t, E, found = state["t"], state["E"], np.empty(len(now), dtype=np.bool_)
-        near, far = self._radius(X, state, 5, t), self._radius(X, state, 25, t)
+        radius = state["radius"] * np.sqrt(t)
         late = now & (t >= state["L0"])
-        kernels.find_leader(late, state["lost"], E, near, far, state["leader"], found)
+        kernels.find_leader(late, state["lost"], E, 5 * radius, 25 * radius, state["leader"], found)
+        if not found.any():
+            return
         k = np.flatnonzero(found)
         state["t0"][k] = t[k]
         state["gap"][k] = (E[k] - E[k].min(axis=1, keepdims=True)) / t[k, None]
@@ -208,9 +217,11 @@ class BestOfThreeWorlds(Bandit):
     def _end_epoch(self, X: FloatArray, state: Arrays, now: BoolArray) -> None:
         """Step 8, and the start of a new epoch."""
         t, t0, doubted = state["t"], state["t0"], np.empty(len(now), dtype=np.bool_)
-        log, radius = log_of_pairs(X, state, t), self._radius(X, state, 20, t0)
+        log, radius = log_of_pairs(X, state, t), 20 * state["radius"] * np.sqrt(t0)
         known = [state[name] for name in TESTED]
         kernels.doubt(X, now, t, t0, log, radius, doubted, *known)
+        if not doubted.any():
+            return
         k = np.flatnonzero(doubted)
         state["L0"][k] = 2.0 * t0[k]
         for name in ("t", "t0", "lost", "E", "B"):
@@ -220,18 +231,12 @@ class BestOfThreeWorlds(Bandit):
     def _prepare(self, actions: ActionSet, state: Arrays) -> None:
         """Steps 1, 2, 5 and 6: p of round t + 1."""
         X, G = self.listed(actions).design
-        r, t, T, first = X.shape[1], state["t"] + 1, state["T"], in_phase_1(state)
-        gamma = np.minimum(0.5, r * np.sqrt(log_of_pairs(X, state, T) / (r * t)))
+        r, t, first = X.shape[1], state["t"] + 1, in_phase_1(state)
+        gamma = np.minimum(0.5, r * np.sqrt(state["log"] / (r * t)))
         eta = gamma / (2 * r)
         kernels.weigh(first, G, gamma, eta, state["B"], state["p"])
         beta = self.scale * 2**15 * log_of_pairs(X, state, t)
         kernels.plan(X, ~first, G, t, beta, *[state[name] for name in PLANNED])
-
-    def _radius(self, X: FloatArray, state: Arrays, c: float, t: IntArray) -> FloatArray:
-        """Return radius(c, t)."""
-        C = 2**15 * X.shape[1] * log_of_pairs(X, state, state["T"])
-        radius: FloatArray = self.scale * c * np.sqrt(np.log(state["T"]) * C * t)
-        return radius
 
 
 def in_phase_1(state: Arrays) -> BoolArray:
@@ -241,8 +246,8 @@ def in_phase_1(state: Arrays) -> BoolArray:
 
 
 def log_of_pairs(X: FloatArray, state: Arrays, t: IntArray) -> FloatArray:
-    """Return log(t K / delta), delta = 1 / T: a bound for all rounds and actions at once."""
-    log: FloatArray = np.log(t * float(len(X)) * state["T"])
+    """Return log(t K / delta), delta = 1 / T, for errors of all actions in all rounds up to t."""
+    log: FloatArray = np.log(np.maximum(t, 1) * float(len(X)) * state["T"])
     return log
 
 

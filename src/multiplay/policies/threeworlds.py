@@ -62,9 +62,12 @@ class BestOfThreeWorlds(Bandit):
     **With the published constants phase 2 is never reached in practice.** Phase 1 lasts for at
     least 625 log(T) C / gap^2 rounds, 10^12 and more on the paper's transport problem. So this is
     phase 1 for ever: safe against adversarial losses, and slow where losses are stochastic.
-    ``scale`` makes radius and beta smaller, to study phase 2. On the paper's problem no scale is
-    known that is both safe and clearly useful in 10,000 rounds: one that is small enough to leave
-    phase 1 in time (2^-16) commits too early, and starts again.
+    ``scale`` makes radius and beta smaller, to study phase 2. On that problem, in 10,000 rounds, a
+    scale of 2^-16 is small enough to leave phase 1 and lowers the regret from 2032 to 1556 (100
+    trials, standard errors 72 and 61); but it also lets many trials commit too early and start
+    again, 2 or 3 epochs. No scale is known that is both safe and clearly useful there. Where phase
+    2 is reached, a plan takes time in proportion to K^3: 0.3 ms for 9 actions, 0.1 s for 120, 2.5 s
+    for 365.
 
     **What is certain and what is not.** The two phases are those of the paper. All formulas are
     from memory. Fairly sure: 5 with 2^15 and 4 r', 6, 7, Catoni's estimate with its alpha, 5 and 25

@@ -2,17 +2,31 @@
 
 from contextlib import suppress
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from multiplay.errors import InvalidInput
 from multiplay.hull.polytope import NEGLIGIBLE, Facets, Polytope, Simplices
+from multiplay.kernels import design as kernels
 from multiplay.types import FloatArray, IntArray
 
 MOST_DIMENSIONS = 7  # the work of qhull grows like K^(r / 2)
 MOST_PIECES = 10_000  # facets, or simplices
 SOME_ACTIONS = 64  # enough to see how the number of simplices grows
 FLAT = 1e-9  # a simplex of less volume than this, relative to a cube of its longest edge, is none
+OPTIMAL = 1e-4  # how far, relatively, the largest norm of a design may be above the least
+MOST_STEPS = 100_000  # of a design; each is cheap
+
+
+class Design(NamedTuple):
+    """Points X = (1, Y), (K, r + 1), with Y made white, and weights of a G-optimal design.
+
+    Losses are linear in X; all the weights sum to 1.
+    """
+
+    X: FloatArray
+    weights: FloatArray
 
 
 class Listed:
@@ -108,6 +122,13 @@ class Listed:
     def X_to_Y(self) -> FloatArray:  # noqa: N802
         """S' B: losses <m, X> and <m S' B, Y> differ by the same number for all actions."""
         return np.ascontiguousarray(self.S.T @ self.B)
+
+    @cached_property
+    def design(self) -> Design:
+        """The design that makes the largest x' S(p)^-1 x least, S(p) = sum p x x': it is r + 1."""
+        spread = np.sqrt((self.Y**2).mean(axis=0))  # the columns of Y are orthogonal
+        X = np.column_stack([np.ones(self.K), self.Y / spread])
+        return Design(X, kernels.g_optimal(X, OPTIMAL, MOST_STEPS))
 
     def _check_size(self) -> None:
         if self.r > MOST_DIMENSIONS:

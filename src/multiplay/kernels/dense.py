@@ -1,44 +1,62 @@
-"""Small dense matrices, one at a time: by hand, so that every sum has the same order everywhere."""
+"""Small dense matrices, one at a time: by hand, so that every sum has the same order everywhere.
+
+Of symmetric ones only the lower triangle is read or written.
+"""
 
 import math
 
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray
 
-MOST_SWEEPS = 30  # about five are needed
+MOST_SWEEPS = 30  # of Jacobi's method; about five are needed
 ORTHOGONAL = 1e-14  # the cosine between two columns, where rounding leaves about 1e-15
 
 
 @kernel
-def cholesky(a: FloatArray) -> bool:
-    """Write R over the lower triangle of ``a``, such that a = R R'; say whether a is positive."""
-    n = len(a)
-    for i in range(n):
+def cholesky(A: FloatArray) -> bool:
+    """Write the lower factor L, A = L L', over A; False if A is not positive definite."""
+    for i in range(len(A)):
         for j in range(i + 1):
-            rest = a[i, j]
-            for k in range(j):
-                rest -= a[i, k] * a[j, k]
+            rest = A[i, j]
+            for h in range(j):
+                rest -= A[i, h] * A[j, h]
             if i > j:
-                a[i, j] = rest / a[j, j]
+                A[i, j] = rest / A[j, j]
             elif rest > 0.0:
-                a[i, i] = math.sqrt(rest)
+                A[i, i] = math.sqrt(rest)
             else:
                 return False
     return True
 
 
 @kernel
-def solve_cholesky(root: FloatArray, v: FloatArray) -> None:
-    """Write the solution of R R' w = v over v, with R from ``cholesky``."""
-    n = len(v)
-    for i in range(n):
-        for j in range(i):
-            v[i] -= root[i, j] * v[j]
-        v[i] /= root[i, i]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            v[i] -= root[j, i] * v[j]
-        v[i] /= root[i, i]
+def solve_lower(L: FloatArray, b: FloatArray) -> None:
+    """Write L^-1 b over b."""
+    for i in range(len(b)):
+        rest = b[i]
+        for h in range(i):
+            rest -= L[i, h] * b[h]
+        b[i] = rest / L[i, i]
+
+
+@kernel
+def solve_cholesky(L: FloatArray, b: FloatArray) -> None:
+    """Write (L L')^-1 b over b."""
+    solve_lower(L, b)
+    for i in range(len(b) - 1, -1, -1):
+        rest = b[i]
+        for h in range(i + 1, len(b)):
+            rest -= L[h, i] * b[h]
+        b[i] = rest / L[i, i]
+
+
+@kernel
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """Return <a, b>, summed in this order."""
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
 
 
 @kernel

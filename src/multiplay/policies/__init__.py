@@ -13,6 +13,7 @@ from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
 from multiplay.policies.scaledscribble import ScaledScribble
+from multiplay.policies.threeworlds import BestOfThreeWorlds
 
 Uniform = RandomAction  # not in __all__: in an experiment file, Uniform is a distribution
 
@@ -21,6 +22,7 @@ __all__ = [
     "FPLIX",
     "FTRL",
     "LBINF",
+    "BestOfThreeWorlds",
     "CombUCB",
     "Duplicated",
     "EpsilonGreedy",

@@ -114,16 +114,18 @@ def test_a_learner_is_told_whatever_people_know() -> None:
 
 
 def test_what_is_declared() -> None:
-    """Only copies need single units; the leaders, FPLIX and ESCB need a linear objective."""
+    """Copies need single units; leaders, regression, FPLIX and ESCB need a linear objective."""
     kinds = classes_of(multiplay.policies)
     made = {
         name: kind(GenCTS()) if kind is Duplicated else kind()
         for name, kind in kinds.items()
         if issubclass(kind, Policy)
     }
-    assert {name for name, one in made.items() if one.learns_from != "totals"} == {"Duplicated"}
+    assert {name for name, one in made.items() if one.learns_from != "totals"} == {
+        *("Duplicated", "LinTS", "LinUCB")
+    }
     assert {name for name, one in made.items() if one.needs_linear} == {
-        *("ESCB", "FPLIX", "GenLBINFV", "Hybrid", "LBINF")
+        *("ESCB", "FPLIX", "GenLBINFV", "Hybrid", "LBINF", "LinTS", "LinUCB")
     }
     assert Duplicated(FPLIX()).needs_linear
     assert not Duplicated(Duplicated(GenCTS())).needs_linear

@@ -12,6 +12,8 @@ from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
+from multiplay.policies.lints import LinTS
+from multiplay.policies.linucb import LinUCB
 
 Uniform = RandomAction  # not in __all__: in an experiment file, Uniform is a distribution
 
@@ -28,6 +30,8 @@ __all__ = [
     "GenCTS",
     "GenLBINFV",
     "Hybrid",
+    "LinTS",
+    "LinUCB",
     "Play",
     "Policy",
     "RandomAction",

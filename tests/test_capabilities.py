@@ -195,6 +195,7 @@ def test_check_policy_believes_what_is_true() -> None:
     check_policy(Own(of_round), PAPER)
     check_policy(OwnRound(of_round), PAPER)
     check_policy(Duplicated(OwnRound(of_round)), PAPER)
+    check_policy(Duplicated(Duplicated(GenCTS())), PAPER)
 
 
 def test_check_policy_finds_who_needs_more_than_it_says() -> None:

@@ -220,7 +220,7 @@ class Unheard(Own):
 class Choosy(Duplicated):
     """Copies that deny what they need."""
 
-    learns_from = "totals"  # type: ignore[assignment]
+    learns_from = "totals"
 
 
 @dataclass(frozen=True)

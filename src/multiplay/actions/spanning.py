@@ -8,7 +8,7 @@ import numpy as np
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
 
-NEGLIGIBLE = 1e-9  # a sum below this, relative to its terms, is zero
+NEGLIGIBLE = 1e-11  # <u, a> below this, relative to the largest that it could be, is zero
 MOST_DIMENSIONS = 500  # whoever fits a loss to totals keeps s x s numbers for each trial
 MOST_ARMS = 10_000
 
@@ -66,11 +66,10 @@ class Spanning:
             u[i] = 1.0
             u[J] = -follows[:, i]
             both = oracle(np.array([u, -u]))
-            size, terms = np.abs((both * u).sum(axis=1)), (both * np.abs(u)).sum(axis=1)
-            best = int((size - NEGLIGIBLE * terms).argmax())
-            if size[best] <= NEGLIGIBLE * terms[best]:
+            size = np.abs((both * u).sum(axis=1))
+            a = both[size.argmax()]
+            if size.max() <= NEGLIGIBLE * np.abs(u).max() * a.sum():
                 continue
-            a = both[best]
             new = (a - (a[J, None] * follows).sum(axis=0)) / (a * u).sum()
             follows = np.vstack([follows - follows[:, i, None] * new, new])
             follows[:, i] = 0.0

@@ -7,7 +7,7 @@ from multiplay.policies.base import Play
 from multiplay.policies.gaussiancts import standard_normal
 from multiplay.policies.regression import Regression, estimate, unknown_first
 from multiplay.streams import Rng
-from multiplay.types import Arrays
+from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,10 @@ class LinTS(Regression):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
-        noise = self.deviation(actions) * standard_normal(state["z"].shape, rng)
-        theta = estimate(actions, state, noise)
+        theta = self.draw(actions, state, rng)
         return Play(unknown_first(actions, state, actions.best(theta)))
+
+    def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return theta as losses of all arms; see ``estimate``."""
+        noise = self.deviation(actions) * standard_normal(state["z"].shape, rng)
+        return estimate(actions, state, noise)

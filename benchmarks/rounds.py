@@ -20,6 +20,8 @@ from multiplay import (
     GenCTS,
     GenLBINFV,
     Hybrid,
+    LinTS,
+    LinUCB,
     Policy,
     RandomAction,
 )
@@ -40,6 +42,8 @@ POLICIES: dict[str, Policy] = {
     "Hybrid": Hybrid(),
     "LBINF": LBINF(horizon=T),
     "FPLIX": FPLIX(),
+    "LinTS": LinTS(),
+    "LinUCB": LinUCB(),
     "EpsilonGreedy": EpsilonGreedy(),
     "FollowTheLeader": FollowTheLeader(),
     "RandomAction": RandomAction(),

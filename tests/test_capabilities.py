@@ -124,7 +124,7 @@ def test_what_is_declared() -> None:
         for name, kind in kinds.items()
         if issubclass(kind, Policy)
     }
-    bandits = {"BestOfThreeWorlds", "ScaledScribble"}
+    bandits = {"BestOfThreeWorlds", "LinTS", "LinUCB", "ScaledScribble"}
     assert {name for name, one in made.items() if one.learns_from == "units"} == {"Duplicated"}
     assert {name for name, one in made.items() if one.learns_from == "round"} == bandits
     assert {name for name, one in made.items() if one.needs_linear} == {
@@ -199,6 +199,7 @@ def test_check_policy_believes_what_is_true() -> None:
     check_policy(Own(of_round), PAPER)
     check_policy(OwnRound(of_round), PAPER)
     check_policy(Duplicated(OwnRound(of_round)), PAPER)
+    check_policy(Duplicated(Duplicated(GenCTS())), PAPER)
 
 
 def test_check_policy_finds_who_needs_more_than_it_says() -> None:

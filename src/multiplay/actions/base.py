@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multiplay.actions.listed import Listed
+from multiplay.actions.spanning import Spanning
 from multiplay.checks import for_each_arm, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
@@ -174,6 +175,11 @@ class ActionSet(ABC):
         if self._coordinates is None:
             self._coordinates = Listed(everything)
         return self._coordinates
+
+    @cached_property
+    def spanning(self) -> Spanning:
+        """Some actions that span all others; no list of actions is needed for them."""
+        return Spanning.of(self.argmin, self.d)
 
     _everything: IntArray | None = None
     _coordinates: Listed | None = None

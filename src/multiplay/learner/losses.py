@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.checks import is_list, is_number, unit_interval
+from multiplay.checks import is_list, is_number, numbers, unit_interval
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies import Policy
@@ -19,18 +19,18 @@ ROUNDING = 1e-9  # by which a total may miss its range, relative to the number o
 
 def feedback_of(action: IntArray, losses: Any, names: Sequence[str], policy: Policy) -> Feedback:
     """Return the feedback of one play, after all of it was checked."""
-    losses = losses.item() if hasattr(losses, "__array__") and losses.ndim == 0 else losses
+    if getattr(losses, "ndim", None) == 0:
+        losses = _out_of_array("losses", losses)
     if is_number(losses) or type(losses) in EXACT:
         return _of_round(action, losses, policy)
     counts, total = action.tolist(), np.zeros(len(action))
     units: list[Any] = []
     per_unit = True
-    for i, entry in enumerate(_by_arm(losses, names)):
+    for i, entry in enumerate(_by_arm(losses, names, policy)):
         if entry is None and counts[i] == 0:
             entry = ()
         elif hasattr(entry, "__array__"):
-            entry = np.asarray(entry)
-            entry = entry if entry.ndim else entry.item()
+            entry = _out_of_array(_losses_of(names[i]), entry)
         if is_number(entry) or type(entry) in EXACT:
             total[i] = _total(_losses_of(names[i]), entry, counts[i])
             per_unit &= counts[i] == 0
@@ -56,13 +56,21 @@ def _of_round(action: IntArray, total: Any, policy: Policy) -> Feedback:
         raise InvalidInput(
             "losses",
             f"the losses of each arm, which {type(policy).__name__} learns from",
-            f"one number, {total!r}",
+            "one number",
             "Give a dict by arm name, or use a policy that learns from the round, such as LinTS.",
         )
     return Feedback(action[None], np.array([[_total("losses", total, int(action.sum()))]]))
 
 
-def _by_arm(losses: Any, names: Sequence[str]) -> list[Any]:
+def _out_of_array(argument: str, entry: Any) -> Any:
+    """Return the number in an array without axes, and other arrays as those of numpy."""
+    array = np.asarray(entry)
+    if isinstance(entry, np.ma.MaskedArray):
+        array = numbers(argument, entry)  # refuses what is masked: it is missing, not 0
+    return array if array.ndim else array.item()
+
+
+def _by_arm(losses: Any, names: Sequence[str], policy: Policy) -> list[Any]:
     """Return one entry for each arm, in order; None where nothing was told."""
     losses = _without_pandas(losses)
     if isinstance(losses, Mapping):
@@ -73,11 +81,13 @@ def _by_arm(losses: Any, names: Sequence[str]) -> list[Any]:
             )
         return [losses.get(name) for name in names]
     if not is_list(losses):
+        of_round = "the total of all units, " if policy.learns_from == "round" else ""
         raise InvalidInput(
             "losses",
-            "a dict by arm name, or a list",
+            f"{of_round}a dict by arm name, or a list",
             repr(losses),
-            'Write {"name of the arm": [loss of a unit, ...], ...}.',
+            'Write {"name of the arm": [loss of a unit, ...], ...}'
+            + (", or one number." if of_round else "."),
         )
     if len(losses) != len(names):
         raise InvalidInput(
@@ -145,9 +155,9 @@ def _as_float(argument: str, number: Any) -> float:
     try:
         return float(number)
     except (ValueError, OverflowError) as error:  # a signalling NaN, or too large
-        got = f"{repr(number)[:60]} ({error})"
+        got = f"a number of type {type(number).__name__} ({error})"
         raise InvalidInput(
-            argument, "a finite number", got, "Give the loss that the unit had."
+            argument, "a finite number", got, "Give the losses that were seen."
         ) from None
 
 

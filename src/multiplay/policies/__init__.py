@@ -12,6 +12,8 @@ from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.policies.hybrid import Hybrid
 from multiplay.policies.lbinf import LBINF
+from multiplay.policies.lints import LinTS
+from multiplay.policies.linucb import LinUCB
 from multiplay.policies.scaledscribble import ScaledScribble
 from multiplay.policies.threeworlds import BestOfThreeWorlds
 
@@ -31,6 +33,8 @@ __all__ = [
     "GenCTS",
     "GenLBINFV",
     "Hybrid",
+    "LinTS",
+    "LinUCB",
     "Play",
     "Policy",
     "RandomAction",

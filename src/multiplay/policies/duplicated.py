@@ -15,6 +15,8 @@ from multiplay.policies.gencts import GenCTS
 from multiplay.streams import Rng
 from multiplay.types import Arrays, IntArray
 
+DEEPER = "copies of "  # before the memo of copies of copies, which has a name of the same kind
+
 
 @dataclass(frozen=True)
 class Duplicated(Policy):
@@ -62,15 +64,16 @@ class Duplicated(Policy):
         chosen = self.policy.choose(copies, state, rng)
         action = np.empty((len(chosen.action), actions.d), dtype=np.int64)
         kernels.collect(chosen.action, owner, action)
-        return Play(action, {**chosen.memo, "copies": chosen.action}, chosen.cache)
+        memo = {DEEPER + k if k.startswith("copies") else k: v for k, v in chosen.memo.items()}
+        return Play(action, memo | {"copies": chosen.action}, chosen.cache)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Hand the samples of every arm to its played copies."""
         copies, owner = actions.duplicate()
-        memo = dict(play.memo)
-        chosen = memo.pop("copies")
+        memo = {k.removeprefix(DEEPER): v for k, v in play.memo.items() if k != "copies"}
+        chosen = play.memo["copies"]
         if self.learns_from == "round":
             per_copy = Feedback(chosen, feedback.round_total[:, None])
         else:

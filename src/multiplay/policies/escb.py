@@ -7,9 +7,9 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.checks import positive_integer
-from multiplay.errors import InvalidInput
 from multiplay.policies.averages import Averages, averages, unseen_first
 from multiplay.policies.base import Play
+from multiplay.policies.listing import all_actions
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -58,17 +58,17 @@ class ESCB(Averages):
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Refuse what cannot be listed; nothing is known."""
-        _all_actions(actions, self.limit)
+        self.compared(actions)
         return super().start(actions, horizon, trials)
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Compare all actions."""
         best = (actions.sign * self.index(actions, state)).argmin(axis=1)
-        return Play(unseen_first(actions, state, _all_actions(actions, self.limit)[best]))
+        return Play(unseen_first(actions, state, self.compared(actions)[best]))
 
     def index(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the index of every action of ``actions.enumerate()``, shape (trials, |A|)."""
-        everything = _all_actions(actions, self.limit)
+        everything = self.compared(actions)
         t, m = state["t"].astype(float), (everything > 0).sum(axis=1).max()
         f = np.log(t) + 4 * m * np.log(np.log(np.maximum(t, math.e)))
         mean, samples = averages(state), np.maximum(state["count"], 1)
@@ -80,15 +80,7 @@ class ESCB(Averages):
         index: FloatArray = value - actions.sign * np.sqrt(f[:, None] / 2 * doubt)
         return index
 
-
-def _all_actions(actions: ActionSet, limit: int) -> IntArray:
-    """Return all actions, or say why they cannot be compared."""
-    try:
-        return actions.all_actions(limit)
-    except InvalidInput as error:
-        raise InvalidInput(
-            "actions",
-            f"a set of at most {limit} actions, for ESCB compares all of them in every round",
-            f"more in {actions!r}",
-            "Use CombUCB or GaussianCTS, which ask for one best action; or write ESCB(limit=...).",
-        ) from error
+    def compared(self, actions: ActionSet) -> IntArray:
+        """Return all actions, or say why there are too many."""
+        instead = "CombUCB or GaussianCTS, which ask for one best action"
+        return all_actions("ESCB", actions, self.limit, instead)

@@ -62,10 +62,16 @@ class GaussianCTS(Averages):
         return Play(unseen_first(actions, state, actions.best(theta)))
 
     def draw(self, state: Arrays, rng: Rng) -> FloatArray:
-        """Return theta, from the quantiles of uniform numbers."""
-        from scipy.special import ndtri
-
-        normal = ndtri(np.maximum(rng.random(state["count"].shape), SMALLEST))
+        """Return theta."""
+        normal = standard_normal(state["count"].shape, rng)
         deviation = np.sqrt(self.beta / (4 * np.maximum(state["count"], 1)))
         theta: FloatArray = averages(state) + deviation * normal
         return theta
+
+
+def standard_normal(shape: tuple[int, ...], rng: Rng) -> FloatArray:
+    """Return normal numbers, from the quantiles of uniform ones."""
+    from scipy.special import ndtri
+
+    normal: FloatArray = ndtri(np.maximum(rng.random(shape), SMALLEST))
+    return normal

@@ -1,0 +1,61 @@
+"""Thompson sampling for totals: a linear loss drawn around the one that fits best."""
+
+from dataclasses import dataclass
+
+from multiplay.actions import ActionSet
+from multiplay.policies.base import Play
+from multiplay.policies.gaussiancts import standard_normal
+from multiplay.policies.regression import Regression, estimate, unknown_first
+from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray
+
+
+@dataclass(frozen=True)
+class LinTS(Regression):
+    """Play the best action for a linear loss (or reward) drawn around the one that fits best.
+
+    It learns from the total y of a round alone. x are the coordinates of the action in the linear
+    span of A, s of them. Until s independent actions were told, the first one of these that was not
+    is played. Then, each round,
+
+    1. theta ~ Normal(V^-1 b, sigma^2 V^-1): the posterior, if nothing is known before and totals
+       have normal noise of standard deviation sigma;
+    2. a is the best action for theta: argmin over A of <x, theta> for losses, argmax for rewards;
+    3. V += x x', b += x y.
+
+    Where an action is one arm, it is ``GaussianCTS``. It asks for one best action, so it needs no
+    list of actions, and no horizon. Its regret is logarithmic in the stochastic regime, and linear
+    when losses are corrupted. A set with more than 500 dimensions is refused.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the total of a round; less explores less. If not given, it is
+        sqrt(M) / 2 for at most M units in an action: M independent losses in [0, 1] have no more.
+
+    References
+    ----------
+    Agrawal, Goyal: Thompson Sampling for Contextual Bandits with Linear Payoffs, ICML 2013. (There
+    with a ridge and a larger sigma, for the proof.)
+
+    Examples
+    --------
+    >>> from multiplay import Learner, Transport
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), LinTS(), seed=0)
+    >>> play = learner.ask()
+    >>> sum(play.plan.values())
+    10
+    >>> learner.tell(play.id, 3.5)  # what all ten units lost together
+    """
+
+    sigma: float | None = None
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Play the best action for one draw."""
+        theta = self.draw(actions, state, rng)
+        return Play(unknown_first(actions, state, actions.best(theta)))
+
+    def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return theta as losses of all arms; see ``estimate``."""
+        noise = self.deviation(actions) * standard_normal(state["z"].shape, rng)
+        return estimate(actions, state, noise)

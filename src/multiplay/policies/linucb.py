@@ -1,0 +1,97 @@
+"""Optimism for totals: a confidence bound for every action, from the linear loss that fits best."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.checks import positive_integer
+from multiplay.kernels import regression as kernels
+from multiplay.policies.base import Play
+from multiplay.policies.listing import all_actions
+from multiplay.policies.regression import Regression, unknown_first
+from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class LinUCB(Regression):
+    """Play the action whose total is the best that can be believed.
+
+    It learns from the total y of a round alone. x are the coordinates of the action in the linear
+    span of A, s of them. Until s independent actions were told, the first one of these that was not
+    is played. Then, in round t, with V_0 = sum of x x' over these s actions,
+
+    1. theta = V^-1 b;
+    2. radius = sigma sqrt(s + 2 ln t + ln(det V / det V_0));
+    3. index(a) = <x, theta> - radius sqrt(x' V^-1 x) for losses, + for rewards;
+    4. a is the action of the least index (for rewards: the largest), the first one of equals;
+    5. V += x x', b += x y.
+
+    The radius is the self-normalised bound. It holds in all rounds at once with probability 1 -
+    delta, if 2 ln(1 / delta) stands for 2 ln t; with delta = 1 / t no horizon is needed. The first
+    s plays take the place of the published ridge, whose size would have to be chosen; s sigma^2 is
+    the mean of their squared errors, and takes the place of its bias. All actions are listed and
+    compared: a set with more than ``limit`` of them is refused, or with more than 500 dimensions.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the total of a round; less explores less. If not given, it is
+        sqrt(M) / 2 for at most M units in an action: M independent losses in [0, 1] have no more.
+    limit
+        Most actions to compare in every round and trial.
+
+    References
+    ----------
+    Abbasi-Yadkori, Pal, Szepesvari: Improved Algorithms for Linear Stochastic Bandits, NIPS 2011.
+    (OFUL: theorem 2 with delta = 1 / t.)
+
+    Examples
+    --------
+    >>> from multiplay import Learner, Transport
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), LinUCB(), seed=0)
+    >>> play = learner.ask()
+    >>> sum(play.plan.values())
+    10
+    >>> learner.tell(play.id, 3.5)  # what all ten units lost together
+    """
+
+    sigma: float | None = None
+    limit: int = 10_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_integer("limit", self.limit, "Leave it out for 10000.")
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Refuse what cannot be listed; nothing is known."""
+        self.compared(actions)
+        return super().start(actions, horizon, trials)
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Compare all actions."""
+        best = (actions.sign * self.index(actions, state)).argmin(axis=1)
+        return Play(unknown_first(actions, state, self.compared(actions)[best]))
+
+    def index(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return the index of every action of ``actions.enumerate()``, shape (trials, |A|)."""
+        x = self.compared(actions)[:, actions.spanning.J].astype(float)
+        index = np.empty((len(state["t"]), len(x)))
+        radius = -actions.sign * self.radius(actions, state)
+        kernels.believe(state["seen"], state["R"], state["z"], radius, x, index)
+        return index
+
+    def radius(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return how far theta may be from the truth, in the norm of V, once V has an inverse."""
+        log_det = np.empty(len(state["t"]))
+        kernels.log_determinants(state["seen"], state["R"], log_det)
+        growth = np.maximum(log_det - actions.spanning.log_det, 0.0)
+        doubt = actions.spanning.s + 2 * np.log(state["t"]) + growth
+        radius: FloatArray = self.deviation(actions) * np.sqrt(doubt)
+        return radius
+
+    def compared(self, actions: ActionSet) -> IntArray:
+        """Return all actions, or say why there are too many."""
+        instead = "LinTS, which asks for one best action"
+        return all_actions("LinUCB", actions, self.limit, instead)

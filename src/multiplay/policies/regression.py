@@ -1,0 +1,85 @@
+"""A linear loss fitted to the totals of the rounds: what linear bandits believe in."""
+
+import math
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.checks import is_number
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.kernels import regression as kernels
+from multiplay.policies.base import Play, Policy
+from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray, IntArray
+
+
+class Regression(Policy):
+    """Least squares: V += x x', b += x y for the total y of each round told; theta = V^-1 b.
+
+    x = a_J are the coordinates of an action in the linear span of A (``actions.spanning``). They
+    are as few as can be: s independent actions make V invertible, and nothing else is needed, no
+    ridge and no prior. V is kept as its triangular root, see ``kernels.regression``.
+
+    The start of every policy that believes in a linear loss; a subclass is a dataclass with the
+    setting below, and writes ``choose``.
+    """
+
+    learns_from = "round"
+    needs_linear = True
+
+    sigma: float | None
+
+    def __post_init__(self) -> None:
+        if self.sigma is not None and not (is_number(self.sigma) and 0 < self.sigma < np.inf):
+            raise InvalidInput(
+                "sigma",
+                "a positive number",
+                repr(self.sigma),
+                "Leave it out for the largest that independent losses can have.",
+            )
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """V = 0, b = 0: no action was seen, and t = 1 is the round to be played."""
+        s = actions.spanning.s
+        return {
+            "t": np.ones(trials, dtype=np.int64),
+            "seen": np.zeros(trials, dtype=np.int64),
+            "R": np.zeros((trials, s, s)),
+            "z": np.zeros((trials, s)),
+        }
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Add one round to the sums."""
+        state["t"] += 1
+        basis, sums = actions.spanning, (state["seen"], state["R"], state["z"])
+        kernels.add_rounds(play.action, feedback.round_total, basis.J, basis.X, *sums)
+
+    def deviation(self, actions: ActionSet) -> float:
+        """sigma; sqrt(M) / 2 if not given: M independent losses in [0, 1] deviate by no more."""
+        return math.sqrt(actions.M) / 2 if self.sigma is None else self.sigma
+
+
+def estimate(actions: ActionSet, state: Arrays, noise: FloatArray) -> FloatArray:
+    """Return R^-1 (z + noise) as losses of all arms: that of an action is <a, losses>.
+
+    Without noise it is theta = V^-1 b. Arms outside J have 0, and what they cost stands with those
+    in J. All are 0 as long as not all spanning actions were told.
+    """
+    losses = np.empty((len(noise), actions.d))
+    sums = state["seen"], state["R"], state["z"]
+    kernels.estimate(*sums, noise, actions.spanning.J, losses)
+    return losses
+
+
+def unknown_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArray:
+    """Replace the action where a spanning action was not told yet: by the first such one."""
+    basis, seen = actions.spanning, state["seen"]
+    early = seen < basis.s
+    if not early.any():
+        return action
+    action = action.copy()
+    action[early] = basis.E[seen[early]]
+    return action

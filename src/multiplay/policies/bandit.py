@@ -8,6 +8,7 @@ from multiplay.checks import is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.base import Policy
+from multiplay.policies.listing import all_actions
 from multiplay.types import FloatArray
 
 
@@ -36,18 +37,8 @@ class Bandit(Policy):
 
     def listed(self, actions: ActionSet) -> Listed:
         """Return all actions in coordinates, or say why there are too many."""
-        try:
-            return actions.listed(self.limit)
-        except InvalidInput as error:
-            if error.argument != "limit":
-                raise
-            name = type(self).__name__
-            raise InvalidInput(
-                "actions",
-                f"a set of at most {self.limit} actions, for {name} lists all of them",
-                f"more in {actions!r}",
-                f"Use LinTS, which lists nothing, or write {name}(limit=...).",
-            ) from error
+        all_actions(type(self).__name__, actions, self.limit, "LinTS, which lists nothing")
+        return actions.listed(self.limit)
 
     def rounds(self, horizon: int | None) -> int:
         """T, the number of rounds: at least 2, for log 1 = 0 is no measure of anything."""

@@ -1,4 +1,4 @@
-"""Policies that compare all actions in every round, and the sets that are too large for it."""
+"""Policies that look at all actions, and the sets that are too large for it."""
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
@@ -6,7 +6,7 @@ from multiplay.types import IntArray
 
 
 def all_actions(policy: str, actions: ActionSet, limit: int, instead: str) -> IntArray:
-    """Return all actions, or say why this policy cannot compare them, and what to use instead."""
+    """Return all actions, or say why this policy cannot look at them, and what to use instead."""
     try:
         return actions.all_actions(limit)
     except InvalidInput as error:
@@ -14,7 +14,7 @@ def all_actions(policy: str, actions: ActionSet, limit: int, instead: str) -> In
             raise
         raise InvalidInput(
             "actions",
-            f"a set of at most {limit} actions, for {policy} compares all of them in every round",
+            f"a set of at most {limit} actions, for {policy} looks at all of them",
             f"more in {actions!r}",
             f"Use {instead}; or write {policy}(limit=...).",
         ) from error

@@ -37,10 +37,11 @@ def reference(Y: FloatArray, costs: FloatArray, levels: IntArray) -> Any:
     trials, (K, r) = len(costs), Y.shape
     W, Cq, p = np.empty((trials, K, r)), np.zeros((trials, r, r)), np.empty((trials, K))
     most = levels.max() + 1
+    e = 0.5 ** np.arange(most)
     loss, near, far = np.empty(K), np.empty((most, K)), np.empty((most, K))
     weight, mean = np.empty(most), np.empty((most, r))
     for t in range(trials):
-        leader, count = 0, levels[t] + 1
+        leader, m = 0, levels[t] + 1
         for a in range(K):
             loss[a] = inner(Y[a], costs[t], r)
             if loss[a] < loss[leader]:
@@ -49,12 +50,12 @@ def reference(Y: FloatArray, costs: FloatArray, levels: IntArray) -> Any:
         for a in range(K):
             for i in range(r):
                 W[t, a, i] = Y[a, i] - Y[leader, i]
-        weigh(loss, leader, r, near[:count], far[:count], weight[:count])
-        moments(W[t], Y[leader], near[:count], far[:count], weight[:count], mean[:count], Cq[t])
-        spread(near[:count], far[:count], weight[:count], p[t])
+        weigh(e, loss, leader, r, near, far, weight[:m])
+        moments(e, W[t], Y[leader], near, far, weight[:m], mean, Cq[t])
+        spread(e, near, far, weight[:m], p[t])
         for i in range(r):
             mu = 0.0
-            for k in range(count):
+            for k in range(m):
                 mu += weight[k] * mean[k, i]
             for a in range(K):
                 W[t, a, i] -= mu
@@ -63,27 +64,43 @@ def reference(Y: FloatArray, costs: FloatArray, levels: IntArray) -> Any:
 
 @kernel
 def weigh(
-    loss: FloatArray, leader: int, r: int, near: FloatArray, far: FloatArray, weight: FloatArray
+    e: FloatArray,
+    loss: FloatArray,
+    leader: int,
+    r: int,
+    near: FloatArray,
+    far: FloatArray,
+    weight: FloatArray,
 ) -> None:
     """Find the distribution of the level k, and those of v (near) and u (far) at each level."""
-    K, top = len(loss), -np.inf
-    for k in range(len(weight)):
-        e = 0.5**k
+    K, levels, top = len(loss), len(weight), -np.inf
+    for k in range(levels):
         # the log-weight of the leading point of the level, where u = v = leader, less its limit
-        weight[k] = loss[leader] * e / 2 - k * r * math.log(2.0)
+        weight[k] = loss[leader] * e[k] / 2 - k * r * math.log(2.0)
         top = max(top, weight[k])
+    for a in range(K):
+        gap, of_v = loss[a] - loss[leader], 1.0
+        for k in range(levels):
+            far[k, a] = positive_exp(-gap * e[k] / 2)
+            near[k, a] = of_v  # exp(-gap (1 - e)), a product: 1 - e = 1/2 + 1/4 + ...
+            of_v *= far[k, a]
+    for k in range(levels):
+        weight[k] = positive_exp(weight[k] - top) * normalise(far[k])
+        total = normalise(near[k])
+        if k > 0:  # at level 0 each u counts once, whatever v is
+            weight[k] *= total
+    normalise(weight)
+
+
+@kernel
+def normalise(weight: FloatArray) -> float:
+    """Divide by the sum, and return it."""
+    total = 0.0
+    for each in weight:
+        total += each
     for k in range(len(weight)):
-        e, of_v, of_u = 0.5**k, 0.0, 0.0
-        for a in range(K):
-            gap = loss[a] - loss[leader]
-            near[k, a], far[k, a] = positive_exp(-(1 - e) * gap), positive_exp(-e / 2 * gap)
-            of_v, of_u = of_v + near[k, a], of_u + far[k, a]
-        for a in range(K):
-            near[k, a] /= of_v
-            far[k, a] /= of_u
-        # at level 0 each u counts once, whatever v is
-        weight[k] = positive_exp(weight[k] - top) * of_u * (1.0 if k == 0 else of_v)
-    weight /= weight.sum()
+        weight[k] /= total
+    return total
 
 
 @kernel
@@ -94,6 +111,7 @@ def positive_exp(x: float) -> float:
 
 @kernel
 def moments(
+    e: FloatArray,
     D: FloatArray,
     leader: FloatArray,
     near: FloatArray,
@@ -110,20 +128,20 @@ def moments(
     K, r = D.shape
     v, u, mu = np.zeros(r), np.zeros(r), np.zeros(r)
     for k in range(len(weight)):
-        e = 0.5**k
         for i in range(r):
             v[i] = u[i] = 0.0
             for a in range(K):
                 v[i] += near[k, a] * D[a, i]
                 u[i] += far[k, a] * D[a, i]
-            mean[k, i] = (1 - e) * v[i] + e / 2 * (u[i] - leader[i])
+            mean[k, i] = (1 - e[k]) * v[i] + e[k] / 2 * (u[i] - leader[i])
             mu[i] += weight[k] * mean[k, i]
-        of_v, of_u = weight[k] * (1 - e) ** 2, weight[k] * e**2 / 4
         for i in range(r):
             for j in range(i + 1):
+                of_v, of_u = 0.0, 0.0
                 for a in range(K):
-                    Cq[i, j] += of_v * near[k, a] * (D[a, i] - v[i]) * (D[a, j] - v[j])
-                    Cq[i, j] += of_u * far[k, a] * (D[a, i] - u[i]) * (D[a, j] - u[j])
+                    of_v += near[k, a] * (D[a, i] - v[i]) * (D[a, j] - v[j])
+                    of_u += far[k, a] * (D[a, i] - u[i]) * (D[a, j] - u[j])
+                Cq[i, j] += weight[k] * ((1 - e[k]) ** 2 * of_v + e[k] ** 2 / 4 * of_u)
     for i in range(r):
         for j in range(i + 1):
             for k in range(len(weight)):
@@ -132,14 +150,15 @@ def moments(
 
 
 @kernel
-def spread(near: FloatArray, far: FloatArray, weight: FloatArray, p: FloatArray) -> None:
+def spread(
+    e: FloatArray, near: FloatArray, far: FloatArray, weight: FloatArray, p: FloatArray
+) -> None:
     """Round the net to actions."""
     K = len(p)
     for a in range(K):
         p[a] = 0.0
         for k in range(len(weight)):
-            e = 0.5**k
-            p[a] += weight[k] * ((1 - e) * near[k, a] + e / 2 * far[k, a] + e / 2 / K)
+            p[a] += weight[k] * ((1 - e[k]) * near[k, a] + e[k] / 2 * (far[k, a] + 1 / K))
 
 
 @kernel

@@ -114,15 +114,17 @@ def test_a_learner_is_told_whatever_people_know() -> None:
 
 
 def test_what_is_declared() -> None:
-    """Only copies need single units; the leaders, FPLIX and ESCB need a linear objective."""
+    """Only copies need single units; the leaders, FPLIX, ESCB and bandits a linear objective."""
     kinds = classes_of(multiplay.policies)
     made = {
         name: kind(GenCTS()) if kind is Duplicated else kind()
         for name, kind in kinds.items()
         if issubclass(kind, Policy)
     }
+    bandits = {"ExplorationByOptimisation"}
     assert {name for name, one in made.items() if one.learns_from == "units"} == {"Duplicated"}
-    assert {name for name, one in made.items() if one.needs_linear} == {
+    assert {name for name, one in made.items() if one.learns_from == "round"} == bandits
+    assert {name for name, one in made.items() if one.needs_linear} == bandits | {
         *("ESCB", "FPLIX", "GenLBINFV", "Hybrid", "LBINF")
     }
     assert Duplicated(FPLIX()).needs_linear

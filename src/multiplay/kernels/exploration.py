@@ -39,7 +39,7 @@ def reference(Y: FloatArray, costs: FloatArray, levels: IntArray) -> Any:
     most = levels.max() + 1
     e = 0.5 ** np.arange(most)
     loss, near, far = np.empty(K), np.empty((most, K)), np.empty((most, K))
-    weight, mean = np.empty(most), np.empty((most, r))
+    weight = np.empty(most)
     for t in range(trials):
         leader, m = 0, levels[t] + 1
         for a in range(K):
@@ -51,14 +51,8 @@ def reference(Y: FloatArray, costs: FloatArray, levels: IntArray) -> Any:
             for i in range(r):
                 W[t, a, i] = Y[a, i] - Y[leader, i]
         weigh(e, loss, leader, r, near, far, weight[:m])
-        moments(e, W[t], Y[leader], near, far, weight[:m], mean, Cq[t])
+        centre(e, Y[leader], near, far, weight[:m], W[t], Cq[t])
         spread(e, near, far, weight[:m], p[t])
-        for i in range(r):
-            mu = 0.0
-            for k in range(m):
-                mu += weight[k] * mean[k, i]
-            for a in range(K):
-                W[t, a, i] -= mu
     return W, Cq, p
 
 
@@ -81,11 +75,11 @@ def weigh(
     for a in range(K):
         gap, of_v = loss[a] - loss[leader], 1.0
         for k in range(levels):
-            far[k, a] = positive_exp(-gap * e[k] / 2)
+            far[k, a] = exp_or_zero(-gap * e[k] / 2)
             near[k, a] = of_v  # exp(-gap (1 - e)), a product: 1 - e = 1/2 + 1/4 + ...
             of_v *= far[k, a]
     for k in range(levels):
-        weight[k] = positive_exp(weight[k] - top) * normalise(far[k])
+        weight[k] = exp_or_zero(weight[k] - top) * normalise(far[k])
         total = normalise(near[k])
         if k > 0:  # at level 0 each u counts once, whatever v is
             weight[k] *= total
@@ -104,49 +98,50 @@ def normalise(weight: FloatArray) -> float:
 
 
 @kernel
-def positive_exp(x: float) -> float:
+def exp_or_zero(x: float) -> float:
     """exp(x), without the time that it takes to find a 0."""
     return math.exp(x) if x > NOTHING else 0.0
 
 
 @kernel
-def moments(
+def centre(
     e: FloatArray,
-    D: FloatArray,
     leader: FloatArray,
     near: FloatArray,
     far: FloatArray,
     weight: FloatArray,
-    mean: FloatArray,
+    W: FloatArray,
     Cq: FloatArray,
 ) -> None:
-    """Find the mean of q at each level, as an offset from the leader, and its covariance.
+    """Turn W, the offsets of the actions from the leader, to offsets from mu; write Cq.
 
-    D has the offsets of the actions. The covariance is a sum of squares about means: nothing large
-    is subtracted from it.
+    The covariance is a sum of squares about means, within the levels and between them: nothing
+    large is subtracted from it.
     """
-    K, r = D.shape
-    v, u, mu = np.zeros(r), np.zeros(r), np.zeros(r)
-    for k in range(len(weight)):
+    levels, (K, r) = len(weight), W.shape
+    v, u, mu, mean = np.zeros(r), np.zeros(r), np.zeros(r), np.empty((levels, r))
+    for k in range(levels):
         for i in range(r):
             v[i] = u[i] = 0.0
             for a in range(K):
-                v[i] += near[k, a] * D[a, i]
-                u[i] += far[k, a] * D[a, i]
+                v[i] += near[k, a] * W[a, i]
+                u[i] += far[k, a] * W[a, i]
             mean[k, i] = (1 - e[k]) * v[i] + e[k] / 2 * (u[i] - leader[i])
             mu[i] += weight[k] * mean[k, i]
         for i in range(r):
             for j in range(i + 1):
                 of_v, of_u = 0.0, 0.0
                 for a in range(K):
-                    of_v += near[k, a] * (D[a, i] - v[i]) * (D[a, j] - v[j])
-                    of_u += far[k, a] * (D[a, i] - u[i]) * (D[a, j] - u[j])
+                    of_v += near[k, a] * (W[a, i] - v[i]) * (W[a, j] - v[j])
+                    of_u += far[k, a] * (W[a, i] - u[i]) * (W[a, j] - u[j])
                 Cq[i, j] += weight[k] * ((1 - e[k]) ** 2 * of_v + e[k] ** 2 / 4 * of_u)
     for i in range(r):
         for j in range(i + 1):
-            for k in range(len(weight)):
+            for k in range(levels):
                 Cq[i, j] += weight[k] * (mean[k, i] - mu[i]) * (mean[k, j] - mu[j])
             Cq[j, i] = Cq[i, j]
+        for a in range(K):
+            W[a, i] -= mu[i]
 
 
 @kernel

@@ -22,8 +22,9 @@ class ExplorationByOptimisation(Bandit):
     """Keep a reference distribution over the hull; play the best distribution with its mean.
 
     **This is a reconstruction** after Ito and Takemura (NeurIPS 2023). The idea and the rates are
-    those of the paper: regret of order r sqrt(T log T) against any adversary and r^2 log T / gap in
-    the stochastic regime. The formulas and constants below are our own, and no proof is given.
+    those of the paper: regret of order r sqrt(T log T) against any adversary, and r^2 log T / gap
+    in the stochastic regime, where the best action has an advantage of at least ``gap``. The
+    formulas and constants below are our own, and no proof is given.
 
     It sees the total of a round only. With f in [0, 1] the share of the largest possible loss that
     the round lost, actions in coordinates Y of dimension r (see ``Listed``) and L = Z = 0 at first,

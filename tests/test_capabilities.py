@@ -219,7 +219,7 @@ class Unheard(Own):
 class Choosy(Duplicated):
     """Copies that deny what they need."""
 
-    learns_from = "totals"  # type: ignore[assignment]
+    learns_from = "totals"
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,13 @@ def test_what_is_declared() -> None:
         for name, kind in kinds.items()
         if issubclass(kind, Policy)
     }
-    bandits = {"BestOfThreeWorlds", "LinTS", "LinUCB", "ScaledScribble"}
+    bandits = {
+        "BestOfThreeWorlds",
+        "ExplorationByOptimisation",
+        "LinTS",
+        "LinUCB",
+        "ScaledScribble",
+    }
     assert {name for name, one in made.items() if one.learns_from == "units"} == {"Duplicated"}
     assert {name for name, one in made.items() if one.learns_from == "round"} == bandits
     assert {name for name, one in made.items() if one.needs_linear} == {

@@ -1,6 +1,6 @@
-"""Small dense matrices, one at a time: by hand, so that every sum has the same order everywhere.
+"""Linear algebra for one small matrix, by hand.
 
-Of symmetric ones only the lower triangle is read or written.
+A library would spend its time on being called, and might add in another order elsewhere.
 """
 
 import math
@@ -14,49 +14,53 @@ ORTHOGONAL = 1e-14  # the cosine between two columns, where rounding leaves abou
 
 @kernel
 def cholesky(A: FloatArray) -> bool:
-    """Write the lower factor L, A = L L', over A; False if A is not positive definite."""
+    """Write C over the lower triangle of A = C C'; what stands above is neither read nor changed.
+
+    Returns whether A is positive definite; otherwise NaN or infinity is left behind.
+    """
     for i in range(len(A)):
-        for j in range(i + 1):
-            rest = A[i, j]
-            for h in range(j):
-                rest -= A[i, h] * A[j, h]
-            if i > j:
-                A[i, j] = rest / A[j, j]
-            elif rest > 0.0:
-                A[i, i] = math.sqrt(rest)
-            else:
-                return False
-    return True
+        for j in range(i):
+            A[i, j] = (A[i, j] - inner(A[i], A[j], j)) / A[j, j]
+        A[i, i] = math.sqrt(A[i, i] - inner(A[i], A[i], i))
+    return bool(A[-1, -1] > 0.0)
 
 
 @kernel
-def solve_lower(L: FloatArray, b: FloatArray) -> None:
-    """Write L^-1 b over b."""
+def solve_lower(C: FloatArray, b: FloatArray) -> None:
+    """Write C^-1 b over b."""
     for i in range(len(b)):
-        rest = b[i]
-        for h in range(i):
-            rest -= L[i, h] * b[h]
-        b[i] = rest / L[i, i]
+        b[i] = (b[i] - inner(C[i], b, i)) / C[i, i]
 
 
 @kernel
-def solve_cholesky(L: FloatArray, b: FloatArray) -> None:
-    """Write (L L')^-1 b over b."""
-    solve_lower(L, b)
+def solve_upper(C: FloatArray, b: FloatArray) -> None:
+    """Write C'^-1 b over b."""
     for i in range(len(b) - 1, -1, -1):
-        rest = b[i]
-        for h in range(i + 1, len(b)):
-            rest -= L[h, i] * b[h]
-        b[i] = rest / L[i, i]
+        b[i] /= C[i, i]
+        for j in range(i):
+            b[j] -= C[i, j] * b[i]
+
+
+@kernel
+def solve_cholesky(C: FloatArray, b: FloatArray) -> None:
+    """Write A^-1 b over b, for A = C C'."""
+    solve_lower(C, b)
+    solve_upper(C, b)
+
+
+@kernel
+def inner(a: FloatArray, b: FloatArray, n: int) -> float:
+    """Return the sum of a_i b_i over the first n entries."""
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
 
 
 @kernel
 def dot(a: FloatArray, b: FloatArray) -> float:
-    """Return <a, b>, summed in this order."""
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
+    """Return <a, b>."""
+    return inner(a, b, len(a))
 
 
 @kernel

@@ -5,6 +5,7 @@ from multiplay.policies.baselines import EpsilonGreedy, FollowTheLeader, RandomA
 from multiplay.policies.combucb import CombUCB
 from multiplay.policies.duplicated import Duplicated
 from multiplay.policies.escb import ESCB
+from multiplay.policies.exploration import ExplorationByOptimisation
 from multiplay.policies.fplix import FPLIX
 from multiplay.policies.ftrl import FTRL
 from multiplay.policies.gaussiancts import GaussianCTS
@@ -28,6 +29,7 @@ __all__ = [
     "CombUCB",
     "Duplicated",
     "EpsilonGreedy",
+    "ExplorationByOptimisation",
     "FollowTheLeader",
     "GaussianCTS",
     "GenCTS",

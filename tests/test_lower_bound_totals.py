@@ -172,6 +172,16 @@ def test_tiny_gaps_keep_their_digits() -> None:
     assert from_totals(actions, means, 0.25).constant == pytest.approx(0.5 / 1e-7, rel=1e-8)
 
 
+@pytest.mark.parametrize("name", ["at most", "knapsack"])
+@pytest.mark.parametrize("seed", [1, 7])
+def test_gaps_of_very_different_sizes(name: str, seed: int) -> None:
+    """Near ties beside actions that are far worse: single plays tell 10^9 times as much."""
+    actions, means, variance = instance(name, seed)
+    means = 0.5 + 1e-6 * means
+    expected = twin(actions, means, variance)
+    assert from_totals(actions, means, variance).constant == pytest.approx(expected, rel=1e-5)
+
+
 # What changes nothing, and what changes the bound by a factor
 
 

@@ -15,6 +15,7 @@ TOLERANCE = 1e-9  # between the two sides of the game
 GOOD_ENOUGH = 1e-6
 MOST_ROUNDS = 100
 NEW = 5  # answers of each side in one round of the game
+ENOUGH = 1e9  # evidence of a single ray: more would change its share by less than the tolerance
 UNPLAYED = 1e-12  # stands for no play at all, so that nature's answer is finite
 
 
@@ -56,7 +57,8 @@ def best_exploration(game: Game) -> FloatArray:
     least, most = evidence.min(), np.inf
     for _ in range(MOST_ROUNDS):
         outside = np.zeros(len(rays))
-        outside[chosen], weights = _equilibrium(answers @ rays[chosen].T / least)
+        payoff = np.clip(answers @ rays[chosen].T / least, 0, ENOUGH)
+        outside[chosen], weights = _equilibrium(payoff)
         worth = rays @ (weights @ answers)
         most = min(most, worth.max())
         for mixture in ((inside + outside) / 2, outside):

@@ -13,12 +13,12 @@ class TotalsNature:
 
     The play of b is evidence <b, delta>^2 / (2 v_b), v_b the variance of its total. So all that
     counts of the plays w is H = sum_b w_b b b' / v_b, and the shift with the least evidence is
-    -gap_a H^-1 a / (a' H^-1 a). ``directions`` has the rivals u_a = a / sqrt(v_a gap_a) that could
-    be the best, modulo a*, and ``needs`` gap_a / (2 v_a): the evidence is needs / (u_a' H^-1 u_a).
+    -H^-1 u / (u' H^-1 u) with u = a / gap_a. ``directions`` has u modulo a*, one row for each rival
+    that could be the best.
     """
 
-    def __init__(self, directions: FloatArray, needs: FloatArray) -> None:
-        self.directions, self.needs = directions, needs
+    def __init__(self, directions: FloatArray) -> None:
+        self.directions = directions
 
     def answers(self, plays: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the evidence of H = ``plays`` against each answer, and the hardest answers."""
@@ -27,9 +27,9 @@ class TotalsNature:
         sizes, axes = np.linalg.eigh(H)
         sizes = np.maximum(sizes, UNPLAYED * sizes.max())
         shifts = (self.directions @ axes) / sizes @ axes.T
-        shifts *= (np.sqrt(self.needs) / (self.directions * shifts).sum(axis=1))[:, None]
-        evidence = ((shifts @ H) * shifts).sum(axis=1)
-        return evidence, _squares(shifts[smallest(evidence)])
+        shifts /= (self.directions * shifts).sum(axis=1)[:, None]
+        evidence = ((shifts @ H) * shifts).sum(axis=1) / 2
+        return evidence, _squares(shifts[smallest(evidence)]) / 2
 
 
 def totals_game(
@@ -46,14 +46,15 @@ def totals_game(
     threats = np.linalg.norm(left, axis=1) > NEGLIGIBLE * np.linalg.norm(rivals, axis=1)
     if not threats.any():
         return None
-    left, gap, variance = left[threats], gaps[threats], variances[threats]
-    # in coordinates where the rivals are orthonormal as a whole, H is far from singular
-    directions = np.linalg.qr(left / np.sqrt(variance * gap)[:, None]).Q
-    _, order = qr(directions.T, mode="r", pivoting=True)
-    start = np.flatnonzero(threats)[np.sort(order[: directions.shape[1]])]
-    rays = np.zeros((len(rivals), directions.shape[1] ** 2))
-    rays[threats] = _squares(directions)
-    return Game(rays, start, threats, TotalsNature(directions, gap / (2 * variance)))
+    # in coordinates where the directions are orthonormal as a whole, H is far from singular
+    directions = np.linalg.qr(left[threats] / gaps[threats, None]).Q
+    bought = directions * np.sqrt(gaps[threats] / variances[threats])[:, None]
+    _, order = qr(bought.T, mode="r", pivoting=True)
+    rank = directions.shape[1]
+    rays = np.zeros((len(rivals), rank**2))
+    rays[threats] = _squares(bought)
+    start = np.flatnonzero(threats)[np.sort(order[:rank])]
+    return Game(rays, start, threats, TotalsNature(directions))
 
 
 def _modulo(best: FloatArray, rivals: FloatArray) -> FloatArray:

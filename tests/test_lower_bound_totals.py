@@ -300,7 +300,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
         lower_bound(PAPER, np.zeros(PAPER.d), Gaussian(0.1), feedback="total")
     module = importlib.import_module("multiplay.theory.lower_bound")
     monkeypatch.setattr(module, "LARGEST_TABLE", 80)  # 9 actions in 3 dimensions are 81 numbers
-    with refused("limit"):
+    with refused("actions"):
         lower_bound(PAPER, means, Gaussian(0.1), feedback="total")
 
 

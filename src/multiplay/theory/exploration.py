@@ -15,7 +15,8 @@ TOLERANCE = 1e-9  # between the two sides of the game
 GOOD_ENOUGH = 1e-6
 MOST_ROUNDS = 100
 NEW = 5  # answers of each side in one round of the game
-ENOUGH = 1e9  # evidence of a single ray: more would change its share by less than the tolerance
+STEPS = (0.25, 0.5, 1.0)  # from the best mixture so far to the equilibrium
+MOST_EVIDENCE = 1e9  # of one ray: more would change its share by less than the tolerance
 UNPLAYED = 1e-12  # stands for no play at all, so that nature's answer is finite
 
 
@@ -47,8 +48,8 @@ class Game(NamedTuple):
 def best_exploration(game: Game) -> FloatArray:
     """Return the mixture of rays, a unit of regret each, with the most evidence at the least.
 
-    Both sides start with a few choices and add their best answers to an equilibrium of those. Half
-    way between the equilibrium and the best mixture so far, nature's answers bend the most.
+    Both sides start with a few choices and add their best answers to an equilibrium of those.
+    Between the best mixture so far and the equilibrium, nature's answers bend the most.
     """
     rays, chosen, _, nature = game
     inside = np.zeros(len(rays))
@@ -57,11 +58,11 @@ def best_exploration(game: Game) -> FloatArray:
     least, most = evidence.min(), np.inf
     for _ in range(MOST_ROUNDS):
         outside = np.zeros(len(rays))
-        payoff = np.clip(answers @ rays[chosen].T / least, 0, ENOUGH)
+        payoff = np.clip(answers @ rays[chosen].T / least, 0, MOST_EVIDENCE)
         outside[chosen], weights = _equilibrium(payoff)
         worth = rays @ (weights @ answers)
         most = min(most, worth.max())
-        for mixture in ((inside + outside) / 2, outside):
+        for mixture in [(1 - step) * inside + step * outside for step in STEPS]:
             evidence, hardest = nature.answers(mixture @ rays)
             answers = np.concatenate([answers, hardest])
             if evidence.min() > least:

@@ -170,8 +170,12 @@ def _from_totals(actions: ActionSet, means: FloatArray, family: Family, limit: i
         raise _too_large(actions, "a set with no more actions than that, with feedback='total'")
     listed = actions.listed(limit)
     if listed.K * listed.s**2 > LARGEST_TABLE:
-        most = LARGEST_TABLE // listed.s**2
-        raise _too_large(actions, f"a set with at most {most} actions in {listed.s} dimensions")
+        raise InvalidInput(
+            "actions",
+            f"at most {LARGEST_TABLE // listed.s**2} actions that span {listed.s} dimensions",
+            f"{listed.K} actions",
+            "Take a smaller set: with feedback='total' they do not fit into one table.",
+        )
     best, rivals, gaps = ranked(listed.E, actions.sign * means)
     variances = rivals @ np.broadcast_to(family.variance, actions.d)
     game = totals_game(best @ listed.S, rivals @ listed.S, gaps, variances)

@@ -95,14 +95,18 @@ class MeanBound:
         return bound
 
 
-def lower_bounds(trials: int, seed: int) -> MeanBound:
+def lower_bounds(trials: int, seed: int, feedback: str = "units") -> MeanBound:
     """Return what no policy can beat in the stochastic regime, on average over the instances.
 
     The losses of a lane are uniform on [0, 2c]; the bound takes them as Gaussian, with their true
-    variances c^2 / 3.
+    variances c^2 / 3. ``feedback`` is what a policy sees of a round: the losses of all "units", or
+    only their "total".
     """
     plans = _constants()["PLANS"]
-    bounds = [lower_bound(plans, c, Gaussian(c**2 / 3)).constant for c in costs(trials, seed)]
+    bounds = [
+        lower_bound(plans, c, Gaussian(c**2 / 3), feedback=feedback).constant
+        for c in costs(trials, seed)
+    ]
     return MeanBound(float(np.mean(bounds)))
 
 

@@ -1,8 +1,7 @@
 """The best that any policy could do on an instance: regret c log T.
 
-Once the best action is known, c is the value of a game. The learner spreads one unit of regret over
-the other actions; nature answers with the instance that is hardest to tell from the true one and in
-which another action is the best. ``docs/lower-bound.md`` derives it.
+Once the best action is known, c is the value of a game, which ``exploration.py`` solves.
+``docs/lower-bound.md`` derives it.
 """
 
 from dataclasses import dataclass
@@ -19,18 +18,16 @@ from multiplay.checks import (
     whole_numbers,
 )
 from multiplay.errors import InvalidInput
-from multiplay.theory.families import Family
+from multiplay.theory.exploration import UNPLAYED, Game, best_exploration, smallest
+from multiplay.theory.families import Family, Gaussian
+from multiplay.theory.totals import totals_game
 from multiplay.types import FloatArray, IntArray
 
 TIE = 1e-12  # gaps below this, relative to the losses, are rounding errors
-TOLERANCE = 1e-9  # between the two sides of the game
-GOOD_ENOUGH = 1e-6
-MOST_ROUNDS = 100
-NEW = 5  # answers of each side in one round of the game
-UNPLAYED = 1e-12  # stands for no play at all, so that nature's answer is finite
 ACTIVE = 1e-6
 NUDGE = 1e-9  # relative to the losses: what changes with it is tied
-LARGEST_TABLE = 20_000_000  # numbers in a table of arms and arms
+LARGEST_TABLE = 20_000_000  # numbers in one table
+FEEDBACK = ("units", "total")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +70,7 @@ def lower_bound(
     family: Family,
     copies: ArrayLike | None = None,
     limit: int = 20_000,
+    feedback: str = "units",
 ) -> LowerBound:
     """Return the smallest c with regret >= c log T in the long run, and the plays that reach it.
 
@@ -80,6 +78,11 @@ def lower_bound(
 
         c = min <l, z>  over z in cone(A - a*)  such that for every a != a*
             min {sum_J z_i KL(l_i, k_i) : sum_J a_i (l_i - k_i) >= gap_a} >= 1.
+
+    A policy that sees only the total of each round needs more. With v_a = sum_i a_i variance_i,
+
+        c = min sum_a w_a gap_a  over w >= 0  such that for every a != a*
+            min {sum_b w_b <b, k - l>^2 / (2 v_b) : <a*, k> = <a*, l>, <a - a*, k> <= 0} >= 1.
 
     Parameters
     ----------
@@ -94,7 +97,22 @@ def lower_bound(
         copy alone: an action then profits from a_i / copies_i of the plays of arm i only.
     limit
         The most actions that are looked at, all of them one by one. Larger sets have a bound only
-        where every arm can be ruled out alone, as on most networks and on all matroids.
+        where every arm can be ruled out alone, as on most networks and on all matroids (and none
+        with ``feedback="total"``).
+    feedback
+        What a policy sees of a round: ``"units"``, the loss of each unit, or ``"total"``, only
+        their sum. The family describes a single unit in both cases, and units are independent. With
+        ``"total"`` it must be ``Gaussian``, unless no action has more than one unit.
+
+    References
+    ----------
+    Graves, Lai (1997). Asymptotically efficient adaptive choice of control laws in controlled
+    Markov chains. SIAM Journal on Control and Optimization 35.
+
+    Combes, Talebi, Proutiere, Lelarge (2015). Combinatorial bandits revisited. NeurIPS.
+
+    Lattimore, Szepesvari (2017). The end of optimism? An asymptotic analysis of finite-armed linear
+    bandits. AISTATS.
 
     Examples
     --------
@@ -113,9 +131,18 @@ def lower_bound(
     >>> copied = lower_bound(plans, costs, Gaussian(0.02), copies=[1, 1, 4, 4, 5, 5])
     >>> round(native.constant, 4), round(copied.constant, 4)
     (0.4, 1.2)
+
+    To see totals only costs more, too:
+
+    >>> totals = lower_bound(plans, costs, Gaussian(0.02), feedback="total")
+    >>> round(totals.constant, 4)
+    2.6243
     """
     means = _checked_means(actions, means, family)
     counts = _checked_copies(actions, copies)
+    _check_feedback(feedback, copies)
+    if feedback == "total" and actions.M > 1:  # the total of a single unit is that unit
+        return _from_totals(actions, means, family, limit)
     here = means if actions.sense == "min" else family.mirrored(means)
     everything = _listed(actions, limit)
     if everything is None:
@@ -124,17 +151,51 @@ def lower_bound(
     left_out = np.where(best == 0, rivals, 0).astype(float)
     threats = family.reachable(here, left_out, gaps)
     if not threats.any():
-        return LowerBound(0.0, np.zeros(actions.d), rivals[:0], best)
+        return _nothing_to_learn(best)
+    rays = (rivals - best) / gaps[:, None]
     nature = _Nature(family, here, left_out[threats], gaps[threats], counts)
-    plays = _best_exploration((rivals - best) / gaps[:, None], nature)
-    evidence, _ = nature.answers(plays)
+    game = Game(rays, np.unique(rays.argmax(axis=0)), threats, nature)
+    return _solution(game, best, rivals, gaps)
+
+
+def _from_totals(actions: ActionSet, means: FloatArray, family: Family, limit: int) -> LowerBound:
+    if not isinstance(family, Gaussian):
+        raise InvalidInput(
+            "family",
+            "Gaussian with feedback='total', for the total of several units is not of this family",
+            repr(family),
+            "Use Gaussian(variance=means * (1 - means)), with the variances of losses 0 or 1.",
+        )
+    if _listed(actions, limit) is None:
+        raise _too_large(actions, "a set with no more actions than that, with feedback='total'")
+    listed = actions.listed(limit)
+    if listed.K * listed.s**2 > LARGEST_TABLE:
+        raise InvalidInput(
+            "actions",
+            f"at most {LARGEST_TABLE // listed.s**2} actions that span {listed.s} dimensions",
+            f"{listed.K} actions",
+            "Take a smaller set: with feedback='total' they do not fit into one table.",
+        )
+    best, rivals, gaps = ranked(listed.E, actions.sign * means)
+    variances = rivals @ np.broadcast_to(family.variance, actions.d)
+    game = totals_game(best @ listed.S, rivals @ listed.S, gaps, variances)
+    return _nothing_to_learn(best) if game is None else _solution(game, best, rivals, gaps)
+
+
+def _solution(game: Game, best: IntArray, rivals: IntArray, gaps: FloatArray) -> LowerBound:
+    mixture = best_exploration(game)
+    evidence, _ = game.nature.answers(mixture @ game.rays)
     least = float(evidence.min())
-    active = rivals[threats][evidence <= least * (1 + ACTIVE)]
-    return LowerBound(1 / least, plays / least, active, best)
+    active = rivals[game.threats][evidence <= least * (1 + ACTIVE)]
+    return LowerBound(1 / least, mixture / gaps @ (rivals - best) / least, active, best)
+
+
+def _nothing_to_learn(best: IntArray) -> LowerBound:
+    return LowerBound(0.0, np.zeros(len(best)), np.zeros((0, len(best)), best.dtype), best)
 
 
 class _Nature:
-    """Chooses, for every action that could be the best, the instance in which it nearly is one."""
+    """Shifts the means of the arms that a* leaves out, where every unit is seen."""
 
     def __init__(
         self,
@@ -149,67 +210,13 @@ class _Nature:
         self.shares = np.ones(1) if copies is None else np.where(actions > 0, actions / copies, 1.0)
 
     def answers(self, plays: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the evidence of ``plays`` against each answer, and that of one play of each arm.
-
-        Evidence is linear in the plays: that against an answer bounds what any plays can have.
-        """
+        """Return the evidence of ``plays`` against each answer, and the hardest answers."""
         some = np.maximum(plays, UNPLAYED * np.abs(plays).max()) * self.shares
         some = np.broadcast_to(some, self.actions.shape)
         shifts = self.family.closest(self.means, self.actions, self.gaps, some)
         each = self.family.information(self.means, shifts) * self.shares
-        return each @ plays, each
-
-
-def _best_exploration(rays: FloatArray, nature: _Nature) -> FloatArray:
-    """Return the mixture of rays, a unit of regret each, with the most evidence at the least.
-
-    Both sides start with a few choices and add their best answers to an equilibrium of those. Half
-    way between the equilibrium and the best mixture so far, nature's answers bend the most.
-    """
-    chosen = np.unique(rays.argmax(axis=0))
-    inside: FloatArray = rays[chosen].mean(axis=0)
-    evidence, each = nature.answers(inside)
-    answers, least, most = each[_smallest(evidence)], evidence.min(), np.inf
-    for _ in range(MOST_ROUNDS):
-        mixture, weights = _equilibrium(answers @ rays[chosen].T / least)
-        worth = rays @ (weights @ answers)
-        most = min(most, worth.max())
-        outside = mixture @ rays[chosen]
-        for plays in ((inside + outside) / 2, outside):
-            evidence, each = nature.answers(plays)
-            answers = np.concatenate([answers, each[_smallest(evidence)]])
-            if evidence.min() > least:
-                inside, least = plays, evidence.min()
-        if most - least <= TOLERANCE * most:
-            return inside
-        chosen = np.union1d(chosen, _smallest(-worth))
-    if most - least <= GOOD_ENOUGH * most:
-        return inside
-    raise ArithmeticError(f"the lower bound is known to {(most - least) / most:.0e} only")
-
-
-def _equilibrium(payoff: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mixed choices of a matrix game: of the columns, who gain, and of the rows."""
-    from scipy.optimize import linprog  # here: importing multiplay should not wait for it
-
-    rows, columns = payoff.shape
-    answer = linprog(
-        np.append(np.zeros(columns), -1.0),
-        A_ub=np.column_stack([-payoff, np.ones(rows)]),
-        b_ub=np.zeros(rows),
-        A_eq=np.append(np.ones(columns), 0.0)[None, :],
-        b_eq=np.ones(1),
-        bounds=[(0, None)] * columns + [(None, None)],
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if answer.x is None:
-        raise ArithmeticError(f"the lower bound was not found: {answer.message}")
-    gains, losses = np.maximum(answer.x[:-1], 0), np.maximum(-answer.ineqlin.marginals, 0)
-    return gains / gains.sum(), losses / losses.sum()
-
-
-def _smallest(values: FloatArray) -> IntArray:
-    return np.argsort(values, kind="stable")[:NEW]
+        evidence = each @ plays
+        return evidence, each[smallest(evidence)]
 
 
 def _arm_by_arm(
@@ -297,10 +304,14 @@ def _two_best(best: IntArray, other: IntArray) -> InvalidInput:
     )
 
 
-def _too_large(actions: ActionSet) -> InvalidInput:
+def _too_large(
+    actions: ActionSet,
+    expected: str = "a set with no more actions than that, or one whose arms can be ruled out one "
+    "by one",
+) -> InvalidInput:
     return InvalidInput(
         "limit",
-        "a set with no more actions than that, or one whose arms can be ruled out one by one",
+        expected,
         repr(actions),
         "Every action is looked at, since each could be the best: raise the limit, or take a "
         "smaller set.",
@@ -312,7 +323,7 @@ def _listed(actions: ActionSet, limit: int) -> IntArray | None:
         "limit", limit, "Give a positive integer, the largest number of actions to list."
     )
     try:
-        return actions.enumerate(most)
+        return actions.all_actions(most)
     except InvalidInput:  # there are too many
         return None
 
@@ -320,7 +331,7 @@ def _listed(actions: ActionSet, limit: int) -> IntArray | None:
 def ranked(everything: IntArray, losses: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Return the best action, all others, and how much more they lose."""
     first = int((everything @ losses).argmin())
-    best, rivals = everything[first], np.delete(everything, first, axis=0)
+    best, rivals = everything[first].copy(), np.delete(everything, first, axis=0)
     gaps: FloatArray = (rivals - best) @ losses
     tied = gaps <= TIE * ((rivals + best) @ np.abs(losses))
     if tied.any():
@@ -357,6 +368,23 @@ def _checked_copies(actions: ActionSet, copies: ArrayLike | None) -> FloatArray 
             "Give the number of copies of each arm: np.bincount(actions.duplicate().owner).",
         )
     return np.maximum(counts, 1)  # an arm that is never played needs none
+
+
+def _check_feedback(feedback: str, copies: ArrayLike | None) -> None:
+    if feedback not in FEEDBACK:
+        raise InvalidInput(
+            "feedback",
+            "'units' or 'total'",
+            repr(feedback),
+            "Give 'units' if the loss of each unit is seen, 'total' if only their sum is.",
+        )
+    if feedback == "total" and copies is not None:
+        raise InvalidInput(
+            "copies",
+            "none with feedback='total'",
+            repr(copies),
+            "Leave copies out: the total of a round is the same with copied arms.",
+        )
 
 
 def _one_each(argument: str, values: FloatArray, d: int) -> FloatArray:

@@ -1,0 +1,100 @@
+"""The game behind the lower bound: the cheapest exploration that rules every rival out.
+
+The learner spreads one unit of regret over the actions that are not best. Nature answers with the
+instance that is hardest to tell from the true one and in which another action is the best. The
+evidence against an answer is linear in the plays, so that a linear program finds the equilibrium.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from multiplay.types import BoolArray, FloatArray, IntArray
+
+TOLERANCE = 1e-9  # between the two sides of the game
+GOOD_ENOUGH = 1e-6
+MOST_ROUNDS = 100
+NEW = 5  # answers of each side in one round of the game
+STEPS = (0.25, 0.5, 1.0)  # from the best mixture so far to the equilibrium
+MOST_EVIDENCE = 1e9  # of one ray: more would change its share by less than the tolerance
+UNPLAYED = 1e-12  # stands for no play at all, so that nature's answer is finite
+
+
+class Nature(Protocol):
+    """Chooses, for every action that could be the best, the instance in which it nearly is one."""
+
+    def answers(self, plays: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the evidence of ``plays`` against each answer, (k,), and the hardest answers.
+
+        A row of these is the evidence of one play of each kind, so that ``row @ plays`` is the
+        evidence of the plays: an answer bounds what any plays can have.
+        """
+
+
+class Game(NamedTuple):
+    """What each side can do.
+
+    ``rays`` has the plays that a unit of regret on each rival buys; those of ``start`` together
+    leave nothing unplayed. ``threats`` are the rivals that could be the best, and ``nature`` has an
+    answer for each of them.
+    """
+
+    rays: FloatArray
+    start: IntArray
+    threats: BoolArray
+    nature: Nature
+
+
+def best_exploration(game: Game) -> FloatArray:
+    """Return the mixture of rays, a unit of regret each, with the most evidence at the least.
+
+    Both sides start with a few choices and add their best answers to an equilibrium of those.
+    Between the best mixture so far and the equilibrium, nature's answers bend the most.
+    """
+    rays, chosen, _, nature = game
+    inside = np.zeros(len(rays))
+    inside[chosen] = 1 / len(chosen)
+    evidence, answers = nature.answers(inside @ rays)
+    least, most = evidence.min(), np.inf
+    for _ in range(MOST_ROUNDS):
+        outside = np.zeros(len(rays))
+        payoff = np.clip(answers @ rays[chosen].T / least, 0, MOST_EVIDENCE)
+        outside[chosen], weights = _equilibrium(payoff)
+        worth = rays @ (weights @ answers)
+        most = min(most, worth.max())
+        for mixture in [(1 - step) * inside + step * outside for step in STEPS]:
+            evidence, hardest = nature.answers(mixture @ rays)
+            answers = np.concatenate([answers, hardest])
+            if evidence.min() > least:
+                inside, least = mixture, evidence.min()
+        if most - least <= TOLERANCE * most:
+            return inside
+        chosen = np.union1d(chosen, smallest(-worth))
+    if most - least <= GOOD_ENOUGH * most:
+        return inside
+    raise ArithmeticError(f"the lower bound is known to {(most - least) / most:.0e} only")
+
+
+def _equilibrium(payoff: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mixed choices of a matrix game: of the columns, who gain, and of the rows."""
+    from scipy.optimize import linprog  # here: importing multiplay should not wait for it
+
+    rows, columns = payoff.shape
+    answer = linprog(
+        np.append(np.zeros(columns), -1.0),
+        A_ub=np.column_stack([-payoff, np.ones(rows)]),
+        b_ub=np.zeros(rows),
+        A_eq=np.append(np.ones(columns), 0.0)[None, :],
+        b_eq=np.ones(1),
+        bounds=[(0, None)] * columns + [(None, None)],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.x is None:
+        raise ArithmeticError(f"the lower bound was not found: {answer.message}")
+    gains, losses = np.maximum(answer.x[:-1], 0), np.maximum(-answer.ineqlin.marginals, 0)
+    return gains / gains.sum(), losses / losses.sum()
+
+
+def smallest(values: FloatArray) -> IntArray:
+    """Return the places of the few smallest values."""
+    return np.argsort(values, kind="stable")[:NEW]

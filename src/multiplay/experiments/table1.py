@@ -1,0 +1,406 @@
+"""Table 1 of the paper: what is promised of its seven rows, and what they do on an instance."""
+
+import time
+import tracemalloc
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.actions import ActionSet, Transport
+from multiplay.builder import errors_below
+from multiplay.environments import Alternating, Corrupted, Distribution, Environment, Stochastic
+from multiplay.environments.base import Slots, few_enough
+from multiplay.errors import InvalidInput
+from multiplay.experiments import paper
+from multiplay.experiments.experiment import read, shipped
+from multiplay.feedback import Feedback
+from multiplay.policies import (
+    BestOfThreeWorlds,
+    Duplicated,
+    ExplorationByOptimisation,
+    GenCTS,
+    GenLBINFV,
+    LinTS,
+    LinUCB,
+    Policy,
+    ScaledScribble,
+)
+from multiplay.policies.base import check_fits, shown
+from multiplay.results import Result
+from multiplay.serialization import settings
+from multiplay.simulation import simulate
+from multiplay.streams import POLICY, Streams
+from multiplay.types import IntArray
+
+NONE = "-"  # as the paper prints it
+
+
+class Row(NamedTuple):
+    """A row: who wrote it, and regret and complexity in the paper's symbols, O(...) left out."""
+
+    name: str
+    source: str
+    policy: Policy
+    stochastic: str = NONE
+    adversarial: str = NONE
+    complexity: str = NONE
+
+    @property
+    def sees_totals(self) -> bool:
+        """Whether it sees the total loss of a round only, not that of every unit."""
+        return self.policy.learns_from == "round"
+
+    @property
+    def size(self) -> str:
+        """What its cost is said to grow with."""
+        return "|A|" if self.sees_totals else "units"
+
+
+LINEAR = (
+    Row(
+        "ScaledScribble",
+        "Ito, Takemura, COLT 2023",
+        ScaledScribble(),
+        "d³ σ² log T / Δ",
+        "d² √(Z log T)",
+        "Exp(d)",
+    ),
+    Row(
+        "ExplorationByOptimisation",
+        "after Ito, Takemura, NeurIPS 2023",
+        ExplorationByOptimisation(),
+        "d² log T / Δ",
+        "d √(T log T)",
+        "Exp(d)",
+    ),
+    Row(
+        "BestOfThreeWorlds",
+        "Lee et al., ICML 2021",
+        BestOfThreeWorlds(),
+        "c(A, ℓ) (log T)²",
+        "√(d T) log T",
+        "Exp(d)",
+    ),
+)
+COPIED = (
+    Row(
+        "CTS",
+        "Wang, Chen, ICML 2018",
+        Duplicated(GenCTS()),
+        "Σ bᵢ log M log T / Δᵢ",
+        NONE,
+        "Poly(Σ bᵢ)",
+    ),
+    Row(
+        "LBINFV",
+        "Tsuchiya et al., AISTATS 2023",
+        Duplicated(GenLBINFV()),
+        "Σ_J* bᵢ M σᵢ² log T / Δᵢ",
+        "√(Σ bᵢ Z log T)",
+        "Poly(Σ bᵢ)",
+    ),
+)
+NATIVE = (
+    Row("GenCTS", "the paper", GenCTS(), "Σ log m log T / Δᵢ", NONE, "Poly(d)"),
+    Row(
+        "GenLBINFV",
+        "the paper",
+        GenLBINFV(),
+        "Σ_J* M σᵢ² log T / Δᵢ",
+        "√(Σ nᵢ² Z log T)",
+        "Poly(d)",
+    ),
+)
+YARDSTICKS = (  # what practitioners use with such feedback; the paper does not have them
+    Row("LinTS", "Agrawal, Goyal, ICML 2013", LinTS()),
+    Row("LinUCB", "Abbasi-Yadkori et al., NeurIPS 2011", LinUCB()),
+)
+GROUPS = (LINEAR, COPIED, NATIVE, YARDSTICKS)
+ROWS = tuple(row for group in GROUPS for row in group)
+
+
+# ---------------------------------------------------------------- regret, in three regimes
+
+
+REGIMES = {
+    "stochastic": "Stochastic",
+    "corrupted": "Corrupted: L becomes 1 - L after a fifth of the rounds",
+    "adversarial": "Adversarial: all means jump together",
+}
+FIRST_PHASE, PHASES_GROW = 10, 1.6
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A set, and the losses of its units in the stochastic regime."""
+
+    title: str
+    actions: ActionSet
+    distribution: Distribution
+    horizon: int
+    trials: int
+    seed: int
+
+    def environment(self, regime: str) -> Environment:
+        """Return where losses come from in a regime, or say why this instance has no such one."""
+        if regime == "stochastic":
+            return Stochastic(self.distribution)
+        if not self.actions.linear:
+            raise InvalidInput(
+                "actions",
+                "a set with a linear objective <a, means> where means change",
+                f"{self.actions!r}",
+                "Look at the stochastic regime.",
+            )
+        if regime == "corrupted":
+            clean = self.distribution
+            return Corrupted(clean, clean.mirrored(), at=max(1, self.horizon // 5))
+        means = self.distribution.mean + np.zeros(self.actions.d)
+        return Alternating(means, self.shift, FIRST_PHASE, PHASES_GROW)
+
+    @property
+    def shift(self) -> float:
+        """How far all means can jump up and down together, within [0, 1]."""
+        means = self.distribution.mean
+        return min(float(means.min()), 1 - float(means.max()))
+
+
+def instance(file: Path | None = None, **changes: int) -> Instance:
+    """Return the instance of the paper, or that of an experiment file; its policies are left out.
+
+    ``changes`` are other numbers for horizon, trials and seed.
+
+    Examples
+    --------
+    >>> instance(trials=3).actions
+    Transport(supply=[1, 4, 5], demand=[4, 6])
+    """
+    found = read(shipped("stochastic") if file is None else file, **changes)
+    if not isinstance(found.environment, Stochastic):
+        raise InvalidInput(
+            "environment",
+            "Stochastic, from which the other two regimes are made",
+            type(found.environment).__name__,
+            'Write type = "Stochastic" below [environment], and a distribution.',
+        )
+    with errors_below("environment"):
+        found.environment.check(found.actions, found.horizon, found.trials)
+    title = "the transport problem of the paper" if file is None else found.title or file.stem
+    return Instance(
+        title,
+        found.actions,
+        found.environment.distribution,
+        found.horizon,
+        found.trials,
+        found.seed,
+    )
+
+
+class Outcome(NamedTuple):
+    """What the rows did in one regime, and why some could not play; no result if none could."""
+
+    result: Result | None
+    refused: dict[str, str]
+
+
+def run(
+    instance: Instance,
+    regime: str,
+    rows: Sequence[Row] = ROWS,
+    jobs: int = 1,
+    executor: Executor | None = None,
+) -> Outcome:
+    """Play all rows that fit in one of the ``REGIMES``; see ``simulate``."""
+    actions, horizon = instance.actions, instance.horizon
+    able: dict[str, Policy] = {}
+    refused: dict[str, str] = {}
+    for row in rows:
+        try:
+            environment = instance.environment(regime)
+            check_fits(row.policy, actions, horizon, environment.shows_units(actions))
+            able[row.name] = row.policy
+        except InvalidInput as error:
+            refused[row.name] = reason(error)
+    if not able:
+        return Outcome(None, refused)
+    result = simulate(
+        actions,
+        environment,
+        able,
+        horizon,
+        instance.trials,
+        instance.seed,
+        jobs=jobs,
+        executor=executor,
+        title=REGIMES[regime],
+    )
+    return Outcome(result, refused)
+
+
+def reason(error: InvalidInput) -> str:
+    """Return why something was refused, without the advice."""
+    return f"needs {error.expected}; here: {error.got}"
+
+
+def lower_bounds(trials: int, seed: int) -> dict[str, paper.MeanBound]:
+    """Return what no policy can beat on the paper's instance, by what it sees."""
+    return {
+        "lower bound, every unit seen": paper.lower_bounds(trials, seed),
+        "lower bound, totals seen": paper.lower_bounds(trials, seed, feedback="total"),
+    }
+
+
+# ---------------------------------------------------------------- time and memory
+
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+PATIENCE = 0.4  # seconds: what takes longer is the last size
+ROUNDS, TOGETHER = 20, 10  # rounds and trials that are timed
+UNDISTURBED = 0.25  # quantile of their times: other rounds waited for memory that others used
+FEW_ROUNDS = 5  # for memory: it is all there by then
+
+
+class Growth(NamedTuple):
+    """The cost of a policy on the paper's transport, supplies and demands times ``SIZES``.
+
+    Units in an action, actions in the set, µs for each trial and round, bytes of one trial.
+    """
+
+    units: list[int]
+    actions: list[int]
+    time: list[float]
+    memory: list[int]
+
+
+class Costs(NamedTuple):
+    """Bytes of every row on the instance, and how its cost grows; what was refused is missing."""
+
+    memory: dict[str, int]
+    growth: dict[str, Growth]
+
+
+class Measurements(NamedTuple):
+    """All that the table shows beside the formulas."""
+
+    instance: Instance
+    outcomes: dict[str, Outcome]
+    costs: Costs
+    bounds: dict[str, paper.MeanBound]
+
+
+def memory(policy: Policy, actions: ActionSet, horizon: int) -> int:
+    """Return the most bytes that a policy needs at once, for one trial of a few rounds.
+
+    What it keeps with the set (copies, lists, facets) counts: the set is built anew. What kernels
+    allocate while they run, and the losses themselves, do not.
+    """
+    losses = Losses(actions, trials=1)
+    play(policy, _anew(actions), horizon, losses, FEW_ROUNDS)  # compiles, and imports
+    tracemalloc.start()
+    try:
+        play(policy, _anew(actions), horizon, losses, FEW_ROUNDS)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def memories(instance: Instance, rows: Sequence[Row] = ROWS) -> dict[str, int]:
+    """Return the bytes of every row that accepts the instance."""
+    found = {}
+    for row in rows:
+        try:
+            shows_units = few_enough(instance.actions.n)
+            check_fits(row.policy, instance.actions, instance.horizon, shows_units)
+        except InvalidInput:
+            continue  # the regimes tell why
+        found[row.name] = memory(row.policy, instance.actions, instance.horizon)
+    return found
+
+
+def growth(policy: Policy, sizes: Sequence[int] = SIZES, patience: float = PATIENCE) -> Growth:
+    """Measure time and memory on larger and larger sets, as far as it is quick and accepted."""
+    found = Growth([], [], [], [])
+    memory(policy, _transport(sizes[0]), paper.HORIZON)  # compiles
+    for size in sizes:
+        actions, started = _transport(size), time.perf_counter()
+        try:
+            check_fits(policy, actions, paper.HORIZON, few_enough(actions.n))
+        except InvalidInput:
+            break
+        seconds = play(policy, actions, paper.HORIZON, Losses(actions, TOGETHER), ROUNDS)
+        found.time.append(1e6 * float(np.quantile(seconds, UNDISTURBED)) / TOGETHER)
+        found.memory.append(memory(policy, actions, paper.HORIZON))
+        found.units.append(actions.M)
+        if time.perf_counter() - started > patience:
+            break
+    found.actions.extend(map(_number_of_plans, sizes[: len(found.units)]))
+    return found
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """Return the slope of log value against log size over the larger half of the sizes.
+
+    Small sets say little about growth: there is a constant beside it. One size has no slope.
+
+    Examples
+    --------
+    >>> round(exponent([1, 2, 4, 8], [7, 12, 48, 192]), 9)
+    2.0
+    """
+    if len(sizes) < 2 or min(values) <= 0:  # some clocks tick slowly
+        return float("nan")
+    large = (len(sizes) - 1) // 2
+    return float(np.polyfit(np.log(sizes[large:]), np.log(values[large:]), 1)[0])
+
+
+class Losses:
+    """Losses that are drawn before anything is measured, the same in every round."""
+
+    def __init__(self, actions: ActionSet, trials: int) -> None:
+        rng, self.slots = np.random.default_rng(0), Slots(actions.n)
+        self.units = rng.random((trials, len(self.slots.owner)))
+        self.means = np.full((trials, actions.d), 0.5)
+
+    def seen(self, policy: Policy, action: IntArray) -> Feedback:
+        """Return the least that a policy learns from: reading more costs time of its own."""
+        everything = self.slots.feedback(self.units, action, self.means)
+        if policy.learns_from == "units":
+            return everything
+        return shown(policy, Feedback(everything.count, everything.total))
+
+
+def play(
+    policy: Policy, actions: ActionSet, horizon: int, losses: Losses, rounds: int
+) -> list[float]:
+    """Return the seconds of processor time that a policy itself takes for each of some rounds."""
+    trials, seconds = len(losses.units), []
+    state = policy.start(actions, horizon, trials)
+    rng = Streams.spawn(0, POLICY, range(trials))
+    for _ in range(min(rounds, horizon)):
+        started = time.process_time()
+        chosen = policy.choose(actions, state, rng)
+        waiting = time.process_time()
+        feedback = losses.seen(policy, chosen.action)
+        told = time.process_time()
+        policy.update(actions, state, chosen, feedback, rng)
+        seconds.append(time.process_time() - told + waiting - started)
+    return seconds
+
+
+def _transport(times: int) -> Transport:
+    return Transport(times * paper.PLANS.supply, times * paper.PLANS.demand)
+
+
+@cache
+def _number_of_plans(times: int) -> int:
+    return len(_transport(times).enumerate())
+
+
+def _anew(actions: ActionSet) -> ActionSet:
+    """Return the same set, without anything that it remembers."""
+    return type(actions)(**settings(actions))

@@ -118,6 +118,8 @@ def _row(table: Table, row: list[str], tag: str, looks: str = "") -> str:
         decided = " decided" if cell.endswith(" lower") and column == "verdict" else ""
         opening = tag if place or tag != "td" else 'th scope="row"'
         text = escape(cell).replace("\n", "<br>")
+        if opening.endswith('"row"') and "<br>" in text:  # a name, and more about it
+            text = text.replace("<br>", '<br><span class="note">', 1) + "</span>"
         cells.append(f'<{opening} class="{words}{decided}">{text}</{opening.split()[0]}>')
     return f"<tr{looks}>{''.join(cells)}</tr>\n"
 

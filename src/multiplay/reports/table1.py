@@ -50,9 +50,9 @@ def promised() -> Table:
         "of arm i; nᵢ: its most units in an action; m, M: most arms, most units of an action. Σ: "
         "over all arms; Σ_J*: over those that the best action leaves out. Δᵢ, σᵢ²: gap and "
         "variance of arm i; Δ, σ²: smallest gap of an action, largest variance of what is seen. "
-        "c(A, ℓ): the constant of the lower bound for totals. Z: smallest of the loss of the best action, what "
-        "it could lose more, quadratic variation and path length. The last two rows are not in the "
-        "paper."
+        "c(A, ℓ): the constant of the lower bound for totals. Z: smallest of the loss of the best "
+        "action, what it could lose more, quadratic variation and path length. The last two rows "
+        "are not in the paper."
     )
     return Table("What is promised", columns, rows, note, labels=5, ruled=RULED)
 
@@ -62,14 +62,14 @@ def regrets(measured: Measurements) -> Table:
     instance, outcomes = measured.instance, measured.outcomes
     rows = [[row.name, *(_regret(outcomes[name].result, row) for name in REGIMES)] for row in ROWS]
     lines = [
-        f"Mean over {instance.trials} trials of {instance.horizon} rounds, and its 95 % interval. "
+        f"On {instance.title}: mean over {instance.trials} trials of {instance.horizon} rounds, and "
+        "its 95 % interval. "
         "Corrupted: losses L become 1 - L after a fifth of the rounds. Adversarial: all means jump "
         f"up and down by {number(instance.shift)} together, in phases that grow. Below 0: better "
         "than every fixed action.",
         *_refusals(outcomes),
     ]
-    title = f"Final regret on {instance.title}"
-    return Table(title, ["", *REGIMES], rows, "\n".join(lines), ruled=RULED)
+    return Table("Final regret", ["", *REGIMES], rows, "\n".join(lines), ruled=RULED)
 
 
 def _regret(result: Result | None, row: Row) -> str:
@@ -119,10 +119,10 @@ def costs(measured: Measurements) -> Table:
     columns = ["", "µs", "memory", "time\ngrows like", "memory\ngrows like", "measured for"]
     note = (
         "µs: for each trial and round of the stochastic regime, losses and regret included. "
-        "Memory: of one trial, with what is kept of the set (copies, lists, facets). Growth: of the policy "
-        "itself, on the paper's transport with supplies and demands times 1, 2, 3, ..., as far as "
-        "it accepts the set and is quick; the slope of a log-log fit over the larger half of the "
-        "sizes. GenCTS and GenLBINFV are told the totals of the arms there, which is enough for "
+        "Memory: of one trial, with what is kept of the set (copies, lists, facets). Growth: of "
+        "the policy itself, on the paper's transport with supplies and demands times 1, 2, 3, ..., "
+        "as far as it accepts the set and is quick; the slope of a log-log fit over the larger "
+        "half of the sizes. GenCTS and GenLBINFV are told the totals of the arms there, which is enough for "
         "them. |A|: the number of actions, which here grows like units²."
     )
     return Table("What it costs", columns, rows, note, ruled=RULED)
@@ -158,26 +158,22 @@ def page(measured: Measurements, command: str) -> str:
 
     ``command`` gives the same numbers again.
     """
-    instance = measured.instance
-    figures = "".join(
+    legend, *panels = (
         f"<figure>{svg(draw, f'{name}-', label)}</figure>\n"
         for name, (draw, label) in single_panels(measured).items()
     )
+    instance = measured.instance
+    about = (
+        f"On {instance.title}: {instance.actions!r}, {instance.horizon} rounds, "
+        f"{instance.trials} trials, seed {instance.seed}."
+    )
     body = [
-        f"<p>{escape(_about(instance))}</p>\n",
-        f'<div class="figures">\n{figures}</div>\n',
+        f"<p>{escape(about)}</p>\n{legend}",
+        f'<div class="figures">\n{"".join(panels)}</div>\n',
         *map(html_table, tables(measured)),
         f"<h3>Run it again</h3>\n<pre><code>{escape(command)}</code></pre>\n",
     ]
     return whole_page(TITLE, "".join(body))
-
-
-def _about(instance: Instance) -> str:
-    return (
-        f"On {instance.title}: {instance.actions!r}, {instance.horizon} rounds, "
-        f"{instance.trials} trials, seed {instance.seed}. Dashed: sees the total loss of a round "
-        "only. Solid: sees the loss of every unit. Bands: 95 % confidence."
-    )
 
 
 def command(file: str | None, instance: Instance) -> str:

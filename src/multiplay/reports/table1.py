@@ -62,11 +62,10 @@ def regrets(measured: Measurements) -> Table:
     instance, outcomes = measured.instance, measured.outcomes
     rows = [[row.name, *(_regret(outcomes[name].result, row) for name in REGIMES)] for row in ROWS]
     lines = [
-        f"On {instance.title}: mean over {instance.trials} trials of {instance.horizon} rounds, and "
-        "its 95 % interval. "
-        "Corrupted: losses L become 1 - L after a fifth of the rounds. Adversarial: all means jump "
-        f"up and down by {number(instance.shift)} together, in phases that grow. Below 0: better "
-        "than every fixed action.",
+        f"On {instance.title}: mean over {instance.trials} trials of {instance.horizon} rounds, "
+        "and its 95 % interval. Corrupted: losses L become 1 - L after a fifth of the rounds. "
+        f"Adversarial: all means jump up and down by {number(instance.shift)} together, in phases "
+        "that grow. Below 0: better than every fixed action.",
         *_refusals(outcomes),
     ]
     return Table("Final regret", ["", *REGIMES], rows, "\n".join(lines), ruled=RULED)
@@ -122,8 +121,8 @@ def costs(measured: Measurements) -> Table:
         "Memory: of one trial, with what is kept of the set (copies, lists, facets). Growth: of "
         "the policy itself, on the paper's transport with supplies and demands times 1, 2, 3, ..., "
         "as far as it accepts the set and is quick; the slope of a log-log fit over the larger "
-        "half of the sizes. GenCTS and GenLBINFV are told the totals of the arms there, which is enough for "
-        "them. |A|: the number of actions, which here grows like units²."
+        "half of the sizes. GenCTS and GenLBINFV are told the totals of the arms there, which is "
+        "enough for them. |A|: the number of actions, which here grows like units²."
     )
     return Table("What it costs", columns, rows, note, ruled=RULED)
 

@@ -31,7 +31,7 @@ def for_screen(table: tables.Table, title: str | None = None) -> Group:
     return Group(grid, Text(table.note))
 
 
-def write_tables(tables: Iterable[RenderableType], path: Path) -> None:
+def write_tables(tables: Iterable[RenderableType], path: Path, sep: str = "\n") -> None:
     """Write what the screen shows to a file, 100 letters wide."""
     with path.open("w", encoding="utf-8") as file:
-        Console(file=file, width=WIDTH).print(*tables, sep="\n")
+        Console(file=file, width=WIDTH).print(*tables, sep=sep)

@@ -87,13 +87,13 @@ def table1(
         errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None
     tables: list[RenderableType] = [for_screen(table) for table in report.tables(measured)]
-    write_whole(folder / "table1.txt", partial(write_tables, tables))
+    write_whole(folder / "table1.txt", partial(write_tables, tables, sep="\n\n"))
     command = report.command(None if file is None else str(file), instance)
     write_text(folder / "table1.html", report.page(measured, command))
     save = partial(figure(measured).savefig, dpi=150)
     for suffix in ("png", "svg"):
         write_whole(folder / f"table1.{suffix}", save)
-    Console().print(*tables, sep="\n")
+    Console().print(*tables, sep="\n\n")
     seconds = time.perf_counter() - started
     typer.echo(f"table1.txt, .html, .png, .svg and the results are in {folder}/ ({seconds:.0f} s)")
 

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,9 @@ from multiplay import (
     Constant,
     Coverage,
     Distribution,
+    Duplicated,
     Feedback,
+    GenCTS,
     Play,
     Policy,
     Result,
@@ -33,6 +34,7 @@ from multiplay.actions import ActionSet
 from multiplay.experiments import paper, table1
 from multiplay.reports import table1 as report
 from multiplay.reports.table1_figure import figure
+from multiplay.reports.tables import number
 from multiplay.types import Arrays
 from refusal import refused
 
@@ -139,9 +141,8 @@ def test_every_regret_is_that_of_the_saved_result(of_paper: tuple[Path, str]) ->
     for column, regime in enumerate(table1.REGIMES):
         result = load(folder / f"{regime}.nc")
         assert result.policies == NAMES
-        summary = result.summary()
-        for name in NAMES:
-            mean, low, high, _ = summary.loc[name]
+        summary = result.summary().itertuples(name=None)
+        for name, mean, low, high, _ in summary:
             expected = [brief(mean), f"{brief(low)} to {brief(high)}"]
             assert shown[name][column] == expected, (name, regime)
 
@@ -153,7 +154,7 @@ def test_every_cost_is_that_of_the_saved_results(of_paper: tuple[Path, str]) -> 
     shown = cells(said, "What it costs", 6)
     for row in table1.ROWS:
         time, memory, time_power, memory_power, sizes = (one for (one,) in shown[row.name])
-        assert time == report.number(times[row.name])
+        assert time == number(times[row.name])
         assert memory == report.kilobytes(costs["memory"][row.name])
         grown = costs["growth"][row.name]
         size = grown["actions" if row.sees_totals else "units"]
@@ -233,11 +234,12 @@ def small(actions: ActionSet, distribution: Distribution) -> table1.Instance:
     return table1.Instance("a small one", actions, distribution, horizon=60, trials=2, seed=0)
 
 
-def measured(instance: table1.Instance, rows: Sequence[table1.Row]) -> table1.Measurements:
+def measured(instance: table1.Instance) -> table1.Measurements:
+    fitting = table1.fitting(instance)
+    rows = [row for row in table1.ROWS if row.name in fitting.memory]
     outcomes = {regime: table1.run(instance, regime, rows) for regime in table1.REGIMES}
     growth = table1.Growth([10, 20], [9, 24], [1.0, 2.0], [100, 200])
-    costs = table1.Costs(table1.memories(instance, rows), dict.fromkeys(NAMES, growth))
-    return table1.Measurements(instance, outcomes, costs, {})
+    return table1.Measurements(instance, fitting, outcomes, dict.fromkeys(NAMES, growth), {})
 
 
 def shown_regret(found: table1.Measurements) -> dict[str, list[str]]:
@@ -245,25 +247,26 @@ def shown_regret(found: table1.Measurements) -> dict[str, list[str]]:
 
 
 def test_a_set_that_is_not_linear_keeps_the_table_alive() -> None:
-    found = measured(small(Coverage(3, [0.5, 1.0, 0.7]), Bernoulli([0.2, 0.4, 0.6])), table1.ROWS)
+    found = measured(small(Coverage(3, [0.5, 1.0, 0.7]), Bernoulli([0.2, 0.4, 0.6])))
     regret = shown_regret(found)
     for row in table1.ROWS:
         plays = row.name in ("CTS", "GenCTS")
         assert (regret[row.name][0] != "-") == plays, row.name
         assert regret[row.name][1:] == ["-", "-"], "means that change have no best fixed action"
-        assert (row.name in found.costs.memory) == plays
+        assert (row.name in found.fitting.memory) == plays
     note = report.regrets(found).note
     assert "GenLBINFV needs" in note
-    assert "(corrupted, adversarial): needs a set with a linear objective" in note
-    assert "- GenCTS, " not in note.partition("(corrupted")[0]
+    assert "- corrupted: needs a set with a linear objective" in note
+    assert "- adversarial: needs a set with a linear objective" in note
+    assert "- GenCTS" not in note
     figure(found)
     page = report.page(found, "multiplay table1")
-    assert "No row can play here." in page
+    assert "No row plays here." in page
 
 
 def test_a_set_that_is_too_large_to_list_keeps_the_table_alive() -> None:
     large = Budget(30, [10] * 20)
-    found = measured(small(large, Bernoulli(np.linspace(0.1, 0.9, 20))), table1.ROWS)
+    found = measured(small(large, Bernoulli(np.linspace(0.1, 0.9, 20))))
     regret = shown_regret(found)
     for name in ("ScaledScribble", "ExplorationByOptimisation", "BestOfThreeWorlds"):
         assert regret[name] == ["-", "-", "-"]
@@ -273,12 +276,24 @@ def test_a_set_that_is_too_large_to_list_keeps_the_table_alive() -> None:
     figure(found)
 
 
+def test_a_row_that_breaks_has_a_note() -> None:
+    @dataclass(frozen=True)
+    class Broken(Hoarder):
+        def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+            raise ZeroDivisionError("by nothing")
+
+    rows = [table1.Row("Broken", "nobody", Broken()), *table1.NATIVE]
+    found = table1.fitting(table1.instance(trials=2, horizon=60), rows)
+    assert found.refused == {"Broken": "ZeroDivisionError: by nothing"}
+    assert list(found.memory) == ["GenCTS", "GenLBINFV"]
+
+
 def test_losses_of_ones_own_without_a_mirror_leave_one_column_out() -> None:
     class Half(Constant):
         def mirrored(self) -> Constant:
             return Distribution.mirrored(self)  # type: ignore[return-value]
 
-    found = measured(small(Budget(2, [2, 2]), Half([0.3, 0.5])), table1.ROWS)
+    found = measured(small(Budget(2, [2, 2]), Half([0.3, 0.5])))
     regret = shown_regret(found)
     for name in ("GenCTS", "LinTS"):
         assert [cell == "-" for cell in regret[name]] == [False, True, False]
@@ -360,7 +375,7 @@ def test_memory_that_grows_with_actions_has_the_exponent_one() -> None:
 
 def test_growth_ends_where_it_is_slow_or_refused() -> None:
     assert table1.growth(Hoarder(), patience=0).units == [10]
-    copies = table1.Duplicated(table1.GenCTS())
+    copies = Duplicated(GenCTS())
     assert table1.growth(copies, sizes=(1, 2, 1000, 2000), patience=np.inf).units == [10, 20]
 
 

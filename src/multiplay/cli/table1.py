@@ -103,26 +103,21 @@ def _measure(
 ) -> experiment.Measurements:
     """Measure everything; each result is on disk before the next regime begins."""
     with errors().status("compiling, and measuring memory (the first time takes a minute)"):
-        memory = experiment.memories(instance)
-    outcomes = {}
+        fitting = experiment.fitting(instance)
+    rows, outcomes = [row for row in experiment.ROWS if row.name in fitting.memory], {}
     with LocalProcesses(jobs) as pool:
         for regime in experiment.REGIMES:
-            outcome = experiment.run(instance, regime, jobs=jobs, executor=pool)
+            outcome = experiment.run(instance, regime, rows, jobs, pool)
             if outcome.result is not None:
                 outcome.result.save(folder / f"{regime}.nc")
             outcomes[regime] = outcome
     with errors().status("measuring how time and memory grow"):
         growth = {row.name: experiment.growth(row.policy) for row in experiment.ROWS}
-    write_text(
-        folder / "costs.json",
-        json.dumps(
-            {"memory": memory, "growth": {name: one._asdict() for name, one in growth.items()}},
-            indent=1,
-        ),
-    )
+    costs = {"memory": fitting.memory, "growth": {k: one._asdict() for k, one in growth.items()}}
+    write_text(folder / "costs.json", json.dumps(costs, indent=1))
     bounds = {}
     if is_papers:
         with errors().status("computing the lower bounds"):
             few = min(instance.trials, MOST_INSTANCES)
             bounds = experiment.lower_bounds(few, instance.seed)
-    return experiment.Measurements(instance, outcomes, experiment.Costs(memory, growth), bounds)
+    return experiment.Measurements(instance, fitting, outcomes, growth, bounds)

@@ -202,49 +202,45 @@ def instance(file: Path | None = None, **changes: int) -> Instance:
 
 
 class Outcome(NamedTuple):
-    """What the rows did in one regime, and why some could not play; no result if none could."""
+    """What the rows did in one regime, or why there is no such one."""
 
     result: Result | None
-    refused: dict[str, str]
+    refused: str = ""
 
 
 def run(
     instance: Instance,
     regime: str,
-    rows: Sequence[Row] = ROWS,
+    rows: Sequence[Row],
     jobs: int = 1,
     executor: Executor | None = None,
 ) -> Outcome:
-    """Play all rows that fit in one of the ``REGIMES``; see ``simulate``."""
-    actions, horizon = instance.actions, instance.horizon
-    able: dict[str, Policy] = {}
-    refused: dict[str, str] = {}
-    for row in rows:
-        try:
-            environment = instance.environment(regime)
-            check_fits(row.policy, actions, horizon, environment.shows_units(actions))
-            able[row.name] = row.policy
-        except InvalidInput as error:
-            refused[row.name] = reason(error)
-    if not able:
-        return Outcome(None, refused)
+    """Play rows that fit the instance in one of the ``REGIMES``; see ``simulate``."""
+    try:
+        environment = instance.environment(regime)
+    except InvalidInput as error:
+        return Outcome(None, reason(error))
+    if not rows:
+        return Outcome(None)
     result = simulate(
-        actions,
+        instance.actions,
         environment,
-        able,
-        horizon,
+        {row.name: row.policy for row in rows},
+        instance.horizon,
         instance.trials,
         instance.seed,
         jobs=jobs,
         executor=executor,
         title=REGIMES[regime],
     )
-    return Outcome(result, refused)
+    return Outcome(result)
 
 
-def reason(error: InvalidInput) -> str:
-    """Return why something was refused, without the advice."""
-    return f"needs {error.expected}; here: {error.got}"
+def reason(error: Exception) -> str:
+    """Return why something cannot be, without the advice."""
+    if isinstance(error, InvalidInput):
+        return f"needs {error.expected}; here: {error.got}"
+    return f"{type(error).__name__}: {error}"
 
 
 def lower_bounds(trials: int, seed: int) -> dict[str, paper.MeanBound]:
@@ -277,19 +273,20 @@ class Growth(NamedTuple):
     memory: list[int]
 
 
-class Costs(NamedTuple):
-    """Bytes of every row on the instance, and how its cost grows; what was refused is missing."""
+class Fitting(NamedTuple):
+    """The bytes that every row takes which can play an instance, and why the others cannot."""
 
     memory: dict[str, int]
-    growth: dict[str, Growth]
+    refused: dict[str, str]
 
 
 class Measurements(NamedTuple):
     """All that the table shows beside the formulas."""
 
     instance: Instance
+    fitting: Fitting
     outcomes: dict[str, Outcome]
-    costs: Costs
+    growth: dict[str, Growth]
     bounds: dict[str, paper.MeanBound]
 
 
@@ -309,16 +306,15 @@ def memory(policy: Policy, actions: ActionSet, horizon: int) -> int:
         tracemalloc.stop()
 
 
-def memories(instance: Instance, rows: Sequence[Row] = ROWS) -> dict[str, int]:
-    """Return the bytes of every row that accepts the instance."""
-    found = {}
+def fitting(instance: Instance, rows: Sequence[Row] = ROWS) -> Fitting:
+    """Try all rows on an instance, for a few rounds: no row breaks the table."""
+    found, actions = Fitting({}, {}), instance.actions
     for row in rows:
         try:
-            shows_units = few_enough(instance.actions.n)
-            check_fits(row.policy, instance.actions, instance.horizon, shows_units)
-        except InvalidInput:
-            continue  # the regimes tell why
-        found[row.name] = memory(row.policy, instance.actions, instance.horizon)
+            check_fits(row.policy, actions, instance.horizon, few_enough(actions.n))
+            found.memory[row.name] = memory(row.policy, actions, instance.horizon)
+        except Exception as error:  # whatever it is, the note tells it
+            found.refused[row.name] = reason(error)
     return found
 
 

@@ -1,8 +1,6 @@
 """Table 1 of the paper with what was measured: tables for the screen, and a page."""
 
 import shlex
-from collections import defaultdict
-from collections.abc import Iterator
 from html import escape
 from itertools import accumulate
 
@@ -15,7 +13,6 @@ from multiplay.experiments.table1 import (
     ROWS,
     Instance,
     Measurements,
-    Outcome,
     Row,
     exponent,
 )
@@ -23,6 +20,7 @@ from multiplay.reports.page import html_table, svg, whole_page
 from multiplay.reports.table1_figure import TITLE, single_panels
 from multiplay.reports.tables import Table, number
 from multiplay.results import Result
+from multiplay.results.intervals import interval
 
 RULED = tuple(last - 1 for last in accumulate(map(len, GROUPS)))[:-1]
 
@@ -66,15 +64,17 @@ def regrets(measured: Measurements) -> Table:
         "and its 95 % interval. Corrupted: losses L become 1 - L after a fifth of the rounds. "
         f"Adversarial: all means jump up and down by {number(instance.shift)} together, in phases "
         "that grow. Below 0: better than every fixed action.",
-        *_refusals(outcomes),
     ]
+    refused = {regime: one.refused for regime, one in outcomes.items() if one.refused}
+    for name, reason in {**measured.fitting.refused, **refused}.items():
+        lines.append(f"{NONE} {name}: {reason}.")
     return Table("Final regret", ["", *REGIMES], rows, "\n".join(lines), ruled=RULED)
 
 
 def _regret(result: Result | None, row: Row) -> str:
     if result is None or row.name not in result.policies:
         return NONE
-    mean, low, high, _ = result.summary().loc[row.name]
+    mean, low, high = interval(result.final(row.name))
     ends = f"{_brief(low)} to {_brief(high)}" if np.isfinite([low, high]).all() else "no interval"
     return f"{_brief(mean)}\n{ends}"
 
@@ -83,27 +83,13 @@ def _brief(value: float) -> str:
     return number(value) if abs(value) < 100 else f"{value:.0f}"
 
 
-def _refusals(outcomes: dict[str, Outcome]) -> Iterator[str]:
-    """Yield why rows have no regret, and where: each reason once."""
-    regimes = defaultdict(list)
-    for regime, outcome in outcomes.items():
-        for row, reason in outcome.refused.items():
-            regimes[row, reason].append(regime)
-    rows = defaultdict(list)
-    for (row, reason), where in regimes.items():
-        rows[reason, tuple(where)].append(row)
-    for (reason, where), names in rows.items():
-        only = "" if len(where) == len(outcomes) else f" ({', '.join(where)})"
-        yield f"{NONE} {', '.join(names)}{only}: {reason}."
-
-
 def costs(measured: Measurements) -> Table:
     """Return time and memory of every row, and how they grow."""
-    stochastic, (memory, growth) = measured.outcomes["stochastic"].result, measured.costs
+    stochastic, memory = measured.outcomes["stochastic"].result, measured.fitting.memory
     times = {} if stochastic is None else stochastic.summary()["µs per round"].to_dict()
     rows = []
     for row in ROWS:
-        grown = growth[row.name]
+        grown = measured.growth[row.name]
         sizes = grown.actions if row.sees_totals else grown.units
         rows.append(
             [

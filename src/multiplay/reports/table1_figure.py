@@ -72,7 +72,7 @@ def _draw_regret(measured: Measurements, regime: str, ax: Axes) -> None:
     ax.set_title(HEADINGS[regime], loc="left", fontsize=11, pad=18)
     result = measured.outcomes[regime].result
     if result is None:
-        ax.text(0.5, 0.5, "No row can play here.", ha="center", transform=ax.transAxes)
+        ax.text(0.5, 0.5, "No row plays here.", ha="center", transform=ax.transAxes)
         ax.set_axis_off()
         return
     regret, looks = thinned(result), _looks(measured)
@@ -94,7 +94,7 @@ def _draw_regret(measured: Measurements, regime: str, ax: Axes) -> None:
 def _draw_growth(measured: Measurements, ax: Axes) -> None:
     looks = _looks(measured)
     for row in ROWS:
-        grown = measured.costs.growth[row.name]
+        grown = measured.growth[row.name]
         ax.plot(grown.units, grown.time, **looks[row.name], marker=".", markersize=5)
     ax.set_title(HEADINGS["growth"], loc="left", fontsize=11, pad=18)
     ax.set_xscale("log")

@@ -58,6 +58,7 @@ def promised() -> Table:
 def regrets(measured: Measurements) -> Table:
     """Return the final regret of every row in three regimes, with its interval."""
     instance, outcomes = measured.instance, measured.outcomes
+    log_T = np.log(instance.horizon)
     rows = [[row.name, *(_regret(outcomes[name].result, row) for name in REGIMES)] for row in ROWS]
     lines = [
         f"On {instance.title}: mean over {instance.trials} trials of {instance.horizon} rounds, "
@@ -65,6 +66,11 @@ def regrets(measured: Measurements) -> Table:
         f"Adversarial: all means jump up and down by {number(instance.shift)} together, in phases "
         "that grow. Below 0: better than every fixed action.",
     ]
+    if measured.bounds:
+        bounds = [
+            f"{name}: {_brief(one.constant * log_T)}" for name, one in measured.bounds.items()
+        ]
+        lines.append(f"In the long run, mean of c log T over the instances: {'; '.join(bounds)}.")
     refused = {regime: one.refused for regime, one in outcomes.items() if one.refused}
     for name, reason in {**measured.fitting.refused, **refused}.items():
         lines.append(f"{NONE} {name}: {reason}.")

@@ -165,6 +165,16 @@ def test_every_cost_is_that_of_the_saved_results(of_paper: tuple[Path, str]) -> 
             assert float(shown_power) == pytest.approx(table1.exponent(size, values), abs=0.051)
 
 
+def test_the_lower_bounds_are_told(of_paper: tuple[Path, str]) -> None:
+    _, said = of_paper
+    words = " ".join(said.split())
+    for seen, bound in (
+        ("every unit seen", paper.lower_bounds(2, seed=5)),
+        ("totals seen", paper.lower_bounds(2, seed=5, feedback="total")),
+    ):
+        assert f"lower bound, {seen}: {brief(bound.constant * np.log(60))}" in words
+
+
 def test_corruption_is_that_of_figure_2_bit_for_bit(of_paper: tuple[Path, str]) -> None:
     folder, _ = of_paper
     policies = {"GenCTS": paper.POLICIES["GenCTS"]}

@@ -32,6 +32,7 @@ from multiplay import (
 )
 from multiplay.actions import ActionSet
 from multiplay.experiments import paper, table1
+from multiplay.experiments.growth import Growth, exponent, growth, memory
 from multiplay.reports import table1 as report
 from multiplay.reports.table1_figure import figure
 from multiplay.reports.tables import number
@@ -153,16 +154,16 @@ def test_every_cost_is_that_of_the_saved_results(of_paper: tuple[Path, str]) -> 
     times = load(folder / "stochastic.nc").summary()["µs per round"]
     shown = cells(said, "What it costs", 6)
     for row in table1.ROWS:
-        time, memory, time_power, memory_power, sizes = (one for (one,) in shown[row.name])
+        time, needed, time_power, memory_power, sizes = (one for (one,) in shown[row.name])
         assert time == number(times[row.name])
-        assert memory == report.kilobytes(costs["memory"][row.name])
+        assert needed == report.kilobytes(costs["memory"][row.name])
         grown = costs["growth"][row.name]
         size = grown["actions" if row.sees_totals else "units"]
         assert sizes == f"{row.size} {size[0]} to {size[-1]}"
         for power, values in ((time_power, grown["time"]), (memory_power, grown["memory"])):
             symbol, _, shown_power = power.partition("^")
             assert symbol == ("|A|" if row.sees_totals else "units")
-            assert float(shown_power) == pytest.approx(table1.exponent(size, values), abs=0.051)
+            assert float(shown_power) == pytest.approx(exponent(size, values), abs=0.051)
 
 
 def test_the_lower_bounds_are_told(of_paper: tuple[Path, str]) -> None:
@@ -248,8 +249,8 @@ def measured(instance: table1.Instance) -> table1.Measurements:
     fitting = table1.fitting(instance)
     rows = [row for row in table1.ROWS if row.name in fitting.memory]
     outcomes = {regime: table1.run(instance, regime, rows) for regime in table1.REGIMES}
-    growth = table1.Growth([10, 20], [9, 24], [1.0, 2.0], [100, 200])
-    return table1.Measurements(instance, fitting, outcomes, dict.fromkeys(NAMES, growth), {})
+    grown = Growth([10, 20], [9, 24], [1.0, 2.0], [100, 200])
+    return table1.Measurements(instance, fitting, outcomes, dict.fromkeys(NAMES, grown), {})
 
 
 def shown_regret(found: table1.Measurements) -> dict[str, list[str]]:
@@ -296,6 +297,7 @@ def test_a_row_that_breaks_has_a_note() -> None:
     found = table1.fitting(table1.instance(trials=2, horizon=60), rows)
     assert found.refused == {"Broken": "ZeroDivisionError: by nothing"}
     assert list(found.memory) == ["GenCTS", "GenLBINFV"]
+    assert growth(Broken()).units == []
 
 
 def test_losses_of_ones_own_without_a_mirror_leave_one_column_out() -> None:
@@ -369,39 +371,39 @@ class Hoarder(Policy):
 
 
 def test_memory_that_grows_with_units_has_the_exponent_one() -> None:
-    grown = table1.growth(Hoarder(), sizes=(1, 2, 4, 8), patience=np.inf)
+    grown = growth(Hoarder(), sizes=(1, 2, 4, 8), patience=np.inf)
     assert grown.units == [10, 20, 40, 80]
     assert grown.actions == [9, 24, 75, 261]
     for units, found in zip(grown.units, grown.memory, strict=True):
         assert 0 <= found - 100_000 * units < 100_000, "little beside the hoard"
-    assert table1.exponent(grown.units, grown.memory) == pytest.approx(1, abs=0.02)
+    assert exponent(grown.units, grown.memory) == pytest.approx(1, abs=0.02)
     assert all(time >= 0 for time in grown.time)
 
 
 def test_memory_that_grows_with_actions_has_the_exponent_one() -> None:
-    grown = table1.growth(Hoarder("actions"), sizes=(1, 2, 3), patience=np.inf)
-    assert table1.exponent(grown.actions, grown.memory) == pytest.approx(1, abs=0.05)
+    grown = growth(Hoarder("actions"), sizes=(1, 2, 3), patience=np.inf)
+    assert exponent(grown.actions, grown.memory) == pytest.approx(1, abs=0.05)
 
 
 def test_growth_ends_where_it_is_slow_or_refused() -> None:
-    assert table1.growth(Hoarder(), patience=0).units == [10]
+    assert growth(Hoarder(), patience=0).units == [10]
     copies = Duplicated(GenCTS())
-    assert table1.growth(copies, sizes=(1, 2, 1000, 2000), patience=np.inf).units == [10, 20]
+    assert growth(copies, sizes=(1, 2, 1000, 2000), patience=np.inf).units == [10, 20]
 
 
 def test_exponents_need_two_sizes() -> None:
-    assert np.isnan(table1.exponent([10], [3.0]))
-    assert np.isnan(table1.exponent([10, 20], [0.0, 3.0]))
+    assert np.isnan(exponent([10], [3.0]))
+    assert np.isnan(exponent([10, 20], [0.0, 3.0]))
     sizes: NDArray[np.float64] = np.array([1, 2, 4, 8, 16.0])
-    assert table1.exponent(list(sizes), list(5 * sizes**1.5)) == pytest.approx(1.5)
+    assert exponent(list(sizes), list(5 * sizes**1.5)) == pytest.approx(1.5)
 
 
 def test_what_the_set_remembers_is_counted_and_what_it_remembered_is_not() -> None:
     """The same set again: what an earlier policy left with it makes nothing cheaper."""
     plans = table1.instance().actions
-    first = table1.memory(Hoarder(), plans, horizon=100)
+    first = memory(Hoarder(), plans, horizon=100)
     plans.duplicate()
-    assert table1.memory(Hoarder(), plans, horizon=100) == pytest.approx(first, rel=0.01)
+    assert memory(Hoarder(), plans, horizon=100) == pytest.approx(first, rel=0.01)
 
 
 # ---------------------------------------------------------------- help

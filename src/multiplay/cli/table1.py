@@ -21,6 +21,7 @@ from multiplay.cli.app import app, errors
 from multiplay.cli.reproduce import MOST_INSTANCES
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import table1 as experiment
+from multiplay.experiments.growth import growth as growth_of
 from multiplay.reports import table1 as report
 from multiplay.reports.table1_figure import figure
 from multiplay.simulation.workers import MOST_JOBS, LocalProcesses, available_cores
@@ -112,7 +113,7 @@ def _measure(
                 outcome.result.save(folder / f"{regime}.nc")
             outcomes[regime] = outcome
     with errors().status("measuring how time and memory grow"):
-        growth = {row.name: experiment.growth(row.policy) for row in experiment.ROWS}
+        growth = {row.name: growth_of(row.policy) for row in experiment.ROWS}
     costs = {"memory": fitting.memory, "growth": {k: one._asdict() for k, one in growth.items()}}
     write_text(folder / "costs.json", json.dumps(costs, indent=1))
     bounds = {}

@@ -1,24 +1,21 @@
 """Table 1 of the paper: what is promised of its seven rows, and what they do on an instance."""
 
-import time
-import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.actions import ActionSet, Transport
+from multiplay.actions import ActionSet
 from multiplay.builder import errors_below
 from multiplay.environments import Alternating, Corrupted, Distribution, Environment, Stochastic
-from multiplay.environments.base import Slots, few_enough
+from multiplay.environments.base import few_enough
 from multiplay.errors import InvalidInput
 from multiplay.experiments import paper
 from multiplay.experiments.experiment import read, shipped
-from multiplay.feedback import Feedback
+from multiplay.experiments.growth import Growth, memory
 from multiplay.policies import (
     BestOfThreeWorlds,
     Duplicated,
@@ -30,12 +27,9 @@ from multiplay.policies import (
     Policy,
     ScaledScribble,
 )
-from multiplay.policies.base import check_fits, shown
+from multiplay.policies.base import check_fits
 from multiplay.results import Result
-from multiplay.serialization import settings
 from multiplay.simulation import simulate
-from multiplay.streams import POLICY, Streams
-from multiplay.types import IntArray
 
 NONE = "-"  # as the paper prints it
 
@@ -251,26 +245,7 @@ def lower_bounds(trials: int, seed: int) -> dict[str, paper.MeanBound]:
     }
 
 
-# ---------------------------------------------------------------- time and memory
-
-
-SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-PATIENCE = 0.4  # seconds: what takes longer is the last size
-ROUNDS, TOGETHER = 20, 10  # rounds and trials that are timed
-UNDISTURBED = 0.25  # quantile of their times: other rounds waited for memory that others used
-FEW_ROUNDS = 5  # for memory: it is all there by then
-
-
-class Growth(NamedTuple):
-    """The cost of a policy on the paper's transport, supplies and demands times ``SIZES``.
-
-    Units in an action, actions in the set, µs for each trial and round, bytes of one trial.
-    """
-
-    units: list[int]
-    actions: list[int]
-    time: list[float]
-    memory: list[int]
+# ---------------------------------------------------------------- all of it
 
 
 class Fitting(NamedTuple):
@@ -290,22 +265,6 @@ class Measurements(NamedTuple):
     bounds: dict[str, paper.MeanBound]
 
 
-def memory(policy: Policy, actions: ActionSet, horizon: int) -> int:
-    """Return the most bytes that a policy needs at once, for one trial of a few rounds.
-
-    What it keeps with the set (copies, lists, facets) counts: the set is built anew. What kernels
-    allocate while they run, and the losses themselves, do not.
-    """
-    losses = Losses(actions, trials=1)
-    play(policy, _anew(actions), horizon, losses, FEW_ROUNDS)  # compiles, and imports
-    tracemalloc.start()
-    try:
-        play(policy, _anew(actions), horizon, losses, FEW_ROUNDS)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 def fitting(instance: Instance, rows: Sequence[Row] = ROWS) -> Fitting:
     """Try all rows on an instance, for a few rounds: no row breaks the table."""
     found, actions = Fitting({}, {}), instance.actions
@@ -316,87 +275,3 @@ def fitting(instance: Instance, rows: Sequence[Row] = ROWS) -> Fitting:
         except Exception as error:  # whatever it is, the note tells it
             found.refused[row.name] = reason(error)
     return found
-
-
-def growth(policy: Policy, sizes: Sequence[int] = SIZES, patience: float = PATIENCE) -> Growth:
-    """Measure time and memory on larger and larger sets, as far as it is quick and accepted."""
-    found = Growth([], [], [], [])
-    memory(policy, _transport(sizes[0]), paper.HORIZON)  # compiles
-    for size in sizes:
-        actions, started = _transport(size), time.perf_counter()
-        try:
-            check_fits(policy, actions, paper.HORIZON, few_enough(actions.n))
-        except InvalidInput:
-            break
-        seconds = play(policy, actions, paper.HORIZON, Losses(actions, TOGETHER), ROUNDS)
-        found.time.append(1e6 * float(np.quantile(seconds, UNDISTURBED)) / TOGETHER)
-        found.memory.append(memory(policy, actions, paper.HORIZON))
-        found.units.append(actions.M)
-        if time.perf_counter() - started > patience:
-            break
-    found.actions.extend(map(_number_of_plans, sizes[: len(found.units)]))
-    return found
-
-
-def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """Return the slope of log value against log size over the larger half of the sizes.
-
-    Small sets say little about growth: there is a constant beside it. One size has no slope.
-
-    Examples
-    --------
-    >>> round(exponent([1, 2, 4, 8], [7, 12, 48, 192]), 9)
-    2.0
-    """
-    if len(sizes) < 2 or min(values) <= 0:  # some clocks tick slowly
-        return float("nan")
-    large = (len(sizes) - 1) // 2
-    return float(np.polyfit(np.log(sizes[large:]), np.log(values[large:]), 1)[0])
-
-
-class Losses:
-    """Losses that are drawn before anything is measured, the same in every round."""
-
-    def __init__(self, actions: ActionSet, trials: int) -> None:
-        rng, self.slots = np.random.default_rng(0), Slots(actions.n)
-        self.units = rng.random((trials, len(self.slots.owner)))
-        self.means = np.full((trials, actions.d), 0.5)
-
-    def seen(self, policy: Policy, action: IntArray) -> Feedback:
-        """Return the least that a policy learns from: reading more costs time of its own."""
-        everything = self.slots.feedback(self.units, action, self.means)
-        if policy.learns_from == "units":
-            return everything
-        return shown(policy, Feedback(everything.count, everything.total))
-
-
-def play(
-    policy: Policy, actions: ActionSet, horizon: int, losses: Losses, rounds: int
-) -> list[float]:
-    """Return the seconds of processor time that a policy itself takes for each of some rounds."""
-    trials, seconds = len(losses.units), []
-    state = policy.start(actions, horizon, trials)
-    rng = Streams.spawn(0, POLICY, range(trials))
-    for _ in range(min(rounds, horizon)):
-        started = time.process_time()
-        chosen = policy.choose(actions, state, rng)
-        waiting = time.process_time()
-        feedback = losses.seen(policy, chosen.action)
-        told = time.process_time()
-        policy.update(actions, state, chosen, feedback, rng)
-        seconds.append(time.process_time() - told + waiting - started)
-    return seconds
-
-
-def _transport(times: int) -> Transport:
-    return Transport(times * paper.PLANS.supply, times * paper.PLANS.demand)
-
-
-@cache
-def _number_of_plans(times: int) -> int:
-    return len(_transport(times).enumerate())
-
-
-def _anew(actions: ActionSet) -> ActionSet:
-    """Return the same set, without anything that it remembers."""
-    return type(actions)(**settings(actions))

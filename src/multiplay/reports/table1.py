@@ -6,6 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from multiplay.experiments.growth import exponent
 from multiplay.experiments.table1 import (
     GROUPS,
     NONE,
@@ -14,7 +15,6 @@ from multiplay.experiments.table1 import (
     Instance,
     Measurements,
     Row,
-    exponent,
 )
 from multiplay.reports.page import html_table, svg, whole_page
 from multiplay.reports.table1_figure import TITLE, single_panels
@@ -172,7 +172,8 @@ def command(file: str | None, instance: Instance) -> str:
 
     Examples
     --------
-    >>> from multiplay.experiments.table1 import instance
+    >>> from multiplay.experiments.growth import exponent
+    from multiplay.experiments.table1 import instance
     >>> command("my file.toml", instance(trials=5))
     "multiplay table1 'my file.toml' --trials 5 --horizon 10000 --seed 0"
     """

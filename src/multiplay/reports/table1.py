@@ -172,8 +172,7 @@ def command(file: str | None, instance: Instance) -> str:
 
     Examples
     --------
-    >>> from multiplay.experiments.growth import exponent
-    from multiplay.experiments.table1 import instance
+    >>> from multiplay.experiments.table1 import instance
     >>> command("my file.toml", instance(trials=5))
     "multiplay table1 'my file.toml' --trials 5 --horizon 10000 --seed 0"
     """

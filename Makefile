@@ -4,11 +4,14 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
-.PHONY: reproduce test soak bench clean
+.PHONY: reproduce table1 test soak bench clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
 	$(BIN)/multiplay reproduce --out results
+
+table1: .venv/installed  ## Table 1 of the paper, with regret, time and memory beside its formulas
+	$(BIN)/multiplay table1 --out results/table1
 
 test: .venv/installed-dev  ## style, types and tests
 	$(BIN)/ruff check .

@@ -17,7 +17,7 @@ from multiplay.atomic_files import (
 )
 from multiplay.checks import EXACT, positive_integer
 from multiplay.cli.app import app, errors
-from multiplay.cli.screen import for_screen
+from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import paper
 from multiplay.reports.tables import summary
 from multiplay.results import Result
@@ -70,7 +70,7 @@ def reproduce(
         for_screen(summary(result), paper.TITLES[regime]) for regime, result in results.items()
     ]
     tables.append(_claims_table(paper.verdicts(**results), trials))
-    write_whole(folder / "summary.txt", lambda draft: _write_text(tables, draft))
+    write_whole(folder / "summary.txt", partial(write_tables, tables))
     Console().print(*tables, sep="\n")
     seconds = time.perf_counter() - started
     typer.echo(f"figure1, figure2, results and summary are in {folder}/ ({seconds:.0f} s)")
@@ -118,8 +118,3 @@ def _claims_table(verdicts: list[paper.Verdict], trials: int) -> Table:
             + (f"\n{verdict.note}" if verdict.note else ""),
         )
     return table
-
-
-def _write_text(tables: list[RenderableType], path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        Console(file=file, width=100).print(*tables, sep="\n")

@@ -1,11 +1,17 @@
 """Tables for the screen."""
 
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
 from rich import box
-from rich.console import Group
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from multiplay.reports import tables
+
+WIDTH = 100  # letters in a line of a file
 
 
 def for_screen(table: tables.Table, title: str | None = None) -> Group:
@@ -18,7 +24,14 @@ def for_screen(table: tables.Table, title: str | None = None) -> Group:
     )
     for place, column in enumerate(table.columns):
         words = place < table.labels or not column
-        grid.add_column(Text(column), justify="left" if words else "right", no_wrap=not words)
-    for row in table.rows:
-        grid.add_row(*map(Text, row))
+        justify: Literal["left", "right"] = "left" if words else "right"
+        grid.add_column(Text(column), justify=justify, no_wrap=not words, overflow="fold")
+    for place, row in enumerate(table.rows):
+        grid.add_row(*map(Text, row), end_section=place in table.ruled)
     return Group(grid, Text(table.note))
+
+
+def write_tables(tables: Iterable[RenderableType], path: Path, sep: str = "\n") -> None:
+    """Write what the screen shows to a file, 100 letters wide."""
+    with path.open("w", encoding="utf-8") as file:
+        Console(file=file, width=WIDTH).print(*tables, sep=sep)

@@ -55,6 +55,22 @@ class Distribution(ABC):
     def quantile(self, u: FloatArray) -> FloatArray:
         """Return the losses at the probabilities ``u``."""
 
+    def mirrored(self) -> Distribution:
+        """Return the distribution of 1 - L: what is cheap becomes dear, as far as it can.
+
+        Examples
+        --------
+        >>> Uniform(0, [0.25, 0.75]).mirrored()
+        Uniform(low=[0.75 0.25], high=[1. 1.])
+        """
+        name = type(self).__name__
+        raise InvalidInput(
+            "distribution",
+            "one that can be mirrored",
+            name,
+            f"Write {name}.mirrored(), the distribution of 1 - L.",
+        )
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the parameters."""
@@ -124,6 +140,10 @@ class Uniform(Distribution):
         """Low + (high - low) u."""
         return self.low + (self.high - self.low) * u
 
+    def mirrored(self) -> Uniform:
+        """Uniform on [1 - high, 1 - low]."""
+        return Uniform(1 - self.high, 1 - self.low)
+
 
 class Bernoulli(Distribution):
     """Losses 1 with probability p = mean, else 0.
@@ -155,6 +175,10 @@ class Bernoulli(Distribution):
     def quantile(self, u: FloatArray) -> FloatArray:
         """1 where u >= 1 - p."""
         return (np.asarray(u) >= 1 - self.p).astype(float)
+
+    def mirrored(self) -> Bernoulli:
+        """1 with probability 1 - p."""
+        return Bernoulli(1 - self.p)
 
 
 class Beta(Distribution):
@@ -194,6 +218,10 @@ class Beta(Distribution):
 
         return np.asarray(special.betaincinv(self.a, self.b, u), dtype=float)
 
+    def mirrored(self) -> Beta:
+        """Beta(b, a)."""
+        return Beta(self.b, self.a)
+
 
 class Constant(Distribution):
     """Losses that never change.
@@ -220,3 +248,7 @@ class Constant(Distribution):
     def quantile(self, u: FloatArray) -> FloatArray:
         """Return the value, whatever u."""
         return self.value + np.zeros_like(u)
+
+    def mirrored(self) -> Constant:
+        """Return 1 - value."""
+        return Constant(1 - self.value)

@@ -6,7 +6,8 @@ import io
 import re
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from html import escape
 from pathlib import Path
 from string import Template
@@ -31,6 +32,8 @@ from multiplay.version import __version__
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+    from matplotlib.figure import Figure
 
 TEMPLATE = Path(__file__).with_name("page.html")
 WIDTH = 4.8  # inches of a figure: letters stay legible when it shrinks to a phone
@@ -57,10 +60,13 @@ def report(results: Mapping[str, Result], title: str | None = None) -> str:
     ]
     if len(results) > 1:
         sections.insert(0, f'<ul class="conclusions">\n{"".join(contents)}</ul>')
+    return whole_page(title or f"multiplay: {', '.join(headings)}", "\n".join(sections))
+
+
+def whole_page(title: str, body: str) -> str:
+    """Return a page with this heading, in the looks that all pages share."""
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        title=escape(title or f"multiplay: {', '.join(headings)}"),
-        version=__version__,
-        body="\n".join(sections),
+        title=escape(title), version=__version__, body=body
     )
 
 
@@ -90,8 +96,12 @@ def html_table(table: Table) -> str:
     if not table.rows:
         return ""
     head = _row(table, table.columns, 'th scope="col"') if any(table.columns) else ""
-    body = "".join(_row(table, row, "td") for row in table.rows)
-    note = f'<p class="note">{escape(table.note)}</p>\n' if table.note else ""
+    body = "".join(
+        _row(table, row, "td", ' class="ruled"' if place in table.ruled else "")
+        for place, row in enumerate(table.rows)
+    )
+    lines = escape(table.note).replace("\n", "<br>")
+    note = f'<p class="note">{lines}</p>\n' if table.note else ""
     title = escape(table.title)
     unfolded = "" if table.folded else " open"
     return (
@@ -101,15 +111,17 @@ def html_table(table: Table) -> str:
     )
 
 
-def _row(table: Table, row: list[str], tag: str) -> str:
+def _row(table: Table, row: list[str], tag: str, looks: str = "") -> str:
     cells = []
     for place, (column, cell) in enumerate(zip(table.columns, row, strict=True)):
         words = "words" if place < table.labels else "" if column else "words free"
         decided = " decided" if cell.endswith(" lower") and column == "verdict" else ""
         opening = tag if place or tag != "td" else 'th scope="row"'
         text = escape(cell).replace("\n", "<br>")
+        if opening.endswith('"row"') and "<br>" in text:  # a name, and more about it
+            text = text.replace("<br>", '<br><span class="note">', 1) + "</span>"
         cells.append(f'<{opening} class="{words}{decided}">{text}</{opening.split()[0]}>')
-    return f"<tr>{''.join(cells)}</tr>\n"
+    return f"<tr{looks}>{''.join(cells)}</tr>\n"
 
 
 def run_again(name: str, result: Result) -> Iterator[str]:
@@ -135,11 +147,13 @@ def run_again(name: str, result: Result) -> Iterator[str]:
 
 def figures(result: Result, prefix: str) -> Iterator[str]:
     """Yield the regret against rounds and against their logarithm."""
+    from multiplay.results.plots import plot_regret
+
     captions = {
         "linear": "Mean and 95 % confidence band.",
         "log": "The same against log T: logarithmic regret is a straight line.",
     }
-    regret, last = _thinned(result), result.summary()[result.measure].loc[result.ranked]
+    regret, last = thinned(result), result.summary()[result.measure].loc[result.ranked]
     ends = ", ".join(f"{policy} {number(value)}" for policy, value in last.items())
     marks = {at: NOT_XML.sub("\ufffd", text) for at, text in result.marks.items()}
     said = "".join(f" {text}." for text in dict.fromkeys(marks.values()))
@@ -148,11 +162,12 @@ def figures(result: Result, prefix: str) -> Iterator[str]:
             f"Mean {result.measure} of each policy against rounds, {x} axis.{said} "
             f"At the end: {ends}."
         )
-        yield f"<figure>{svg(regret, x, prefix + x + '-', label, marks)}"
+        draw = partial(plot_regret, regret, x=x, width=WIDTH, marks=marks)
+        yield f"<figure>{svg(draw, prefix + x + '-', label)}"
         yield f"<figcaption>{caption}</figcaption></figure>\n"
 
 
-def _thinned(result: Result) -> Any:
+def thinned(result: Result) -> Any:
     """Return the regret at as many rounds as can be seen, with names that XML can hold."""
     last = result.regret.sizes["round"] - 1
     even, early = np.linspace(0, last, POINTS), np.geomspace(1, last + 1, POINTS) - 1
@@ -161,21 +176,18 @@ def _thinned(result: Result) -> Any:
     return result.regret.isel(round=seen).assign_coords(policy=names)
 
 
-def svg(regret: Any, x: str, prefix: str, label: str, marks: Mapping[int, str]) -> str:
+def svg(draw: Callable[[], Figure], prefix: str, label: str) -> str:
     """Return a figure as part of a page: text as text, in its colours, with ids of its own."""
     from xml.etree import ElementTree
 
     import matplotlib as mpl
-
-    from multiplay.results.plots import plot_regret
 
     inks = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
     style: Any = {"svg.fonttype": "none", "svg.hashsalt": "multiplay", **dict.fromkeys(inks, INK)}
     buffer = io.BytesIO()
     with mpl.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the reader's fonts may have it
-        figure = plot_regret(regret, x=x, width=WIDTH, marks=marks)
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        draw().savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):

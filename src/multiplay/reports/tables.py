@@ -21,7 +21,8 @@ MOST_UNFOLDED = 6  # policies whose pairs are all shown at once
 class Table(NamedTuple):
     """A table of words; the first ``labels`` columns are text, the rest numbers.
 
-    A page shows a ``folded`` one when its reader asks for it.
+    A page shows a ``folded`` one when its reader asks for it. ``ruled`` are the numbers of rows,
+    from 0, that have a line below them.
     """
 
     title: str
@@ -30,6 +31,7 @@ class Table(NamedTuple):
     note: str = ""
     labels: int = 1
     folded: bool = False
+    ruled: tuple[int, ...] = ()
 
 
 def summary(result: Result) -> Table:

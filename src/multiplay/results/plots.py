@@ -88,7 +88,7 @@ def plot_regret(
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     legend.add(ax, lines, count)
-    texts = _draw_marks(ax, rounds, marks)
+    texts = draw_marks(ax, rounds, marks)
     if title:
         pad = ABOVE if texts else None
         ax.set_title(title, loc="left", fontsize=11, parse_math=False, pad=pad)
@@ -147,7 +147,7 @@ def _draw_trials(ax: Axes, rounds: IntArray, curves: FloatArray, colour: str) ->
     ax.add_collection(lines)
 
 
-def _draw_marks(ax: Axes, rounds: IntArray, marks: Mapping[int, str]) -> list[Any]:
+def draw_marks(ax: Axes, rounds: IntArray, marks: Mapping[int, str]) -> list[Any]:
     """Draw a thin line at each round, and its text above the axes: the same text only once."""
     ink = rcParams["text.color"]
     shown = {at: text for at, text in marks.items() if rounds[0] <= at <= rounds[-1]}

@@ -1,0 +1,124 @@
+"""multiplay table1."""
+
+import json
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console, RenderableType
+
+from multiplay.atomic_files import (
+    missing_folders,
+    taken_back_if_refused,
+    writable_folder,
+    write_text,
+    write_whole,
+)
+from multiplay.checks import positive_integer
+from multiplay.cli.app import app, errors
+from multiplay.cli.reproduce import MOST_INSTANCES
+from multiplay.cli.screen import for_screen, write_tables
+from multiplay.experiments import table1 as experiment
+from multiplay.experiments.growth import growth as growth_of
+from multiplay.reports import table1 as report
+from multiplay.reports.table1_figure import figure
+from multiplay.simulation.workers import MOST_JOBS, LocalProcesses, available_cores
+
+
+@app.command()
+def table1(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[EXPERIMENT.toml]", help="The paper's instance if not given."),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Independent trials; the paper has 30.")
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="Rounds in a trial; the paper has 10,000.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same seed gives the same numbers.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for table, page, figure, results.")] = Path(
+        "results/table1"
+    ),
+) -> None:
+    """Measure Table 1 of the paper: regret, time and memory beside its formulas.
+
+    Seven rows, and two yardsticks below them (LinTS, LinUCB). Three of the rows and both yardsticks
+    see only the [b]total[/b] loss of a round, the others that of [b]every unit[/b]. Each is played
+    in three regimes: stochastic, corrupted (losses L become 1 - L after a fifth of the rounds), and
+    adversarial (all means jump up and down together).
+
+    Of an experiment file (see [b]multiplay run --print-example[/b]), the set, the losses, horizon,
+    trials and seed are taken; its policies are left out. Its environment must be [b]Stochastic[/b]:
+    the other two regimes are made from it. A row that cannot play there has a dash, and a note says
+    why.
+
+    Writes [b]table1.txt[/b], [b]table1.html[/b], [b]table1.png[/b] and [b]table1.svg[/b]; the
+    results as [b]stochastic.nc[/b], [b]corrupted.nc[/b] and [b]adversarial.nc[/b], for
+    [b]multiplay show[/b], [b]plot[/b] and [b]report[/b]; and memory and growth as
+    [b]costs.json[/b].
+
+    Examples:
+
+        multiplay table1
+
+        multiplay table1 --trials 5 --horizon 1000 --out results/quick
+
+        multiplay table1 experiment.toml --jobs 4 --out results/mine
+    """
+    jobs = positive_integer(
+        "jobs", jobs or available_cores(), "Give a positive whole number.", MOST_JOBS
+    )
+    given = {"trials": trials, "horizon": horizon, "seed": seed}
+    changes = {key: value for key, value in given.items() if value is not None}
+    instance, started = experiment.instance(file, **changes), time.perf_counter()
+    try:
+        with taken_back_if_refused(missing_folders(out)):
+            folder = writable_folder("out", out)
+            measured = _measure(instance, file is None, jobs, folder)
+    except KeyboardInterrupt:
+        errors().print("Interrupted: files that were complete are in place, no half ones.")
+        raise typer.Exit(130) from None
+    tables: list[RenderableType] = [for_screen(table) for table in report.tables(measured)]
+    write_whole(folder / "table1.txt", partial(write_tables, tables, sep="\n\n"))
+    command = report.command(None if file is None else str(file), instance)
+    write_text(folder / "table1.html", report.page(measured, command))
+    save = partial(figure(measured).savefig, dpi=150)
+    for suffix in ("png", "svg"):
+        write_whole(folder / f"table1.{suffix}", save)
+    Console().print(*tables, sep="\n\n")
+    seconds = time.perf_counter() - started
+    typer.echo(f"table1.txt, .html, .png, .svg and the results are in {folder}/ ({seconds:.0f} s)")
+
+
+def _measure(
+    instance: experiment.Instance, is_papers: bool, jobs: int, folder: Path
+) -> experiment.Measurements:
+    """Measure everything; each result is on disk before the next regime begins."""
+    with errors().status("compiling, and measuring memory (the first time takes a minute)"):
+        fitting = experiment.fitting(instance)
+    rows, outcomes = [row for row in experiment.ROWS if row.name in fitting.memory], {}
+    with LocalProcesses(jobs) as pool:
+        for regime in experiment.REGIMES:
+            outcome = experiment.run(instance, regime, rows, jobs, pool)
+            if outcome.result is not None:
+                outcome.result.save(folder / f"{regime}.nc")
+            outcomes[regime] = outcome
+    with errors().status("measuring how time and memory grow"):
+        growth = {row.name: growth_of(row.policy) for row in experiment.ROWS}
+    costs = {"memory": fitting.memory, "growth": {k: one._asdict() for k, one in growth.items()}}
+    write_text(folder / "costs.json", json.dumps(costs, indent=1))
+    bounds = {}
+    if is_papers:
+        with errors().status("computing the lower bounds"):
+            few = min(instance.trials, MOST_INSTANCES)
+            bounds = experiment.lower_bounds(few, instance.seed)
+    return experiment.Measurements(instance, fitting, outcomes, growth, bounds)

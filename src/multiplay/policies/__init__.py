@@ -8,6 +8,7 @@ from multiplay.policies.escb import ESCB
 from multiplay.policies.fplix import FPLIX
 from multiplay.policies.ftrl import FTRL
 from multiplay.policies.gaussiancts import GaussianCTS
+from multiplay.policies.genadainf import GenAdaINF
 from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.policies.hybrid import Hybrid
@@ -25,6 +26,7 @@ __all__ = [
     "EpsilonGreedy",
     "FollowTheLeader",
     "GaussianCTS",
+    "GenAdaINF",
     "GenCTS",
     "GenLBINFV",
     "Hybrid",

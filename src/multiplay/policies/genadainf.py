@@ -36,7 +36,7 @@ class GenAdaINF(Policy):
        S_i += 2 w_i kappa_i D_i / (1 + log t) and v += sum_i (1 - kappa_i) D_i / (M / 2);
     6. q_i = (1/2 + sum of samples) / (1 + number of samples).
 
-    It needs no horizon. Rewards stay rewards; only the sign of what is minimised with Psi is turned.
+    It needs no horizon. For rewards, the sign of what is minimised with Psi is turned.
 
     Where plans are rounded (``Transport``, networks), an arm with x_i < 1 is played at most once.
     So a barrier of weight c q_i keeps the step stable, however many units n_i there are, and the

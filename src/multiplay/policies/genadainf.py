@@ -8,9 +8,10 @@ from multiplay.actions import ActionSet
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.hull import Hull, Regulariser
+from multiplay.hull import Regulariser
+from multiplay.kernels import adainf as kernels
 from multiplay.policies.base import Play, Policy
-from multiplay.policies.ftrl import TINY, warm_start
+from multiplay.policies.ftrl import warm_start
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -87,36 +88,38 @@ class GenAdaINF(Policy):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Steps 1 and 2; the memo has all that the second step of this play will need."""
-        hull, q = actions.hull, (0.5 + state["sum"]) / (1 + state["count"])
-        memo = {"q": q, "L": state["L"].copy(), "w": self.barrier(actions, state, q)}
-        memo["v"] = state["v"].copy()
-        point = minimiser(actions, q + state["L"], memo, warm_start(hull, state))
-        return Play(hull.draw(point, rng), {**memo, **point}, cache=point)
-
-    def barrier(self, actions: ActionSet, state: Arrays, q: FloatArray) -> FloatArray:
-        """Return w of step 1."""
-        risk = q if actions.sense == "min" else 1 - q
-        r = actions.n ** (self.caution if actions.hull.rounds else 1.0)
-        w: FloatArray = np.sqrt((self.c * risk * r) ** 2 + state["S"])
-        return w
+        hull, shape = actions.hull, state["L"].shape
+        memo = {"q": np.empty(shape), "w": np.empty(shape)}
+        r = actions.n ** (self.caution if hull.rounds else 1.0)
+        kernels.barrier(
+            *(state["sum"], state["count"], state["S"]),
+            *(self.c * r, actions.sense == "max"),
+            *(memo["q"], memo["w"]),
+        )
+        memo |= {"L": state["L"].copy(), "v": state["v"].copy()}
+        point = minimiser(actions, memo["q"] + memo["L"], memo, warm_start(hull, state))
+        return Play(hull.draw(point, rng), memo | point, cache=point)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Steps 3 to 6."""
         hull, memo = actions.hull, play.memo
-        a, q, w, x = feedback.count, memo["q"], memo["w"], np.maximum(memo["x"], TINY)
-        e = q + (a / x) * np.where(a >= 1, feedback.mean - q, 0.0)
+        e = np.empty(state["L"].shape)
+        kernels.estimate(feedback.count, feedback.total, memo["q"], memo["x"], e)
         state["L"] += e
         point = {name: memo[name] for name in hull.point}
-        D = divergence(memo, minimiser(actions, memo["L"] + e, memo, point))
-        kappa = occasional(hull, actions, x)
-        state["S"] += 2 * w * kappa * D / (1 + np.log(state["t"]))[:, None]
-        state["v"] += ((1 - kappa) * D).sum(axis=1) / (max(actions.M, 1) / 2)
-        state["count"] += a
+        y = minimiser(actions, memo["L"] + e, memo, point)
+        kernels.pay(
+            *(actions._n, hull.rounds, memo["w"], memo["v"]),
+            *(memo["x"], memo["rest"], y["x"], y["rest"]),
+            *(state["t"], max(actions.M, 1) / 2, state["S"], state["v"]),
+        )
+        state["count"] += feedback.count
         state["sum"] += feedback.total
         state["t"] += 1
-        state |= play.cache
+        if play.cache:  # y is nearer to the next x than x itself
+            state |= y
 
 
 def minimiser(actions: ActionSet, losses: FloatArray, weights: Arrays, warm: Arrays) -> Arrays:
@@ -124,20 +127,3 @@ def minimiser(actions: ActionSet, losses: FloatArray, weights: Arrays, warm: Arr
     w, v = weights["w"] / np.maximum(actions.n, 1), weights["v"]
     psi = Regulariser(barrier=w, entropy=v, shannon=v)
     return actions.hull.minimise(actions.sign * losses, np.ones_like(w), psi, warm)
-
-
-def divergence(memo: Arrays, other: Arrays) -> FloatArray:
-    """D_i, the part of each arm in D_Psi(x, y) = Psi(x) - Psi(y) - <grad Psi(y), x - y>."""
-    x, y = np.maximum(memo["x"], TINY), np.maximum(other["x"], TINY)
-    rest_x, rest_y = np.maximum(memo["rest"], TINY), np.maximum(other["rest"], TINY)
-    more, less = (x - y) / y, (rest_x - rest_y) / rest_y
-    up, down = np.log1p(more), np.log1p(less)
-    entropy = x * up - y * more + rest_x * down - rest_y * less
-    D: FloatArray = np.maximum(memo["w"] * (more - up) + memo["v"][:, None] * entropy, 0.0)
-    return D
-
-
-def occasional(hull: Hull, actions: ActionSet, x: FloatArray) -> FloatArray:
-    """kappa, the part of a cost that is due to the chance of being played at all."""
-    kappa: FloatArray = 1 - (np.minimum(x, 1) if hull.rounds else x / np.maximum(actions.n, 1))
-    return kappa

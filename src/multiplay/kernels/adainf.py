@@ -43,6 +43,7 @@ def estimate(a: IntArray, total: FloatArray, q: FloatArray, x: FloatArray, e: Fl
 def pay(
     n: IntArray,
     rounds: bool,
+    losses: FloatArray,
     w: FloatArray,
     v: FloatArray,
     x: FloatArray,
@@ -54,30 +55,30 @@ def pay(
     S: FloatArray,
     new_v: FloatArray,
 ) -> None:
-    """S_i += 2 w_i kappa_i D_i / (1 + log t) and v += sum_i (1 - kappa_i) D_i / (M / 2).
+    """S_i += 2 w_i kappa_i D_i / (1 + log t) and v += (sum_i (1 - kappa_i) D_i + B) / (M / 2).
 
-    kappa_i = max(0, 1 - x_i) where x is rounded, else 1 - x_i / n_i.
+    kappa_i = max(0, 1 - x_i) where x is rounded, else 1 - x_i / n_i. B = <losses + Psi'(y), x - y>
+    is not negative, for y is the minimiser; it is 0 where nothing but equations bind.
     """
     trials, d = x.shape
     for k in range(trials):
-        g, common = 1.0 + math.log(t[k]), 0.0
+        g, common, bound = 1.0 + math.log(t[k]), 0.0, 0.0
         for i in range(d):
-            if n[i] == 0:
+            if y[k, i] == 0.0 or rest_y[k, i] == 0.0:  # an arm without freedom
                 continue
             D = divergence(w[k, i], v[k], x[k, i], rest[k, i], y[k, i], rest_y[k, i])
             kappa = max(0.0, 1.0 - (x[k, i] if rounds else x[k, i] / n[i]))
             S[k, i] += 2.0 * w[k, i] * kappa * D / g
             common += (1.0 - kappa) * D
-        new_v[k] += common / half_M
+            slope = w[k, i] * (1.0 / n[i] - 1.0 / y[k, i]) + v[k] * math.log(y[k, i] / rest_y[k, i])
+            bound += (losses[k, i] + slope) * (x[k, i] - y[k, i])
+        new_v[k] += (common + max(bound, 0.0)) / half_M
 
 
 @kernel
 def divergence(w: float, v: float, x: float, rest: float, y: float, rest_y: float) -> float:
     """D_i = w (x/y - 1 - log(x/y)) + v [x log(x/y) - x + y + the same of the complements]."""
-    more = (x - y) / y
-    up = math.log1p(more)
-    D = w * (more - up) + v * (x * up - (x - y))
-    if rest > 0.0 and rest_y > 0.0:
-        less = (rest - rest_y) / rest_y
-        D += v * (rest * math.log1p(less) - (rest - rest_y))
+    more, less = (x - y) / y, (rest - rest_y) / rest_y
+    up, down = math.log1p(more), math.log1p(less)
+    D = w * (more - up) + v * (x * up - (x - y) + rest * down - (rest - rest_y))
     return max(D, 0.0)

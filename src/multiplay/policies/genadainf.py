@@ -34,7 +34,8 @@ class GenAdaINF(Policy):
     4. y = argmin over conv(A) of <L' + e, y> + Psi(y), with the Psi and the L' = Lhat that x was
        chosen with; D_i is the part of arm i in the Bregman divergence of Psi from y to x;
     5. with kappa_i = max(0, 1 - x_i) (1 - u where whole actions are drawn),
-       S_i += 2 w_i kappa_i D_i / (1 + log t) and v += sum_i (1 - kappa_i) D_i / (M / 2);
+       S_i += 2 w_i kappa_i D_i / (1 + log t) and v += (sum_i (1 - kappa_i) D_i + B) / (M / 2),
+       where B = <L' + e + Psi'(y), x - y> >= 0 is 0 where nothing but equations bind;
     6. q_i = (1/2 + sum of samples) / (1 + number of samples).
 
     It needs no horizon. For rewards, the sign of what is minimised with Psi is turned.
@@ -90,14 +91,15 @@ class GenAdaINF(Policy):
         """Steps 1 and 2; the memo has all that the second step of this play will need."""
         hull, shape = actions.hull, state["L"].shape
         memo = {"q": np.empty(shape), "w": np.empty(shape)}
-        r = actions.n ** (self.caution if hull.rounds else 1.0)
+        r = actions.n.astype(float) ** (self.caution if hull.rounds else 1.0)
         kernels.barrier(
             *(state["sum"], state["count"], state["S"]),
             *(self.c * r, actions.sense == "max"),
             *(memo["q"], memo["w"]),
         )
         memo |= {"L": state["L"].copy(), "v": state["v"].copy()}
-        point = minimiser(actions, memo["q"] + memo["L"], memo, warm_start(hull, state))
+        losses = actions.sign * (memo["q"] + memo["L"])
+        point = minimiser(actions, losses, memo, warm_start(hull, state))
         return Play(hull.draw(point, rng), memo | point, cache=point)
 
     def update(
@@ -109,9 +111,10 @@ class GenAdaINF(Policy):
         kernels.estimate(feedback.count, feedback.total, memo["q"], memo["x"], e)
         state["L"] += e
         point = {name: memo[name] for name in hull.point}
-        y = minimiser(actions, memo["L"] + e, memo, point)
+        losses = actions.sign * (memo["L"] + e)
+        y = minimiser(actions, losses, memo, point)
         kernels.pay(
-            *(actions._n, hull.rounds, memo["w"], memo["v"]),
+            *(actions._n, hull.rounds, losses, memo["w"], memo["v"]),
             *(memo["x"], memo["rest"], y["x"], y["rest"]),
             *(state["t"], max(actions.M, 1) / 2, state["S"], state["v"]),
         )
@@ -123,7 +126,7 @@ class GenAdaINF(Policy):
 
 
 def minimiser(actions: ActionSet, losses: FloatArray, weights: Arrays, warm: Arrays) -> Arrays:
-    """argmin over conv(A) of <losses, x> + Psi(x), where rewards count with the opposite sign."""
+    """argmin over conv(A) of <losses, x> + Psi(x), from ``warm``; rewards are negative losses."""
     w, v = weights["w"] / np.maximum(actions.n, 1), weights["v"]
     psi = Regulariser(barrier=w, entropy=v, shannon=v)
-    return actions.hull.minimise(actions.sign * losses, np.ones_like(w), psi, warm)
+    return actions.hull.minimise(losses, np.ones_like(w), psi, warm)

@@ -57,25 +57,26 @@ SETS: dict[str, ActionSet] = {
 sets = pytest.mark.parametrize("name", SETS)
 
 
-def weights(barrier: float, entropy: float, root: float, trials: int = 1) -> Regulariser:
-    return Regulariser(*(np.full(trials, weight) for weight in (barrier, entropy, root)))
+def weights(*parts: float, trials: int = 1) -> Regulariser:
+    return Regulariser(*(np.full(trials, weight) for weight in parts))
 
 
 def slow_twin(
-    actions: ActionSet, costs: FloatArray, beta: FloatArray, parts: tuple[float, float, float]
+    actions: ActionSet, costs: FloatArray, beta: FloatArray, phi: FloatArray
 ) -> FloatArray:
-    """Minimise over the weights of all actions by cvxpy and Clarabel."""
+    """Minimise over the weights of all actions by cvxpy and Clarabel; phi is (4, d)."""
     rows = actions.enumerate()
     n = actions.n.astype(float)
     free = np.flatnonzero(rows.min(axis=0) < n)
     mixture = cp.Variable(len(rows), nonneg=True)
     x = rows[:, free].T @ mixture
     u = cp.multiply(x, 1 / n[free])
-    barrier, entropy, root = parts
-    phi = entropy * (u - cp.entr(1 - u)) - root * cp.sqrt(u)
-    if barrier > 0:
-        phi += barrier * (u - 1 - cp.log(u))
-    objective = costs[free] @ x + cp.sum(cp.multiply(beta[free] * n[free], phi))
+    barrier, entropy, root, shannon = (beta * n * phi)[:, free]
+    objective = costs[free] @ x + entropy @ (u - cp.entr(1 - u)) - root @ cp.sqrt(u)
+    if barrier.any():
+        objective += barrier @ (u - 1 - cp.log(u))
+    if shannon.any():
+        objective += shannon @ (1 - u - cp.entr(u))
     cp.Problem(cp.Minimize(objective), [cp.sum(mixture) == 1]).solve(solver=cp.CLARABEL)
     answer = n.copy()
     answer[free] = np.asarray(x.value)
@@ -90,10 +91,29 @@ def test_step_equals_cvxpy(name: str, parts: tuple[float, float, float], scale: 
     costs, beta = scale * rng.normal(size=(1, actions.d)), 1 + rng.random((1, actions.d))
     hull = actions.hull
     point = hull.minimise(costs, beta, weights(*parts), hull.start(1))
-    twin = slow_twin(actions, costs[0], beta[0], parts)
+    twin = slow_twin(actions, costs[0], beta[0], weights(*parts).weights(actions.d)[0])
     # Clarabel stops at a relative gap of 1e-8, so x is right to about its square root
     assert np.allclose(point["x"][0], twin, atol=2e-4 * actions.n.max())
     assert optimality_gap(actions, costs, beta, weights(*parts), point).max() < 1e-11
+
+
+@sets
+@pytest.mark.parametrize("scale", [0.0, 1.0, 10.0])
+def test_weights_of_each_arm_and_shannon_equal_cvxpy(name: str, scale: float) -> None:
+    actions, rng = SETS[name], np.random.default_rng(1)
+    shape = (2, actions.d)
+    costs, beta = scale * rng.normal(size=shape), np.ones(shape)
+    parts = Regulariser(
+        barrier=0.1 + rng.random(shape),
+        entropy=np.array([0.3, 2.0]),
+        root=rng.random(shape),
+        shannon=0.5 + rng.random(shape),
+    )
+    point = actions.hull.minimise(costs, beta, parts, actions.hull.start(2))
+    assert optimality_gap(actions, costs, beta, parts, point).max() < 1e-11
+    for k, phi in enumerate(parts.weights(actions.d)):
+        twin = slow_twin(actions, costs[k], beta[k], phi)
+        assert np.allclose(point["x"][k], twin, atol=2e-4 * actions.n.max())
 
 
 @st.composite
@@ -125,11 +145,24 @@ def test_gap_is_tiny_at_any_scale(
     assert optimality_gap(actions, costs, beta, parts, point).max() < 1e-10
 
 
+@given(actions=any_sets(), seed=st.integers(0, 2**32), scale=st.sampled_from([1.0, 100.0, 1e4]))
+def test_tiny_entropies_of_many_units(actions: ActionSet, seed: int, scale: float) -> None:
+    """Weights such as those of GenAdaINF: a barrier of a unit or so, however large n_i is."""
+    rng = np.random.default_rng(seed)
+    costs, beta = scale * rng.normal(size=(1, actions.d)), np.ones((1, actions.d))
+    w = rng.uniform(0.1, 2.0, (1, actions.d)) / np.maximum(actions.n, 1)
+    v = np.array([0.01])
+    parts = Regulariser(barrier=w, entropy=v, shannon=v)
+    point = actions.hull.minimise(costs, beta, parts, actions.hull.start(1))
+    assert (point["x"][0][actions.n > 0] > 0).all()
+    assert optimality_gap(actions, costs, beta, parts, point).max() < 1e-10
+
+
 @sets
 def test_warm_steps_stay_optimal(name: str) -> None:
     """400 rounds of Hybrid; the gap is that of the objective in its docstring."""
     actions, rng, trials = SETS[name], np.random.default_rng(3), 5
-    policy, parts = Hybrid(), weights(0.0, 1.0, 1.0, trials)
+    policy, parts = Hybrid(), weights(0.0, 1.0, 1.0, trials=trials)
     state, means = policy.start(actions, None, trials), rng.random(actions.d)
     for _ in range(400):
         play = policy.choose(actions, state, rng)

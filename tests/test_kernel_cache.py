@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import multiplay
-from multiplay.kernels.regulariser import slope
+from multiplay.kernels.regulariser import curvature_below, slope
 from multiplay.kernels.units import collect
 
 CALLER = '''"""A kernel that calls another one."""
@@ -79,15 +79,20 @@ def test_kernels_travel_to_other_processes(tmp_path: Path) -> None:
     assert run(Path(multiplay.__file__).parents[1], program) == "[[1, 2]]"
 
 
-def test_slope_is_the_derivative_of_phi() -> None:
-    barrier, entropy, root, n, x, h = 0.7, 3.0, 0.4, 5.0, 1.7, 1e-6
+def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
+    barrier, entropy, root, shannon = parts = np.array([0.7, 3.0, 0.4, 1.3])
+    n, x, h = 5.0, 1.7, 1e-6
+    weights = np.stack([np.zeros(4), parts], axis=1)  # of two arms: the second one is meant
 
     def phi(x: float) -> float:
         u = x / n
-        log = np.log(1 - u)
-        return float(
-            n * (barrier * (u - 1 - np.log(u)) + entropy * (u + (1 - u) * log) - root * u**0.5)
-        )
+        below = barrier * (u - 1 - np.log(u)) - root * u**0.5 + shannon * (1 - u + u * np.log(u))
+        return float(n * (below + entropy * (u + (1 - u) * np.log(1 - u))))
 
-    central = (phi(x + h) - phi(x - h)) / (2 * h)
-    assert np.isclose(slope(barrier, entropy, root, x / n, np.log(1 - x / n)), central, rtol=1e-8)
+    def phi1(x: float) -> float:
+        return float(slope(weights, 1, x / n, np.log(1 - x / n)))
+
+    assert np.isclose(phi1(x), (phi(x + h) - phi(x - h)) / (2 * h), rtol=1e-8)
+    u = x / n
+    phi2 = (curvature_below(weights, 1, u) / u**2 + entropy / (1 - u)) / n
+    assert np.isclose(phi2, (phi1(x + h) - phi1(x - h)) / (2 * h), rtol=1e-8)

@@ -11,25 +11,38 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Regulariser:
-    """phi_i(x) = n_i [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)].
+    """phi_i(x), a function of u = x / n_i in four parts.
 
-    Here u = x / n_i. The weights have shape (trials,), and ``root`` is zero if not given. All parts
-    are convex. The entropy, with the barrier or the root or both, keeps the minimiser strictly
-    between 0 and n_i on every arm that has any freedom.
+        phi_i(x) = n_i [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))
+                        - root sqrt(u) + shannon (1 - u + u log u)]
+
+    Each weight has shape (trials,), or (trials, d) for one of each arm; ``root``
+    and ``shannon`` are zero if not given. All parts are convex. The entropy, with at least one of
+    the others, keeps the minimiser strictly between 0 and n_i on every arm that has any freedom.
 
     Examples
     --------
-    >>> Regulariser(barrier=np.ones(2), entropy=np.ones(2)).root
-    array([0., 0.])
+    >>> Regulariser(barrier=np.ones(2), entropy=np.ones(2)).weights(d=3).shape
+    (2, 4, 3)
     """
 
     barrier: FloatArray
     entropy: FloatArray
     root: FloatArray = None  # type: ignore[assignment]
+    shannon: FloatArray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        if self.root is None:
-            object.__setattr__(self, "root", np.zeros_like(self.barrier))
+        for name in ("root", "shannon"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.zeros(len(self.barrier)))
+
+    def weights(self, d: int) -> FloatArray:
+        """Return the weights of all parts for each arm, as kernels want them: (trials, 4, d)."""
+        parts = (self.barrier, self.entropy, self.root, self.shannon)
+        phi = np.empty((len(self.barrier), len(parts), d))
+        for place, weight in enumerate(parts):
+            phi[:, place] = weight if weight.ndim == 2 else weight[:, None]
+        return phi
 
 
 class Hull(ABC):
@@ -42,6 +55,7 @@ class Hull(ABC):
     """
 
     point: tuple[str, ...]
+    rounds: bool = False  # whether draw() rounds every x_i down or up: a_i < x_i + 1
 
     @abstractmethod
     def start(self, trials: int) -> Arrays:

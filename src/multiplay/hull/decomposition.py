@@ -67,6 +67,7 @@ class DecompositionHull(Hull):
     ) -> Arrays:
         """Ask the oracle until nothing descends; see ``multiplay.kernels.decomposition``."""
         point = {name: array.copy() for name, array in warm.items()}
+        phi = regulariser.weights(len(self.n))
         todo = np.arange(len(costs) if len(self.free) else 0)
         newcomer = np.full(len(costs), kernels.NOBODY)
         gradient, terms = np.zeros(costs.shape), np.empty(len(costs))
@@ -78,9 +79,7 @@ class DecompositionHull(Hull):
                 self.n,
                 costs,
                 beta,
-                regulariser.barrier,
-                regulariser.entropy,
-                regulariser.root,
+                phi,
                 todo,
                 newcomer,
                 point["atoms"],

@@ -27,6 +27,7 @@ class NetworkHull(Hull):
     """
 
     point = ("x", "rest", "multipliers", "slack")
+    rounds = True
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class NetworkHull(Hull):
     ) -> Arrays:
         """Damped Newton from ``warm``; see ``multiplay.kernels.network_newton``."""
         point = {name: array.copy() for name, array in warm.items()}
+        phi = regulariser.weights(len(self.n))
         if len(self._arm) == 0:
             return point
         steps = network_newton.minimise(
@@ -82,9 +84,7 @@ class NetworkHull(Hull):
             self._slack,
             costs,
             beta,
-            regulariser.barrier,
-            regulariser.entropy,
-            regulariser.root,
+            phi,
             point["x"],
             point["rest"],
             point["slack"],

@@ -18,6 +18,7 @@ class TransportHull(Hull):
     """
 
     point = ("x", "rest", "multipliers")
+    rounds = True
 
     def __init__(self, supply: IntArray, demand: IntArray) -> None:
         self.n = np.minimum.outer(supply, demand).ravel().astype(float)
@@ -44,15 +45,14 @@ class TransportHull(Hull):
     ) -> Arrays:
         """Damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
         point = {name: array.copy() for name, array in warm.items()}
+        phi = regulariser.weights(len(self.n))
         if self.has_freedom and not newton.minimise(
             self.free,
             self.sums,
             self.n,
             costs,
             beta,
-            regulariser.barrier,
-            regulariser.entropy,
-            regulariser.root,
+            phi,
             point["x"],
             point["rest"],
             point["multipliers"],

@@ -22,6 +22,7 @@ import numpy as np
 
 from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.regulariser import ENTROPY
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 100  # Newton steps between two questions to the oracle, for each slot
@@ -42,9 +43,7 @@ def improve(
     n: FloatArray,
     c: FloatArray,
     beta: FloatArray,
-    barrier: FloatArray,
-    entropy: FloatArray,
-    root: FloatArray,
+    phi: FloatArray,
     todo: IntArray,
     newcomer: IntArray,
     atoms: IntArray,
@@ -67,12 +66,12 @@ def improve(
     old, dw, work, norms = np.empty(slots), np.empty(slots), np.empty(slots), np.empty(slots)
     bend, dx = np.empty(len(n)), np.empty(len(n))
     for k in todo:
-        b, e, r, w, known = barrier[k], entropy[k], root[k], weights[k], atoms[k]
+        f, w, known = phi[k], weights[k], atoms[k]
         at, to, g = x[k], rest[k], gradient[k]
         entering, converged = newcomer[k], False
         settled, moved = entering != NOBODY, True
         for _ in range(MAX_ITERATIONS * slots):
-            terms[k] = differentiate(free, n, c[k], beta[k], b, e, r, at, to, g, bend)
+            terms[k] = differentiate(free, n, c[k], beta[k], f, at, to, g, bend)
             if entering == NOBODY and moved:
                 entering = best_known(free, known, w, g, GAP * terms[k], settled)
             converged = settled and entering == NOBODY
@@ -105,7 +104,7 @@ def improve(
                     break
                 # The slope along dx grows with the length: where it has become clearly positive the
                 # step was too long, and the secant gives a better length.
-                differentiate(free, n, c[k], beta[k], b, e, r, at, to, g, bend)
+                differentiate(free, n, c[k], beta[k], f, at, to, g, bend)
                 new_slope = inner(free, g, dx)
                 if not new_slope > 0.3 * slope:
                     break
@@ -139,9 +138,7 @@ def differentiate(
     n: FloatArray,
     c: FloatArray,
     beta: FloatArray,
-    barrier: float,
-    entropy: float,
-    root: float,
+    phi: FloatArray,
     x: FloatArray,
     rest: FloatArray,
     gradient: FloatArray,
@@ -159,11 +156,11 @@ def differentiate(
         log, slope = math.log(v), 1.0 / v
         if v < FLOOR:
             log, slope = math.log(FLOOR) + 1.0 - FLOOR / v, FLOOR / v / v
-        phi1 = regulariser.slope(barrier, entropy, root, u, log)
-        below = regulariser.curvature_below(barrier, root, u)
+        phi1 = regulariser.slope(phi, a, u, log)
+        below = regulariser.curvature_below(phi, a, u)
         pull = beta[a] * phi1
         gradient[a] = c[a] + pull
-        bend[a] = math.sqrt(beta[a] * (below / u / u + entropy * slope) / n[a])
+        bend[a] = math.sqrt(beta[a] * (below / u / u + phi[ENTROPY, a] * slope) / n[a])
         size += n[a] * (abs(c[a]) + abs(pull))
     return size
 

@@ -39,6 +39,7 @@ from multiplay.kernels import regulariser
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest, measure_missing
 from multiplay.kernels.jit import kernel
 from multiplay.kernels.newton import eliminate_columns
+from multiplay.kernels.regulariser import BARRIER, ENTROPY, ROOT, SHANNON
 from multiplay.types import FloatArray, IntArray
 
 FAILED = -1
@@ -101,9 +102,7 @@ def minimise(
     free: IntArray,
     c: FloatArray,
     beta: FloatArray,
-    barrier: FloatArray,
-    entropy: FloatArray,
-    root: FloatArray,
+    phi: FloatArray,
     x: FloatArray,
     rest: FloatArray,
     slack: FloatArray,
@@ -111,31 +110,31 @@ def minimise(
 ) -> Any:
     """Move (x, rest, slack, dual), given as an interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy, root`` (trials,),
-    ``dual`` (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows, complements, and the
-    multipliers of both bounds. ``arm`` and ``free`` are the places there of the arcs of the
+    ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of the regulariser (trials, 4, d),
+    ``dual`` (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows, complements, and
+    the multipliers of both bounds. ``arm`` and ``free`` are the places there of the arcs of the
     pattern. Returns the number of Newton steps of all trials, or ``FAILED``.
     """
     arms, arcs = len(arm), len(arm) + len(free)
-    costs, weights = np.zeros(arcs), np.zeros(arcs)
+    costs, weights, parts = np.zeros(arcs), np.zeros(arcs), np.zeros((4, arms))
     state = np.ones((4, arcs))
     steps = 0
     for k in range(len(x)):
         for e in range(arms):
             a = arm[e]
             costs[e], weights[e] = c[k, a], beta[k, a]
+            for i in range(4):
+                parts[i, e] = phi[k, i, a]
             state[0, e], state[1, e] = x[k, a], rest[k, a]
         for e in range(arms, arcs):
             for i in range(4):
                 state[i, e] = slack[k, i, free[e - arms]]
-        b, g, r, to = barrier[k], entropy[k], root[k], dual[k]
-        taken = attempt(pattern, balance, n, centre, arms, costs, weights, b, g, r, state, to)
+        to = dual[k]
+        taken = attempt(pattern, balance, n, centre, arms, costs, weights, parts, state, to)
         if taken == FAILED:
             for scale in APPROACH:
                 part = scale * costs
-                taken = attempt(
-                    pattern, balance, n, centre, arms, part, weights, b, g, r, state, to
-                )
+                taken = attempt(pattern, balance, n, centre, arms, part, weights, parts, state, to)
         if taken == FAILED:
             return FAILED
         steps += taken
@@ -156,9 +155,7 @@ def attempt(
     arms: int,
     c: FloatArray,
     beta: FloatArray,
-    barrier: float,
-    entropy: float,
-    root: float,
+    phi: FloatArray,
     state: FloatArray,
     dual: FloatArray,
 ) -> Any:
@@ -172,9 +169,7 @@ def attempt(
             arms,
             c,
             beta,
-            barrier,
-            entropy,
-            root,
+            phi,
             mu,
             careful,
             nothing,
@@ -204,9 +199,7 @@ def descend(
     arms: int,
     c: FloatArray,
     beta: FloatArray,
-    barrier: float,
-    entropy: float,
-    root: float,
+    phi: FloatArray,
     relative_mu: float,
     careful: bool,
     nothing: float,
@@ -225,8 +218,9 @@ def descend(
     near = 0.99 if has_free else 0.95
     unit, dearest = np.inf, 0.0
     for e in range(arms):
-        unit = min(unit, beta[e] * n[e] * (barrier + root))
-        dearest = max(dearest, abs(c[e]), beta[e] * (barrier + root))
+        lowest = phi[BARRIER, e] + phi[ROOT, e] + phi[SHANNON, e]
+        unit = min(unit, beta[e] * n[e] * lowest)
+        dearest = max(dearest, abs(c[e]), beta[e] * lowest)
     last_mu = relative_mu * unit
     mu, restarted, doubt = last_mu, False, 0.0
     if careful and has_free:  # from far inside, with a mu that fits the largest free arc
@@ -239,9 +233,7 @@ def descend(
         arms,
         c,
         beta,
-        barrier,
-        entropy,
-        root,
+        phi,
         mu,
         doubt,
         state,
@@ -295,9 +287,7 @@ def descend(
                     arms,
                     c,
                     beta,
-                    barrier,
-                    entropy,
-                    root,
+                    phi,
                     mu,
                     doubt,
                     state,
@@ -324,9 +314,7 @@ def descend(
             arms,
             c,
             beta,
-            barrier,
-            entropy,
-            root,
+            phi,
             mu,
             doubt,
             state,
@@ -364,9 +352,7 @@ def differentiate(
     arms: int,
     c: FloatArray,
     beta: FloatArray,
-    barrier: float,
-    entropy: float,
-    root: float,
+    phi: FloatArray,
     mu: float,
     doubt: float,
     state: FloatArray,
@@ -380,10 +366,10 @@ def differentiate(
     """
     for e in range(arms):
         u, v = state[0, e] / n[e], state[1, e] / n[e]
-        phi1 = regulariser.slope(barrier, entropy, root, u, math.log(v))
-        below = regulariser.curvature_below(barrier, root, u)
+        phi1 = regulariser.slope(phi, e, u, math.log(v))
+        below = regulariser.curvature_below(phi, e, u)
         gradient[e] = c[e] - (dual[tail[e]] - dual[head[e]]) + beta[e] * phi1
-        weight[e] = n[e] * u * u * v / (beta[e] * (below * v + entropy * u * u))
+        weight[e] = n[e] * u * u * v / (beta[e] * (below * v + phi[ENTROPY, e] * u * u))
     for e in range(arms, len(n)):
         f, rest = state[0, e], state[1, e]
         gradient[e] = mu / rest - mu / f - (dual[tail[e]] - dual[head[e]])

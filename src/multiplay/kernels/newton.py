@@ -19,6 +19,7 @@ import numpy as np
 
 from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.regulariser import ENTROPY
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
@@ -34,25 +35,23 @@ def minimise(
     n: FloatArray,
     c: FloatArray,
     beta: FloatArray,
-    barrier: FloatArray,
-    entropy: FloatArray,
-    root: FloatArray,
+    phi: FloatArray,
     x: FloatArray,
     rest: FloatArray,
     dual: FloatArray,
 ) -> Any:
     """Move (x, rest, dual), given as a strictly interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``barrier, entropy, root`` (trials,); ``sums``
-    and ``dual`` hold the sums of the rows and then of the columns, and their multipliers. Returns
-    whether all trials converged.
+    ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of the regulariser (trials, 4, d);
+    ``sums`` and ``dual`` hold the sums of the rows and then of the columns, and their multipliers.
+    Returns whether all trials converged.
     """
     rows, cols = arm.shape
     gradient, weight, dx = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
     step, whole, laplacian = np.empty(rows + cols), np.empty(rows + cols), np.empty((cols, cols))
     for k in range(len(x)):
-        b, e, r, at, to = barrier[k], entropy[k], root[k], x[k], rest[k]
-        differentiate(arm, n, c[k], beta[k], b, e, r, at, to, dual[k], gradient, weight)
+        f, at, to = phi[k], x[k], rest[k]
+        differentiate(arm, n, c[k], beta[k], f, at, to, dual[k], gradient, weight)
         converged, before = False, np.inf
         for _ in range(MAX_ITERATIONS):
             margins_missing(arm, n, sums, at, to, whole, step)
@@ -71,7 +70,7 @@ def minimise(
             # The slope along dx grows with the length: where it has become clearly positive the
             # step was too long, and the secant gives a better length. No objective is evaluated.
             while True:
-                differentiate(arm, n, c[k], beta[k], b, e, r, at, to, dual[k], gradient, weight)
+                differentiate(arm, n, c[k], beta[k], f, at, to, dual[k], gradient, weight)
                 new_slope = inner(gradient, dx)
                 if not new_slope > 0.3 * slope:
                     break
@@ -89,9 +88,7 @@ def differentiate(
     n: FloatArray,
     c: FloatArray,
     beta: FloatArray,
-    barrier: float,
-    entropy: float,
-    root: float,
+    phi: FloatArray,
     x: FloatArray,
     rest: FloatArray,
     dual: FloatArray,
@@ -104,10 +101,10 @@ def differentiate(
         for j in range(cols):
             a = arm[i, j]
             u, v = x[a] / n[a], rest[a] / n[a]
-            phi1 = regulariser.slope(barrier, entropy, root, u, math.log(v))
-            below = regulariser.curvature_below(barrier, root, u)
+            phi1 = regulariser.slope(phi, a, u, math.log(v))
+            below = regulariser.curvature_below(phi, a, u)
             gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
-            weight[i, j] = n[a] * u * u * v / (beta[a] * (below * v + entropy * u * u))
+            weight[i, j] = n[a] * u * u * v / (beta[a] * (below * v + phi[ENTROPY, a] * u * u))
 
 
 @kernel

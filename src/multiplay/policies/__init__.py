@@ -9,6 +9,7 @@ from multiplay.policies.exploration import ExplorationByOptimisation
 from multiplay.policies.fplix import FPLIX
 from multiplay.policies.ftrl import FTRL
 from multiplay.policies.gaussiancts import GaussianCTS
+from multiplay.policies.genadainf import GenAdaINF
 from multiplay.policies.gencts import GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV
 from multiplay.policies.hybrid import Hybrid
@@ -32,6 +33,7 @@ __all__ = [
     "ExplorationByOptimisation",
     "FollowTheLeader",
     "GaussianCTS",
+    "GenAdaINF",
     "GenCTS",
     "GenLBINFV",
     "Hybrid",

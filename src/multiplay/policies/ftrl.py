@@ -6,7 +6,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
-from multiplay.hull import Regulariser
+from multiplay.hull import Hull, Regulariser
 from multiplay.policies.base import Play, Policy
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
@@ -76,12 +76,8 @@ class FTRL(Policy):
         self, actions: ActionSet, state: Arrays, costs: FloatArray, beta: FloatArray
     ) -> Arrays:
         """Return the point of the hull that minimises <costs, x> + sum_i beta_i phi_i(x_i)."""
-        hull = actions.hull
-        if all(name in state for name in hull.point):
-            warm = {name: state[name] for name in hull.point}
-        else:
-            warm = hull.start(len(costs))
-        return hull.minimise(costs, beta, self.regulariser(state), warm)
+        warm = warm_start(actions.hull, state)
+        return actions.hull.minimise(costs, beta, self.regulariser(state), warm)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
@@ -94,3 +90,10 @@ class FTRL(Policy):
         state["L"] += q + (a / x) * error
         self.learn(actions, state, play, feedback, error)
         state |= play.cache
+
+
+def warm_start(hull: Hull, state: Arrays) -> Arrays:
+    """Return the last minimiser, or a point of the interior if it is missing."""
+    if all(name in state for name in hull.point):
+        return {name: state[name] for name in hull.point}
+    return hull.start(len(state["L"]))

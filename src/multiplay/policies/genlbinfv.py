@@ -12,6 +12,7 @@ from multiplay.policies.logbarrier import LogBarrier
 from multiplay.types import Arrays
 
 PREDICTIONS = ("ls", "gd")
+INITIALS = ("paper", "units")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class GenLBINFV(LogBarrier):
         T, the number of rounds; needed where the caller knows none, as in a ``Learner``.
     any_horizon
         Go on even if the horizon is shorter than the theory wants, T >= max(55, d).
+    initial
+        "paper": beta_i(1) = 1 + e_i / n_i. "units": that divided by n_i, and nothing else is
+        changed. Then far less regret is paid for units in the stochastic regime, but nothing is
+        proved: the first steps may be unstable, and beta repairs that afterwards. ``GenAdaINF`` is
+        made for this.
 
     References
     ----------
@@ -64,6 +70,7 @@ class GenLBINFV(LogBarrier):
     eta: float = 0.25
     horizon: int | None = None
     any_horizon: bool = False
+    initial: str = "paper"
 
     def __post_init__(self) -> None:
         if self.prediction not in PREDICTIONS:
@@ -75,13 +82,20 @@ class GenLBINFV(LogBarrier):
             raise InvalidInput(
                 "epsilon", "a fraction in (0, 1/2]", repr(self.epsilon), "Leave it out for 0.2."
             )
+        if self.initial not in INITIALS:
+            expected = "'paper' (beta_i = 1 + e_i / n_i) or 'units' (the same, divided by n_i)"
+            raise InvalidInput(
+                "initial", expected, repr(self.initial), "Leave it out for the paper's."
+            )
         super().__post_init__()
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Lhat = 0, q = 1/2, beta = 1 + epsilon, and no samples."""
+        """Lhat = 0, q = 1/2, beta = 1 + epsilon (or that divided by n_i), and no samples."""
         state = super().start(actions, horizon, trials)
         epsilon, shape = 0.2 if self.epsilon is None else self.epsilon, state["L"].shape
-        state |= {"q": np.full(shape, 0.5), "beta2": np.full(shape, (1 + epsilon) ** 2)}
+        units = np.maximum(actions.n, 1) if self.initial == "units" else np.ones(actions.d)
+        beta2 = np.tile(((1 + epsilon) / units) ** 2, (trials, 1))
+        state |= {"q": np.full(shape, 0.5), "beta2": beta2}
         if self.prediction == "ls":
             state |= {"samples": np.zeros(shape), "sum": np.zeros(shape)}
         return state

@@ -88,12 +88,13 @@ def optimality_gap(
     n = np.broadcast_to(actions.n, x.shape)
     free = (x > 0) & (rest > 0)
     u, v = x[free] / n[free], rest[free] / n[free]
-    barrier = np.broadcast_to(regulariser.barrier[:, None], x.shape)[free]
-    entropy = np.broadcast_to(regulariser.entropy[:, None], x.shape)[free]
-    root = np.broadcast_to(regulariser.root[:, None], x.shape)[free]
+    parts = np.moveaxis(regulariser.weights(actions.d), 1, 0)
+    barrier, entropy, root, shannon = (part[free] for part in parts)
     gradient = costs.copy()
     # a twin of the kernel, not a caller: what certifies the kernels must not share their mistakes
-    phi1 = barrier * (1 - 1 / u) - entropy * np.log(v) - root / (2 * np.sqrt(u))
+    phi1 = (
+        barrier * (1 - 1 / u) - entropy * np.log(v) - root / (2 * np.sqrt(u)) + shannon * np.log(u)
+    )
     gradient[free] += beta[free] * phi1
     gradient[~free] = 0.0  # an arm without freedom is the same in every action
     gap = (gradient * (x - actions.argmin(gradient))).sum(axis=1)

@@ -1,5 +1,6 @@
 """How good is good: what no policy can beat, and what the theory promises."""
 
+from multiplay.theory.adainf import Realised, genadainf_realised
 from multiplay.theory.families import Bernoulli, Family, Gaussian
 from multiplay.theory.guarantees import (
     Guarantee,
@@ -18,6 +19,8 @@ __all__ = [
     "Guarantee",
     "Instance",
     "LowerBound",
+    "Realised",
+    "genadainf_realised",
     "gencts",
     "genlbinfv_adversarial",
     "genlbinfv_stochastic",

@@ -234,6 +234,13 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
     after the last round, trials first; the expectation is their mean, with its confidence interval.
     """
     check_instance("policy", policy, GenLBINFV, "GenLBINFV()")
+    if policy.initial != "paper":
+        raise InvalidInput(
+            "policy",
+            "the weights that the proof begins with, GenLBINFV(initial='paper')",
+            f"initial={policy.initial!r}",
+            "Leave initial out: nothing is proved for other weights.",
+        )
     epsilon = DEFAULT_EPSILON if policy.epsilon is None else policy.epsilon
     delta = _delta(epsilon)
     _check_horizon(horizon, epsilon, delta)

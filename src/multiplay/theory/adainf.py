@@ -1,0 +1,132 @@
+"""What GenAdaINF cannot exceed, from what it really paid in a run."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.checks import check_instance, positive_integer
+from multiplay.environments import Environment
+from multiplay.policies import GenAdaINF
+from multiplay.policies.base import shown
+from multiplay.policies.genadainf import minimiser
+from multiplay.streams import POLICY, Streams
+from multiplay.types import Arrays, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Realised:
+    """Both sides of the bound of GenAdaINF in every trial of a run.
+
+    Attributes
+    ----------
+    estimated : array of shape (trials,)
+        sum_t <e_t, x_t - y*>, the regret in the losses as the policy estimates them. Its mean is
+        that of the regret, up to <losses, y* - a*> <= M.
+    bound : array of shape (trials,)
+        What ``estimated`` cannot exceed, in no trial: start + paid + shrunk.
+    start, paid, shrunk : arrays of shape (trials,)
+        Psi_T(y*), the sum of the costs delta_t, and N, what is lost when w_i follows q_i down.
+    regret : array of shape (trials,)
+        The pseudo-regret of the same run.
+    """
+
+    estimated: FloatArray
+    start: FloatArray
+    paid: FloatArray
+    shrunk: FloatArray
+    regret: FloatArray
+
+    @property
+    def bound(self) -> FloatArray:
+        """start + paid + shrunk."""
+        return self.start + self.paid + self.shrunk
+
+
+def genadainf_realised(
+    actions: ActionSet,
+    environment: Environment,
+    horizon: int,
+    trials: int = 10,
+    seed: int = 0,
+    policy: GenAdaINF | None = None,
+) -> Realised:
+    """Run GenAdaINF, and return its regret beside the bound that this very run has paid for.
+
+    With F_t(L) = min over conv(A) of <L, x> + Psi_t(x), L_t = e_1 + ... + e_t, the costs
+    delta_t = <L_t, x_t> + Psi_t(x_t) - F_t(L_t), and y* = (1 - 1/T) a* + x_1 / T,
+
+        sum_t <e_t, x_t - y*> <= Psi_T(y*) + sum_t delta_t + N,
+        N = sum_t (F_t(L_t) - F_{t+1}(L_t))_+,
+
+    whatever the losses are: x_t cannot be better than F_t(L_{t-1}), and the rest is a telescope.
+    For rewards the signs of losses are turned. Here Psi has no constant: its least value is 0 for
+    each arm. docs/adainf.md says what each term grows like.
+
+    Examples
+    --------
+    >>> from multiplay import Bernoulli, Stochastic, Transport
+    >>> plans = Transport([1, 4, 5], [4, 6])
+    >>> run = genadainf_realised(plans, Stochastic(Bernoulli(0.3)), horizon=50, trials=3)
+    >>> bool((run.estimated <= run.bound).all())
+    True
+    """
+    policy = GenAdaINF() if policy is None else policy
+    check_instance("policy", policy, GenAdaINF, "GenAdaINF()")
+    positive_integer("horizon", horizon, "Give the number of rounds, a positive integer.")
+    positive_integer("trials", trials, "Give the number of trials, a positive integer.")
+    environment.check(actions, horizon, trials)
+    sign, hull, rows = actions.sign, actions.hull, range(trials)
+    world, rng = environment.open(actions, horizon, rows, seed), Streams.spawn(seed, POLICY, rows)
+    state = policy.start(actions, horizon, trials)
+    L, means, played = (np.zeros((trials, actions.d)) for _ in range(3))
+    incurred, paid, shrunk = (np.zeros(trials) for _ in range(3))
+    before: tuple[Arrays, FloatArray] | None = None
+    for _ in range(horizon):
+        play = policy.choose(actions, state, rng)
+        memo, seen = play.memo, world.observe(play.action)
+        point = {name: memo[name] for name in hull.point}
+        if before is not None:
+            z = minimiser(actions, sign * L, memo, point)
+            now = _inner(sign * L, z["x"]) + psi(actions, memo, z)
+            shrunk += np.maximum(before[1] - now, 0.0)
+        else:
+            first = memo["x"]
+        policy.update(actions, state, play, shown(policy, seen.feedback), rng)
+        e = state["L"] - L
+        L = state["L"].copy()
+        incurred += _inner(sign * e, memo["x"])
+        y = minimiser(actions, sign * L, memo, point)
+        least = _inner(sign * L, y["x"]) + psi(actions, memo, y)
+        paid += _inner(sign * L, memo["x"]) + psi(actions, memo, memo) - least
+        before = memo, least
+        means += seen.means
+        played += play.action * seen.means
+    best = actions.best(means / horizon)
+    y_star = (1 - 1 / horizon) * best + first / horizon
+    mixed = {"x": y_star, "rest": actions.n - y_star}
+    assert before is not None
+    estimated = incurred - _inner(sign * L, y_star)
+    regret = sign * (played.sum(axis=1) - _inner(means, best))
+    return Realised(estimated, psi(actions, before[0], mixed), paid, shrunk, regret)
+
+
+def psi(actions: ActionSet, weights: Arrays, point: Arrays) -> FloatArray:
+    """Psi(x) = sum_i w_i (u - 1 - log u) + v sum_i n_i [log 2 + u log u + (1 - u) log(1 - u)]."""
+    some = actions.n > 0
+    n, w, v = actions.n[some], weights["w"][:, some], weights["v"][:, None]
+    u, rest = point["x"][:, some] / n, point["rest"][:, some] / n
+    entropy = np.log(2) + _x_log_x(u) + _x_log_x(rest)
+    total: FloatArray = (w * (u - 1 - np.log(u)) + v * n * entropy).sum(axis=1)
+    return total
+
+
+def _x_log_x(x: FloatArray) -> FloatArray:
+    from scipy.special import xlogy  # here: importing multiplay should not wait for it
+
+    return np.asarray(xlogy(x, x), dtype=float)
+
+
+def _inner(a: FloatArray, b: FloatArray | IntArray) -> FloatArray:
+    product: FloatArray = (a * b).sum(axis=1)
+    return product

@@ -64,14 +64,14 @@ def weights(*parts: float, trials: int = 1) -> Regulariser:
 def slow_twin(
     actions: ActionSet, costs: FloatArray, beta: FloatArray, phi: FloatArray
 ) -> FloatArray:
-    """Minimise over the weights of all actions by cvxpy and Clarabel; phi is (4, d)."""
+    """Minimise over the weights of all actions by cvxpy and Clarabel; phi is (d, 4)."""
     rows = actions.enumerate()
     n = actions.n.astype(float)
     free = np.flatnonzero(rows.min(axis=0) < n)
     mixture = cp.Variable(len(rows), nonneg=True)
     x = rows[:, free].T @ mixture
     u = cp.multiply(x, 1 / n[free])
-    barrier, entropy, root, shannon = (beta * n * phi)[:, free]
+    barrier, entropy, root, shannon = (beta * n * phi.T * np.ones((4, 1)))[:, free]
     objective = costs[free] @ x + entropy @ (u - cp.entr(1 - u)) - root @ cp.sqrt(u)
     if barrier.any():
         objective += barrier @ (u - 1 - cp.log(u))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import multiplay
-from multiplay.kernels.regulariser import curvature_below, slope
+from multiplay.kernels.regulariser import curvature_below, logarithms, slope
 from multiplay.kernels.units import collect
 
 CALLER = '''"""A kernel that calls another one."""
@@ -80,9 +80,8 @@ def test_kernels_travel_to_other_processes(tmp_path: Path) -> None:
 
 
 def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
-    barrier, entropy, root, shannon = parts = np.array([0.7, 3.0, 0.4, 1.3])
+    barrier, entropy, root, shannon = 0.7, 3.0, 0.4, 1.3
     n, x, h = 5.0, 1.7, 1e-6
-    weights = np.stack([np.zeros(4), parts], axis=1)  # of two arms: the second one is meant
 
     def phi(x: float) -> float:
         u = x / n
@@ -90,9 +89,11 @@ def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
         return float(n * (below + entropy * (u + (1 - u) * np.log(1 - u))))
 
     def phi1(x: float) -> float:
-        return float(slope(weights, 1, x / n, np.log(1 - x / n)))
+        return float(slope(barrier, root, x / n, logarithms(entropy, shannon, x / n, 1 - x / n)))
 
     assert np.isclose(phi1(x), (phi(x + h) - phi(x - h)) / (2 * h), rtol=1e-8)
     u = x / n
-    phi2 = (curvature_below(weights, 1, u) / u**2 + entropy / (1 - u)) / n
+    assert np.isclose(logarithms(2.0, 2.0, u, 1 - u), 2 * np.log(u) - 2 * np.log(1 - u))
+    assert logarithms(2.0, 0.0, u, 1 - u) == -2 * np.log(1 - u)
+    phi2 = (curvature_below(barrier, root, shannon, u) / u**2 + entropy / (1 - u)) / n
     assert np.isclose(phi2, (phi1(x + h) - phi1(x - h)) / (2 * h), rtol=1e-8)

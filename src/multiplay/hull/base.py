@@ -1,12 +1,15 @@
 """What a policy may ask of the convex hull of an action set."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
+
+NOTHING = np.zeros(1)  # the weight, in all trials, of a part that is not there
+NOTHING.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -23,25 +26,25 @@ class Regulariser:
     Examples
     --------
     >>> Regulariser(barrier=np.ones(2), entropy=np.ones(2)).weights(d=3).shape
-    (2, 4, 3)
+    (2, 1, 4)
     """
 
     barrier: FloatArray
     entropy: FloatArray
-    root: FloatArray = None  # type: ignore[assignment]
-    shannon: FloatArray = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        for name in ("root", "shannon"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, np.zeros(len(self.barrier)))
+    root: FloatArray = field(default_factory=lambda: NOTHING)
+    shannon: FloatArray = field(default_factory=lambda: NOTHING)
 
     def weights(self, d: int) -> FloatArray:
-        """Return the weights of all parts for each arm, as kernels want them: (trials, 4, d)."""
+        """Return the weights of all parts as kernels want them: (trials, d, 4).
+
+        Or (trials, 1, 4), if they are the same for all arms.
+        """
         parts = (self.barrier, self.entropy, self.root, self.shannon)
-        phi = np.empty((len(self.barrier), len(parts), d))
+        each = 2 in [weight.ndim for weight in parts]
+        phi = np.zeros((len(self.barrier), d if each else 1, len(parts)))
         for place, weight in enumerate(parts):
-            phi[:, place] = weight if weight.ndim == 2 else weight[:, None]
+            if weight is not NOTHING:
+                phi[:, :, place] = weight if weight.ndim == 2 else weight[:, None]
         return phi
 
 

@@ -22,7 +22,6 @@ import numpy as np
 
 from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
-from multiplay.kernels.regulariser import ENTROPY
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 100  # Newton steps between two questions to the oracle, for each slot
@@ -156,11 +155,13 @@ def differentiate(
         log, slope = math.log(v), 1.0 / v
         if v < FLOOR:
             log, slope = math.log(FLOOR) + 1.0 - FLOOR / v, FLOOR / v / v
-        phi1 = regulariser.slope(phi, a, u, log)
-        below = regulariser.curvature_below(phi, a, u)
+        barrier, entropy, root, shannon = regulariser.weights(phi, a)
+        logs = shannon * math.log(u) - entropy * log if shannon > 0.0 else -entropy * log
+        phi1 = regulariser.slope(barrier, root, u, logs)
+        below = regulariser.curvature_below(barrier, root, shannon, u)
         pull = beta[a] * phi1
         gradient[a] = c[a] + pull
-        bend[a] = math.sqrt(beta[a] * (below / u / u + phi[ENTROPY, a] * slope) / n[a])
+        bend[a] = math.sqrt(beta[a] * (below / u / u + entropy * slope) / n[a])
         size += n[a] * (abs(c[a]) + abs(pull))
     return size
 

@@ -39,7 +39,6 @@ from multiplay.kernels import regulariser
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest, measure_missing
 from multiplay.kernels.jit import kernel
 from multiplay.kernels.newton import eliminate_columns
-from multiplay.kernels.regulariser import BARRIER, ENTROPY, ROOT, SHANNON
 from multiplay.types import FloatArray, IntArray
 
 FAILED = -1
@@ -110,21 +109,20 @@ def minimise(
 ) -> Any:
     """Move (x, rest, slack, dual), given as an interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of the regulariser (trials, 4, d),
+    ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of phi (trials, d or 1, 4),
     ``dual`` (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows, complements, and
     the multipliers of both bounds. ``arm`` and ``free`` are the places there of the arcs of the
     pattern. Returns the number of Newton steps of all trials, or ``FAILED``.
     """
     arms, arcs = len(arm), len(arm) + len(free)
-    costs, weights, parts = np.zeros(arcs), np.zeros(arcs), np.zeros((4, arms))
+    costs, weights, parts = np.zeros(arcs), np.zeros(arcs), np.zeros((arms, 4))
     state = np.ones((4, arcs))
     steps = 0
     for k in range(len(x)):
         for e in range(arms):
             a = arm[e]
             costs[e], weights[e] = c[k, a], beta[k, a]
-            for i in range(4):
-                parts[i, e] = phi[k, i, a]
+            parts[e, 0], parts[e, 1], parts[e, 2], parts[e, 3] = regulariser.weights(phi[k], a)
             state[0, e], state[1, e] = x[k, a], rest[k, a]
         for e in range(arms, arcs):
             for i in range(4):
@@ -218,7 +216,7 @@ def descend(
     near = 0.99 if has_free else 0.95
     unit, dearest = np.inf, 0.0
     for e in range(arms):
-        lowest = phi[BARRIER, e] + phi[ROOT, e] + phi[SHANNON, e]
+        lowest = phi[e, 0] + phi[e, 2] + phi[e, 3]
         unit = min(unit, beta[e] * n[e] * lowest)
         dearest = max(dearest, abs(c[e]), beta[e] * lowest)
     last_mu = relative_mu * unit
@@ -366,10 +364,12 @@ def differentiate(
     """
     for e in range(arms):
         u, v = state[0, e] / n[e], state[1, e] / n[e]
-        phi1 = regulariser.slope(phi, e, u, math.log(v))
-        below = regulariser.curvature_below(phi, e, u)
+        barrier, entropy, root, shannon = regulariser.weights(phi, e)
+        logs = regulariser.logarithms(entropy, shannon, u, v)
+        phi1 = regulariser.slope(barrier, root, u, logs)
+        below = regulariser.curvature_below(barrier, root, shannon, u)
         gradient[e] = c[e] - (dual[tail[e]] - dual[head[e]]) + beta[e] * phi1
-        weight[e] = n[e] * u * u * v / (beta[e] * (below * v + phi[ENTROPY, e] * u * u))
+        weight[e] = n[e] * u * u * v / (beta[e] * (below * v + entropy * u * u))
     for e in range(arms, len(n)):
         f, rest = state[0, e], state[1, e]
         gradient[e] = mu / rest - mu / f - (dual[tail[e]] - dual[head[e]])

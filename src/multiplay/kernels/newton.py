@@ -12,14 +12,12 @@ The arms of the plan are ``arm`` (rows, cols), indices into the flat arrays of a
 are left out, and a plan with more columns than rows is transposed, at no cost.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 
 from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
-from multiplay.kernels.regulariser import ENTROPY
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
@@ -42,7 +40,7 @@ def minimise(
 ) -> Any:
     """Move (x, rest, dual), given as a strictly interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of the regulariser (trials, 4, d);
+    ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of phi (trials, d or 1, 4);
     ``sums`` and ``dual`` hold the sums of the rows and then of the columns, and their multipliers.
     Returns whether all trials converged.
     """
@@ -101,10 +99,12 @@ def differentiate(
         for j in range(cols):
             a = arm[i, j]
             u, v = x[a] / n[a], rest[a] / n[a]
-            phi1 = regulariser.slope(phi, a, u, math.log(v))
-            below = regulariser.curvature_below(phi, a, u)
+            barrier, entropy, root, shannon = regulariser.weights(phi, a)
+            logs = regulariser.logarithms(entropy, shannon, u, v)
+            phi1 = regulariser.slope(barrier, root, u, logs)
+            below = regulariser.curvature_below(barrier, root, shannon, u)
             gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
-            weight[i, j] = n[a] * u * u * v / (beta[a] * (below * v + phi[ENTROPY, a] * u * u))
+            weight[i, j] = n[a] * u * u * v / (beta[a] * (below * v + entropy * u * u))
 
 
 @kernel

@@ -2,9 +2,9 @@
 
 ``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)
 + shannon (1 - u + u log u)]`` with ``u = x / n``. The weights of its four parts stand in an array
-``phi`` (4, arms), in this order. What happens near ``u = 0``, by all parts but the entropy, and
-near ``v = 1 - u = 0``, by the entropy, is asked for one by one: each caller knows its own way to
-treat tiny numbers.
+``phi`` (arms, 4), in this order, or (1, 4) if they are the same for all arms. What happens near
+``u = 0``, by all parts but the entropy, and near ``v = 1 - u = 0``, by the entropy, is asked for
+one by one: each caller knows its own way to treat tiny numbers.
 """
 
 import math
@@ -13,29 +13,42 @@ from typing import Any
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray
 
-BARRIER, ENTROPY, ROOT, SHANNON = range(4)
+
+@kernel
+def weights(phi: FloatArray, arm: int) -> Any:
+    """Return the weights of the four parts for an arm."""
+    row = phi[arm if len(phi) > 1 else 0]
+    return row[0], row[1], row[2], row[3]
 
 
 @kernel
-def slope(phi: FloatArray, a: int, u: float, log_v: float) -> Any:
-    """phi' = barrier (1 - 1/u) - entropy log(1 - u) - root / (2 sqrt(u)) + shannon log u."""
-    phi1 = phi[BARRIER, a] * (1.0 - 1.0 / u) - phi[ENTROPY, a] * log_v
-    if phi[ROOT, a] > 0.0:
-        phi1 -= 0.5 * phi[ROOT, a] / math.sqrt(u)
-    if phi[SHANNON, a] > 0.0:
-        phi1 += phi[SHANNON, a] * math.log(u)
+def logarithms(entropy: float, shannon: float, u: float, v: float) -> Any:
+    """Return shannon log u - entropy log v; one logarithm, where one will do."""
+    if shannon == 0.0:
+        return -entropy * math.log(v)
+    if shannon == entropy:
+        return shannon * math.log(u / v)
+    return shannon * math.log(u) - entropy * math.log(v)
+
+
+@kernel
+def slope(barrier: float, root: float, u: float, logs: float) -> Any:
+    """phi' = barrier (1 - 1/u) - root / (2 sqrt(u)) + shannon log u - entropy log(1 - u)."""
+    phi1 = barrier * (1.0 - 1.0 / u) + logs
+    if root > 0.0:
+        phi1 -= 0.5 * root / math.sqrt(u)
     return phi1
 
 
 @kernel
-def curvature_below(phi: FloatArray, a: int, u: float) -> Any:
+def curvature_below(barrier: float, root: float, shannon: float, u: float) -> Any:
     """u^2 times the part of n phi'' that comes from the side of 0.
 
     n phi'' = barrier / u^2 + root / (4 u^(3/2)) + shannon / u + entropy / (1 - u).
     """
-    below = phi[BARRIER, a]
-    if phi[ROOT, a] > 0.0:
-        below += 0.25 * phi[ROOT, a] * math.sqrt(u)
-    if phi[SHANNON, a] > 0.0:
-        below += phi[SHANNON, a] * u
+    below = barrier
+    if root > 0.0:
+        below += 0.25 * root * math.sqrt(u)
+    if shannon > 0.0:
+        below += shannon * u
     return below

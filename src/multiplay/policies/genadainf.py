@@ -129,4 +129,4 @@ def minimiser(actions: ActionSet, losses: FloatArray, weights: Arrays, warm: Arr
     """argmin over conv(A) of <losses, x> + Psi(x), from ``warm``; rewards are negative losses."""
     w, v = weights["w"] / np.maximum(actions.n, 1), weights["v"]
     psi = Regulariser(barrier=w, entropy=v, shannon=v)
-    return actions.hull.minimise(losses, np.ones_like(w), psi, warm)
+    return actions.hull.minimise(losses, np.ones(w.shape), psi, warm)

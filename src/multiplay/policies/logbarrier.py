@@ -49,7 +49,7 @@ class LogBarrier(FTRL):
 
     def regulariser(self, state: Arrays) -> Regulariser:
         """phi of step 1: the barrier has weight 1, the entropy g."""
-        return Regulariser(barrier=np.ones_like(state["g"]), entropy=state["g"])
+        return Regulariser(barrier=np.ones(len(state["g"])), entropy=state["g"])
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return what step 4 has made of beta."""

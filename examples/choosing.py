@@ -1,6 +1,7 @@
 """All policies on four problems in three regimes: the tables of docs/choosing.md."""
 
 import argparse
+from contextlib import suppress
 
 import numpy as np
 
@@ -20,9 +21,15 @@ POLICIES: dict[str, mp.Policy] = {
     "ESCB": mp.ESCB(),
     "GenLBINFV": mp.GenLBINFV(),
     "LBINFV": mp.Duplicated(mp.GenLBINFV()),
+    "GenAdaINF": mp.GenAdaINF(),
     "LBINF": mp.LBINF(),
     "Hybrid": mp.Hybrid(),
     "FPLIX": mp.FPLIX(),
+    "LinTS": mp.LinTS(),
+    "LinUCB": mp.LinUCB(),
+    "ScaledScribble": mp.ScaledScribble(),
+    "ExplorationByOptimisation": mp.ExplorationByOptimisation(),
+    "BestOfThreeWorlds": mp.BestOfThreeWorlds(),
     "EpsilonGreedy": mp.EpsilonGreedy(),
     "FollowTheLeader": mp.FollowTheLeader(),
     "RandomAction": mp.RandomAction(),
@@ -51,11 +58,22 @@ def play(horizon: int, trials: int) -> dict[tuple[str, str], mp.Result]:
     results = {}
     for problem, (actions, means) in PROBLEMS.items():
         for regime, environment in regimes(means, horizon).items():
-            mp.simulate(actions, environment, POLICIES, 60, trials=2)
+            able = able_on(actions, horizon)
+            mp.simulate(actions, environment, able, 60, trials=2)
             results[regime, problem] = mp.simulate(
-                actions, environment, POLICIES, horizon, trials, record=1
+                actions, environment, able, horizon, trials, record=1
             )
     return results
+
+
+def able_on(actions: mp.ActionSet, horizon: int) -> dict[str, mp.Policy]:
+    """Return the policies for which a set is not too large."""
+    able = {}
+    for name, policy in POLICIES.items():
+        with suppress(mp.InvalidInput):
+            policy.start(actions, horizon, 1)
+            able[name] = policy
+    return able
 
 
 def with_margin(final: FloatArray) -> str:
@@ -69,6 +87,9 @@ def table(regime: str, results: dict[tuple[str, str], mp.Result], horizon: int) 
     for policy in POLICIES:
         cells = []
         for problem, (actions, means) in PROBLEMS.items():
+            if policy not in results[regime, problem].policies:
+                cells.append("-")
+                continue
             final = results[regime, problem].final(policy)
             mean, cell = final.mean(), with_margin(final)
             if regime == "stochastic":
@@ -83,11 +104,11 @@ def times(results: dict[tuple[str, str], mp.Result], horizon: int) -> str:
     """µs per trial and round in the stochastic regime."""
     lines = ["| time | " + " | ".join(PROBLEMS) + " |", "|---" * (1 + len(PROBLEMS)) + "|"]
     for policy in POLICIES:
-        seconds = [
-            results["stochastic", problem].dataset["seconds"].sel(policy=policy).mean()
-            for problem in PROBLEMS
-        ]
-        cells = [f"{1e6 * float(one) / horizon:.1f}" for one in seconds]
+        cells = []
+        for problem in PROBLEMS:
+            seconds = results["stochastic", problem].dataset["seconds"]
+            mean = seconds.reindex(policy=[policy]).mean()  # NaN where it cannot play
+            cells.append(f"{1e6 * float(mean) / horizon:.1f}".replace("nan", "-"))
         lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -99,13 +120,8 @@ def flights(trials: int) -> str:
     log = example.departures()
     plans = example.transport(log)
     log = log[log["route"].isin(plans.names)]
-    days, able, horizon = mp.Replay(log, arm="route", round="day"), {}, 1095
-    for name, policy in POLICIES.items():
-        try:
-            policy.start(plans, horizon, 1)
-            able[name] = policy
-        except mp.InvalidInput:
-            continue
+    days, horizon = mp.Replay(log, arm="route", round="day"), 1095
+    able = able_on(plans, horizon)
     result = mp.simulate(plans, days, able, horizon, trials, record=1)
     lines = ["| flights | regret | µs per trial and round |", "|---|---|---|"]
     for row, time in result.summary().iloc[:, -1].items():

@@ -6,12 +6,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import pytest
 from scipy import stats
 
-from multiplay import Result, __version__, load
+from multiplay import Policy, Result, __version__, load, policies
+from multiplay.builder import classes_of
+from multiplay.experiments import paper
 
 MULTIPLAY = [sys.executable, "-m", "multiplay"]
 FORCES_COLOUR = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS", "PY_COLORS")
@@ -175,6 +178,21 @@ def test_without_a_terminal_there_is_no_progress_bar_and_no_escape_code(
     assert "\x1b" not in said.stdout
     assert "simulating" not in said.stdout
     assert "\x1b" not in (folder / "summary.txt").read_text(encoding="utf-8")
+
+
+def test_all_policies_are_run_and_reported(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["--trials", "2", "--horizon", "60", "--jobs", "1", "--all-policies"]
+    said = multiplay("reproduce", *arguments, "--out", out)
+    assert said.returncode == 0, said.stderr
+    assert "report.html" in said.stdout
+    result = load(out / "corrupted-all.nc")
+    assert result.policies[:4] == ["GenCTS", "CTS", "GenLBINFV", "LBINFV"]
+    classes = {type(policy).__name__ for policy in paper.all_policies().values()}
+    exported = {name for name, kind in classes_of(policies).items() if issubclass(kind, Policy)}
+    assert classes == exported, "whoever is exported joins"
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert all(escape(name) in page for name in result.policies)
 
 
 def test_jobs_do_not_change_the_numbers(reproduce: Reproduce) -> None:

@@ -13,12 +13,14 @@ from multiplay.atomic_files import (
     missing_folders,
     taken_back_if_refused,
     writable_folder,
+    write_text,
     write_whole,
 )
 from multiplay.checks import EXACT, positive_integer
 from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import paper
+from multiplay.reports import report
 from multiplay.reports.tables import summary
 from multiplay.results import Result
 from multiplay.simulation.simulate import MOST_TRIALS
@@ -38,6 +40,10 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for figures, results and summary.")] = Path(
         "results"
     ),
+    all_policies: Annotated[
+        bool,
+        typer.Option("--all-policies", help="Then run all policies, and write report.html."),
+    ] = False,
 ) -> None:
     """Run both experiments of the paper and judge its claims.
 
@@ -45,9 +51,14 @@ def reproduce(
     netCDF, and [b]summary.txt[/b]. Read the results in Python with
     [b]multiplay.load("results/stochastic.nc")[/b].
 
+    With [b]--all-policies[/b], both experiments are run once more with all policies of the library,
+    those that see only the total of a round too. [b]report.html[/b] compares them.
+
     Examples
     --------
         multiplay reproduce
+
+        multiplay reproduce --all-policies
 
         multiplay reproduce --trials 300 --seed 1 --out results/300
     """
@@ -63,6 +74,8 @@ def reproduce(
         with taken_back_if_refused(missing_folders(out)):
             folder = writable_folder("out", out)
             results = _run_both(horizon, trials, seed, jobs, folder)
+            if all_policies:
+                _report_on_all(horizon, trials, seed, jobs, folder)
     except KeyboardInterrupt:
         errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None
@@ -73,7 +86,8 @@ def reproduce(
     write_whole(folder / "summary.txt", partial(write_tables, tables))
     Console().print(*tables, sep="\n")
     seconds = time.perf_counter() - started
-    typer.echo(f"figure1, figure2, results and summary are in {folder}/ ({seconds:.0f} s)")
+    files = "figure1, figure2, results" + (", report.html" if all_policies else "")
+    typer.echo(f"{files} and summary are in {folder}/ ({seconds:.0f} s)")
 
 
 def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> dict[str, Result]:
@@ -93,6 +107,18 @@ def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> 
                 write_whole(folder / f"figure{number}.{suffix}", save)
             results[regime] = result
     return results
+
+
+def _report_on_all(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> None:
+    """Run all policies in both regimes, and write a page about them."""
+    policies, results = paper.all_policies(), {}
+    with LocalProcesses(jobs) as pool:
+        for regime in paper.REGIMES:
+            result = paper.run(regime, horizon, trials, seed, jobs, pool, policies)
+            result.save(folder / f"{regime}-all.nc")
+            results[f"{regime}-all.nc"] = result
+    page = report(results, "All policies in the experiments of the paper")
+    write_text(folder / "report.html", page)
 
 
 def _claims_table(verdicts: list[paper.Verdict], trials: int) -> Table:

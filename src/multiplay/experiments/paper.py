@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from multiplay import policies
 from multiplay.actions import Transport
+from multiplay.builder import classes_of
 from multiplay.environments import Environment, Stochastic
 from multiplay.experiments.experiment import Experiment, read, shipped
-from multiplay.policies import Policy
+from multiplay.policies import Duplicated, Policy
 from multiplay.results import Result
 from multiplay.results.intervals import Interval, interval
 from multiplay.theory import Gaussian, lower_bound
@@ -54,6 +56,14 @@ if not TYPE_CHECKING:
         if name in ("PLANS", "POLICIES", "TITLES"):
             return _constants()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def all_policies() -> dict[str, Policy]:
+    """Return the four policies of the paper, and then all others of the library, by name."""
+    ours = dict(_constants()["POLICIES"])
+    kinds = {name: kind for name, kind in classes_of(policies).items() if issubclass(kind, Policy)}
+    others = {name: kind.example() for name, kind in kinds.items() if kind is not Duplicated}
+    return ours | {name: others[name] for name in sorted(others) if name not in ours}
 
 
 def costs(trials: int, seed: int) -> FloatArray:

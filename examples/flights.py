@@ -1,4 +1,4 @@
-"""Which airport should travellers leave from? Six ways to learn it from real flights.
+"""Which airport should travellers leave from? Seven ways to learn it from real flights.
 
 Every day a company flies 35 people from the three airports of New York to seven cities; who leaves
 from where is free. An arm is a route, a unit a seat on a real flight of that day, its loss the
@@ -111,6 +111,7 @@ POLICIES = {
     "CTS": mp.Duplicated(mp.GenCTS()),
     "GenLBINFV": mp.GenLBINFV(),
     "LBINFV": mp.Duplicated(mp.GenLBINFV()),
+    "GenAdaINF": mp.GenAdaINF(),
     "FollowTheLeader": FollowTheLeader(),
     "UniformSplit": UniformSplit(),
 }

@@ -2,6 +2,7 @@
 
 The supplies and demands of the paper's experiment are multiplied by 1, 2, 4, ..., 64. Copies
 multiply with them: CTS and LBINFV have 20, 40, 80, ... arms where GenCTS and GenLBINFV have 6.
+GenAdaINF, which is not in the paper, is made for many units.
 """
 
 import argparse
@@ -18,14 +19,17 @@ from multiplay.results.colours import style
 from multiplay.results.intervals import interval
 
 
+POLICIES = {**paper.POLICIES, "GenAdaINF": mp.GenAdaINF()}
+
+
 def run(scales: list[int], horizon: int, trials: int) -> pd.DataFrame:
     """One row for each scale and policy: final regret, its interval, and time per round."""
     costs, rows = paper.costs(trials, seed=0), []
     world = mp.Stochastic(mp.Uniform(0, 2 * costs))
-    mp.simulate(paper.PLANS, world, paper.POLICIES, 60, trials)  # compiles, so that time is fair
+    mp.simulate(paper.PLANS, world, POLICIES, 60, trials)  # compiles, so that time is fair
     for scale in scales:
         plans = mp.Transport(scale * paper.PLANS.supply, scale * paper.PLANS.demand)
-        result = mp.simulate(plans, world, paper.POLICIES, horizon, trials, record=1)
+        result = mp.simulate(plans, world, POLICIES, horizon, trials, record=1)
         seconds = result.dataset["seconds"].mean("trial")
         for policy in result.policies:
             mean, low, high = interval(result.final(policy))
@@ -52,7 +56,7 @@ def draw(table: pd.DataFrame, horizon: int, trials: int) -> Figure:
                 label=f"{policy}: $x^{{{slope:.2f}}}$",
                 color=colour,
                 linestyle=dashes,
-                marker="os^D"[number],
+                marker="os^Dv"[number],
                 markersize=5,
                 capsize=3,
             )

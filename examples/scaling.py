@@ -18,7 +18,6 @@ from multiplay.experiments import paper
 from multiplay.results.colours import style
 from multiplay.results.intervals import interval
 
-
 POLICIES = {**paper.POLICIES, "GenAdaINF": mp.GenAdaINF()}
 
 

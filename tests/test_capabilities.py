@@ -134,7 +134,7 @@ def test_what_is_declared() -> None:
     assert {name for name, one in made.items() if one.learns_from == "units"} == {"Duplicated"}
     assert {name for name, one in made.items() if one.learns_from == "round"} == bandits
     assert {name for name, one in made.items() if one.needs_linear} == {
-        *("ESCB", "FPLIX", "GenLBINFV", "Hybrid", "LBINF"),
+        *("ESCB", "FPLIX", "GenAdaINF", "GenLBINFV", "Hybrid", "LBINF"),
         *bandits,
     }
     assert Duplicated(FPLIX()).needs_linear

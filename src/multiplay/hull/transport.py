@@ -45,14 +45,13 @@ class TransportHull(Hull):
     ) -> Arrays:
         """Damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
         point = {name: array.copy() for name, array in warm.items()}
-        phi = regulariser.weights(len(self.n))
         if self.has_freedom and not newton.minimise(
             self.free,
             self.sums,
             self.n,
             costs,
             beta,
-            phi,
+            regulariser.phi,
             point["x"],
             point["rest"],
             point["multipliers"],

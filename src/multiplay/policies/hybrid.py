@@ -1,6 +1,7 @@
 """Best of both worlds without a horizon: follow-the-regularised-leader with Tsallis entropy."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -64,8 +65,7 @@ class Hybrid(FTRL):
 
     def regulariser(self, state: Arrays) -> Regulariser:
         """phi of step 1, but for the linear part of the entropy, gamma u."""
-        one = np.ones_like(state["t"])
-        return Regulariser(barrier=0 * one, entropy=self.gamma * one, root=one)
+        return _regulariser(self.gamma, len(state["t"]))
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return sqrt(t) / 2, for every arm."""
@@ -90,3 +90,10 @@ class Hybrid(FTRL):
     ) -> None:
         """Count the round."""
         state["t"] += 1
+
+
+@lru_cache(maxsize=16)
+def _regulariser(gamma: float, trials: int) -> Regulariser:
+    """Return the same object in every round: its weights are laid out for the kernels once."""
+    one = np.ones(trials)
+    return Regulariser(barrier=0 * one, entropy=gamma * one, root=one)

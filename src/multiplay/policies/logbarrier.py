@@ -1,6 +1,7 @@
 """Follow-the-regularised-leader with a log barrier whose weights follow the prediction errors."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class LogBarrier(FTRL):
 
     def regulariser(self, state: Arrays) -> Regulariser:
         """phi of step 1: the barrier has weight 1, the entropy g."""
-        return Regulariser(barrier=np.ones(len(state["g"])), entropy=state["g"])
+        return _regulariser(state["g"].tobytes())
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return what step 4 has made of beta."""
@@ -94,3 +95,10 @@ class LogBarrier(FTRL):
                 f"Play more rounds, or write {name}(any_horizon=True) to go on all the same.",
             )
         return max(T, 2)  # log 1 = 0 would take the entropy away
+
+
+@lru_cache(maxsize=16)
+def _regulariser(g: bytes) -> Regulariser:
+    """Return the same object in every round: its weights are laid out for the kernels once."""
+    entropy = np.frombuffer(g)
+    return Regulariser(barrier=np.ones(len(entropy)), entropy=entropy)

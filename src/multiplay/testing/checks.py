@@ -88,7 +88,7 @@ def optimality_gap(
     n = np.broadcast_to(actions.n, x.shape)
     free = (x > 0) & (rest > 0)
     u, v = x[free] / n[free], rest[free] / n[free]
-    phi = np.broadcast_to(regulariser.weights(actions.d), (*x.shape, 4))
+    phi = np.broadcast_to(regulariser.phi, (*x.shape, 4))
     barrier, entropy, root, shannon = phi[free].T
     gradient = costs.copy()
     # a twin of the kernel, not a caller: what certifies the kernels must not share their mistakes

@@ -12,11 +12,14 @@ from multiplay import (
     ESCB,
     FPLIX,
     LBINF,
+    BestOfThreeWorlds,
     CombUCB,
     Duplicated,
     EpsilonGreedy,
+    ExplorationByOptimisation,
     FollowTheLeader,
     GaussianCTS,
+    GenAdaINF,
     GenCTS,
     GenLBINFV,
     Hybrid,
@@ -24,6 +27,7 @@ from multiplay import (
     LinUCB,
     Policy,
     RandomAction,
+    ScaledScribble,
 )
 from multiplay.experiments import paper
 from multiplay.simulation.block import Block, play
@@ -36,6 +40,7 @@ POLICIES: dict[str, Policy] = {
     "GenLBINFV ls": GenLBINFV(horizon=T),
     "GenLBINFV gd": GenLBINFV(horizon=T, prediction="gd"),
     "LBINFV": Duplicated(GenLBINFV(horizon=T)),
+    "GenAdaINF": GenAdaINF(),
     "GaussianCTS": GaussianCTS(),
     "CombUCB": CombUCB(),
     "ESCB": ESCB(),
@@ -44,11 +49,25 @@ POLICIES: dict[str, Policy] = {
     "FPLIX": FPLIX(),
     "LinTS": LinTS(),
     "LinUCB": LinUCB(),
+    "ScaledScribble": ScaledScribble(horizon=T),
+    "ExplorationByOptimisation": ExplorationByOptimisation(horizon=T),
+    "BestOfThreeWorlds": BestOfThreeWorlds(horizon=T),
     "EpsilonGreedy": EpsilonGreedy(),
     "FollowTheLeader": FollowTheLeader(),
     "RandomAction": RandomAction(),
 }
-LIMITS = {"GenCTS": 5.0, "CTS": 10.0, "GenLBINFV ls": 4.0, "GenLBINFV gd": 4.0, "LBINFV": 7.0}
+LIMITS = {
+    "GenCTS": 5.0,
+    "CTS": 10.0,
+    "GenLBINFV ls": 4.0,
+    "GenLBINFV gd": 4.0,
+    "LBINFV": 7.0,
+    "LinTS": 3.0,
+    "LinUCB": 3.0,
+    "ScaledScribble": 15.0,
+    "ExplorationByOptimisation": 40.0,
+    "BestOfThreeWorlds": 60.0,
+}
 INSIDE_CHOOSE = ("oracle", "FTRL step", "rounding")
 
 

@@ -110,7 +110,7 @@ class DecompositionHull(Hull):
         """Draw atom k with probability w_k: the mean is x by construction."""
         action = np.empty(point["x"].shape, dtype=np.int64)
         uniform = rng.random((len(action), 1))[:, 0]
-        kernels.pick(point["atoms"], point["weights"], uniform, action)
+        kernels.draw(point["atoms"], point["weights"], uniform, action)
         return action
 
 

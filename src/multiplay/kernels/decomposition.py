@@ -22,6 +22,7 @@ import numpy as np
 
 from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.random import pick
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 100  # Newton steps between two questions to the oracle, for each slot
@@ -492,15 +493,9 @@ def admit(
 
 
 @kernel
-def pick(atoms: IntArray, weights: FloatArray, uniform: FloatArray, action: IntArray) -> None:
+def draw(atoms: IntArray, weights: FloatArray, uniform: FloatArray, action: IntArray) -> None:
     """Choose atom k with probability weights[k], by one uniform number for each trial."""
     for k in range(len(action)):
-        left, chosen = uniform[k], 0
-        for s in range(weights.shape[1]):
-            if weights[k, s] > 0.0:
-                chosen = s
-                left -= weights[k, s]
-                if left < 0.0:
-                    break
+        chosen = pick(weights[k], uniform[k])
         for a in range(action.shape[1]):
             action[k, a] = atoms[k, chosen, a]

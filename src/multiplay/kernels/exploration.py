@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels.dense import cholesky, inner, solve_cholesky, solve_lower, solve_upper
+from multiplay.kernels.design import factor
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.random import pick
 from multiplay.types import FloatArray, IntArray
 
 BARRIER = 0.02  # its weight, relative to z at the feasible start, is this for all actions together
@@ -198,12 +200,7 @@ def whiten(W: FloatArray, Cq: FloatArray, p: FloatArray, y: FloatArray, Q: Float
     """
     K, r = W.shape
     C = np.empty((r, r))
-    for i in range(r):
-        for j in range(i + 1):
-            C[i, j] = 0.0
-            for a in range(K):
-                C[i, j] += p[a] * W[a, i] * W[a, j]
-    cholesky(C)
+    factor(W, p, C)
     y[:] = W
     for a in range(K):
         solve_lower(C, y[a])
@@ -277,10 +274,7 @@ def draw(W: FloatArray, Cq: FloatArray, p: FloatArray, uniform: FloatArray) -> A
     action, direction, z = np.empty(trials, np.int64), np.empty((trials, r)), np.zeros(trials)
     y, Q = np.empty((K, r)), np.empty((r, r))
     for t in range(trials):
-        a, rest = 0, uniform[t] * p[t].sum() - p[t, 0]
-        while rest >= 0 and a < K - 1:
-            a += 1
-            rest -= p[t, a]
+        a = pick(p[t], uniform[t] * p[t].sum())
         C = whiten(W[t], Cq[t], p[t], y, Q)
         action[t], direction[t] = a, y[a]
         solve_upper(C, direction[t])

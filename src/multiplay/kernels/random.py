@@ -153,6 +153,22 @@ def log_relative_to_mode(n: int, p: float, k: float) -> float:
 
 
 @kernel
+def pick(weights: FloatArray, mass: float) -> int:
+    """Return the first place up to which the weights add up to more than ``mass``.
+
+    It never has a weight of 0: where rounding leaves the sum short, it is the last that has more.
+    """
+    chosen = 0
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            chosen = i
+            mass -= weights[i]
+            if mass < 0.0:
+                break
+    return chosen
+
+
+@kernel
 def fill_uniform(generators: Generators, out: FloatArray) -> None:
     """out[k, :] from generator k."""
     for k in range(out.shape[0]):

@@ -10,6 +10,7 @@ import numpy as np
 
 from multiplay.kernels.dense import cholesky, jacobi, solve_cholesky
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.random import pick
 from multiplay.types import FloatArray, IntArray
 
 MOST_STEPS = 1000  # two or three from the last minimiser, dozens from the centre
@@ -168,10 +169,4 @@ def draw(
         for c in range(r + 1):
             best[c] = max(best[c], 0.0)
             total += best[c]
-        rest = u[k] * total
-        for c in range(r + 1):
-            if best[c] > 0.0:
-                drawn[k] = corners[chosen, c]
-                rest -= best[c]
-                if rest < 0.0:
-                    break
+        drawn[k] = corners[chosen, pick(best, u[k] * total)]

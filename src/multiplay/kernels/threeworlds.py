@@ -11,6 +11,7 @@ import numpy as np
 from multiplay.kernels.dense import dot, solve_cholesky
 from multiplay.kernels.design import cheapest, factor, norm
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.random import pick
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 ACCURACY = 1e-3  # how much more, relatively, the plan of phase 2 may cost than the cheapest
@@ -22,13 +23,7 @@ LOW, HIGH = 0.39, 1.81  # where a gap, divided by that of phase 1, must stay
 def draw(p: FloatArray, u: FloatArray, a: IntArray) -> None:
     """Draw an action from p by a uniform number in each trial."""
     for k in range(len(a)):
-        mass = u[k, 0] * p[k].sum()
-        for x in range(p.shape[1]):
-            if p[k, x] > 0.0:
-                a[k] = x
-                mass -= p[k, x]
-                if mass < 0.0:
-                    break
+        a[k] = pick(p[k], u[k, 0] * p[k].sum())
 
 
 @kernel

@@ -5,6 +5,7 @@ import heapq
 import numpy as np
 import pytest
 
+from known import check_known
 from multiplay import (
     ActionSet,
     Adversarial,
@@ -233,31 +234,27 @@ KNOWN = {  # mean and standard error at T = 10^4, 480 trials: scale, regime, cau
 }
 
 
-def check_known(scale: int, regime: str, cautions: tuple[float, ...], trials: int) -> None:
-    """Level: four combined standard errors."""
+def check_numbers(scale: int, regime: str, cautions: tuple[float, ...], trials: int) -> None:
     plans = Transport(scale * PAPER.supply, scale * PAPER.demand)
     policies: dict[str, Policy] = {f"{one}": GenAdaINF(one) for one in cautions}
     environment = paper.environments(10_000, trials, seed=1)[regime]
     result = simulate(plans, environment, policies, 10_000, trials, seed=1, record=1)
     for one in cautions:
-        final = result.final(f"{one}")
-        mean, error = KNOWN[scale, regime, one]
-        allowed = 4 * np.hypot(error, final.std(ddof=1) / np.sqrt(trials))
-        assert abs(final.mean() - mean) <= allowed, (scale, regime, one, final.mean())
+        check_known(result.final(f"{one}"), *KNOWN[scale, regime, one], f"caution {one}:")
 
 
 @pytest.mark.parametrize(
     ("scale", "regime"), [(1, "stochastic"), (1, "corrupted"), (64, "stochastic")]
 )
 def test_known_numbers(scale: int, regime: str) -> None:
-    check_known(scale, regime, (0.5,), trials=40)
+    check_numbers(scale, regime, (0.5,), trials=40)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("regime", ["stochastic", "corrupted"])
 @pytest.mark.parametrize("scale", [1, 8, 64])
 def test_all_known_numbers(scale: int, regime: str) -> None:
-    check_known(scale, regime, (0.0, 0.5, 1.0), trials=300)
+    check_numbers(scale, regime, (0.0, 0.5, 1.0), trials=300)
 
 
 # ---------------------------------------------------------------- late feedback

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from known import check_known
 from multiplay import Bernoulli, Budget, GenCTS, GenLBINFV, Policy, Stochastic, simulate
 from multiplay.types import FloatArray
 
@@ -35,6 +36,4 @@ def test_regret_on_m_sets(
         seed=0,
         record=1,
     )
-    final = result.final("policy")
-    ours = final.std(ddof=1) / trials**0.5
-    assert abs(final.mean() - regret) < 4 * np.hypot(ours, error)
+    check_known(result.final("policy"), regret, error)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from examples_of_sets import SETS
+from known import check_known
 from multiplay import (
     ActionSet,
     Assignment,
@@ -227,8 +228,7 @@ def test_regret_in_the_experiments_of_the_paper(
     policies: dict[str, Policy] = {"LinTS": LinTS(), "narrow": LinTS(0.55), "LinUCB": LinUCB()}
     result = paper.run(regime, trials=100, policies=policies)
     for name, (regret, error) in {"LinTS": lints, "narrow": narrow}.items():
-        final = result.final(name)
-        assert abs(final.mean() - regret) < 4 * np.hypot(final.std(ddof=1) / 10, error), name
+        check_known(result.final(name), regret, error, name)
     if regime == "stochastic":  # its radius is larger than what Thompson sampling draws
         assert 2 < result.final("LinUCB").mean() / result.final("LinTS").mean() < 4
 
@@ -242,8 +242,7 @@ def test_regret_on_m_sets(m: int, means: list[float], regret: float, error: floa
     """An independent program with sigma = 0.3, 20 trials: within 4 combined standard errors."""
     world = Stochastic(Uniform(np.zeros(5), 2 * np.array(means)))
     result = simulate(Budget(m, [1] * 5), world, {"LinTS": LinTS(0.3)}, 10_000, 60, record=1)
-    final = result.final("LinTS")
-    assert abs(final.mean() - regret) < 4 * np.hypot(final.std(ddof=1) / 60**0.5, error)
+    check_known(result.final("LinTS"), regret, error)
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])

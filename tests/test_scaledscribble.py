@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from known import check_known
 from multiplay import (
     ActionSet,
     Budget,
@@ -427,16 +428,10 @@ def test_sets_that_are_refused() -> None:
 PROTOTYPE = {"stochastic": (699, 27), "corrupted": (639, 49)}
 
 
-def check_regret(final: FloatArray, mean: float, error: float) -> None:
-    """Within 4 combined standard errors: a right program fails 1 seed in 15,000."""
-    combined = np.hypot(error, final.std(ddof=1) / len(final) ** 0.5)
-    assert abs(final.mean() - mean) < 4 * combined, f"{final.mean():.1f}, not {mean}"
-
-
 @pytest.mark.parametrize("regime", PROTOTYPE)
 def test_regret_in_the_experiments_of_the_paper(regime: str) -> None:
     result = paper.run(regime, trials=60, policies={"it": ScaledScribble()})
-    check_regret(result.final("it"), *PROTOTYPE[regime])
+    check_known(result.final("it"), *PROTOTYPE[regime])
 
 
 @pytest.mark.parametrize(
@@ -452,4 +447,4 @@ def test_regret_where_all_arms_are_alike(
 ) -> None:
     world = Stochastic(Uniform(0, 2 * np.array(means)))
     result = simulate(actions, world, {"it": ScaledScribble()}, HORIZON, trials=20)
-    check_regret(result.final("it"), mean, error)
+    check_known(result.final("it"), mean, error)

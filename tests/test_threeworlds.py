@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
+from known import check_known
 from multiplay import (
     ActionSet,
     Adversarial,
@@ -297,19 +298,12 @@ def test_an_epoch_is_in_doubt_exactly_when_the_formulas_say_so() -> None:
 # ----------------------------------------------------------------------------------- regret
 
 
-def within(ours: FloatArray, regret: float, error: float) -> bool:
-    """Within 4 combined standard errors: a right program fails for one seed in 16,000."""
-    return bool(
-        abs(ours.mean() - regret) < 4 * np.hypot(ours.std(ddof=1) / len(ours) ** 0.5, error)
-    )
-
-
 @pytest.mark.parametrize(
     ("regime", "regret", "error"), [("stochastic", 1927, 98), ("corrupted", 433, 57)]
 )
 def test_the_paper_s_experiments(regime: str, regret: float, error: float) -> None:
     result = paper.run(regime, trials=60, policies={"three": BestOfThreeWorlds()})
-    assert within(result.final("three"), regret, error)
+    check_known(result.final("three"), regret, error)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +314,7 @@ def test_regret_on_m_sets(m: int, means: list[float], regret: float, error: floa
     environment = Stochastic(Uniform(0, 2 * np.array(means)))
     policies = {"three": BestOfThreeWorlds()}
     result = simulate(Budget(m, np.ones(5)), environment, policies, 10_000, trials=20, record=1)
-    assert within(result.final("three"), regret, error)
+    check_known(result.final("three"), regret, error)
 
 
 class Watched(BestOfThreeWorlds):
@@ -356,14 +350,14 @@ def test_phase_2_where_it_can_be_reached() -> None:
     t0 = np.array(changes)[:, 0]
     assert (t0 > 1000).all()
     assert (t0 < 2400).all()
-    assert within(regret, 285, 7)
+    check_known(regret, 285, 7)
 
 
 @pytest.mark.soak
 def test_phase_1_alone_loses_more() -> None:
     regret, changes = phases(Stochastic(CLEAN), 1.0)
     assert not any(changes)
-    assert within(regret, 607, 8)
+    check_known(regret, 607, 8)
 
 
 def test_a_change_is_noticed_once() -> None:
@@ -373,7 +367,7 @@ def test_a_change_is_noticed_once() -> None:
     for first, doubt, second in changes:
         assert first < 6000 < doubt
         assert second - doubt >= 2 * first, "the second epoch has L0 = 2 t0"
-    assert within(regret, -649, 57)
+    check_known(regret, -649, 57)
 
 
 # ------------------------------------------------------------------------------ odds and ends

@@ -21,16 +21,45 @@ class Feedback:
     count : array of shape (trials, d)
         How many units of each arm were played.
     total : array of shape (trials, d), or (trials, 1)
-        The sum of the losses of each arm; or that of all arms, where nothing else is known.
+        The sum of the losses seen of each arm; or that of all arms, where nothing else is known.
     units, first
-        Where every single loss is known: arm i keeps its units at
-        ``units[:, first[i] : first[i] + count_i]``. Where there are too many, ``units`` is None.
+        Where every single loss is known: arm i keeps those seen at
+        ``units[:, first[i] : first[i] + seen_i]``. Where there are too many, ``units`` is None.
+    seen : array of shape (trials, d)
+        How many units of each arm were seen, at most ``count``; all of them if not given.
     """
 
     count: IntArray
     total: FloatArray
     units: FloatArray | None = None
     first: IntArray | None = None
+    seen: IntArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.seen is None:
+            object.__setattr__(self, "seen", self.count)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit was seen for certain: nobody said that some were not."""
+        return self.seen is self.count
+
+    def extrapolated(self) -> Feedback:
+        """Return totals as if unseen units had lost what those seen of their arm lost on average.
+
+        An arm of which nothing was seen counts as not played: nothing is known of it.
+
+        Examples
+        --------
+        >>> some = Feedback(np.array([[4, 2]]), np.array([[0.5, 0.0]]), seen=np.array([[1, 0]]))
+        >>> full = some.extrapolated()
+        >>> full.count, full.total
+        (array([[4, 0]]), array([[2., 0.]]))
+        """
+        if self.complete:
+            return self
+        count = np.where(self.seen >= 1, self.count, 0)
+        return Feedback(count, self.mean * count)
 
     @property
     def round_total(self) -> FloatArray:
@@ -51,7 +80,7 @@ class Feedback:
 
     @property
     def mean(self) -> FloatArray:
-        """k_i, the average loss of arm i; 0 where it was not played."""
+        """k_i, the average of the losses seen of arm i; 0 where none was seen."""
         if self.total.shape != self.count.shape:
             raise InvalidInput(
                 "feedback",
@@ -59,17 +88,17 @@ class Feedback:
                 "the total of the round only",
                 "Use a policy that learns from the round, such as LinTS.",
             )
-        average: FloatArray = self.total / np.maximum(self.count, 1)
+        average: FloatArray = self.total / np.maximum(self.seen, 1)
         return average
 
     def flip(self, rng: Rng) -> IntArray:
-        """Sum over the units of Y_ij ~ Bernoulli(L_ij), for each arm.
+        """Sum over the units seen of Y_ij ~ Bernoulli(L_ij), for each arm.
 
-        From totals, Binomial(count, mean): the right mean, and at least the right variance.
+        From totals, Binomial(seen, mean): the right mean, and at least the right variance.
         """
         if self.units is None or self.first is None:
-            return rng.binomial(self.count, np.minimum(self.mean, 1.0))
-        heads = np.empty(self.count.shape, dtype=np.int64)
+            return rng.binomial(self.seen, np.minimum(self.mean, 1.0))
+        heads = np.empty(self.seen.shape, dtype=np.int64)
         coins = rng.random(self.units.shape)
-        kernels.count_heads(self.units, self.first, self.count, coins, heads)
+        kernels.count_heads(self.units, self.first, self.seen, coins, heads)
         return heads

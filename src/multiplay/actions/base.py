@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -44,9 +45,13 @@ class ActionSet(ABC):
         Whether units bring losses, to be minimised, or rewards, to be maximised.
     linear : bool
         Whether the expected loss (or reward) of an action is <a, means>.
+    offset : array of shape (d,), or None
+        What a unit of each arm is known to lose beside what is learned: the value of an action is
+        then <a, means + offset>. See ``shifted``.
     """
 
     linear: bool = True
+    offset: FloatArray | None = None
 
     def __init_subclass__(cls, vectorised: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -130,7 +135,7 @@ class ActionSet(ABC):
         A single number stands for the means of all arms, here as in ``best``.
         """
         action = with_last_axis("action", action, self.d)
-        values: FloatArray = (action * for_each_arm("means", means, self.d)).sum(axis=-1)
+        values: FloatArray = (action * self._whole("means", means)).sum(axis=-1)
         return values
 
     def best(self, means: ArrayLike) -> IntArray:
@@ -138,7 +143,27 @@ class ActionSet(ABC):
 
         A set with another ``value`` than <a, means> writes its own, and says ``linear = False``.
         """
-        return self.argmin(self.sign * for_each_arm("means", means, self.d))
+        return self.argmin(self.sign * self._whole("means", means))
+
+    def _whole(self, argument: str, means: ArrayLike) -> FloatArray:
+        """Return means + offset."""
+        learned = for_each_arm(argument, means, self.d)
+        return learned if self.offset is None else learned + self.offset
+
+    def shifted(self, offset: FloatArray) -> Self:
+        """Return the same set, where a unit of arm i is known to lose offset_i beside its loss."""
+        other = copy(self)
+        other.offset = offset
+        return other
+
+    def at(self, t: int) -> "ActionSet":
+        """Return the set of round t, for t = 1, 2, ...: this one, unless it changes."""
+        return self
+
+    @cached_property
+    def closed(self) -> IntArray:
+        """The arms that cannot be played: n_i = 0."""
+        return np.flatnonzero(self._n == 0)
 
     @abstractmethod
     def contains(self, action: Any) -> Any:

@@ -8,7 +8,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.streams import Rng
-from multiplay.types import Arrays, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 LearnsFrom: TypeAlias = Literal["units", "totals", "round"]
 
@@ -49,10 +49,21 @@ class Policy(ABC):
         shown. A class attribute: write it without a type, or a dataclass takes it for a setting.
     needs_linear : bool
         Whether the expected loss (or reward) of an action must be <a, means>. A class attribute.
+    changing : bool
+        Whether the set may be another one in every round. Then every array of the state has shape
+        (trials,), or (trials, d, ...) with the arms on its second axis, beside what ``warm`` names:
+        the arms of today are cut out of it by their names, and put back. A class attribute.
+    partial : bool
+        Whether it may be shown feedback of which some units are missing. A class attribute.
+    absorbs : bool
+        Whether it can learn from plans that somebody else chose, by ``absorb``. A class attribute.
     """
 
     learns_from: LearnsFrom = "totals"
     needs_linear: bool = False
+    changing: bool = False
+    partial: bool = False
+    absorbs: bool = False
 
     @abstractmethod
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
@@ -72,6 +83,35 @@ class Policy(ABC):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Learn from the losses of one play: changes the state."""
+
+    def warm(self, actions: ActionSet) -> tuple[str, ...]:
+        """Name the entries of the state that belong to this set, and may be dropped with it."""
+        return ()
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:  # noqa: B027
+        """Let rounds pass for arms that could not be played: changes their part of the state.
+
+        ``state`` has no other arms. ``offset`` is what a unit of them is known to lose beside what
+        is learned, as in ``ActionSet.offset``.
+        """
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Learn from a plan that somebody else chose: changes the state."""
+        raise NotImplementedError(f"{type(self).__name__} does not learn from plans of others")
+
+    def believed(self, state: Arrays) -> FloatArray | None:
+        """Return the mean loss that a unit of each arm is believed to have, (trials, d).
+
+        None if the policy has no such belief.
+        """
+        return None
+
+    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray] | None:
+        """Return where the posterior has the mean loss of each arm, with probability ``level``.
+
+        None if the policy has no posterior.
+        """
+        return None
 
 
 def shown(policy: Policy, feedback: Feedback) -> Feedback:

@@ -101,6 +101,10 @@ class RandomAction(Policy):
     10
     """
 
+    changing = True
+    partial = True
+    absorbs = True
+
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """t = 1: there is nothing else to know."""
         return {"t": np.ones(trials, dtype=np.int64)}
@@ -114,6 +118,9 @@ class RandomAction(Policy):
     ) -> None:
         """Count the round."""
         state["t"] += 1
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Learn nothing."""
 
 
 def random_costs(actions: ActionSet, trials: int, rng: Rng) -> FloatArray:

@@ -73,6 +73,8 @@ class ESCB(Averages):
         f = np.log(t) + 4 * m * np.log(np.log(np.maximum(t, math.e)))
         mean, samples = averages(state), np.maximum(state["count"], 1)
         value = np.zeros((len(t), len(everything)))
+        if actions.offset is not None:
+            value += everything @ actions.offset
         doubt = np.zeros_like(value)
         for i, a in enumerate(everything.T.astype(float)):  # a sum in the same order in any company
             value += mean[:, i, None] * a

@@ -9,6 +9,7 @@ from multiplay.actions import ActionSet
 from multiplay.checks import is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
+from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy
 from multiplay.streams import Rng, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
@@ -68,6 +69,9 @@ class FPLIX(Policy):
     """
 
     needs_linear = True
+    changing = True
+    partial = True
+    absorbs = True
 
     eta: float | None = None
     gamma: float | None = None
@@ -83,13 +87,16 @@ class FPLIX(Policy):
         positive_integer("cap", self.cap, "Leave it out for 1000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Lhat = 0."""
-        return {"t": np.ones(trials, dtype=np.int64), "L": np.zeros((trials, actions.d))}
+        """Lhat = 0, and no samples."""
+        zeros = {name: np.zeros((trials, actions.d)) for name in ("L", "count", "sum")}
+        return {"t": np.ones(trials, dtype=np.int64), **zeros}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Step 1."""
         eta = self.rate(state)
         costs = actions.sign * eta[:, None] * state["L"]
+        if actions.offset is not None:
+            costs += actions.sign * (eta * state["t"])[:, None] * actions.offset
         bonus = exponential(rng.random(costs.shape))
         return Play(actions.argmin(costs - bonus), {"costs": costs, "eta": eta})
 
@@ -99,10 +106,25 @@ class FPLIX(Policy):
         """Steps 2 and 3, with the costs and the rate that the action was chosen with."""
         costs, eta = play.memo["costs"], play.memo["eta"]
         gamma = np.minimum(eta, 1.0) if self.gamma is None else np.full(len(eta), self.gamma)
-        played = feedback.count >= 1
+        played = feedback.seen >= 1
         K = self.repetitions(actions, costs, gamma, played, rng)
         state["L"] += np.where(played, feedback.mean * K, 0.0)
         state["t"] += 1
+        if len(actions.closed):
+            state["L"][:, actions.closed] += predicted(state)[:, actions.closed]
+        count(state, feedback)
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Count the samples: they say what an arm should lose while it cannot be played."""
+        count(state, feedback)
+
+    def believed(self, state: Arrays) -> FloatArray:
+        """Return (1/2 + sum of samples) / (1 + number of samples)."""
+        return predicted(state)
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
+        """Lhat grows as if the prediction had come true; the offset is counted by the rounds."""
+        state["L"] += rounds * self.believed(state)
 
     def rate(self, state: Arrays) -> FloatArray:
         """Return eta of every trial: step 4."""

@@ -28,6 +28,11 @@ class FTRL(Policy):
     the round to come, and writes step 4 (``learn``). Its ``start`` adds to the state what these
     read. The state also holds the last minimiser, a point of the hull, from which the next one is
     found faster; nothing depends on it beyond rounding, and it may be missing.
+
+    Where units are missing, k_i is the average of those seen. An arm of which nothing was seen
+    counts as if q_i had come true, and so does an arm that could not be played. Plans of others
+    teach the predictions only: step 3 needs the probability that the policy would have played them.
+    Where units are known to lose more than what is learned (``actions.offset``), Lhat has that too.
     """
 
     needs_linear = True
@@ -58,7 +63,7 @@ class FTRL(Policy):
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Return q + Lhat, of the sign that is minimised."""
         costs: FloatArray = actions.sign * (self.expected(actions, state) + state["L"])
-        return costs
+        return costs if actions.offset is None else costs + actions.sign * actions.offset
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Lhat = 0, and a point in the interior of the hull as the first warm start."""
@@ -83,13 +88,28 @@ class FTRL(Policy):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Steps 3 and 4; then the play's minimiser, if it is still there, is the warm start."""
-        a, x = feedback.count, np.maximum(play.memo["x"], TINY)
+        full = feedback.extrapolated()
+        a, x = full.count, np.maximum(play.memo["x"], TINY)
         # a play that was saved before q stood in every memo has one that never changes
         q = play.memo["q"] if "q" in play.memo else self.expected(actions, state)
-        error = np.where(a >= 1, feedback.mean - q, 0.0)
+        error = np.where(a >= 1, full.mean - q, 0.0)
         state["L"] += q + (a / x) * error
+        if actions.offset is not None:
+            state["L"] += actions.offset
         self.learn(actions, state, play, feedback, error)
         state |= play.cache
+
+    def believed(self, state: Arrays) -> FloatArray:
+        """Return the prediction of what a unit of each arm will lose: 1/2 if there is none."""
+        return np.full(state["L"].shape, 0.5)
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
+        """Lhat grows as if the prediction had come true."""
+        state["L"] += rounds * (self.believed(state) + offset)
+
+    def warm(self, actions: ActionSet) -> tuple[str, ...]:
+        """Name the point of the hull from which the next minimiser is sought."""
+        return actions.hull.point
 
 
 def warm_start(hull: Hull, state: Arrays) -> Arrays:

@@ -10,6 +10,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.kernels import adainf as kernels
+from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy
 from multiplay.policies.ftrl import warm_start
 from multiplay.streams import Rng
@@ -63,6 +64,9 @@ class GenAdaINF(Policy):
     """
 
     needs_linear = True
+    changing = True
+    partial = True
+    absorbs = True
 
     caution: float = 0.5
     c: float = 1.2
@@ -98,7 +102,7 @@ class GenAdaINF(Policy):
             *(memo["q"], memo["w"]),
         )
         memo |= {"L": state["L"].copy(), "v": state["v"].copy()}
-        losses = actions.sign * (memo["q"] + memo["L"])
+        losses = actions.sign * (memo["q"] + memo["L"] + _offset(actions))
         point = minimiser(actions, losses, memo, warm_start(hull, state))
         return Play(hull.draw(point, rng), memo | point, cache=point)
 
@@ -108,7 +112,9 @@ class GenAdaINF(Policy):
         """Steps 3 to 6."""
         hull, memo = actions.hull, play.memo
         e = np.empty(state["L"].shape)
-        kernels.estimate(feedback.count, feedback.total, memo["q"], memo["x"], e)
+        full = feedback.extrapolated()
+        kernels.estimate(full.count, full.total, memo["q"], memo["x"], e)
+        e += _offset(actions)
         state["L"] += e
         point = {name: memo[name] for name in hull.point}
         losses = actions.sign * (memo["L"] + e)
@@ -118,11 +124,30 @@ class GenAdaINF(Policy):
             *(memo["x"], memo["rest"], y["x"], y["rest"]),
             *(state["t"], max(actions.M, 1) / 2, state["S"], state["v"]),
         )
-        state["count"] += feedback.count
-        state["sum"] += feedback.total
+        self.absorb(actions, state, feedback, rng)
         state["t"] += 1
         if play.cache:  # y is nearer to the next x than x itself
             state |= y
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Step 6."""
+        count(state, feedback)
+
+    def believed(self, state: Arrays) -> FloatArray:
+        """Return q of step 6."""
+        return predicted(state)
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
+        """Lhat grows as if q had come true."""
+        state["L"] += rounds * (self.believed(state) + offset)
+
+    def warm(self, actions: ActionSet) -> tuple[str, ...]:
+        """Name the point of the hull from which the next one is sought."""
+        return actions.hull.point
+
+
+def _offset(actions: ActionSet) -> FloatArray | float:
+    return 0.0 if actions.offset is None else actions.offset
 
 
 def minimiser(actions: ActionSet, losses: FloatArray, weights: Arrays, warm: Arrays) -> Arrays:

@@ -105,6 +105,6 @@ class GenLBINFV(LogBarrier):
         if self.prediction == "gd":
             super().predict(state, feedback)
             return
-        state["samples"] += feedback.count
+        state["samples"] += feedback.seen
         state["sum"] += feedback.total
         state["q"] = (0.5 + state["sum"]) / (1 + state["samples"])

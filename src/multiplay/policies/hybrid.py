@@ -10,8 +10,10 @@ from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
+from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play
 from multiplay.policies.ftrl import FTRL
+from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
 
@@ -51,6 +53,10 @@ class Hybrid(FTRL):
     10
     """
 
+    changing = True
+    partial = True
+    absorbs = True
+
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
@@ -60,8 +66,9 @@ class Hybrid(FTRL):
             )
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """t = 1, Lhat = 0."""
-        return {"t": np.ones(trials), **super().start(actions, horizon, trials)}
+        """t = 1, Lhat = 0, and no samples."""
+        state = {"t": np.ones(trials), **super().start(actions, horizon, trials)}
+        return state | {name: np.zeros((trials, actions.d)) for name in ("count", "sum")}
 
     def regulariser(self, state: Arrays) -> Regulariser:
         """phi of step 1, but for the linear part of the entropy, gamma u."""
@@ -88,8 +95,20 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Count the round."""
+        """Count the round; Lhat of arms that could not be played grows by what they should lose."""
         state["t"] += 1
+        if len(actions.closed):  # q is no prediction here
+            missed = self.believed(state) - play.memo["q"]
+            state["L"][:, actions.closed] += missed[:, actions.closed]
+        count(state, feedback)
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Count the samples: they say what an arm should lose while it cannot be played."""
+        count(state, feedback)
+
+    def believed(self, state: Arrays) -> FloatArray:
+        """Return (1/2 + sum of samples) / (1 + number of samples)."""
+        return predicted(state)
 
 
 @lru_cache(maxsize=16)

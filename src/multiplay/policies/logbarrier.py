@@ -12,6 +12,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.policies.base import Play
 from multiplay.policies.ftrl import FTRL, TINY
+from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
 
@@ -26,6 +27,10 @@ class LogBarrier(FTRL):
 
     A subclass is a dataclass with the settings below, and its ``start`` adds q and beta2.
     """
+
+    changing = True
+    partial = True
+    absorbs = True
 
     eta: float
     horizon: int | None
@@ -72,13 +77,22 @@ class LogBarrier(FTRL):
         """Steps 4 and 5."""
         n, g = np.maximum(actions.n, 1), state["g"][:, None]
         u, rest = np.maximum(play.memo["x"], TINY) / n, play.memo["rest"] / n
-        alpha = (feedback.count / n * error) ** 2 * np.minimum(1.0, 2 * rest / (u**2 * g))
+        played = feedback.extrapolated().count / n
+        alpha = (played * error) ** 2 * np.minimum(1.0, 2 * rest / (u**2 * g))
         state["beta2"] += alpha / g
         self.predict(state, feedback)
 
     def predict(self, state: Arrays, feedback: Feedback) -> None:
         """Step 5, from the newest q, which is not that of a late play."""
-        state["q"] += self.eta * np.where(feedback.count >= 1, feedback.mean - state["q"], 0.0)
+        state["q"] += self.eta * np.where(feedback.seen >= 1, feedback.mean - state["q"], 0.0)
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Step 5 only."""
+        self.predict(state, feedback)
+
+    def believed(self, state: Arrays) -> FloatArray:
+        """Return q."""
+        return state["q"]
 
     def _horizon(self, actions: ActionSet, horizon: int | None) -> int:
         T, name = horizon if self.horizon is None else self.horizon, type(self).__name__

@@ -61,7 +61,7 @@ def describe(thing: Any) -> Any:
         return [describe(value) for value in thing]
     if callable(thing):
         return {"type": "function", "name": getattr(thing, "__qualname__", type(thing).__name__)}
-    return {"type": _type_name(type(thing)), **describe(settings(thing))}
+    return {"type": type_name(type(thing)), **describe(settings(thing))}
 
 
 def _digest(array: NDArray[Any]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _digest(array: NDArray[Any]) -> dict[str, Any]:
     return {"type": "array", "shape": list(array.shape), "sha256": digest}
 
 
-def _type_name(kind: type) -> str:
+def type_name(kind: type) -> str:
     """Return a name that cannot be taken for one of ours if the class is somebody else's."""
     ours = kind.__module__.split(".")[0] == __name__.split(".")[0]
     return kind.__name__ if ours else f"{name_in_its_place(kind.__module__)}.{kind.__qualname__}"
@@ -152,7 +152,7 @@ def _pack(where: str, thing: Any, arrays: Arrays) -> Any:
     if "type" in arguments:
         hint = "Files use this word for the class: rename the argument."
         raise InvalidInput(where, "an argument with another name", "'type'", hint)
-    return {"type": _type_name(type(thing)), **_pack(where, arguments, arrays)}
+    return {"type": type_name(type(thing)), **_pack(where, arguments, arrays)}
 
 
 def _is_plain_array(thing: object) -> bool:

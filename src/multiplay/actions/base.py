@@ -160,6 +160,12 @@ class ActionSet(ABC):
         """Return the set of round t, for t = 1, 2, ...: this one, unless it changes."""
         return self
 
+    penalty: float = 0.0  # what a unit costs that cannot be served
+
+    def unmet(self, action: IntArray) -> dict[str, int]:
+        """Return the units that an action cannot serve, by names: none, but for some sets."""
+        return {}
+
     @cached_property
     def closed(self) -> IntArray:
         """The arms that cannot be played: n_i = 0."""

@@ -16,6 +16,7 @@ from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import replay as kernels
+from multiplay.tables import column, frame, in_order
 from multiplay.streams import INSTANCE, LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
 
@@ -83,12 +84,14 @@ class Replay(Environment):
     def __post_init__(self) -> None:
         if not isinstance(self.shuffle, bool):
             raise InvalidInput("shuffle", "True or False", repr(self.shuffle), "Leave it out.")
-        frame = _frame(self.table, self.arm)
-        arm, label, loss = (_column(frame, name) for name in (self.arm, self.round, self.loss))
+        rows = frame(self.table, self.arm)
+        example = "Replay(table, arm='lane', round='day', loss='cost')"
+        columns = (self.arm, self.round, self.loss)
+        arm, label, loss = (column(rows, name, example) for name in columns)
         losses = unit_interval(f"table[{self.loss!r}]", loss.to_numpy())
         cells = _sorted(arm.astype(str), label, losses)
         object.__setattr__(self, "cells", cells)
-        object.__setattr__(self, "table", Log(len(frame), cells.digest()))
+        object.__setattr__(self, "table", Log(len(rows), cells.digest()))
 
     def shows_units(self, actions: ActionSet) -> bool:
         """Every unit has an outcome of its own, however many there are."""
@@ -228,61 +231,11 @@ class ReplayWorld(World):
         return total
 
 
-def _frame(table: Any, arm: str) -> pd.DataFrame:
-    """Return the table as a data frame."""
-    import pandas as pd
-
-    try:
-        if isinstance(table, str | Path):
-            # an arm may be called 007 or NA
-            return pd.read_csv(table, dtype={arm: str}, keep_default_na=False, na_values=[""])
-        return pd.DataFrame(table)
-    except (OSError, ValueError, TypeError) as error:  # those of the CSV parser are ValueErrors
-        raise InvalidInput(
-            "table",
-            "a pandas DataFrame or the path of a CSV file",
-            f"{str(table)[:60]} ({error})",
-            "Give one row for each outcome.",
-        ) from None
-
-
-def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
-    """Return the one column of that name, if no value is missing."""
-    columns = list(frame.columns)
-    if columns.count(name) != 1:
-        raise InvalidInput(
-            "table",
-            f"one column {name!r}",
-            ", ".join(map(repr, columns)) or "no columns",
-            "Name the columns, as in Replay(table, arm='lane', round='day', loss='cost').",
-        )
-    column = frame[name]
-    if len(column) == 0:
-        raise InvalidInput("table", "outcomes", "no rows", "Give one row for each outcome.")
-    missing = np.flatnonzero(column.isna())
-    if len(missing):
-        raise InvalidInput(
-            f"table[{name!r}]",
-            "a value in every row",
-            f"{len(missing)} missing, the first in row {missing[0]}",
-            "Fill them in, or leave these rows out.",
-        )
-    return column
-
-
 def _sorted(arm: pd.Series[Any], label: pd.Series[Any], losses: FloatArray) -> Cells:
     """Sort the outcomes by round, arm and loss."""
     import pandas as pd
 
-    try:
-        r, rounds = pd.factorize(label, sort=True)
-    except TypeError as error:
-        raise InvalidInput(
-            f"table[{label.name!r}]",
-            "labels that can be sorted",
-            f"others ({error})",
-            "Give a whole number for each round.",
-        ) from None
+    r, rounds = in_order(label)
     i, arms = pd.factorize(arm, sort=True)
     cell = r * len(arms) + i
     counts = np.bincount(cell, minlength=len(rounds) * len(arms))

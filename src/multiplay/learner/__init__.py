@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from multiplay.learner.learner import Learner, PendingPlay
+from multiplay.learner.learner import Learner
+from multiplay.learner.plays import Expected, PendingPlay, Plan, Told
 from multiplay.moved import warn
 
-__all__ = ["Learner", "PendingPlay"]
+__all__ = ["Expected", "Learner", "PendingPlay", "Plan", "Told"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,57 +1,86 @@
-"""What people tell of a play, checked and turned into feedback."""
+"""What people tell of a play, read arm by arm, and turned into feedback."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from multiplay.checks import is_list, is_number, numbers, unit_interval
+from multiplay.checks import is_list, is_number, numbers
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
+from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
 EXACT = (Decimal, Fraction)  # numbers that numpy does not know
-ROUNDING = 1e-9  # by which a total may miss its range, relative to the number of units
+DIGEST = 16  # bytes
+NOT_A_NUMBER = ("NAType", "NaTType")  # how pandas writes that a value is missing
 
 
-def feedback_of(action: IntArray, losses: Any, names: Sequence[str], policy: Policy) -> Feedback:
-    """Return the feedback of one play, after all of it was checked."""
+@dataclass(frozen=True)
+class Reading:
+    """One report, arm by arm, in the user's unit.
+
+    Attributes
+    ----------
+    units : array
+        The losses of single units, arm after arm; NaN for a unit that did not report.
+    length : array of shape (d,)
+        How many of them arm i has.
+    totals : array of shape (d,)
+        The total of arm i, where one number was told for it; NaN elsewhere.
+    round : float
+        The total of all units, where nothing else was told; NaN otherwise.
+    """
+
+    units: FloatArray
+    length: IntArray
+    totals: FloatArray
+    round: float = math.nan
+
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that tell reports with different contents apart."""
+        parts = (self.units, self.length, self.totals, np.array(self.round))
+        return hashlib.blake2b(b"|".join(p.tobytes() for p in parts), digest_size=DIGEST).digest()
+
+    @property
+    def arm(self) -> IntArray:
+        """The arm of every entry of ``units``."""
+        return np.repeat(np.arange(len(self.length)), self.length)
+
+
+def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()) -> Reading:
+    """Return what was told, after checking that it is numbers for arms; ``also`` may be named."""
     if getattr(losses, "ndim", None) == 0:
         losses = _out_of_array("losses", losses)
     if is_number(losses) or type(losses) in EXACT:
-        return _of_round(action, losses, policy)
-    counts, total = action.tolist(), np.zeros(len(action))
-    units: list[Any] = []
-    per_unit = True
-    for i, entry in enumerate(_by_arm(losses, names, policy)):
-        if entry is None and counts[i] == 0:
+        return _read_round(losses, len(names), policy)
+    totals, units = np.full(len(names), math.nan), []
+    for i, entry in enumerate(_by_arm(losses, names, policy, also)):
+        if hasattr(entry, "__array__"):
+            entry = _out_of_array(losses_of(names[i]), entry)
+        if entry is None:
             entry = ()
-        elif hasattr(entry, "__array__"):
-            entry = _out_of_array(_losses_of(names[i]), entry)
-        if is_number(entry) or type(entry) in EXACT:
-            total[i] = _total(_losses_of(names[i]), entry, counts[i])
-            per_unit &= counts[i] == 0
+        elif is_number(entry) or type(entry) in EXACT:
+            totals[i] = _as_float(losses_of(names[i]), entry)
             entry = ()
-        elif not is_list(entry) or len(entry) != counts[i]:
-            got = len(entry) if is_list(entry) else repr(entry)
-            expected = f"a list of {counts[i]} losses, or their total"
-            raise InvalidInput(
-                _losses_of(names[i]), expected, got, "Give the loss of every unit, or one number."
-            )
+        elif not is_list(entry):
+            expected = "a list with the loss of every unit, or their total"
+            hint = "Give the loss of every unit, or one number."
+            raise InvalidInput(losses_of(names[i]), expected, repr(entry), hint)
         units.append(entry)
-    flat = _in_unit_interval(units, names)
-    arm = np.repeat(np.arange(len(action)), [len(entry) for entry in units])
-    total += np.bincount(arm, weights=flat, minlength=len(action))
-    if not per_unit:
-        return Feedback(action[None], total[None])
-    return Feedback(action[None], total[None], flat[None], np.append(0, np.cumsum(action)))
+    length = np.array([len(entry) for entry in units], dtype=np.int64)
+    return Reading(_numbers(units, names), length, totals)
 
 
-def _of_round(action: IntArray, total: Any, policy: Policy) -> Feedback:
-    """Return the feedback of a play of which only the total of all units is known."""
+def _read_round(total: Any, arms: int, policy: Policy) -> Reading:
+    """Read the total of all units."""
     if policy.learns_from != "round":
         raise InvalidInput(
             "losses",
@@ -59,22 +88,17 @@ def _of_round(action: IntArray, total: Any, policy: Policy) -> Feedback:
             "one number",
             "Give a dict by arm name, or use a policy that learns from the round, such as LinTS.",
         )
-    return Feedback(action[None], np.array([[_total("losses", total, int(action.sum()))]]))
+    nothing = np.zeros(arms, dtype=np.int64)
+    return Reading(np.zeros(0), nothing, np.full(arms, math.nan), _as_float("losses", total))
 
 
-def _out_of_array(argument: str, entry: Any) -> Any:
-    """Return the number in an array without axes, and other arrays as those of numpy."""
-    array = np.asarray(entry)
-    if isinstance(entry, np.ma.MaskedArray):
-        array = numbers(argument, entry)  # refuses what is masked: it is missing, not 0
-    return array if array.ndim else array.item()
-
-
-def _by_arm(losses: Any, names: Sequence[str], policy: Policy) -> list[Any]:
+def _by_arm(
+    losses: Any, names: Sequence[str], policy: Policy, also: Collection[str]
+) -> Sequence[Any]:
     """Return one entry for each arm, in order; None where nothing was told."""
     losses = _without_pandas(losses)
     if isinstance(losses, Mapping):
-        unknown = losses.keys() - set(names)
+        unknown = losses.keys() - set(names) - set(also)
         if unknown:
             raise InvalidInput(
                 "losses", f"names such as {names[0]!r}", repr(unknown.pop()), "Check the spelling."
@@ -99,6 +123,210 @@ def _by_arm(losses: Any, names: Sequence[str], policy: Policy) -> list[Any]:
     return list(losses)
 
 
+def _numbers(units: list[Any], names: Sequence[str]) -> FloatArray:
+    """Return all losses in one list, NaN where one is missing, or name the arm with a bad one."""
+    try:
+        flat = numbers("losses", _plain([loss for entry in units for loss in entry]))
+    except InvalidInput:  # rarely: something is missing, or cannot be
+        some = [(name, entry) for name, entry in zip(names, units, strict=True) if len(entry)]
+        flat = np.concatenate([_with_gaps(losses_of(name), entry) for name, entry in some])
+    if flat.ndim > 1:
+        raise InvalidInput(
+            "losses", "one number for each unit", "lists", "Give a flat list for each arm."
+        )
+    return flat
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that was told of one play so far, as policies see losses: in [0, 1].
+
+    Attributes
+    ----------
+    count : array of shape (d,)
+        The units that were played.
+    units : array
+        The loss of every one of them, arm after arm; NaN where nothing was told.
+    totals, round
+        As in ``Reading``.
+    clipped : int
+        How many of the numbers told were outside their range.
+    """
+
+    count: IntArray
+    units: FloatArray
+    totals: FloatArray
+    round: float = math.nan
+    clipped: int = 0
+
+    @classmethod
+    def empty(cls, count: IntArray) -> "Report":
+        """Nothing was told yet."""
+        return cls(count, np.full(int(count.sum()), math.nan), np.full(len(count), math.nan))
+
+    @classmethod
+    def first_of(
+        cls,
+        count: IntArray,
+        reading: Reading,
+        ranges: Ranges,
+        bounds: Bounds,
+        names: Sequence[str],
+        partly: bool,
+    ) -> "Report":
+        """Return a reading as a report of these units, if it fits.
+
+        ``partly`` says whether arms and units may be left out.
+        """
+        units, length = reading.units, reading.length
+        by_total = ~np.isnan(reading.totals)
+        if not math.isnan(reading.round):
+            total, ends = reading.round, [float(count @ end) for end in bounds]
+            learned, clipped = ranges.learned_total("losses", total, *ends, int(count.sum()))
+            return replace(cls.empty(count), round=learned, clipped=clipped)
+        wrong = (length > count) if partly else (length != count)
+        if (wrong & ~by_total).any():
+            raise _wrong_length(int((wrong & ~by_total).argmax()), count, reading, names, partly)
+        learned_units, clipped = ranges.learned(names, bounds, reading.arm, units)
+        totals = reading.totals.copy()
+        for i in np.flatnonzero(by_total):
+            ends = [float(count[i] * end[i]) for end in bounds]
+            told = losses_of(names[i]), float(totals[i]), *ends, int(count[i])
+            totals[i], outside = ranges.learned_total(*told)
+            clipped += outside
+        if (length == count).all():
+            return cls(count, learned_units, totals, clipped=clipped)
+        filled = cls.empty(count)
+        start = np.append(0, np.cumsum(length))
+        for i in np.flatnonzero(length):
+            at = filled.first[i]
+            filled.units[at : at + length[i]] = learned_units[start[i] : start[i + 1]]
+        return replace(filled, totals=totals, clipped=clipped)
+
+    @property
+    def first(self) -> IntArray:
+        """Where the units of each arm begin."""
+        return np.append(0, np.cumsum(self.count))
+
+    def joined(self, part: "Report", length: IntArray, names: Sequence[str]) -> "Report":
+        """Add a part: a full list says unit by unit, a shorter one fills what is free.
+
+        ``length`` says how many entries each arm had in the part.
+        """
+        units, totals, first = self.units.copy(), self.totals.copy(), self.first
+        for i in np.flatnonzero((length > 0) | ~np.isnan(part.totals)):
+            slot, told = units[first[i] : first[i + 1]], part.units[first[i] : first[i + 1]]
+            known, total = ~np.isnan(slot), part.totals[i]
+            if not np.isnan(total) or not np.isnan(totals[i]):  # totals go with nothing else
+                if known.any() or not (np.isnan(totals[i]) or totals[i] == total):
+                    raise _conflict(names[i])
+                totals[i] = total
+            elif length[i] == len(slot):
+                both = known & ~np.isnan(told)
+                if (slot[both] != told[both]).any():
+                    raise _conflict(names[i])
+                slot[~known] = told[~known]
+            else:
+                free = np.flatnonzero(~known)
+                if length[i] > len(free):
+                    raise InvalidInput(
+                        losses_of(names[i]),
+                        f"at most {len(free)} losses, for the units that have none yet",
+                        f"{length[i]}",
+                        "Give a list with None for the units that were told before.",
+                    )
+                slot[free[: length[i]]] = told[: length[i]]
+        return Report(self.count, units, totals, part.round, self.clipped + part.clipped)
+
+    @property
+    def lacking(self) -> IntArray:
+        """How many units of each arm have not reported, (d,)."""
+        if not math.isnan(self.round):
+            return np.zeros_like(self.count)
+        gaps = np.add.reduceat(np.append(np.isnan(self.units), False), self.first[:-1])
+        lacking: IntArray = np.where((self.count > 0) & np.isnan(self.totals), gaps, 0)
+        return lacking
+
+    def check_gaps(self, length: IntArray, names: Sequence[str]) -> None:
+        """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
+        silent = np.flatnonzero((self.lacking > 0) & (length < self.count))
+        if len(silent):
+            i = int(silent[0])
+            raise InvalidInput(
+                losses_of(names[i]),
+                f"those of {self.lacking[i]} units that have not reported",
+                "none",
+                "Tell them, write None in the list for each that is missing, or write "
+                "missing='ignore'.",
+            )
+
+    def feedback(self) -> Feedback:
+        """Return what a policy may learn from."""
+        count = self.count[None]
+        if not math.isnan(self.round):
+            return Feedback(count, np.array([[self.round]]))
+        arm, by_total = self.arm, ~np.isnan(self.totals) & (self.count > 0)
+        total, gaps = np.where(by_total, self.totals, 0.0), np.isnan(self.units)
+        gaps &= ~by_total[arm]
+        if not gaps.any():
+            told = np.where(by_total[arm], 0.0, self.units) if by_total.any() else self.units
+            total += np.bincount(arm, weights=told, minlength=len(total))
+            if by_total.any():
+                return Feedback(count, total[None])
+            return Feedback(count, total[None], self.units[None], self.first)
+        units = np.where(np.isnan(self.units), 0.0, self.units)
+        total += np.bincount(arm, weights=units, minlength=len(total))
+        seen = (self.count - np.bincount(arm, weights=gaps, minlength=len(total)).astype(np.int64))
+        if by_total.any():
+            return Feedback(count, total[None], seen=seen[None])
+        order = np.lexsort((gaps, arm))  # those seen of an arm stand first
+        return Feedback(count, total[None], units[order][None], self.first, seen[None])
+
+    @property
+    def arm(self) -> IntArray:
+        """The arm of every unit."""
+        return np.repeat(np.arange(len(self.count)), self.count)
+
+    def squares(self, feedback: Feedback) -> FloatArray:
+        """Return the sum of the squared losses of each arm; its total where only that is known."""
+        known = np.where(np.isnan(self.units), 0.0, self.units)
+        squares = np.bincount(self.arm, weights=known * known, minlength=len(self.count))
+        return np.where(np.isnan(self.totals), squares, feedback.total[0])
+
+
+def _wrong_length(
+    i: int, count: IntArray, reading: Reading, names: Sequence[str], partly: bool
+) -> InvalidInput:
+    most, hint = ("at most ", "") if partly else ("", "Give the loss of every unit, or one number.")
+    if not partly and reading.length[i] < count[i]:
+        hint += " Write missing='ignore' if the others never come."
+    expected = f"a list of {most}{count[i]} losses, or their total"
+    hint = hint or "Give one loss for each unit that was played."
+    return InvalidInput(losses_of(names[i]), expected, f"{reading.length[i]}", hint)
+
+
+def losses_of(name: str) -> str:
+    """Say in an error whose losses are meant."""
+    return f"losses of {name!r}"
+
+
+def _conflict(name: str) -> InvalidInput:
+    return InvalidInput(
+        losses_of(name),
+        "what was told before, or units that were not told yet",
+        "other losses for the same units",
+        "Tell each unit once. A loss that was told cannot be changed.",
+    )
+
+
+def _out_of_array(argument: str, entry: Any) -> Any:
+    """Return the number in an array without axes, and other arrays as those of numpy."""
+    array = np.asarray(entry)
+    if isinstance(entry, np.ma.MaskedArray):
+        array = numbers(argument, entry)  # refuses what is masked: it is missing, not 0
+    return array if array.ndim else array.item()
+
+
 def _without_pandas(losses: Any) -> Any:
     """Return a Series as a dict by arm name, or as a list if it is only numbered."""
     if type(losses).__name__ != "Series" or not hasattr(losses, "index"):
@@ -117,31 +345,25 @@ def _without_pandas(losses: Any) -> Any:
     return told
 
 
-def _total(argument: str, total: Any, count: int) -> float:
-    value, allowed = _as_float(argument, total), ROUNDING * count
-    if not -allowed <= value <= count + allowed:
+def _with_gaps(argument: str, losses: Any) -> FloatArray:
+    """Return losses as floats, NaN where one is missing."""
+    missing = [is_missing(loss) for loss in losses]
+    present = [loss for loss, gap in zip(losses, missing, strict=True) if not gap]
+    known = numbers(argument, _plain(present)) if present else np.zeros(0)
+    if known.ndim > 1:
         raise InvalidInput(
-            argument,
-            f"a total in [0, {count}] for {count} units with losses in [0, 1]",
-            f"{value!r}",
-            "Divide by the largest possible loss of a unit.",
+            argument, "one number for each unit", "lists", "Give a flat list for each arm."
         )
-    return min(max(value, 0.0), float(count))
-
-
-def _in_unit_interval(units: list[Any], names: Sequence[str]) -> FloatArray:
-    """Return all losses in one list, or name the arm with one that cannot be."""
-    try:
-        flat = unit_interval("losses", _plain([loss for entry in units for loss in entry]))
-    except InvalidInput:
-        for name, entry in zip(names, units, strict=True):
-            unit_interval(_losses_of(name), _plain(entry))
-        raise
-    if flat.ndim > 1:
-        raise InvalidInput(
-            "losses", "one number for each unit", "lists", "Give a flat list for each arm."
-        )
+    flat = np.full(len(missing), math.nan)
+    flat[~np.array(missing)] = known
     return flat
+
+
+def is_missing(loss: Any) -> bool:
+    """Say whether this stands for a loss that did not come: None, NaN, or pandas' own signs."""
+    if loss is None or type(loss).__name__ in NOT_A_NUMBER:
+        return True
+    return isinstance(loss, float | np.floating) and bool(loss != loss)
 
 
 def _plain(losses: Any) -> Any:
@@ -153,13 +375,12 @@ def _plain(losses: Any) -> Any:
 
 def _as_float(argument: str, number: Any) -> float:
     try:
-        return float(number)
+        value = float(number)
     except (ValueError, OverflowError) as error:  # a signalling NaN, or too large
         got = f"a number of type {type(number).__name__} ({error})"
-        raise InvalidInput(
-            argument, "a finite number", got, "Give the losses that were seen."
-        ) from None
-
-
-def _losses_of(name: str) -> str:
-    return f"losses of {name!r}"
+    else:
+        if math.isfinite(value):
+            return value
+        got = f"{value}"
+    hint = "Give the losses that were seen, and None in a list for a unit that is missing."
+    raise InvalidInput(argument, "a finite number", got, hint)

@@ -1,7 +1,8 @@
 """A learner as one record, and back."""
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,90 +13,179 @@ from multiplay.actions import ActionSet
 from multiplay.builder import Builder, classes_of
 from multiplay.checks import check_instance, shortened
 from multiplay.errors import InvalidInput
+from multiplay.learner.losses import Report
+from multiplay.learner.mind import Mind
+from multiplay.learner.plays import TOLD, PlayLog, Waiting
+from multiplay.learner.ranges import OTHERS, Ranges
+from multiplay.learner.seen import Seen
+from multiplay.learner.today import Limits, Today
 from multiplay.policies import Play, Policy
-from multiplay.serialization import CONTAINERS, describe, pack, types_in, unpack
+from multiplay.serialization import CONTAINERS, describe, pack, type_name, types_in, unpack
 from multiplay.storage import Record
 from multiplay.streams import Streams
-from multiplay.types import Arrays
+from multiplay.types import Arrays, IntArray
 
-FORMAT = 2
+FORMAT = 3
 LONGEST = 200  # letters of settings in an error
 VERSION = "multiplay_learner"
+NEWER = ("count", "sum")  # of Hybrid and FPLIX: not in files that are older than these
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
-class Snapshot(NamedTuple):
+class Parts(NamedTuple):
     """Everything that a learner holds."""
 
-    actions: ActionSet
-    policy: Policy
-    rng: Streams
-    state: Arrays
-    asked: int
-    pending: dict[int, Play]
+    mind: Mind
+    log: PlayLog
+    pending: dict[int, Waiting]
+    missing: str = "refuse"
+    clipped: int = 0
 
-    def record(self) -> Record:
-        """Return all of it in one record."""
-        actions, of_actions = pack(self.actions, "actions")
-        policy, of_policy = pack(self.policy, "policy")
-        alike = _alike(self.pending)
-        header = {
-            VERSION: FORMAT,
-            "actions": actions,
-            "policy": policy,
-            "asked": self.asked,
-            "pending": alike,
-        }
-        arrays: Arrays = {"rng": self.rng.state}
-        arrays |= _under("actions", of_actions) | _under("policy", of_policy)
-        arrays |= _under("state", self.state)
-        for number, ids in enumerate(alike):
-            plays = [self.pending[id] for id in ids]
-            arrays[f"plays/{number}/action"] = np.stack([play.action for play in plays])
-            for name in plays[0].memo:
-                stacked = np.stack([play.memo[name] for play in plays])
-                arrays[f"plays/{number}/memo/{name}"] = stacked
-        return Record(header, arrays)
 
-    @classmethod
-    def of(cls, record: Record, actions: ActionSet | None, policy: Policy | None) -> "Snapshot":
-        """Return what was in a record; ``actions`` and ``policy`` stand for those in it.
+def record(parts: Parts) -> Record:
+    """Return a learner in one record."""
+    mind, log, pending, missing, clipped = parts
+    actions, of_actions = pack(mind.actions, "actions")
+    policy, of_policy = pack(mind.policy, "policy")
+    alike = _alike(pending)
+    days = list(dict.fromkeys([mind.usual, mind.last, *(play.today for play in pending.values())]))
+    number = {day: k for k, day in enumerate(days)}
+    log_header, of_log = log.record()
+    header = {
+        VERSION: FORMAT,
+        "actions": actions,
+        "policy": policy,
+        "ranges": [mind.ranges.argument, mind.ranges.outside, mind.ranges.by_name],
+        "names": list(mind.roster.names),
+        "told": mind.told,
+        "missing": missing,
+        "clipped": clipped,
+        "log": log_header,
+        "last": number[mind.last],
+        "pending": alike,
+        "days_of": [[number[pending[id].today] for id in ids] for ids in alike],
+        "keys_of": [[pending[id].key for id in ids] for ids in alike],
+    }
+    arrays: Arrays = {"rng": mind.rng.state}
+    arrays |= _under("actions", of_actions) | _under("policy", of_policy)
+    arrays |= _under("state", mind.roster.state) | _under("seen", mind.seen.arrays())
+    arrays |= _under("log", of_log)
+    header["days"] = []
+    for k, day in enumerate(days[1:], start=1):  # the first is the usual one
+        plain, of_day = pack(day.given, "actions")
+        limits = {"at_most": day.limits.at_most, "fixed": day.limits.fixed}
+        header["days"].append([plain, limits | {"exclude": list(day.limits.exclude)}])
+        arrays |= _under(f"days/{k}", of_day)
+    for group, ids in enumerate(alike):
+        plays = [pending[id] for id in ids]
+        arrays[f"plays/{group}/action"] = np.stack([play.action for play in plays])
+        for name in plays[0].memo:
+            stacked = np.stack([play.memo[name] for play in plays])
+            arrays[f"plays/{group}/memo/{name}"] = stacked
+    for id, play in pending.items():
+        if play.report is not None:
+            told = {"units": play.report.units, "totals": play.report.totals}
+            told["others"] = np.array([play.report.round, play.report.clipped])
+            arrays |= _under(f"reports/{id}", told)
+    return Record(header, arrays)
 
-        Raises ``InvalidInput`` where one of them is needed or does not fit, ``ValueError`` where
-        the record is no learner.
-        """
-        header, arrays = record
-        if not isinstance(header, dict) or not isinstance(header.get(VERSION), int):
-            raise ValueError("no learner is in it")
-        if header[VERSION] > FORMAT:
-            got = f"format {header[VERSION]}"
-            raise InvalidInput("path", f"format {FORMAT} or older", got, "Update multiplay.")
-        plays = _plays if header[VERSION] == FORMAT else _plays_of_format_1
-        try:
-            snapshot = cls(
-                _rebuild("actions", record, actions),
-                _rebuild("policy", record, policy),
-                Streams(arrays["rng"]),
-                _below("state/", arrays),
-                header["asked"],
-                plays(header["pending"], arrays),
-            )
-        except (KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"incomplete: {error!r}") from None
-        fresh = snapshot.policy.start(snapshot.actions, None, 1)
-        shapes = {name: array.shape for name, array in snapshot.state.items()}
-        if any(shapes.get(name) != array.shape for name, array in fresh.items()):
+
+def parts_of(record: Record, actions: ActionSet | None, policy: Policy | None) -> Parts:
+    """Return what was in a record; ``actions`` and ``policy`` stand for those in it.
+
+    Raises ``InvalidInput`` where one of them is needed or does not fit, ``ValueError`` where the
+    record is no learner.
+    """
+    header, arrays = record
+    if not isinstance(header, dict) or not isinstance(header.get(VERSION), int):
+        raise ValueError("no learner is in it")
+    if header[VERSION] > FORMAT:
+        got = f"format {header[VERSION]}"
+        raise InvalidInput("path", f"format {FORMAT} or older", got, "Update multiplay.")
+    try:
+        rebuilt = _rebuild("actions", record, actions), _rebuild("policy", record, policy)
+        parts = (_parts if header[VERSION] >= 3 else _parts_of_old)(header, arrays, *rebuilt)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"incomplete: {error!r}") from None
+    parts.mind.roster.state = _fitting(parts.mind, _below("state/", arrays))
+    return parts
+
+
+def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> Parts:
+    argument, outside, by_name = header["ranges"]
+    pairs = {name: tuple(pair) for name, pair in by_name.items()}
+    ranges = Ranges(argument, pairs, outside, [name for name in pairs if name != OTHERS])
+    mind = Mind(actions, policy, ranges, Streams(arrays["rng"]), restored=True)
+    mind.roster.rename(header["names"])
+    mind.seen, mind.told = Seen.of(_below("seen/", arrays)), header["told"]
+    days = [mind.usual]
+    builder = _builder(actions)
+    for k, (plain, limits) in enumerate(header["days"], start=1):
+        given = unpack(plain, _below(f"days/{k}/", arrays), builder)
+        wanted = Limits(limits["at_most"], tuple(limits["exclude"]), limits["fixed"])
+        days.append(Today.of(actions if given is None else given, wanted, ranges, policy))
+    mind.last = days[header["last"]]
+    mind.roster.warm_for = mind.last.actions
+    pending: dict[int, Waiting] = {}
+    groups = zip(header["pending"], header["days_of"], header["keys_of"], strict=True)
+    for group, (ids, of_day, keys) in enumerate(groups):
+        plays = _plays_of_group(group, arrays)
+        for id, day, key, play in zip(ids, of_day, keys, plays, strict=True):
+            report = _report(play.action[0], _below(f"reports/{id}/", arrays))
+            pending[id] = Waiting(play.action, play.memo, {}, days[day], key, report)
+    log = PlayLog.of(header["log"], _below("log/", arrays))
+    asked = {id: line for line, id in enumerate(log.ids())}
+    pending = {id: pending[id] for id in sorted(pending, key=lambda id: asked[id])}
+    return Parts(mind, log, pending, header["missing"], header["clipped"])
+
+
+def _parts_of_old(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> Parts:
+    """Formats 1 and 2: one set, losses in [0, 1], and no log of the plays."""
+    ranges = Ranges.chosen(None, None, "refuse", actions)
+    mind = Mind(actions, policy, ranges, Streams(arrays["rng"]), restored=True)
+    if header[VERSION] == 1:
+        plays = _plays_of_format_1(header["pending"], arrays)
+    else:
+        groups = enumerate(header["pending"])
+        pairs = [zip(ids, _plays_of_group(k, arrays), strict=True) for k, ids in groups]
+        plays = dict(sorted(pair for group in pairs for pair in group))
+    log = PlayLog()
+    for id in range(1, header["asked"] + 1):
+        units = int(plays[id].action.sum()) if id in plays else 0
+        log.ask(math.nan, actions.names, units, math.nan)
+        if id not in plays:
+            log.write(id - 1, TOLD)
+    mind.told = header["asked"] - len(plays)
+    pending = {id: Waiting(p.action, p.memo, today=mind.usual) for id, p in plays.items()}
+    return Parts(mind, log, pending)
+
+
+def _fitting(mind: Mind, state: Arrays) -> Arrays:
+    """Return a state, if it is one of the policy over all arms that were met."""
+    fresh, arms = mind.policy.start(mind.actions, None, 1), len(mind.roster.names)
+    warm = mind.policy.warm(mind.actions)
+    for name, array in fresh.items():
+        shape = array.shape
+        if name in warm:
+            if mind.last is not mind.usual or name not in state:
+                continue
+        elif array.ndim > 1 and mind.policy.changing:
+            shape = (1, arms, *shape[2:])
+        if name not in state and name in NEWER:
+            state[name] = np.zeros(shape)
+        if name not in state or state[name].shape != shape:
             raise ValueError("the state of another policy is in it")
-        return snapshot
+    return state
 
 
-def check_storable(actions: ActionSet, policy: Policy) -> None:
-    """Raise ``InvalidInput`` if a learner of these could not be saved."""
-    pack(actions, "actions")
-    pack(policy, "policy")
+def _report(count: IntArray, told: Arrays) -> Report | None:
+    if not told:
+        return None
+    round, clipped = told["others"].tolist()
+    return Report(count, told["units"], told["totals"], round, int(clipped))
 
 
-def _alike(pending: dict[int, Play]) -> list[list[int]]:
+def _alike(pending: Mapping[int, Play]) -> list[list[int]]:
     """Group the plays whose arrays can be stacked: all, unless a policy makes exceptions."""
     groups: dict[Any, list[int]] = {}
     for id, play in pending.items():
@@ -104,14 +194,11 @@ def _alike(pending: dict[int, Play]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _plays(alike: list[list[int]], arrays: Arrays) -> dict[int, Play]:
-    found = {}
-    for number, ids in enumerate(alike):
-        action = arrays[f"plays/{number}/action"]
-        memo = _below(f"plays/{number}/memo/", arrays)
-        for row, id in zip(range(len(action)), ids, strict=True):
-            found[id] = Play(action[row], {name: array[row] for name, array in memo.items()})
-    return dict(sorted(found.items()))
+def _plays_of_group(group: int, arrays: Arrays) -> list[Play]:
+    action = arrays[f"plays/{group}/action"]
+    memo = _below(f"plays/{group}/memo/", arrays)
+    rows = range(len(action))
+    return [Play(action[k], {name: array[k] for name, array in memo.items()}) for k in rows]
 
 
 def _plays_of_format_1(ids: Iterable[int], arrays: Arrays) -> dict[int, Play]:
@@ -126,7 +213,7 @@ def _plays_of_format_1(ids: Iterable[int], arrays: Arrays) -> dict[int, Play]:
 
 
 def _rebuild(argument: str, record: Record, given: Any) -> Any:
-    plain, old = record.header[argument], record.header[VERSION] < FORMAT
+    plain, old = record.header[argument], record.header[VERSION] < 2
     arrays = _below(f"{argument}/", record.arrays)
     if given is not None:
         same = describe(given) == plain if old else _same(pack(given, argument), (plain, arrays))
@@ -146,13 +233,19 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
             ", ".join(left_out if name == "array" else name for name in sorted(foreign)),
             f"Pass the object again: Learner.load(path, {argument}=...).",
         )
-    builder = Builder(classes_of(*modules))
+    builder = _builder()
     try:
         built = builder.build(argument, plain) if old else unpack(plain, arrays, builder)
         check_instance(argument, built, KINDS[argument], "another file")
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return built
+
+
+def _builder(*others: object) -> Builder:
+    """Return a builder of all sets and policies of multiplay, and of the classes of others."""
+    foreign = {type_name(type(other)): type(other) for other in others}
+    return Builder(classes_of(multiplay.actions, multiplay.policies) | foreign)
 
 
 def _same(one: tuple[Any, Arrays], other: tuple[Any, Arrays]) -> bool:

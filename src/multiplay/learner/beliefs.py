@@ -1,0 +1,62 @@
+"""Beliefs as tables, in the user's unit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multiplay.checks import is_number
+from multiplay.errors import InvalidInput
+from multiplay.learner.mind import Mind
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+
+def arms(mind: Mind, level: float) -> pd.DataFrame:
+    """Return one row for each arm ever met."""
+    import pandas as pd
+
+    low, scale = mind.ranges.of(mind.roster.names).low, mind.ranges.scale
+    below, above = mind.intervals(level)
+    seen = mind.seen.columns
+    units = seen["units"]
+    average = np.where(units > 0, low + scale * seen["total"] / np.maximum(units, 1), np.nan)
+    return pd.DataFrame(
+        {
+            "arm": pd.Series(mind.roster.names, dtype=object),
+            "seen": units.astype(np.int64),
+            "mean": average,
+            "low": low + scale * below,
+            "high": low + scale * above,
+            "last_seen": pd.to_datetime(seen["last"], unit="s", utc=True),
+            "share": seen["plans"] / max(mind.told, 1),
+        }
+    )
+
+
+def drift(mind: Mind, level: float) -> pd.DataFrame:
+    """Return one row for each arm whose recent losses do not fit the old ones."""
+    import pandas as pd
+
+    names, scale = mind.roster.names, mind.ranges.scale
+    low, alarms = mind.ranges.of(names).low, mind.seen.drift.alarms(level)
+    places = [alarm.arm for alarm in alarms]
+    return pd.DataFrame(
+        {
+            "arm": pd.Series([names[place] for place in places], dtype=object),
+            "since": np.array([alarm.since for alarm in alarms], dtype=np.int64),
+            "before": [low[alarm.arm] + scale * alarm.before for alarm in alarms],
+            "after": [low[alarm.arm] + scale * alarm.after for alarm in alarms],
+            "units": np.array([alarm.recent for alarm in alarms], dtype=np.int64),
+        }
+    )
+
+
+def check_level(level: Any) -> float:
+    """Return a probability strictly between 0 and 1."""
+    if not is_number(level) or not 0 < level < 1:
+        hint = "Write 0.95, for example."
+        raise InvalidInput("level", "a probability between 0 and 1", repr(level), hint)
+    return float(level)

@@ -1,0 +1,289 @@
+"""Plays: what was asked, what waits, and what became of each."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from multiplay.checks import is_number
+from multiplay.errors import InvalidInput
+from multiplay.learner.losses import DIGEST, Report
+from multiplay.learner.today import Today
+from multiplay.policies import Play
+from multiplay.types import Arrays, IntArray
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+WAITING, TOLD, CANCELLED = "waiting", "told", "cancelled"
+STATUS = (WAITING, TOLD, CANCELLED)
+NEVER = math.nan
+
+
+class Expected(NamedTuple):
+    """What a plan should cost (or bring) in all, with an interval for that expectation."""
+
+    total: float
+    low: float
+    high: float
+
+
+class Outlook:
+    """Something that can say what it should cost."""
+
+    _expect: Callable[[], Expected]
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What it should cost in all, in the user's unit, by what is known when this is read."""
+        return self._expect()
+
+
+@dataclass(frozen=True)
+class Plan(Outlook):
+    """How many units of each arm, and what that should cost (``expected``).
+
+    Attributes
+    ----------
+    action : array of shape (d,)
+        How many units of each arm to play.
+    plan : dict
+        The same by the names of the arms; units that cannot be served are shown here too.
+    """
+
+    action: IntArray
+    plan: dict[str, int]
+    _expect: Callable[[], Expected] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class PendingPlay(Outlook):
+    """A play that waits for its losses, and what it should cost (``expected``).
+
+    Attributes
+    ----------
+    id : int
+        What to tell the losses to; it is never issued twice.
+    action : array of shape (d,)
+        How many units of each arm to play.
+    plan : dict
+        The same by the names of the arms; units that cannot be served are shown here too.
+    key : str or None
+        What the caller calls this play. The same key gives the same play again.
+    """
+
+    id: int
+    action: IntArray
+    plan: dict[str, int]
+    key: str | None
+    _expect: Callable[[], Expected] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of a report.
+
+    Attributes
+    ----------
+    id : int or None
+        The play; None for a plan that somebody else chose.
+    seen, missing : int
+        Units of the play that have reported, and that have not.
+    clipped : int
+        Numbers in this report that were outside their range, and were moved to its end.
+    repeated : bool
+        The same was told before: nothing has changed.
+    final : bool
+        The play is closed: the policy has learned from it.
+    """
+
+    id: int | None
+    seen: int
+    missing: int
+    clipped: int = 0
+    repeated: bool = False
+    final: bool = True
+
+    def __str__(self) -> str:
+        what = "a plan of others" if self.id is None else f"play {self.id}"
+        if self.repeated:
+            return f"{what}: the same was told before, nothing has changed"
+        text = f"{what}: {self.seen} of {self.seen + self.missing} units seen"
+        text += f", {self.clipped} clipped" if self.clipped else ""
+        return text if self.final else text + ", open for more"
+
+
+@dataclass(frozen=True)
+class Waiting(Play):
+    """A play that waits: beside action and memo, its day, its key and what was told of it so far."""
+
+    today: Today = None  # type: ignore[assignment]
+    key: str | None = None
+    report: Report | None = None
+
+
+class PlayLog:
+    """One line for each play ever asked: some numbers, in columns that grow.
+
+    Ids count on from the first of each life of the learner. A life begins when it is made, and each
+    time it is loaded.
+
+    Attributes
+    ----------
+    arms : list of tuples
+        For each line, the names of the arms of its set; sets with the same arms share one tuple.
+    digests : dict
+        By line, the digests of all reports, one after the other.
+    keys, plans : dict
+        The id of each key, and by id the plan of a play with a key.
+    """
+
+    NUMBERS = ("asked", "told", "expected", "realised")
+    COUNTS = ("status", "units", "seen", "clipped")
+
+    def __init__(self) -> None:
+        self.columns = {name: array("d") for name in self.NUMBERS}
+        self.columns |= {name: array("q") for name in self.COUNTS}
+        self.lives: list[tuple[int, int]] = [(1, 0)]  # the first id of each, and its line
+        self.arms: list[tuple[str, ...]] = []
+        self.digests: dict[int, bytes] = {}
+        self.keys: dict[str, int] = {}
+        self.plans: dict[int, dict[str, int]] = {}
+        self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def begin_life(self, first: int) -> None:
+        """Let ids count on from here."""
+        self.lives.append((first, len(self)))
+
+    def line(self, id: int) -> int | None:
+        """Return the line of a play, if there was one."""
+        for first, lines in self._lives():
+            if first <= id < first + len(lines):
+                return lines[int(id) - first]
+        return None
+
+    def ids(self) -> list[int]:
+        """Return all ids, in the order in which they were issued."""
+        return [first + k for first, lines in self._lives() for k in range(len(lines))]
+
+    def _lives(self) -> list[tuple[int, range]]:
+        """Return the first id of every life, and its lines."""
+        ends = [line for _, line in self.lives[1:]] + [len(self)]
+        pairs = zip(self.lives, ends, strict=True)
+        return [(first, range(line, end)) for (first, line), end in pairs]
+
+    def ask(self, when: float, arms: tuple[str, ...], units: int, expected: float) -> int:
+        """Open a line; return the id of its play."""
+        first, line = self.lives[-1]
+        id = first + len(self) - line
+        for name, value in zip(self.columns, (when, NEVER, expected, NEVER, 0, units, 0, 0)):
+            self.columns[name].append(value)  # type: ignore[arg-type]
+        self.arms.append(self._tuples.setdefault(arms, arms))
+        return id
+
+    def status(self, line: int) -> str:
+        """Say what became of a play."""
+        return STATUS[int(self.columns["status"][line])]
+
+    def number(self, status: str) -> int:
+        """Return how many plays have come to this."""
+        return self.columns["status"].count(STATUS.index(status))
+
+    def write(self, line: int, status: str, **values: float) -> None:
+        """Say what became of a play."""
+        for name, value in {"status": STATUS.index(status), **values}.items():
+            self.columns[name][line] = value  # type: ignore[call-overload]
+
+    def repeats(self, line: int, digest: bytes) -> bool:
+        """Say whether this was told of a play before."""
+        known = self.digests.get(line, b"")
+        return any(known[k : k + DIGEST] == digest for k in range(0, len(known), DIGEST))
+
+    def note(self, line: int, digest: bytes) -> None:
+        """Remember what was told of a play."""
+        self.digests[line] = self.digests.get(line, b"") + digest
+
+    def frame(self) -> pd.DataFrame:
+        """Return all lines as a table."""
+        import pandas as pd
+
+        ids, by_id = self.ids(), {id: key for key, id in self.keys.items()}
+        table: dict[str, Any] = {name: np.array(column) for name, column in self.columns.items()}
+        for name in ("asked", "told"):
+            table[name] = pd.to_datetime(table[name], unit="s", utc=True)
+        order = ("asked", "told", "units", "seen", "expected", "realised", "clipped")
+        return pd.DataFrame(
+            {
+                "id": np.array(ids, dtype=np.int64),
+                "key": pd.Series([by_id.get(id) for id in ids], dtype=object),
+                "status": pd.Series([STATUS[k] for k in table["status"]], dtype=object),
+                **{name: table[name] for name in order},
+            }
+        )
+
+    def record(self) -> tuple[dict[str, Any], Arrays]:
+        """Return all of it as plain data, and arrays."""
+        arrays: Arrays = {name: np.array(column) for name, column in self.columns.items()}
+        different = {names: number for number, names in enumerate(dict.fromkeys(self.arms))}
+        arrays["arms"] = np.array([different[names] for names in self.arms], dtype=np.int64)
+        lines = sorted(self.digests)
+        sizes = [len(self.digests[line]) for line in lines]
+        arrays["told_lines"] = np.array(lines, dtype=np.int64)
+        arrays["digest_sizes"] = np.array(sizes, dtype=np.int64)
+        joined = b"".join(self.digests[line] for line in lines)
+        arrays["digests"] = np.frombuffer(joined, dtype=np.uint8)
+        return {
+            "lives": [list(life) for life in self.lives],
+            "arms": [list(names) for names in different],
+            "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
+        }, arrays
+
+    @classmethod
+    def of(cls, header: dict[str, Any], arrays: Arrays) -> PlayLog:
+        """Return what ``record`` wrote."""
+        log = cls()
+        for name, column in log.columns.items():
+            column.extend(arrays[name].tolist())
+        log.lives = [(int(first), int(line)) for first, line in header["lives"]]
+        different = [tuple(names) for names in header["arms"]]
+        log.arms = [different[number] for number in arrays["arms"]]
+        log._tuples = {names: names for names in different}
+        for key, id, plan in header["keys"]:
+            log.keys[key], log.plans[id] = id, plan
+        sizes, joined = arrays["digest_sizes"].tolist(), arrays["digests"].tobytes()
+        end = 0
+        for line, size in zip(arrays["told_lines"].tolist(), sizes, strict=True):
+            log.digests[line], end = joined[end : end + size], end + size
+        return log
+
+
+def seconds(argument: str, when: datetime | float | None) -> float:
+    """Return a time as seconds since 1970; now if none is given."""
+    if when is None:
+        return datetime.now(UTC).timestamp()
+    if isinstance(when, datetime):
+        return when.timestamp()
+    if is_number(when) and math.isfinite(when):
+        return float(when)
+    raise InvalidInput(
+        argument, "a datetime", repr(when), "Write datetime.now(UTC), or leave it out for now."
+    )
+
+
+def duration(argument: str, given: timedelta | float) -> float:
+    """Return a length of time in seconds."""
+    value = given.total_seconds() if isinstance(given, timedelta) else given
+    if not is_number(value) or not value >= 0:
+        hint = "Write timedelta(days=30), for example, or a number of seconds."
+        raise InvalidInput(argument, "a length of time", repr(given), hint)
+    return float(value)

@@ -1,0 +1,205 @@
+"""The unit in which people speak: euros, minutes, or losses in [0, 1]."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.checks import is_list, is_number
+from multiplay.errors import InvalidInput
+from multiplay.policies import Policy
+from multiplay.types import BoolArray, FloatArray, IntArray
+
+OTHERS = "*"  # stands for every arm without a range of its own
+OUTSIDE = ("refuse", "clip")
+SENSE = {"losses": "min", "rewards": "max"}
+UNIT = (0.0, 1.0)
+ROUNDING = 1e-9  # by which a total may miss its range, relative to the width and to the units
+
+
+class Bounds(NamedTuple):
+    """What a unit of each arm can lose at least and at most, in the user's unit."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+class Ranges:
+    """A unit of arm i loses from low_i to high_i. Policies see (loss - low_i) / scale, in [0, 1].
+
+    The scale is one number, the widest range, so that what is added up is added up in one unit.
+    What policies do not see, offset_i = low_i / scale, is a known part of the loss.
+
+    Examples
+    --------
+    >>> euros = Ranges("losses", {"air": (50, 250), "*": (0, 100)}, "refuse", ["air", "sea"])
+    >>> euros.scale
+    200.0
+    >>> euros.of(["sea", "air"]).low
+    array([ 0., 50.])
+    """
+
+    def __init__(self, argument: str, given: Any, outside: str, names: Sequence[str]) -> None:
+        self.argument, self.outside = argument, outside
+        if not isinstance(outside, str) or outside not in OUTSIDE:
+            raise InvalidInput(
+                "outside", "'refuse' or 'clip'", repr(outside), "Leave it out for 'refuse'."
+            )
+        pairs = given if isinstance(given, Mapping) else {OTHERS: given}
+        self.by_name = {str(k): _range(_of(argument, k), pair) for k, pair in pairs.items()}
+        _check_names(argument, self.by_name, names)
+        if OTHERS not in self.by_name:  # for arms that are not known yet
+            ranges = self.by_name.values()
+            self.by_name[OTHERS] = min(r[0] for r in ranges), max(r[1] for r in ranges)
+        self.scale = max(high - low for low, high in self.by_name.values())
+        self.plain = set(self.by_name.values()) == {UNIT}
+
+    def __str__(self) -> str:
+        low, high = self.by_name[OTHERS]
+        alike = len(set(self.by_name.values())) == 1
+        return self.argument + (f" from {low:g} to {high:g}" if alike else " with ranges by arm")
+
+    @classmethod
+    def chosen(cls, losses: Any, rewards: Any, outside: str, actions: ActionSet) -> "Ranges":
+        """Return the ranges of losses or of rewards, whichever were given."""
+        if losses is not None and rewards is not None:
+            raise InvalidInput("rewards", "losses or rewards", "both", "Give one of the two.")
+        argument = {"min": "losses", "max": "rewards"}[actions.sense]
+        given = rewards if losses is None else losses
+        if given is not None:
+            argument = "rewards" if losses is None else "losses"
+            if SENSE[argument] != actions.sense:
+                raise InvalidInput(
+                    argument,
+                    f"a set with sense={SENSE[argument]!r}",
+                    f"{actions!r} with sense={actions.sense!r}",
+                    f"Make the set with sense={SENSE[argument]!r}.",
+                )
+            if not actions.linear:
+                raise InvalidInput(
+                    argument,
+                    f"no range, for {actions!r}: its units bring chances, from 0 to 1",
+                    repr(given),
+                    "Leave the range out.",
+                )
+        return cls(argument, UNIT if given is None else given, outside, actions.names)
+
+    def of(self, names: Iterable[str]) -> Bounds:
+        """Return the ranges of these arms."""
+        others = self.by_name[OTHERS]
+        pairs = np.array([self.by_name.get(name, others) for name in names]).reshape(-1, 2)
+        return Bounds(*np.ascontiguousarray(pairs.T))
+
+    def offset(self, bounds: Bounds, actions: ActionSet, policy: Policy) -> FloatArray | None:
+        """Return low / scale; None if it is the same for all actions, and so does not matter."""
+        offset = bounds.low / self.scale
+        if not offset.any():
+            return None
+        ends = np.stack([actions.argmin(offset), actions.argmin(-offset)]) * offset
+        least, most = ends.sum(axis=1)
+        if most - least <= ROUNDING * np.abs(ends).sum():
+            return None
+        if not policy.changing:
+            raise InvalidInput(
+                self.argument,
+                f"ranges that begin at 0, for {type(policy).__name__}",
+                f"one that begins at {bounds.low[bounds.low != 0][0]:g}",
+                "Give 0 as the lower end of every range.",
+            )
+        return offset
+
+    def learned(
+        self, names: Sequence[str], bounds: Bounds, arm: IntArray, losses: FloatArray
+    ) -> tuple[FloatArray, int]:
+        """Return losses of units as policies see them, and how many were clipped; NaN stays."""
+        low, high = self._ends(bounds, arm)
+        outside = self.are_outside(bounds, arm, losses)
+        clipped = 0
+        if outside.any():
+            if self.outside == "refuse":
+                worst = int(outside.argmax())
+                i = int(arm[worst])
+                raise self._outside(names[i], bounds.low[i], bounds.high[i], losses[worst])
+            losses, clipped = np.clip(losses, low, high), int(outside.sum())
+        return (losses if self.plain else (losses - low) / self.scale), clipped
+
+    def are_outside(self, bounds: Bounds, arm: IntArray, losses: FloatArray) -> BoolArray:
+        """Say which losses are outside the range of their arm."""
+        low, high = self._ends(bounds, arm)
+        return (losses < low) | (losses > high)
+
+    def _ends(self, bounds: Bounds, arm: IntArray) -> tuple[FloatArray | float, FloatArray | float]:
+        return UNIT if self.plain else (bounds.low[arm], bounds.high[arm])
+
+    def learned_total(
+        self, argument: str, total: float, least: float, most: float, count: int
+    ) -> tuple[float, int]:
+        """Return a total as policies see it; ``least`` and ``most`` are its ends."""
+        allowed = ROUNDING * count * self.scale
+        clipped = 0
+        if not least - allowed <= total <= most + allowed:
+            if self.outside == "refuse":
+                ends = "" if not self.plain else " with losses in [0, 1]"
+                raise InvalidInput(
+                    argument,
+                    f"a total in [{least:g}, {most:g}] for {count} units{ends}",
+                    f"{total!r}",
+                    "Divide by the largest possible loss of a unit."
+                    if self.plain
+                    else "Correct it, or make the learner with outside='clip'.",
+                )
+            clipped = 1
+        return (min(max(total, least), most) - least) / self.scale, clipped
+
+    def _outside(self, name: str, low: float, high: float, loss: float) -> InvalidInput:
+        return InvalidInput(
+            f"losses of {name!r}",
+            f"numbers in [{low:g}, {high:g}]",
+            f"{loss:g}",
+            "Divide losses and rewards by the largest possible one, or give their range: "
+            f"Learner(..., {self.argument}=(0, 250)), say."
+            if self.plain
+            else "Correct it, or make the learner with outside='clip'.",
+        )
+
+
+def _of(argument: str, name: object) -> str:
+    return argument if name == OTHERS else f"{argument} of {name!r}"
+
+
+def _range(argument: str, pair: Any) -> tuple[float, float]:
+    """Return (low, high), if it is a range."""
+    if not is_list(pair) or len(pair) != 2 or not all(is_number(end) for end in pair):
+        raise InvalidInput(
+            argument, "a pair (low, high)", repr(pair), "Write losses=(0, 250), for example."
+        )
+    low, high = float(pair[0]), float(pair[1])
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InvalidInput(
+            argument,
+            "two finite numbers, low < high",
+            f"({low:g}, {high:g})",
+            "Give the least and the largest that a unit can bring.",
+        )
+    return low, high
+
+
+def _check_names(argument: str, by_name: Mapping[str, Any], names: Sequence[str]) -> None:
+    known = {*names, OTHERS}
+    unknown = [name for name in by_name if name not in known]
+    if unknown:
+        raise InvalidInput(
+            argument,
+            f"names of arms, such as {names[0]!r}",
+            repr(unknown[0]),
+            f"Check the spelling; {OTHERS!r} stands for all other arms, and for those to come.",
+        )
+    missing = [name for name in names if name not in by_name]
+    if missing and OTHERS not in by_name:
+        raise InvalidInput(
+            argument,
+            "a range for every arm",
+            f"none for {missing[0]!r}",
+            f"Add it, or write {OTHERS!r} for all other arms.",
+        )

@@ -1,0 +1,181 @@
+"""The set of one day: what the caller gave, its limits, and what its units can lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from multiplay.actions import ActionSet
+from multiplay.checks import EXACT, check_instance, is_integer, is_list
+from multiplay.errors import InvalidInput
+from multiplay.learner.ranges import Bounds, Ranges
+from multiplay.policies import Policy
+from multiplay.serialization import pack
+from multiplay.types import IntArray
+
+FREE = -1  # an arm whose number of units is not fixed
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the caller wants of a plan beside that it is in the set."""
+
+    at_most: dict[str, int] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    fixed: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def given(cls, at_most: Any, exclude: Any, fixed: Any, names: Sequence[str]) -> Limits:
+        """Return the limits, if they name arms of the set."""
+        if isinstance(exclude, str) or not isinstance(exclude, Iterable):
+            hint = "Write exclude=['Lyon->north'], for example."
+            raise InvalidInput("exclude", "a list of names of arms", repr(exclude), hint)
+        known, excluded = set(names), tuple(exclude)
+        for name in excluded:
+            _check_arm("exclude", name, known, names)
+        return cls(
+            _units("at_most", at_most, known, names),
+            excluded,
+            _units("fixed", fixed, known, names),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.at_most or self.exclude or self.fixed)
+
+    def apply(self, actions: ActionSet) -> ActionSet:
+        """Return the actions of a set that keep to the limits."""
+        number = {name: i for i, name in enumerate(actions.names)}
+        most, fixed = np.full(actions.d, EXACT), np.full(actions.d, FREE)
+        for name, units in self.at_most.items():
+            most[number[name]] = units
+        for name in self.exclude:
+            most[number[name]] = 0
+        for name, units in self.fixed.items():
+            i = number[name]
+            if units > most[i]:
+                raise InvalidInput(
+                    f"fixed[{name!r}]",
+                    f"at most {most[i]}, by at_most and exclude",
+                    f"{units}",
+                    "Leave one of the two out.",
+                )
+            fixed[i] = units
+        return actions.limited(most, fixed)
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, eq=False)
+class Today:
+    """The set of one day, ready to be played.
+
+    Attributes
+    ----------
+    given : ActionSet
+        What the caller gave.
+    limits : Limits
+        What the caller wants beside.
+    actions : ActionSet
+        What the policy plays on: limited, and with the known part of the losses.
+    bounds : Bounds
+        What a unit of each arm can lose.
+    """
+
+    given: ActionSet
+    limits: Limits
+    actions: ActionSet
+    bounds: Bounds
+
+    @classmethod
+    def of(cls, given: ActionSet, limits: Limits, ranges: Ranges, policy: Policy) -> Today:
+        """Prepare a day."""
+        actions, bounds = given, ranges.of(given.names)
+        if limits:
+            actions = limits.apply(given)
+        offset = ranges.offset(bounds, actions, policy)
+        if offset is not None:
+            actions = actions.shifted(offset)
+        return cls(given, limits, actions, bounds)
+
+
+    def plan(self, action: IntArray) -> dict[str, int]:
+        """Return an action by the names of its arms, with the units that cannot be served."""
+        names = self.actions.names
+        return dict(zip(names, action.tolist(), strict=True)) | self.actions.unmet(action)
+
+
+def check_storable(actions: ActionSet, policy: Policy) -> None:
+    """Raise ``InvalidInput`` if a learner of these could not be saved."""
+    pack(actions, "actions")
+    pack(policy, "policy")
+
+
+def check_day(today: Any, usual: ActionSet, known: Mapping[str, int], policy: Policy) -> None:
+    """Raise ``InvalidInput`` unless this is a set that a learner can play on some day."""
+    check_instance("actions", today, ActionSet, "Transport([1, 4, 5], [4, 6])")
+    if not policy.changing:
+        raise InvalidInput(
+            "actions",
+            f"the set that the learner was made with, for {type(policy).__name__} cannot play "
+            "on another one",
+            f"{today!r}",
+            "Leave actions out, or make the learner with a policy such as GenCTS.",
+        )
+    if today.sense != usual.sense:
+        expected, got = f"sense={usual.sense!r}, as ever", f"sense={today.sense!r}"
+        raise InvalidInput("actions", expected, got, "Make a learner for each sense.")
+    if not any(name in known for name in today.names):
+        raise InvalidInput(
+            "actions",
+            f"a set with arms that are known, such as {next(iter(known))!r}",
+            f"none, but {today.names[0]!r}",
+            "Give the arms the same names every day: names=..., when the set is made.",
+        )
+
+
+def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:
+    """Return a plan by names, or a list, as an action of the set."""
+    names = actions.names
+    if isinstance(plan, Mapping):
+        shown = actions.unmet(np.zeros(actions.d, dtype=np.int64))
+        units = {name: k for name, k in plan.items() if name not in shown}
+        by_name = _units(argument, units, set(names), names)
+        action = np.array([by_name.get(name, 0) for name in names], dtype=np.int64)
+    elif is_list(plan) and len(plan) == len(names):
+        units = _units(argument, dict(zip(names, plan, strict=True)), set(names), names)
+        action = np.array(list(units.values()), dtype=np.int64)
+    else:
+        hint = 'Write {"name of the arm": units, ...}.'
+        raise InvalidInput(argument, "a dict by arm name", repr(plan), hint)
+    if not actions.contains(action):
+        raise InvalidInput(
+            argument,
+            f"a plan of {actions!r}",
+            f"{ {name: int(k) for name, k in zip(names, action, strict=True) if k} }",
+            "Give the set of that day: actions=...",
+        )
+    return action
+
+
+def _units(argument: str, given: Any, known: set[str], names: Sequence[str]) -> dict[str, int]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        hint = f"Write {argument}={{{names[0]!r}: 2}}, for example."
+        raise InvalidInput(argument, "a dict by arm name", repr(given), hint)
+    for name, units in given.items():
+        _check_arm(argument, name, known, names)
+        if not is_integer(units) or not 0 <= units <= EXACT:
+            hint = "Give a whole number of at least 0."
+            raise InvalidInput(f"{argument}[{name!r}]", "a number of units", repr(units), hint)
+    return {name: int(units) for name, units in given.items()}
+
+
+def _check_arm(argument: str, name: Any, known: set[str], names: Sequence[str]) -> None:
+    if not isinstance(name, str) or name not in known:
+        expected = f"names of arms, such as {names[0]!r}"
+        raise InvalidInput(argument, expected, repr(name), "Check the spelling.")

@@ -1,0 +1,172 @@
+"""An alarm for arms whose recent losses do not fit the old ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.checks import is_number
+from multiplay.errors import InvalidInput
+from multiplay.kernels import drift as kernels
+from multiplay.types import Arrays, FloatArray, IntArray
+
+MOST = 256  # checkpoints of an arm
+LEFT = 192  # of them after thinning
+STEP = 1 / 8  # how coarse they may become, relative to what lies before and after
+FEW = 16  # room at first
+CHECKPOINTS = ("rounds", "seen", "total")
+
+
+class Alarm(NamedTuple):
+    """An arm whose recent losses do not fit the old ones.
+
+    Attributes
+    ----------
+    arm : int
+        Which arm.
+    since : int
+        The round after which the recent losses begin: the split of its losses in old and recent
+        ones that speaks most clearly for a change.
+    before, after : float
+        The average of the old losses, and of the recent ones.
+    recent : int
+        How many units are recent.
+    """
+
+    arm: int
+    since: int
+    before: float
+    after: float
+    recent: int
+
+
+class Drift:
+    r"""Test every arm for a change of its mean loss, for all times at once.
+
+    For n losses of an arm and a split after the first s, the generalised likelihood ratio is
+
+        GLR(s, n) = s kl(mean of the first s, mean of all)
+                    + (n - s) kl(mean of the rest, mean of all),
+
+    with kl(x, y) = x ln(x / y) + (1 - x) ln((1 - x) / (1 - y)). An alarm is given where, for some
+    s, GLR(s, n) > ln(12 s^2 sqrt(n - s) / delta), with delta = level / number of arms. While the
+    mean of no arm changes, the probability that an alarm is *ever* given is at most ``level``, for
+    all losses in [0, 1], whatever chooses the arms. (Arms that are added make delta smaller from
+    then on; the promise then counts from there.)
+
+    Why: fix s. Let KT(x) be the average of prod theta^x (1 - theta)^(1 - x) over
+    theta ~ Beta(1/2, 1/2). While the mean stays mu, KT(first s) KT(rest) / prod mu^x (1 - mu)^(1 -
+    x) is a supermartingale from 1, because theta^x (1 - theta)^(1 - x) is convex in x. By Ville's
+    inequality it ever reaches 3 s^(3/2) / delta with a probability of at most
+    delta / (3 s^(3/2)), and the sum over all s is below delta. KT(n losses) is at least their
+    largest likelihood over 2 sqrt(n), and exp(GLR) at most the ratio of the largest likelihoods to
+    that of mu: so ln(3 s^(3/2) / delta) + ln(2 sqrt(s)) + ln(2 sqrt(n - s)) is a threshold. The
+    published one holds as well, and is about twice as high for up to a million losses.
+
+    Splits are tried after rounds only, and not after all of them: each arm keeps no more than 256
+    checkpoints, thinned with time. Fewer splits cannot make more alarms.
+
+    Parameters
+    ----------
+    arms
+        How many.
+
+    References
+    ----------
+    Besson, Kaufmann, Maillard, Seznec: Efficient Change-Point Detection for Tackling
+    Piecewise-Stationary Bandits, JMLR 2022. (The test, its union over the splits and its use for
+    losses in [0, 1]; with another threshold.)
+    Krichevsky, Trofimov: The performance of universal encoding, 1981. (KT.)
+
+    Examples
+    --------
+    >>> drift = Drift(2)
+    >>> for t in range(1, 101):
+    ...     drift.add(t, slice(None), np.array([4, 4]), np.array([1.0, 1.0 if t <= 50 else 3.0]))
+    >>> drift.alarms(level=0.01)
+    [Alarm(arm=1, since=50, before=0.25, after=0.75, recent=200)]
+    """
+
+    def __init__(self, arms: int) -> None:
+        self.rounds: IntArray = np.zeros((arms, FEW), dtype=np.int64)
+        self.seen: IntArray = np.zeros((arms, FEW), dtype=np.int64)
+        self.total: FloatArray = np.zeros((arms, FEW))
+        self.length: IntArray = np.zeros(arms, dtype=np.int64)
+        self._all = np.arange(arms)
+
+    def add(self, round: int, arms: IntArray | slice, seen: IntArray, total: FloatArray) -> None:
+        """Take the units seen of some arms in a round, and the sums of their losses."""
+        which = self._all[arms] if isinstance(arms, slice) else np.array(arms, dtype=np.int64)
+        more, losses = np.array(seen, dtype=np.int64), np.array(total, dtype=float)  # writable
+        checkpoints = self.rounds, self.seen, self.total, self.length
+        largest = kernels.add(int(round), which, more, losses, *checkpoints)
+        if largest == MOST:
+            kernels.thin(LEFT, STEP, *checkpoints)
+        elif largest == self.seen.shape[1]:
+            self._resize(len(self.length), min(2 * largest, MOST))
+
+    def grow(self, arms: int) -> None:
+        """Add new arms at the end."""
+        self._resize(len(self.length) + arms, self.seen.shape[1])
+
+    def alarms(self, level: float = 0.05) -> list[Alarm]:
+        """Return the arms whose recent losses do not fit the old ones.
+
+        While nothing changes, no alarm is ever given with a probability of at least 1 - ``level``.
+        """
+        if not (is_number(level) and 0 < level < 1):
+            raise InvalidInput(
+                "level",
+                "a probability between 0 and 1",
+                repr(level),
+                "Give 0.05 for one false alarm in 20 lives.",
+            )
+        split, excess = self.clearest_splits(level / max(len(self.length), 1))
+        return [self._alarm(int(arm), int(split[arm])) for arm in np.flatnonzero(excess > 0)]
+
+    def clearest_splits(self, delta: float) -> tuple[IntArray, FloatArray]:
+        """Return for each arm its clearest split, and how far it is above the threshold."""
+        split, excess = np.empty_like(self.length), np.empty(len(self.length))
+        kernels.clearest_split(delta, self.seen, self.total, self.length, split, excess)
+        return split, excess
+
+    def arrays(self) -> Arrays:
+        """Return everything, to save it; ``Drift.of`` continues from there exactly."""
+        used = np.arange(self.length.max(initial=0)) < self.length[:, None]
+        saved: Arrays = {
+            name: np.where(used, getattr(self, name)[:, : used.shape[1]], 0) for name in CHECKPOINTS
+        }
+        return saved | {"length": self.length.copy()}
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Drift:
+        """Continue from what ``arrays`` gave."""
+        drift = cls(len(arrays["length"]))
+        arms, used = arrays["seen"].shape
+        room = FEW
+        while room <= used:
+            room *= 2
+        drift._resize(arms, min(room, MOST))
+        for name in CHECKPOINTS:
+            getattr(drift, name)[:, :used] = arrays[name]
+        drift.length[:] = arrays["length"]
+        return drift
+
+    def _alarm(self, arm: int, split: int) -> Alarm:
+        last = self.length[arm] - 1
+        s, old = self.seen[arm, split], self.total[arm, split]
+        recent = self.seen[arm, last] - s
+        after = (self.total[arm, last] - old) / recent
+        since = int(self.rounds[arm, split])
+        return Alarm(arm, since, float(old / s), float(after), int(recent))
+
+    def _resize(self, arms: int, room: int) -> None:
+        """Make room for more arms, or for more checkpoints of each."""
+        for name in CHECKPOINTS:
+            old = getattr(self, name)
+            new = np.zeros((arms, room), dtype=old.dtype)
+            new[: len(old), : old.shape[1]] = old
+            setattr(self, name, new)
+        self.length = np.concatenate([self.length, np.zeros(arms - len(self.length), np.int64)])
+        self._all = np.arange(arms)

@@ -56,5 +56,5 @@ class LBINF(LogBarrier):
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Step 1: q + Lhat, and beta (1 + g) u is taken off the regulariser of GenLBINFV."""
-        linear = beta * (1 + state["g"][:, None])
+        linear = beta * (1 + self.gamma(state)[:, None])
         return super().costs(actions, state | {"L": state["L"] - actions.sign * linear}, beta)

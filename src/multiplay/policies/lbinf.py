@@ -26,8 +26,10 @@ class LBINF(LogBarrier):
 
     Parameters
     ----------
-    eta, horizon, any_horizon
+    eta, any_horizon
         As in GenLBINFV.
+    horizon
+        T, the number of rounds; needed where the caller knows none, as in a ``Learner``.
 
     References
     ----------

@@ -36,7 +36,7 @@ from multiplay.policies import FPLIX
 from multiplay.policies.base import check_fits
 from multiplay.streams import Rng
 from multiplay.testing import check_policy
-from multiplay.types import Arrays, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 from refusal import refused
 
 PAPER = Transport([1, 4, 5], [4, 6])
@@ -116,7 +116,8 @@ def test_a_learner_is_told_whatever_people_know() -> None:
 def test_what_is_declared() -> None:
     """Only copies need single units, and linear bandits no more than the total of a round.
 
-    The leaders, FPLIX, ESCB and linear bandits need a linear objective.
+    The leaders, FPLIX, ESCB and linear bandits need a linear objective. All but copies and linear
+    bandits can be used live: with sets that change, units that are missing, and plans of others.
     """
     kinds = classes_of(multiplay.policies)
     made = {
@@ -137,6 +138,9 @@ def test_what_is_declared() -> None:
         *("ESCB", "FPLIX", "GenAdaINF", "GenLBINFV", "Hybrid", "LBINF"),
         *bandits,
     }
+    cannot_live = {"Duplicated", *bandits}
+    for declared in ("changing", "partial", "absorbs"):
+        assert {name for name, one in made.items() if not getattr(one, declared)} == cannot_live
     assert Duplicated(FPLIX()).needs_linear
     assert not Duplicated(Duplicated(GenCTS())).needs_linear
 
@@ -256,6 +260,69 @@ def test_check_policy_finds_who_needs_its_cache() -> None:
         check_policy(CacheReader(of_round), PAPER)
     with pytest.raises(AssertionError, match="choose must do without the cache"):
         check_policy(CacheNeeder(of_round), PAPER)
+
+
+@dataclass(frozen=True)
+class Live(GenCTS):
+    """Promises all that is needed for live use, and breaks one promise."""
+
+    breaks: str = ""
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        extra = {"shapes": {"pairs": np.zeros((trials, actions.d + 1))}}
+        state = super().start(actions, horizon, trials)
+        return state | {"tip": np.zeros((trials, actions.d))} | extra.get(self.breaks, {})
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        play = super().choose(actions, state, rng)
+        return Play(play.action, {}, {"tip": play.action / 2} if self.breaks == "warm" else {})
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        super().absorb(actions, state, feedback, rng)
+        if self.breaks == "seen":
+            state["q"] += feedback.count - feedback.seen
+        if self.breaks == "finite":
+            with np.errstate(all="ignore"):
+                state["tip"] = np.where(feedback.count > 0, feedback.total / feedback.seen, 0.0)
+        if self.breaks == "others":
+            state["q"] += (feedback.count - feedback.seen)[:, 3:4] * (feedback.seen[:, 3:4] > 0)
+        state |= play.cache
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        super().absorb(actions, state, feedback, rng)
+        if self.breaks == "absorb":
+            state["plan"] = feedback.count
+
+    def believed(self, state: Arrays) -> FloatArray:
+        return super().believed(state)[:, 0] if self.breaks == "belief" else super().believed(state)
+
+    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
+        half = (1 - level if self.breaks == "interval" else level) * np.ones(state["p"].shape) / 2
+        return 0.5 - half, 0.5 + half
+
+
+@pytest.mark.parametrize(
+    ("breaks", "says"),
+    [
+        ("shapes", r"state\['pairs'\] must be \(trials,\) or \(trials, d, ...\), or named by warm"),
+        ("warm", "warm must name {'tip'}"),
+        ("seen", "an arm of which nothing was seen must count as not played"),
+        ("finite", r"state\['tip'\] must be finite"),
+        ("others", "missing units of one arm must not change what is believed of others"),
+        ("absorb", "absorb must leave the names and shapes of the state alone"),
+        ("belief", "believed must give a number for each trial and arm"),
+        ("interval", "a higher level must give a wider interval"),
+    ],
+)
+def test_check_policy_finds_who_is_not_fit_for_live_use(breaks: str, says: str) -> None:
+    with pytest.raises(AssertionError, match=says):
+        check_policy(Live(breaks), PAPER)
+
+
+def test_check_policy_believes_who_is_fit_for_live_use() -> None:
+    check_policy(Live(), PAPER)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ POLICIES: dict[str, mp.Policy] = {
     "GenLBINFV ls": mp.GenLBINFV(horizon=100),
     "GenLBINFV gd": mp.GenLBINFV(prediction="gd", epsilon=0.5, eta=0.1, horizon=100),
     "CTS": mp.Duplicated(mp.GenCTS()),
+    "GenLBINFV without a horizon": mp.GenLBINFV(),
     "LBINFV": mp.Duplicated(mp.GenLBINFV(horizon=100)),
+    "LBINFV without a horizon": mp.Duplicated(mp.GenLBINFV()),
 }
 
 
@@ -424,8 +426,8 @@ def test_copies_need_every_unit_and_totals_change_nothing(policy: mp.Policy) -> 
         ("seed", lambda: Learner(PLANS, mp.GenCTS(), seed=-1)),
         ("seed", lambda: Learner(PLANS, mp.GenCTS(), seed=0.5)),  # type: ignore[arg-type]
         ("seed", lambda: Learner(PLANS, mp.GenCTS(), seed=None)),  # type: ignore[arg-type]
-        ("horizon", lambda: Learner(PLANS, mp.GenLBINFV())),
-        ("horizon", lambda: Learner(PLANS, mp.Duplicated(mp.GenLBINFV()))),
+        ("horizon", lambda: Learner(PLANS, mp.LBINF())),
+        ("horizon", lambda: Learner(PLANS, mp.Duplicated(mp.LBINF()))),
         ("horizon", lambda: Learner(PLANS, mp.GenLBINFV(horizon=54))),
     ],
 )
@@ -455,9 +457,9 @@ def test_a_play_that_is_no_action_does_not_leave(wrong: tuple[int, ...]) -> None
     assert learner.asked == 0
 
 
-def test_genlbinfv_without_a_horizon_says_how_to_give_one() -> None:
-    with pytest.raises(mp.InvalidInput, match=r"GenLBINFV\(horizon="):
-        Learner(PLANS, mp.GenLBINFV())
+def test_lbinf_without_a_horizon_says_how_to_give_one() -> None:
+    with pytest.raises(mp.InvalidInput, match=r"LBINF\(horizon="):
+        Learner(PLANS, mp.LBINF())
 
 
 # ---------------------------------------------------------------- save and load

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from multiplay import Duplicated, Feedback, GenCTS, GenLBINFV, InvalidInput, Play, Policy, Transport
-from multiplay.testing import check_policy
+from multiplay.hull import Regulariser
+from multiplay.testing import check_policy, optimality_gap
 from multiplay.types import Arrays
+from refusal import refused
 
 PAPER = Transport([1, 4, 5], [4, 6])
 SETS = [
@@ -23,9 +25,11 @@ POLICIES: list[Policy] = [
     GenCTS(),
     GenLBINFV(),
     GenLBINFV(prediction="gd", epsilon=0.5, eta=0.1),
+    GenLBINFV(anytime=True),
     Duplicated(GenCTS()),
     Duplicated(GenLBINFV()),
     Duplicated(GenLBINFV(prediction="gd")),
+    Duplicated(GenLBINFV(anytime=True)),
 ]
 
 
@@ -72,16 +76,25 @@ def test_gencts_flips_coins_of_the_losses() -> None:
     assert (state["q"] - 1 == action * (1 - certain)).all()
 
 
-@pytest.mark.parametrize("policy", [GenLBINFV(epsilon=0.3), GenLBINFV(prediction="gd", eta=0.2)])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        GenLBINFV(epsilon=0.3),
+        GenLBINFV(prediction="gd", eta=0.2),
+        GenLBINFV(epsilon=0.3, anytime=True),
+        GenLBINFV(prediction="gd", epsilon=0.1, anytime=True),
+    ],
+)
 def test_genlbinfv_follows_the_formulas_over_whole_histories(policy: GenLBINFV) -> None:
     """Every quantity from its sum over all rounds, not from its recursion."""
     T, rng = 100, np.random.default_rng(0)
-    g = math.log(T)
+    epsilon = 0.2 if policy.epsilon is None else policy.epsilon
     n = PAPER.n
     state = policy.start(PAPER, T, 1)
     q, estimates, alphas = [np.full(PAPER.d, 0.5)], [], []
     samples: list[list[float]] = [[] for _ in range(PAPER.d)]
-    for _ in range(20):
+    for t in range(1, 71):
+        g = gamma(t, epsilon) if policy.anytime else math.log(T)
         play = policy.choose(PAPER, state, rng)
         seen = feedback(PAPER, play.action, rng)
         policy.update(PAPER, state, play, seen, rng)
@@ -96,7 +109,7 @@ def test_genlbinfv_follows_the_formulas_over_whole_histories(policy: GenLBINFV) 
                 k = losses.mean()
                 estimate[i] += a[i] / x[i] * (k - q[-1][i])
                 bound = min(1, 2 * (1 - u[i]) / (u[i] ** 2 * g))
-                alpha[i] = (a[i] / n[i]) ** 2 * (k - q[-1][i]) ** 2 * bound
+                alpha[i] = (a[i] / n[i]) ** 2 * (k - q[-1][i]) ** 2 * bound / g
                 if policy.prediction == "gd":
                     prediction[i] = (1 - policy.eta) * q[-1][i] + policy.eta * k
             if policy.prediction == "ls":
@@ -104,10 +117,63 @@ def test_genlbinfv_follows_the_formulas_over_whole_histories(policy: GenLBINFV) 
         q.append(prediction)
         estimates.append(estimate)
         alphas.append(alpha)
-    epsilon = 0.2 if policy.epsilon is None else policy.epsilon
     assert np.allclose(state["L"][0], np.sum(estimates, axis=0), rtol=1e-12)
     assert np.allclose(state["q"][0], q[-1], rtol=1e-12)
-    assert np.allclose(state["beta2"][0], (1 + epsilon) ** 2 + np.sum(alphas, axis=0) / g)
+    assert np.allclose(state["beta2"][0], (1 + epsilon) ** 2 + np.sum(alphas, axis=0))
+
+
+def gamma(t: int, epsilon: float) -> float:
+    """Return what stands for log T in round t where nobody knows T."""
+    return max(4, 3 / 2 + (1 + epsilon) / (3 * epsilon), math.log(t))
+
+
+@pytest.mark.parametrize(
+    ("t", "epsilon", "weight"),
+    [
+        (1, 0.2, 4.0),
+        (54, 0.2, 4.0),
+        (55, 0.2, 4.007333185232471),
+        (1000, 0.2, 6.907755278982137),
+        (1, 0.1, 1.5 + 11 / 3),
+        (176, 0.1, 5.170483995038151),
+    ],
+)
+def test_without_a_horizon_the_step_has_the_weight_of_its_round(
+    t: int, epsilon: float, weight: float
+) -> None:
+    """Numbers by hand; the oracle certifies the step."""
+    policy, rng = GenLBINFV(epsilon=epsilon), np.random.default_rng(t)
+    state = policy.start(PAPER, None, 2)
+    assert "g" not in state
+    state["t"][:] = t
+    state["L"] += 10 * rng.random((2, PAPER.d))
+    state["beta2"] += rng.random((2, PAPER.d))
+    play = policy.choose(PAPER, state, rng)
+    assert np.allclose(play.memo["g"], weight, rtol=1e-14)
+    phi = Regulariser(barrier=np.ones(2), entropy=np.full(2, weight))
+    costs, beta = state["q"] + state["L"], np.sqrt(state["beta2"])
+    assert optimality_gap(PAPER, costs, beta, phi, play.memo).max() < 1e-10
+    other = Regulariser(barrier=np.ones(2), entropy=np.full(2, weight + 0.1))
+    assert optimality_gap(PAPER, costs, beta, other, play.memo).max() > 1e-6
+
+
+def test_who_knows_the_horizon_is_asked_first() -> None:
+    known = [
+        GenLBINFV().start(PAPER, 100, 2),
+        GenLBINFV(horizon=100).start(PAPER, None, 2),
+        GenLBINFV(horizon=100).start(PAPER, 1000, 2),
+    ]
+    for state in known:
+        assert (state["g"] == math.log(100)).all()
+        assert "t" not in state
+    play = GenLBINFV().choose(PAPER, known[0], np.random.default_rng(0))
+    assert play.memo.keys() == {"x", "rest", "q"}
+    for T in (None, 1, 100):  # and there is none that is too short
+        assert (GenLBINFV(anytime=True).start(PAPER, T, 2)["t"] == 1).all()
+    with refused("anytime"):
+        GenLBINFV(anytime=True, horizon=100)
+    with refused("anytime"):
+        GenLBINFV(anytime="yes")  # type: ignore[arg-type]
 
 
 def test_genlbinfv_estimates_are_unbiased() -> None:
@@ -137,6 +203,20 @@ def test_late_feedback_is_judged_by_the_memo_of_its_own_play() -> None:
     policy.update(PAPER, state, early, Feedback(early.action, early.action * np.full(6, k)), rng)
     a, x = early.action, early.memo["x"]
     assert np.allclose(state["L"] - before, 0.5 + np.where(a >= 1, a / x * (k - 0.5), 0))
+
+
+def test_late_feedback_has_the_weight_of_its_own_round() -> None:
+    """g was 4 in round 1, and would be log 1000 when its losses come."""
+    policy, rng = GenLBINFV(), np.random.default_rng(0)
+    state = policy.start(PAPER, None, 1)
+    early = policy.choose(PAPER, state, rng)
+    state["t"][:] = 1000
+    before, losses = state["beta2"].copy(), np.full((1, PAPER.d), 0.9)
+    policy.update(PAPER, state, early, Feedback(early.action, early.action * losses), rng)
+    u, played = early.memo["x"] / PAPER.n, early.action / PAPER.n
+    alpha = (played * 0.4) ** 2 * np.minimum(1, 2 * (1 - u) / (u**2 * 4)) / 4
+    assert np.allclose(state["beta2"] - before, alpha)
+    assert state["t"] == 1001
 
 
 @dataclass(frozen=True)
@@ -221,8 +301,6 @@ def test_short_horizons_are_refused_unless_asked_for() -> None:
         GenLBINFV().start(PAPER, 54, 1)
     with pytest.raises(InvalidInput, match="= 100 rounds"):
         GenLBINFV().start(Transport([5] * 10, [5] * 10), 99, 1)
-    with pytest.raises(InvalidInput, match="horizon: expected a number of rounds, got none"):
-        GenLBINFV().start(PAPER, None, 1)
     short = GenLBINFV(any_horizon=True)
     for T in (1, 2, 54):
         state = short.start(PAPER, T, 1)

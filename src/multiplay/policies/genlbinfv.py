@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number
+from multiplay.checks import is_number, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
+from multiplay.policies.base import Play
 from multiplay.policies.logbarrier import LogBarrier
-from multiplay.types import Arrays
+from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray
 
 PREDICTIONS = ("ls", "gd")
 INITIALS = ("paper", "units")
@@ -19,7 +21,7 @@ INITIALS = ("paper", "units")
 class GenLBINFV(LogBarrier):
     """Follow the regularised leader, and draw an action with the mean that it prefers.
 
-    With g = log T and u = x_i / n_i, each round
+    With g = log T and u = x_i / n_i, in round t
 
     1. x = argmin over conv(A) of <q + Lhat, x> + sum_i beta_i phi_i(x_i), where
        phi_i(x) = n_i [u - 1 - log u + g (u + (1 - u) log(1 - u))];
@@ -27,6 +29,9 @@ class GenLBINFV(LogBarrier):
     3. Lhat_i += q_i + (a_i / x_i) (k_i - q_i);
     4. beta_i^2 += (a_i / n_i)^2 (k_i - q_i)^2 min{1, 2 (1 - u) / (u^2 g)} / g;
     5. q_i predicts the next losses of arm i.
+
+    Where nobody knows T, g is max{4, 3/2 + delta, log t} with delta = (1 + epsilon) / (3 epsilon),
+    and step 4 has the g of its own play. A ``Learner`` knows no T. What is proved has g = log T.
 
     Rewards stay rewards; only the sign of <q + Lhat, x> is turned where it is minimised. The
     regret is logarithmic in the stochastic regime and of order sqrt(T) against any adversary.
@@ -42,7 +47,7 @@ class GenLBINFV(LogBarrier):
     eta
         Step of the gradient descent, in (0, 1/2).
     horizon
-        T, the number of rounds; needed where the caller knows none, as in a ``Learner``.
+        T, the number of rounds, where you know it and the caller does not, as in a ``Learner``.
     any_horizon
         Go on even if the horizon is shorter than the theory wants, T >= max(55, d).
     initial
@@ -50,6 +55,8 @@ class GenLBINFV(LogBarrier):
         changed. Then far less regret is paid for units in the stochastic regime, but nothing is
         proved: the first steps may be unstable, and beta repairs that afterwards. ``GenAdaINF`` is
         made for this.
+    anytime
+        Play as if nobody knew T, even where the caller does, as ``simulate``.
 
     References
     ----------
@@ -60,7 +67,7 @@ class GenLBINFV(LogBarrier):
     Examples
     --------
     >>> from multiplay import Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GenLBINFV(horizon=365), seed=0)
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GenLBINFV(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
     """
@@ -71,6 +78,7 @@ class GenLBINFV(LogBarrier):
     horizon: int | None = None
     any_horizon: bool = False
     initial: str = "paper"
+    anytime: bool = False
 
     def __post_init__(self) -> None:
         if self.prediction not in PREDICTIONS:
@@ -87,18 +95,60 @@ class GenLBINFV(LogBarrier):
             raise InvalidInput(
                 "initial", expected, repr(self.initial), "Leave it out for the paper's."
             )
+        true_or_false("anytime", self.anytime, "Write anytime=True to play as if nobody knew T.")
+        if self.anytime and self.horizon is not None:
+            raise InvalidInput(
+                "anytime",
+                "False where horizon is given",
+                f"anytime=True, horizon={self.horizon}",
+                "Leave one of them out.",
+            )
         super().__post_init__()
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Lhat = 0, q = 1/2, beta = 1 + epsilon (or that divided by n_i), and no samples."""
         state = super().start(actions, horizon, trials)
-        epsilon, shape = 0.2 if self.epsilon is None else self.epsilon, state["L"].shape
+        shape = state["L"].shape
         units = np.maximum(actions.n, 1) if self.initial == "units" else np.ones(actions.d)
-        beta2 = np.tile(((1 + epsilon) / units) ** 2, (trials, 1))
+        beta2 = np.tile(((1 + self._epsilon) / units) ** 2, (trials, 1))
         state |= {"q": np.full(shape, 0.5), "beta2": beta2}
         if self.prediction == "ls":
             state |= {"samples": np.zeros(shape), "sum": np.zeros(shape)}
         return state
+
+    def clock(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Return g = log T; or t = 1, the round to be played, where nobody knows T."""
+        if self.anytime or (self.horizon is None and horizon is None):
+            return {"t": np.ones(trials, dtype=np.int64)}
+        return super().clock(actions, horizon, trials)
+
+    def gamma(self, state: Arrays) -> FloatArray:
+        """Return g, or max{4, 3/2 + delta, log t}: what the proof needs of log T, and log t."""
+        if "g" in state:
+            return state["g"]
+        delta = (1 + self._epsilon) / (3 * self._epsilon)
+        gamma: FloatArray = np.maximum(max(4.0, 1.5 + delta), np.log(state["t"]))
+        return gamma
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Steps 1 and 2; the memo has the g of round t, for step 4."""
+        play = super().choose(actions, state, rng)
+        if "t" in state:
+            play.memo["g"] = self.gamma(state)
+        return play
+
+    def learn(
+        self,
+        actions: ActionSet,
+        state: Arrays,
+        play: Play,
+        feedback: Feedback,
+        error: FloatArray,
+    ) -> None:
+        """Steps 4 and 5; where nobody knows T, rounds are counted."""
+        super().learn(actions, state, play, feedback, error)
+        if "t" in state:
+            state["t"] += 1
 
     def predict(self, state: Arrays, feedback: Feedback) -> None:
         """Step 5, by least squares or gradient descent."""
@@ -108,3 +158,7 @@ class GenLBINFV(LogBarrier):
         state["samples"] += feedback.seen
         state["sum"] += feedback.total
         state["q"] = (0.5 + state["sum"]) / (1 + state["samples"])
+
+    @property
+    def _epsilon(self) -> float:
+        return 0.2 if self.epsilon is None else self.epsilon

@@ -26,8 +26,10 @@ class LBINF(LogBarrier):
 
     Parameters
     ----------
-    eta, horizon, any_horizon
+    eta, any_horizon
         As in GenLBINFV.
+    horizon
+        T, the number of rounds; needed where the caller knows none, as in a ``Learner``.
 
     References
     ----------
@@ -56,5 +58,5 @@ class LBINF(LogBarrier):
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Step 1: q + Lhat, and beta (1 + g) u is taken off the regulariser of GenLBINFV."""
-        linear = beta * (1 + state["g"][:, None])
+        linear = beta * (1 + self.gamma(state)[:, None])
         return super().costs(actions, state | {"L": state["L"] - actions.sign * linear}, beta)

@@ -19,7 +19,7 @@ from multiplay.types import Arrays, FloatArray
 class LogBarrier(FTRL):
     """What GenLBINFV and LBINF share: the barrier, its weights, and gradient descent.
 
-    With g = log T and u = x_i / n_i
+    With g = log T, or what a subclass has in its place, and u = x_i / n_i
 
     1. phi_i(x) = n_i [u - 1 - log u + g (u + (1 - u) log(1 - u))];
     4. beta_i^2 += (a_i / n_i)^2 (k_i - q_i)^2 min{1, 2 (1 - u) / (u^2 g)} / g;
@@ -49,13 +49,21 @@ class LogBarrier(FTRL):
         true_or_false("any_horizon", self.any_horizon, hint)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """g = log T, Lhat = 0, and a first warm start."""
-        T = self._horizon(actions, horizon)
-        return {"g": np.full(trials, math.log(T)), **super().start(actions, horizon, trials)}
+        """What g is made of, Lhat = 0, and a first warm start."""
+        clock = self.clock(actions, horizon, trials)
+        return {**clock, **super().start(actions, horizon, trials)}
+
+    def clock(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Return what of the state ``gamma`` reads: g = log T."""
+        return {"g": np.full(trials, math.log(self._horizon(actions, horizon)))}
+
+    def gamma(self, state: Arrays) -> FloatArray:
+        """Return g for the round to come, shape (trials,)."""
+        return state["g"]
 
     def regulariser(self, state: Arrays) -> Regulariser:
         """phi of step 1: the barrier has weight 1, the entropy g."""
-        return _regulariser(state["g"].tobytes())
+        return _regulariser(self.gamma(state).tobytes())
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return what step 4 has made of beta."""
@@ -75,7 +83,7 @@ class LogBarrier(FTRL):
         error: FloatArray,
     ) -> None:
         """Steps 4 and 5."""
-        n, g = np.maximum(actions.n, 1), state["g"][:, None]
+        n, g = np.maximum(actions.n, 1), self.gamma(state | play.memo)[:, None]
         u, rest = np.maximum(play.memo["x"], TINY) / n, play.memo["rest"] / n
         played = feedback.extrapolated().count / n
         alpha = (played * error) ** 2 * np.minimum(1.0, 2 * rest / (u**2 * g))
@@ -113,6 +121,6 @@ class LogBarrier(FTRL):
 
 @lru_cache(maxsize=16)
 def _regulariser(g: bytes) -> Regulariser:
-    """Return the same object in every round: its weights are laid out for the kernels once."""
+    """Return the same object while g is the same: its weights are laid out for the kernels once."""
     entropy = np.frombuffer(g)
     return Regulariser(barrier=np.ones(len(entropy)), entropy=entropy)

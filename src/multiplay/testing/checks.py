@@ -17,6 +17,7 @@ from multiplay.hull import Hull, Regulariser
 from multiplay.policies import Play, Policy
 from multiplay.policies.base import shown
 from multiplay.streams import POLICY, Streams
+from multiplay.testing.live import check_absorbs, check_beliefs, check_changing, check_partial
 from multiplay.testing.settings import check_settings
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -69,6 +70,13 @@ def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
     _check_totals(policy, actions, seed)
     if policy.learns_from == "round":
         _check_round(policy, actions, seed)
+    check_beliefs(policy, together[1], (len(trials), actions.d))
+    if policy.changing:
+        check_changing(policy, actions, _horizon(actions), seed)
+    if policy.partial:
+        check_partial(policy, actions, _horizon(actions), seed)
+    if policy.absorbs:
+        check_absorbs(policy, actions, _horizon(actions), seed)
     check_settings(policy)
 
 

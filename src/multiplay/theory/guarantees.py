@@ -241,6 +241,13 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
             f"initial={policy.initial!r}",
             "Leave initial out: nothing is proved for other weights.",
         )
+    if "g" not in state:
+        raise InvalidInput(
+            "state",
+            "that of a run whose horizon was known: the proof has g = log T in every round",
+            "that of a run without a horizon",
+            "Leave anytime out, and give the horizon.",
+        )
     epsilon = DEFAULT_EPSILON if policy.epsilon is None else policy.epsilon
     delta = _delta(epsilon)
     _check_horizon(horizon, epsilon, delta)

@@ -35,15 +35,17 @@ def numbers(argument: str, values: ArrayLike) -> FloatArray:
 def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
     """Return ``values`` as non-negative integers, or say what is wrong with them."""
     array = numbers(argument, values)
+    if array.size == 0 or (array.min() >= 0 and array.max() <= EXACT):
+        whole = array.astype(np.int64)
+        if (whole == array).all():
+            return whole
     wrong = (array != np.floor(array)) | (array < 0) | (array > EXACT)
-    if wrong.any():
-        raise InvalidInput(
-            argument,
-            "whole numbers from 0 to 2^53",
-            f"{array[wrong].flat[0]:g}",
-            "Give whole numbers.",
-        )
-    return array.astype(np.int64)
+    raise InvalidInput(
+        argument,
+        "whole numbers from 0 to 2^53",
+        f"{array[wrong].flat[0]:g}",
+        "Give whole numbers.",
+    )
 
 
 def is_list(value: object) -> bool:
@@ -63,6 +65,13 @@ def is_number(value: object) -> bool:
 def is_integer(value: object) -> TypeGuard[int]:
     """Say whether ``value`` is a single whole number."""
     return isinstance(value, INTEGER) and not isinstance(value, bool)
+
+
+def natural_number(argument: str, value: object, hint: str) -> int:
+    """Return ``value`` as an integer from 0 to 2^53, or say what is wrong with it."""
+    if not is_integer(value) or not 0 <= value <= EXACT:
+        raise InvalidInput(argument, "a whole number from 0 to 2^53", _short(value), hint)
+    return int(value)
 
 
 def positive_integer(argument: str, value: object, hint: str, largest: int = EXACT) -> int:

@@ -7,6 +7,7 @@ from multiplay.actions.coverage import Coverage
 from multiplay.actions.explicit import Explicit
 from multiplay.actions.graphs import Matching, SpanningTree
 from multiplay.actions.knapsack import Knapsack
+from multiplay.actions.limited import Limited
 from multiplay.actions.network import Network
 from multiplay.actions.oracle import OracleSet
 from multiplay.actions.path import Path
@@ -22,6 +23,7 @@ __all__ = [
     "Explicit",
     "IntegerProgram",
     "Knapsack",
+    "Limited",
     "Matching",
     "Network",
     "OracleSet",

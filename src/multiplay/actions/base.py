@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cached_property, wraps
+from functools import cached_property, lru_cache, wraps
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -48,10 +48,13 @@ class ActionSet(ABC):
     offset : array of shape (d,), or None
         What a unit of each arm is known to lose beside what is learned: the value of an action is
         then <a, means + offset>. See ``shifted``.
+    penalty : float
+        What a unit costs that is asked for and left out, in the unit of the losses. See ``unmet``.
     """
 
     linear: bool = True
     offset: FloatArray | None = None
+    penalty: float = 0.0
 
     def __init_subclass__(cls, vectorised: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -156,6 +159,52 @@ class ActionSet(ABC):
         other.offset = offset
         return other
 
+    def limited(self, most: IntArray, fixed: IntArray) -> "ActionSet":
+        """Return {a in A : a_i <= most_i, and a_i = fixed_i where fixed_i >= 0}.
+
+        It has the same arms; one that is closed has n_i = 0. ``fixed`` is -1 where an arm is free.
+
+        Examples
+        --------
+        >>> from multiplay import Budget
+        >>> Budget(5, [4, 4, 2]).limited(np.array([4, 2, 2]), np.array([-1, -1, 1])).enumerate()
+        array([[2, 2, 1],
+               [3, 1, 1],
+               [4, 0, 1]])
+        """
+        from multiplay.actions.limited import Limited  # which is made of sets
+
+        return Limited(self, most, fixed)
+
+    def _within(self, most: IntArray, fixed: IntArray) -> "tuple[ActionSet, IntArray]":
+        """Return a set and the units to add to its actions: together they are ``limited``.
+
+        Where units are added, the set has n_i = 0. ``fixed`` is at most ``most``, and that n. Where
+        no action is left, ``InvalidInput`` is raised; ``limited`` then says what is wrong.
+        """
+        raise InvalidInput(
+            "actions",
+            "a set that can express at_most, exclude and fixed",
+            f"{self!r}",
+            "Make the set of the day yourself, without the actions that are not wanted.",
+        )
+
+    def _fresh(self) -> Self:
+        """Return a copy that has forgotten all that was computed once and remembered."""
+        other = copy(self)
+        for name in list(vars(other)):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del vars(other)[name]
+        other._everything = other._coordinates = None
+        return other
+
+    def unmet(self, action: ArrayLike) -> dict[str, int]:
+        """Return the units that are asked for and that an action leaves out, by their names.
+
+        Each costs ``penalty``. Most sets ask for nothing.
+        """
+        return {}
+
     def at(self, t: int) -> "ActionSet":
         """Return the set of round t, for t = 1, 2, ...: this one, unless it changes."""
         return self
@@ -217,6 +266,8 @@ class ActionSet(ABC):
 
     def duplicate(self) -> "Duplicate":
         """Return the same problem with an arm of its own for every copy, all n_i = 1."""
+        if not self._n.any():  # nothing to copy
+            return Duplicate(self, np.arange(self.d))
         return self._duplicate
 
     @cached_property
@@ -301,10 +352,16 @@ def extensions(least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
 def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {i + 1}" for i in range(d))
-    names = tuple(str(name) for name in names)
+    names = tuple(map(str, names))
     if len(names) != d:
         raise InvalidInput("names", f"{d} names", f"{len(names)}", "Give one for each arm.")
-    if len(set(names)) < d:
+    return _different(names)
+
+
+@lru_cache(maxsize=16)
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that are all different; sets of many days share one tuple of them."""
+    if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput("names", "different names", f"{twice!r} twice", "Rename one of them.")
     return names

@@ -7,9 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners, read_only, whole_box
+from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.flow import Extremes, FlowSet
-from multiplay.checks import EXACT, positive_integer, true_or_false, whole_numbers, with_last_axis
+from multiplay.checks import EXACT, natural_number, true_or_false, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
 from multiplay.kernels.selection import cheapest
@@ -56,11 +56,12 @@ class Budget(FlowSet, vectorised=True):
         names: Sequence[str] | None = None,
         sense: str = "min",
     ) -> None:
-        self.total = positive_integer("total", total, "Give a positive integer.")
+        self.total = natural_number("total", total, "Give the number of units, 0 or more.")
         self.caps = read_only(whole_numbers("caps", caps))
         hint = "Write at_most=True if units may be kept back."
         self.at_most = true_or_false("at_most", at_most, hint)
-        if self.caps.ndim != 1 or self.caps.sum() == 0:
+        nothing = self.total == 0 or self.at_most  # is an action
+        if self.caps.ndim != 1 or len(self.caps) == 0 or (self.caps.sum() == 0 and not nothing):
             raise InvalidInput(
                 "caps",
                 "a list with at least one positive number",
@@ -115,6 +116,14 @@ class Budget(FlowSet, vectorised=True):
         fits = units <= self.total if self.at_most else units == self.total
         inside: BoolArray = whole_box(a, self.n) & fits
         return inside
+
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Spread what is not fixed over the other arms."""
+        if not self.linear:
+            return super()._within(most, fixed)
+        units, caps = np.maximum(fixed, 0), np.where(fixed >= 0, 0, most)
+        total = self.total - int(units.sum())
+        return Budget(total, caps, self.at_most, sense=self.sense), units
 
     @cached_property
     def _duplicate(self) -> Duplicate:

@@ -7,9 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners, read_only
+from multiplay.actions.base import ActionSet, Duplicate, owners, read_only
 from multiplay.actions.budget import Budget
-from multiplay.checks import for_each_arm, numbers, positive_integer, unit_interval, with_last_axis
+from multiplay.checks import for_each_arm, natural_number, numbers, unit_interval, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.kernels.selection import cheapest
@@ -57,7 +57,7 @@ class Coverage(Budget):
 
     def __init__(self, budget: int, weights: ArrayLike, names: Sequence[str] | None = None) -> None:
         self.weights = read_only(_weights(weights).copy())
-        attempts = positive_integer("budget", budget, "Give a positive integer.")
+        attempts = natural_number("budget", budget, "Give the number of attempts, 0 or more.")
         owners(np.full(len(self.weights), attempts))  # refuses too many
         super().__init__(attempts, np.full(len(self.weights), attempts), names=names, sense="max")
         self.budget = attempts
@@ -75,7 +75,14 @@ class Coverage(Budget):
         """Take the attempts of the largest gains."""
         mu = _chances(means, self.d)
         each = np.repeat(mu.reshape(-1, self.d, 1), self.budget, axis=2)
-        return _attempts(each, self.weights).reshape(mu.shape)
+        return _attempts(each, self.weights, self.n).reshape(mu.shape)
+
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Attempts that are fixed earn the same in all actions: the others stay greedy."""
+        units, others = np.maximum(fixed, 0), self._fresh()
+        others.budget = self.budget - int(units.sum())
+        Budget.__init__(others, others.budget, np.where(fixed >= 0, 0, most), sense="max")
+        return others, units
 
     @cached_property
     def _duplicate(self) -> Duplicate:
@@ -114,7 +121,8 @@ class CoverageCopies(Budget):
         mu = _chances(means, self.d)
         each = self._by_target(mu.reshape(-1, self.d))
         order = np.argsort(-each, axis=2, kind="stable")
-        attempts = _attempts(np.take_along_axis(each, order, axis=2), self.original.weights)
+        falling = np.take_along_axis(each, order, axis=2)
+        attempts = _attempts(falling, self.original.weights, self.original.n)
         first = np.arange(self.original.budget) < attempts[:, :, None]
         chosen = np.empty(each.shape, dtype=np.int64)
         np.put_along_axis(chosen, order, first.astype(np.int64), axis=2)
@@ -129,15 +137,15 @@ class CoverageCopies(Budget):
         return self.original.hull
 
 
-def _attempts(each: FloatArray, weights: FloatArray) -> IntArray:
+def _attempts(each: FloatArray, weights: FloatArray, n: IntArray) -> IntArray:
     """Return the best number of attempts per target, from falling chances (rows, d, budget)."""
     rows, d, budget = each.shape
     failed_before = np.ones(each.shape)
     failed_before[:, :, 1:] = np.cumprod(1 - each[:, :, :-1], axis=2)
     gains = weights[:, None] * each * failed_before
     chosen = np.empty((rows, d * budget), dtype=np.int64)
-    ones = np.ones(d * budget, dtype=np.int64)
-    cheapest(-gains.reshape(rows, -1), ones, budget, False, chosen)
+    allowed = (np.arange(budget) < n[:, None]).astype(np.int64).ravel()
+    cheapest(-gains.reshape(rows, -1), allowed, budget, False, chosen)
     attempts: IntArray = chosen.reshape(each.shape).sum(axis=2)
     return attempts
 

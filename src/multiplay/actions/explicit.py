@@ -84,6 +84,14 @@ class Explicit(ActionSet, vectorised=True):
             raise too_many(limit)
         return self.actions.copy()
 
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Keep what is within the limits."""
+        fits = (self.actions <= most) & ((fixed < 0) | (self.actions == fixed))
+        kept = self.actions[fits.all(axis=1)]
+        if len(kept) == 0:
+            raise InvalidInput("limits", "an action that keeps them", "none", "Relax the limits.")
+        return Explicit(kept, sense=self.sense), np.zeros_like(fixed)
+
     @cached_property
     def _duplicate(self) -> Duplicate:
         """Return the set of all choices of copies, a_i of the n_i copies of arm i."""

@@ -61,9 +61,11 @@ class FlowSet(ActionSet, vectorised=True):
     def _all_arcs_are_arms(self) -> bool:
         return len(self.arms) == len(self.capacity)
 
+    _has_flow = False  # whether that is known without looking for one
+
     @cached_property
     def _cheapest_flow(self) -> "MinimumCostFlow":
-        return MinimumCostFlow(self.graph, self.capacity)
+        return MinimumCostFlow(self.graph, self.capacity, self._has_flow)
 
     @cached_property
     def extremes(self) -> "Extremes":
@@ -169,6 +171,20 @@ class FlowSet(ActionSet, vectorised=True):
             raise too_many(limit)
         return actions
 
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Lower capacities; fixed units leave their tails and reach their heads beforehand."""
+        if not self.linear:
+            return super()._within(most, fixed)
+        units, capacity = np.maximum(fixed, 0), self.capacity.copy()
+        open_to = np.minimum(capacity[self.arms], most)
+        capacity[self.arms] = np.where(fixed >= 0, 0, open_to)
+        tail, head = self._arm_ends
+        balance = self.graph.balance.copy()
+        np.subtract.at(balance, tail, units)
+        np.add.at(balance, head, units)
+        graph = Graph(self.graph.tail, self.graph.head, balance)
+        return FlowSet(graph, capacity, self.arms, sense=self.sense), units
+
     @cached_property
     def _duplicate(self) -> Duplicate:
         """Return the network with n_i parallel arcs of capacity 1 for arm i."""
@@ -200,9 +216,9 @@ class Extremes(NamedTuple):
 class MinimumCostFlow:
     """argmin over the integer flows of a graph, 0 <= f <= capacity, of <costs, f>."""
 
-    def __init__(self, graph: Graph, capacity: IntArray) -> None:
+    def __init__(self, graph: Graph, capacity: IntArray, has_flow: bool = False) -> None:
         status, self._start = network_simplex.feasible_start(
-            graph.tail, graph.head, graph.balance, capacity.copy()
+            graph.tail, graph.head, graph.balance, capacity.copy(), has_flow
         )
         if status != network_simplex.OPTIMAL:
             raise InvalidInput(

@@ -58,6 +58,7 @@ class SpanningTree(ActionSet, vectorised=True):
                 "Add an edge between the parts.",
             )
         self.n = np.ones(len(self.edges), dtype=np.int64)
+        self._limits = np.zeros(len(self.edges))  # -inf for edges of every tree, inf for no tree's
         super().__init__(labelled.names("-") if names is None else names, sense)
 
     def __repr__(self) -> str:
@@ -66,7 +67,7 @@ class SpanningTree(ActionSet, vectorised=True):
     def oracle(self, costs: FloatArray) -> IntArray:
         """Kruskal: the cheapest edges that close no cycle."""
         actions = np.empty(costs.shape, dtype=np.int64)
-        trees.spanning_trees(*self._graph, costs, actions)
+        trees.spanning_trees(*self._graph, costs + self._limits, actions)
         return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:
@@ -75,8 +76,20 @@ class SpanningTree(ActionSet, vectorised=True):
         inside = np.atleast_1d(whole_box(a, self.n)).ravel()
         rows, answer = a.reshape(-1, self.d).astype(np.int64), np.empty_like(inside)
         trees.are_spanning_trees(*self._graph, rows, answer)
+        inside &= (rows[:, self._limits == -np.inf] == 1).all(axis=1)
         joined: BoolArray = (inside & answer).reshape(a.shape[:-1])
         return joined
+
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Take fixed edges first and closed ones last: both fit if some tree has them so."""
+        others, nothing = self._fresh(), np.zeros(self.d, dtype=np.int64)
+        inside, outside = fixed == 1, (fixed == 0) | (most == 0)
+        others._limits = np.select([inside, outside], [-np.inf, np.inf])
+        tree = others.oracle(np.zeros((1, self.d)))[0]
+        if (tree[inside] == 0).any() or (tree[outside] == 1).any():
+            raise InvalidInput("edges", "a tree within the limits", "none", "Close fewer edges.")
+        others.n = others.oracle(-np.eye(self.d)).diagonal()
+        return others, nothing
 
 
 class Matching(OracleSet, vectorised=True):
@@ -135,7 +148,7 @@ class Matching(OracleSet, vectorised=True):
 
         table, edge = np.zeros(self._shape), np.full(self._shape, -1)
         for e in np.argsort(-costs, kind="stable"):  # of parallel edges, the cheapest comes last
-            if costs[e] < 0:
+            if costs[e] < 0 and self.n[e] > 0:
                 table[self._left[e], self._right[e]] = costs[e]
                 edge[self._left[e], self._right[e]] = e
         chosen = edge[linear_sum_assignment(table)]
@@ -151,3 +164,14 @@ class Matching(OracleSet, vectorised=True):
             whole_box(a, self.n) & (a @ left <= 1).all(axis=-1) & (a @ right <= 1).all(axis=-1)
         )
         return inside
+
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Close the edges that meet a fixed one."""
+        units, others = np.maximum(fixed, 0), self._fresh()
+        if not self.contains(units):
+            raise InvalidInput("edges", "a matching", "edges that meet", "Fix fewer edges.")
+        kept = units == 1
+        met = np.isin(self._left, self._left[kept]) | np.isin(self._right, self._right[kept])
+        others.n = np.where(met | (fixed == 0) | (most == 0), 0, 1)
+        others._memory, others._seen = {}, set()
+        return others, units

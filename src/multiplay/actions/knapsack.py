@@ -79,13 +79,6 @@ class Knapsack(ActionSet, vectorised=True):
         self._weights, self._capacity = _as_integers(self.weights, self.capacity)
         self.limits = None if limits is None else read_only(_limits(limits, len(self.weights)))
         self.n = self._most()
-        if self.n.sum() == 0:
-            raise InvalidInput(
-                "capacity",
-                f"at least the lightest item, {self.weights.min():g}",
-                f"{self.capacity:g}",
-                "Raise the capacity, or add a lighter item.",
-            )
         super().__init__(names, sense="max")
 
     def __repr__(self) -> str:
@@ -150,6 +143,18 @@ class Knapsack(ActionSet, vectorised=True):
             packed = np.column_stack([packed[row], units])
             room = room[row] - weight * units
         return packed
+
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Pack what is fixed; the others share what room it leaves."""
+        units, others = np.maximum(fixed, 0), self._fresh()
+        weight = sum(w * u for w, u in zip(self._weights.tolist(), units.tolist(), strict=True))
+        if weight > self._capacity:
+            raise InvalidInput(
+                "capacity", "room for what is fixed", "too little", "Raise the capacity."
+            )
+        others._capacity = self._capacity - weight
+        others.n = np.minimum(others._most(), np.where(fixed >= 0, 0, most))
+        return others, units
 
     @cached_property
     def _duplicate(self) -> Duplicate:

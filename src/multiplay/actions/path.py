@@ -7,7 +7,7 @@ import numpy as np
 
 from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.flow import FlowSet
-from multiplay.checks import EXACT, positive_integer
+from multiplay.checks import natural_number
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
 from multiplay.kernels import paths
@@ -57,9 +57,7 @@ class Path(FlowSet):
     ) -> None:
         labelled = Arcs("arcs", arcs)
         self.arcs, self.source, self.target = labelled.pairs, source, target
-        self.units = positive_integer("units", units, "Give a positive integer.")
-        if self.units > EXACT:
-            raise InvalidInput("units", "at most 2^53", self.units, "Use larger units.")
+        self.units = natural_number("units", units, "Give the number of units, 0 or more.")
         self._ends = labelled.node("source", source), labelled.node("target", target)
         order, cycle = paths.topological_order(labelled.tail, labelled.head, len(labelled.number))
         if cycle:

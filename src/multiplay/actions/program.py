@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions import quiet
-from multiplay.actions.base import Duplicate, owners, read_only, whole_box
+from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.oracle import OracleSet
 from multiplay.checks import is_list, numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
@@ -173,6 +173,12 @@ primal_status is None)). Relax a constraint.
         hi = np.concatenate([self.n, np.minimum(self.n, 1)])
         costs = np.repeat([0.0, -1.0], self.d)
         return int(_highs(costs, A, b, lo, hi.astype(float))[self.d :].sum())
+
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Tighten the bounds."""
+        low, high = (np.where(fixed >= 0, fixed, bound) for bound in (self._lo, most))
+        program = IntegerProgram(self.A, self.b, (low.tolist(), high.tolist()), self.sense)
+        return program, np.zeros_like(fixed)
 
     @cached_property
     def _duplicate(self) -> Duplicate:

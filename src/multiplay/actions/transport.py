@@ -1,21 +1,25 @@
 """Transport plans."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.actions.base import Duplicate, owners, read_only
-from multiplay.actions.flow import FlowSet
-from multiplay.checks import EXACT, true_or_false, whole_numbers
+from multiplay.actions.flow import FlowSet, MinimumCostFlow
+from multiplay.checks import EXACT, is_number, true_or_false, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, TransportHull
 from multiplay.hull.graph import Graph, bipartite
 from multiplay.types import IntArray
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
+MAY_BE_UNMET = (
+    "If some demand may stay unmet, write shortage=5.0, say: what each unmet unit costs, in the "
+    "unit of the losses."
+)
 
 
 class Transport(FlowSet):
@@ -37,6 +41,12 @@ class Transport(FlowSet):
         True: sum_y a_xy <= supply_x and sum_x a_xy >= demand_y.
     sense
         "min" if units bring losses, "max" if they bring rewards.
+    shortage
+        What an unmet unit costs, 0 or more, in the unit of the losses. Where supply or lanes are
+        too small for the demand, as many units as possible are delivered, nobody gets more than
+        demanded, and what cannot be delivered stays with its supplier. All actions leave the same
+        number of units unmet, so the penalty has no influence on the lanes that are used. Where all
+        demand can be met, nothing changes. Without it, a shortage is an error.
 
     Examples
     --------
@@ -49,6 +59,9 @@ class Transport(FlowSet):
     ('Lyon->north', 'Lyon->south')
     >>> Transport([3, 3], [2, 2], slack=True).argmin([0.1, 0.9, 0.2, 0.8])
     array([2, 0, 0, 2])
+    >>> short = Transport([1, 2], [3, 2], shortage=5.0)
+    >>> short.argmin([0.1, 0.9, 0.3, 0.2]), short.unmet([1, 0, 0, 2])
+    (array([1, 0, 0, 2]), {'unmet->d1': 2, 'unmet->d2': 0})
     """
 
     @classmethod
@@ -64,42 +77,84 @@ class Transport(FlowSet):
         capacities: ArrayLike | None = None,
         slack: bool = False,
         sense: str = "min",
+        shortage: float | None = None,
     ) -> None:
         self.supply, self.demand = _side("supply", supply), _side("demand", demand)
         hint = "Write slack=True if supply may be left over."
-        self.slack = slack = true_or_false("slack", slack, hint)
+        self.slack = true_or_false("slack", slack, hint)
+        self.shortage = None if shortage is None else _penalty(shortage)
+        self.penalty = self.shortage or 0.0
         spare = int(self.supply.sum() - self.demand.sum())
-        if spare < 0 or (spare > 0 and not slack):
-            raise InvalidInput(
-                "supply, demand",
-                "a supply of at least the demand" if slack else "equal sums",
-                f"{self.supply.sum()} supplied and {self.demand.sum()} demanded",
-                "Raise the supply."
-                if spare < 0 and slack
-                else "Write slack=True, or add a supplier or a demander for the difference.",
-            )
-        lanes = np.minimum.outer(self.supply, self.demand + spare)
+        self._check_sums(spare)
+        lanes = np.minimum.outer(self.supply, self.demand + max(spare, 0))
         self.capacities = None if capacities is None else _capacities(capacities, lanes.shape)
         if self.capacities is not None:
             lanes = np.minimum(lanes, self.capacities)
         capacity, graph = lanes.ravel(), bipartite(self.supply, self.demand)
-        arms = np.arange(lanes.size)
-        if spare > 0:
+        self._has_flow = self.capacities is None or self.shortage is not None
+        self._units_unmet = max(-spare, 0)
+        if self.capacities is not None and self.shortage is not None:
+            self._units_unmet = _least_unmet(graph, self.supply, self.demand, capacity)
+        if self._units_unmet > 0:
+            graph, free = _with_shortage(graph, self.supply, self.demand, self._units_unmet)
+            capacity = np.concatenate([capacity, free])
+        elif spare > 0:
             graph, leftover = _with_spare(graph, self.supply, spare)
             capacity = np.concatenate([capacity, leftover])
-        super().__init__(
-            graph,
-            capacity,
-            arms,
-            n=lanes.ravel() if capacities is None else None,
-            names=lane_names(names, *lanes.shape),
-            sense=sense,
+        try:
+            super().__init__(
+                graph,
+                capacity,
+                np.arange(lanes.size),
+                n=lanes.ravel() if capacities is None else None,
+                names=lane_names(names, *lanes.shape),
+                sense=sense,
+            )
+        except InvalidInput as error:
+            if error.argument != "capacities":
+                raise
+            raise InvalidInput(
+                "capacities",
+                "lanes that carry enough for all of the demand",
+                "lanes that are too small",
+                f"Raise capacities. {MAY_BE_UNMET}",
+            ) from None
+
+    def _check_sums(self, spare: int) -> None:
+        """Refuse what is left over without slack, and a shortage without a penalty."""
+        short = spare < 0 and self.shortage is None
+        if not short and (spare <= 0 or self.slack):
+            return
+        too_much = "Write slack=True, or add a demander for the difference."
+        raise InvalidInput(
+            "supply, demand",
+            "a supply of at least the demand" if self.slack else "equal sums",
+            f"{self.supply.sum()} supplied and {self.demand.sum()} demanded",
+            f"Raise the supply. {MAY_BE_UNMET}" if short else too_much,
         )
 
     def __repr__(self) -> str:
         loose = ", capacities=..." if self.capacities is not None else ""
         loose += ", slack=True" if self.slack else ""
+        loose += f", shortage={self.shortage:g}" if self.shortage is not None else ""
         return f"Transport(supply={self.supply.tolist()}, demand={self.demand.tolist()}{loose})"
+
+    def unmet(self, action: ArrayLike) -> dict[str, int]:
+        """Return what the demanders lack, on a day with a shortage: {"unmet->north": 2, ...}.
+
+        Examples
+        --------
+        >>> day = Transport([2], [1, 3], names=(["Lyon"], ["north", "south"]), shortage=5.0)
+        >>> day.unmet([0, 2])
+        {'unmet->north': 1, 'unmet->south': 1}
+        """
+        if self._units_unmet == 0:
+            return {}
+        shape = len(self.supply), len(self.demand)
+        arrived = with_last_axis("action", action, self.d).reshape(shape).sum(axis=0)
+        names = _demanders(self.names, shape[1])
+        missing = (self.demand - arrived).astype(np.int64).tolist()
+        return {f"unmet->{name}": units for name, units in zip(names, missing, strict=True)}
 
     @property
     def _plain(self) -> bool:
@@ -117,7 +172,13 @@ class Transport(FlowSet):
         owners(np.repeat(self.supply, len(self.demand)))  # refuses too many
         supplier = owners(self.supply)
         lanes = np.arange(self.d).reshape(len(self.supply), len(self.demand))
-        copies = Transport(np.ones(len(supplier)), self.demand, slack=self.slack, sense=self.sense)
+        copies = Transport(
+            np.ones(len(supplier)),
+            self.demand,
+            slack=self.slack,
+            sense=self.sense,
+            shortage=self.shortage,
+        )
         return Duplicate(copies, lanes[supplier].ravel())
 
     @cached_property
@@ -136,17 +197,67 @@ def _with_spare(graph: Graph, supply: IntArray, spare: int) -> tuple[Graph, IntA
     return Graph(tail, head, np.append(graph.balance, -spare)), leftover
 
 
+def _with_shortage(
+    graph: Graph, supply: IntArray, demand: IntArray, unmet: int
+) -> tuple[Graph, IntArray]:
+    """Add a node that takes what cannot be delivered, and one that sends what stays unmet.
+
+    Their balances say how much: so every flow delivers as much as can be delivered.
+    """
+    left = int(supply.sum() - demand.sum()) + unmet
+    suppliers, nodes = len(supply), len(graph.balance)
+    takes, sends = np.full(suppliers, nodes), np.full(nodes - suppliers, nodes + 1)
+    tail = np.concatenate([graph.tail, np.arange(suppliers), sends])
+    head = np.concatenate([graph.head, takes, np.arange(suppliers, nodes)])
+    free = np.concatenate([np.minimum(supply, left), np.minimum(demand, unmet)])
+    return Graph(tail, head, np.append(graph.balance, [-left, unmet])), free
+
+
+def _least_unmet(graph: Graph, supply: IntArray, demand: IntArray, capacity: IntArray) -> int:
+    """Return how many units stay unmet when as many as possible are delivered."""
+    everything, nodes = int(demand.sum()), len(graph.balance)
+    loose, free = _with_shortage(graph, supply, demand, everything)
+    # every delivered unit lets another one go from the node that sends to the one that takes
+    short_cut = Graph(np.append(loose.tail, nodes + 1), np.append(loose.head, nodes), loose.balance)
+    costs = np.zeros((1, len(short_cut.tail)))
+    costs[0, -1] = -1.0
+    limits = np.concatenate([capacity, free, [everything]])
+    flow = MinimumCostFlow(short_cut, limits, has_flow=True)
+    return everything - int(flow(costs)[0, -1])
+
+
+def _demanders(lanes: tuple[str, ...], number: int) -> list[str]:
+    """Return what follows the arrow in the names of all lanes to a demander; else d1, d2, ..."""
+    ends = [{name.partition("->")[2] for name in lanes[y::number]} for y in range(number)]
+    found = ["".join(end) if len(end) == 1 else "" for end in ends]
+    if "" in found or len(set(found)) < number:
+        return [f"d{y + 1}" for y in range(number)]
+    return found
+
+
+def _penalty(shortage: object) -> float:
+    if not is_number(shortage) or not 0 <= shortage < np.inf:
+        raise InvalidInput(
+            "shortage",
+            "what an unmet unit costs, a number of 0 or more",
+            f"{shortage!r}",
+            "Leave it out if all demand must be met.",
+        )
+    return float(shortage)
+
+
 def _side(argument: str, values: ArrayLike) -> IntArray:
     side = whole_numbers(argument, values)
-    if side.ndim != 1 or len(side) == 0 or side.sum() == 0:
+    if side.ndim != 1 or len(side) == 0:
         raise InvalidInput(
             argument,
-            "a list with at least one positive number",
+            "a list with at least one number",
             f"{side.tolist()}",
-            "Give at least one unit.",
+            "Give a number for each; 0 is one of them.",
         )
-    if side.sum() > EXACT:
-        raise InvalidInput(argument, "a sum of at most 2^53", f"{side.sum()}", "Use larger units.")
+    total = side.sum()
+    if total > EXACT:
+        raise InvalidInput(argument, "a sum of at most 2^53", f"{total}", "Use larger units.")
     return read_only(side)
 
 
@@ -162,10 +273,7 @@ def _capacities(capacities: ArrayLike, shape: tuple[int, ...]) -> IntArray:
 def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[Any]:
     """Return a name for each lane, from those of both sides or as they are given."""
     if names is None:
-        names = (
-            [f"s{x + 1}" for x in range(suppliers)],
-            [f"d{y + 1}" for y in range(demanders)],
-        )
+        return _numbered_lanes(suppliers, demanders)
     if len(names) == 2 and not isinstance(names[0], str) and not isinstance(names[1], str):
         sources, targets = names
         if len(sources) != suppliers or len(targets) != demanders:
@@ -175,5 +283,17 @@ def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[
                 f"{len(sources)} and {len(targets)}",
                 "Give one name for each.",
             )
-        return [f"{source}->{target}" for source in sources for target in targets]
+        return _lanes_between(tuple(map(str, sources)), tuple(map(str, targets)))
     return names
+
+
+@lru_cache(maxsize=16)
+def _numbered_lanes(suppliers: int, demanders: int) -> tuple[str, ...]:
+    sources = tuple(f"s{x + 1}" for x in range(suppliers))
+    return _lanes_between(sources, tuple(f"d{y + 1}" for y in range(demanders)))
+
+
+@lru_cache(maxsize=16)
+def _lanes_between(sources: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of all lanes; those of yesterday are those of today."""
+    return tuple(f"{source}->{target}" for source in sources for target in targets)

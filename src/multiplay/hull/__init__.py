@@ -2,7 +2,15 @@
 
 from multiplay.hull.base import Hull, Regulariser
 from multiplay.hull.decomposition import DecompositionHull
+from multiplay.hull.fixed import FixedHull
 from multiplay.hull.network import NetworkHull
 from multiplay.hull.transport import TransportHull
 
-__all__ = ["DecompositionHull", "Hull", "NetworkHull", "Regulariser", "TransportHull"]
+__all__ = [
+    "DecompositionHull",
+    "FixedHull",
+    "Hull",
+    "NetworkHull",
+    "Regulariser",
+    "TransportHull",
+]

@@ -1,6 +1,6 @@
 """Directed graphs with a balance at every node, as arrays that kernels take."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -25,6 +25,11 @@ class Graph:
 
 def bipartite(supply: IntArray, demand: IntArray) -> Graph:
     """Return the graph of a transport problem: an arc from every supplier to every demander."""
-    arms = np.arange(len(supply) * len(demand))
-    tail, head = arms // len(demand), len(supply) + arms % len(demand)
-    return Graph(tail, head, np.concatenate([supply, -demand]))
+    return Graph(*_lanes(len(supply), len(demand)), np.concatenate([supply, -demand]))
+
+
+@lru_cache(maxsize=16)
+def _lanes(suppliers: int, demanders: int) -> tuple[IntArray, IntArray]:
+    """Return tails and heads; the graphs of many days share them, and nobody writes to them."""
+    arms = np.arange(suppliers * demanders)
+    return arms // demanders, suppliers + arms % demanders

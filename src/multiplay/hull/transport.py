@@ -31,7 +31,7 @@ class TransportHull(Hull):
             free, sides = free.T, sides[::-1]
         self.free, self.sums = np.ascontiguousarray(free), np.concatenate(sides).astype(float)
         # interior when both sides have two nodes, and the only plan when they do not
-        self.centre = np.outer(supply, demand / demand.sum()).ravel()
+        self.centre = np.outer(supply, demand / max(demand.sum(), 1)).ravel()
         self.graph = bipartite(supply, demand)
 
     def start(self, trials: int) -> Arrays:

@@ -307,42 +307,71 @@ def minimum_cost_flows(
     return OPTIMAL
 
 
-def star(supply: IntArray, arcs: int) -> IntArray:
-    """Return the tree in which every node exchanges its supply with the root directly."""
-    nodes = len(supply)
-    node = np.arange(nodes + 1)
-    tree = np.zeros((nodes + 1, COLUMNS), dtype=np.int64)
-    tree[:, PARENT] = nodes
-    tree[:, ARC] = arcs + node
-    tree[:nodes, DEPTH] = 1
-    tree[:, NEXT] = np.roll(node, -1)
-    tree[:, PREVIOUS] = np.roll(node, 1)
-    tree[:nodes, UP] = np.where(supply >= 0, UNLIMITED - supply, -supply)
-    tree[:nodes, DOWN] = np.where(supply >= 0, supply, UNLIMITED + supply)
-    return tree
+@kernel
+def set_star(
+    tail: IntArray,
+    head: IntArray,
+    supply: IntArray,
+    capacity: IntArray,
+    ends: Ends,
+    capacities: IntArray,
+    side: Sides,
+    tree: IntArray,
+) -> None:
+    """Write the network with an artificial arc for each node, which makes the tree.
+
+    There every node exchanges its supply with the root directly.
+    """
+    arcs, root = len(tail), len(supply)
+    for arc in range(arcs):
+        ends[arc, TAIL], ends[arc, HEAD] = tail[arc], head[arc]
+        capacities[arc], side[arc] = capacity[arc], EMPTY
+    for node in range(root + 1):
+        tree[node, PARENT], tree[node, ARC], tree[node, DEPTH] = root, arcs + node, 1
+        tree[node, NEXT], tree[node, PREVIOUS] = node + 1, node - 1
+    tree[root, DEPTH], tree[root, NEXT], tree[0, PREVIOUS] = 0, 0, root
+    tree[root, UP], tree[root, DOWN] = 0, 0
+    for node in range(root):
+        arc, out = arcs + node, supply[node]
+        capacities[arc], side[arc] = UNLIMITED, EMPTY
+        if out >= 0:
+            ends[arc, TAIL], ends[arc, HEAD] = node, root
+            tree[node, UP], tree[node, DOWN] = UNLIMITED - out, out
+        else:
+            ends[arc, TAIL], ends[arc, HEAD] = root, node
+            tree[node, UP], tree[node, DOWN] = -out, UNLIMITED + out
+
+
+@kernel
+def empty_artificial_arcs(ends: Ends, capacities: IntArray, side: Sides, tree: IntArray) -> int:
+    """Change the tree to one whose flow uses no artificial arc, if there is one; say so."""
+    nodes = len(tree) - 1
+    arcs = len(ends) - nodes
+    costs, flow = np.zeros(len(ends)), np.empty(arcs, dtype=np.int64)
+    for node in range(nodes):
+        costs[arcs + node] = 1.0
+    optimise(ends, capacities, costs, side, tree, np.empty(nodes + 1))
+    return write_flow(ends, capacities, side, tree, flow)
 
 
 def feasible_start(
-    tail: IntArray, head: IntArray, supply: IntArray, capacity: IntArray
+    tail: IntArray, head: IntArray, supply: IntArray, capacity: IntArray, surely: bool = False
 ) -> tuple[int, Start]:
     """Prepare a network for ``minimum_cost_flows``; find out whether it has a flow at all.
+
+    ``surely`` says that it has one, which saves time where that is all that is to be found out.
 
     Returns ``OPTIMAL`` or ``INFEASIBLE``, and the first four arguments of ``minimum_cost_flows``:
     the arcs followed by an artificial arc of each node, their capacities, sides, and the tree.
     """
     nodes, arcs = len(supply), len(tail)
-    node, root = np.arange(nodes), np.full(nodes, nodes)
-    tails = np.concatenate([tail, np.where(supply >= 0, node, root)])
-    heads = np.concatenate([head, np.where(supply >= 0, root, node)])
-    ends = np.column_stack([tails, heads]).astype(np.uint32)
-    capacities = np.concatenate([capacity, np.full(nodes, UNLIMITED)])
-
-    side, tree = np.full(arcs + nodes, EMPTY, dtype=np.int8), star(supply, arcs)
+    ends, capacities = np.empty((arcs + nodes, 2), np.uint32), np.empty(arcs + nodes, np.int64)
+    side, tree = np.empty(arcs + nodes, np.int8), np.empty((nodes + 1, COLUMNS), np.int64)
+    set_star(tail, head, supply, capacity, ends, capacities, side, tree)
+    if surely and arcs >= FEW_ARCS:
+        return OPTIMAL, (ends, capacities, side, tree)
     feasible_side, feasible_tree = side.copy(), tree.copy()
-    phase_one_costs = np.repeat([0.0, 1.0], [arcs, nodes])
-    optimise(ends, capacities, phase_one_costs, feasible_side, feasible_tree, np.empty(nodes + 1))
-    flow = np.empty(arcs, dtype=np.int64)
-    status = write_flow(ends, capacities, feasible_side, feasible_tree, flow)
+    status = empty_artificial_arcs(ends, capacities, feasible_side, feasible_tree)
     if arcs < FEW_ARCS:
         side, tree = feasible_side, feasible_tree
     return status, (ends, capacities, side, tree)

@@ -1,0 +1,181 @@
+"""Part of a set: some arms at most so often, some exactly so often."""
+
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay.actions.base import ActionSet, read_only
+from multiplay.actions.budget import Budget
+from multiplay.checks import numbers, whole_numbers, with_last_axis
+from multiplay.errors import InvalidInput
+from multiplay.hull import FixedHull, Hull
+from multiplay.types import BoolArray, FloatArray, IntArray
+
+
+class Limited(ActionSet, vectorised=True):
+    """{a in A : a_i <= most_i, and a_i = fixed_i where fixed_i >= 0}, over the same arms.
+
+    ``actions.limited(most, fixed)`` makes it. Units that are fixed are taken out of the problem:
+    what is left is a set of the same kind, with the same oracle and the same hull, where those arms
+    are closed.
+
+    Parameters
+    ----------
+    actions
+        A.
+    most
+        The most units of each arm; 0 closes it.
+    fixed
+        The units of each arm, -1 where they are free.
+
+    Examples
+    --------
+    >>> today = Limited(Budget(5, caps=[4, 4, 2]), most=[4, 2, 2], fixed=[-1, -1, 1])
+    >>> today.enumerate()
+    array([[2, 2, 1],
+           [3, 1, 1],
+           [4, 0, 1]])
+    >>> today.n
+    array([4, 2, 1])
+    """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, to try things on."""
+        return cls(Budget(5, caps=[4, 4, 2]), most=[4, 2, 2], fixed=[-1, -1, 1])
+
+    def __init__(self, actions: ActionSet, most: ArrayLike, fixed: ArrayLike) -> None:
+        self.actions = actions
+        self.fixed = read_only(_fixed(fixed, actions))
+        self.most = read_only(_most(most, self.fixed, actions))
+        self._rest, self._units = self._without_fixed_units()
+        self.n = self._rest.n + self._units
+        self.linear, self.offset, self.penalty = actions.linear, actions.offset, actions.penalty
+        super().__init__(actions.names, actions.sense)
+
+    def _without_fixed_units(self) -> tuple[ActionSet, IntArray]:
+        """Return the set that is left, and the units to be added to its actions."""
+        try:
+            return self.actions._within(np.array(self.most), np.array(self.fixed))
+        except InvalidInput as error:
+            if error.argument == "actions":  # it cannot be limited at all
+                raise
+        is_fixed = self.fixed >= 0
+        is_limited = (self.most < self.actions.n) & ~is_fixed
+        used = {"at_most": is_limited.any(), "fixed": is_fixed.any()}
+        raise InvalidInput(
+            ", ".join(name for name, yes in used.items() if yes),
+            f"limits that leave at least one action of {self.actions!r}",
+            "limits that leave none",
+            "Open an arm, raise at_most, or fix other units.",
+        ) from None
+
+    def __repr__(self) -> str:
+        fixed, closed = int((self.fixed >= 0).sum()), int((self.most == 0).sum())
+        return f"Limited({self.actions!r}, {fixed} arms fixed, {closed} closed)"
+
+    def limited(self, most: IntArray, fixed: IntArray) -> "Limited":
+        """Return the part of A that keeps the old limits and the new ones."""
+        twice = (self.fixed >= 0) & (fixed >= 0) & (fixed != self.fixed)
+        if twice.any():
+            arm = int(twice.argmax())
+            raise InvalidInput(
+                "fixed",
+                f"{self.fixed[arm]} units of {self.names[arm]!r}, for these are fixed already",
+                f"{fixed[arm]}",
+                "Leave this arm out of fixed.",
+            )
+        most = np.where(self.fixed >= 0, self.actions.n, np.minimum(most, self.most))
+        return Limited(self.actions, most, np.maximum(fixed, self.fixed))
+
+    def shifted(self, offset: FloatArray) -> Self:
+        """Return the same set, where a unit of arm i is known to lose offset_i beside its loss."""
+        other = super().shifted(offset)
+        other._rest = self._rest.shifted(offset)
+        return other
+
+    def unmet(self, action: ArrayLike) -> dict[str, int]:
+        """Return the units that are asked for and that an action leaves out, by their names."""
+        return self.actions.unmet(action)
+
+    @cached_property
+    def m(self) -> int:
+        """Largest number of different arms in one action."""
+        return self._rest.m + int((self._units > 0).sum())
+
+    @cached_property
+    def M(self) -> int:  # noqa: N802
+        """Largest number of units in one action."""
+        return self._rest.M + int(self._units.sum())
+
+    def oracle(self, costs: FloatArray) -> IntArray:
+        """Ask the set that is left."""
+        best: IntArray = self._rest.oracle(costs) + self._units
+        return best
+
+    def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
+        """Return the expected loss or reward of an action, as A has it."""
+        return super().value(action, means) if self.linear else self._rest.value(action, means)
+
+    def best(self, means: ArrayLike) -> IntArray:
+        """Ask the set that is left."""
+        best: IntArray = self._rest.best(means) + self._units
+        return best
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Say whether vectors are in A and keep the limits."""
+        a = with_last_axis("action", action, self.d)
+        inside: BoolArray = self._rest.contains(a - self._units)
+        return inside
+
+    def enumerate(self, limit: int = 100_000) -> IntArray:
+        """Return all actions."""
+        everything: IntArray = self._rest.enumerate(limit) + self._units
+        return everything
+
+    @cached_property
+    def hull(self) -> Hull:
+        """Return the hull of what is left, with the fixed units added."""
+        return FixedHull(self._rest.hull, self._units) if self._units.any() else self._rest.hull
+
+
+def _fixed(fixed: ArrayLike, actions: ActionSet) -> IntArray:
+    given = numbers("fixed", fixed)
+    hint = "Give one number for each arm, -1 where it is free."
+    if given.shape != (actions.d,):
+        raise InvalidInput("fixed", f"{actions.d} numbers", f"shape {given.shape}", hint)
+    wrong = (given < -1) | (given != np.floor(given))
+    if wrong.any():
+        arm = int(wrong.argmax())
+        name, got = actions.names[arm], f"{given[arm]:g}"
+        raise InvalidInput("fixed", f"a whole number of units of {name!r}", got, hint)
+    many = given > actions.n
+    if many.any():
+        arm = int(many.argmax())
+        raise InvalidInput(
+            "fixed",
+            f"at most {actions.n[arm]} units of {actions.names[arm]!r}, for the set has no more",
+            f"{given[arm]:g}",
+            "Fix fewer units of this arm.",
+        )
+    return given.astype(np.int64)
+
+
+def _most(most: ArrayLike, fixed: IntArray, actions: ActionSet) -> IntArray:
+    given = numbers("at_most", most)
+    if given.shape != (actions.d,):
+        hint = "Give one number for each arm, n_i where there is no limit."
+        raise InvalidInput("at_most", f"{actions.d} numbers", f"shape {given.shape}", hint)
+    limits = whole_numbers("at_most", np.minimum(given, actions.n))
+    many = fixed > limits
+    if many.any():
+        arm = int(many.argmax())
+        raise InvalidInput(
+            "fixed",
+            f"no more than at_most allows, {limits[arm]} units of {actions.names[arm]!r}",
+            f"{fixed[arm]}",
+            "Fix fewer units of this arm, or leave it out of at_most and exclude.",
+        )
+    return limits

@@ -28,7 +28,7 @@ from multiplay.streams import INSTANCE, seed_sequence
 from multiplay.types import FloatArray
 
 KEYS = (
-    *("title", "horizon", "trials", "seed", "record", "block"),
+    *("title", "horizon", "trials", "seed", "record", "block", "against"),
     *("draw", "actions", "environment", "policies"),
 )
 NEEDED = ("horizon", "trials", "actions", "environment", "policies")
@@ -48,6 +48,7 @@ class Experiment:
     seed: int
     record: Any
     block: int | None
+    against: str | None = None
 
     def check(self) -> None:
         """Refuse what does not fit together; an error names the key."""
@@ -81,6 +82,7 @@ class Experiment:
                 store=store,
                 resume=resume,
                 title=self.title,
+                against=self.against,
             )
         except InvalidInput:
             self.check()  # the same refusal, with the key of the file
@@ -133,6 +135,7 @@ def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
         seed=seed,
         record=plain.get("record"),
         block=plain.get("block"),
+        against=plain.get("against"),
         **sizes,
     )
 

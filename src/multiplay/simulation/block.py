@@ -12,10 +12,11 @@ from multiplay.environments import Adversarial, Environment, World
 from multiplay.environments.base import largest_change
 from multiplay.policies import Policy
 from multiplay.policies.base import shown
-from multiplay.results.measured import Measured
+from multiplay.results.measured import EACH_ROUND, FIXED, Measured
 from multiplay.serialization import settings
 from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.referee import Referee
+from multiplay.simulation.rival import BestOfEachRound
 from multiplay.streams import POLICY, Streams
 from multiplay.types import IntArray
 
@@ -23,7 +24,8 @@ from multiplay.types import IntArray
 class Block(NamedTuple):
     """The unit of work: some trials of one policy. Its numbers depend on nothing else.
 
-    ``best`` is the best fixed action of each trial, where it was found before.
+    ``best`` is the best fixed action of each trial, where it was found before; ``against`` says
+    whether regret is against that or against the best action of each round.
     """
 
     actions: ActionSet
@@ -34,14 +36,16 @@ class Block(NamedTuple):
     seed: int
     rounds: IntArray
     best: IntArray | None = None
+    against: str = FIXED
 
 
 def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
     """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
-    actions, environment, policy, horizon, trials, seed, rounds, _ = block
+    actions, environment, policy, horizon, trials, seed, rounds, *_ = block
     warm_up(block)
     world = environment.open(actions, horizon, trials, seed)
-    ledger = Ledger(actions, _best_fixed(block, world), rounds, len(trials))
+    rival = BestOfEachRound() if block.against == EACH_ROUND else _best_fixed(block, world)
+    ledger = Ledger(actions, rival, rounds, len(trials))
     rng = Streams.spawn(seed, POLICY, trials)
     started = time.perf_counter()
     _play_rounds(block, world, ledger, rng, horizon, advance)
@@ -70,7 +74,7 @@ def _play_rounds(
         referee.watch(t, chosen.action)
         seen = world.observe(chosen.action)
         policy.update(actions, state, chosen, shown(policy, seen.feedback), rng)
-        ledger.add(t, chosen.action, seen)
+        ledger.add(t, actions, chosen.action, seen)
         if t % stride == 0:
             advance(stride)
     referee.judge()
@@ -93,7 +97,8 @@ def warm_up(block: Block) -> None:
     last, few = min(2, horizon), trials[:2]
     some = block._replace(environment=environment, policy=deepcopy(policy), trials=few)
     nothing = np.zeros((len(few), actions.d), dtype=np.int64)
-    ledger = Ledger(actions, nothing, np.arange(1, last + 1), len(few))
+    rival = BestOfEachRound() if block.against == EACH_ROUND else nothing
+    ledger = Ledger(actions, rival, np.arange(1, last + 1), len(few))
     world = environment.open(actions, horizon, few, block.seed)
     rng = Streams.spawn(block.seed, POLICY, few)
     _play_rounds(some, world, ledger, rng, last, lambda rounds: None)

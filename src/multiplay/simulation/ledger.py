@@ -6,18 +6,24 @@ from multiplay.actions import ActionSet
 from multiplay.environments import Observation
 from multiplay.kernels import ledger as kernels
 from multiplay.results import Measured
+from multiplay.simulation.rival import BestOfEachRound
 from multiplay.types import FloatArray, IntArray
 
 
 class Ledger:
     """Books every round of a block of trials.
 
-    Where the best fixed action a* is not known beforehand (an adaptive adversary), it is found at
-    the end; until then the sums of all arms are kept at the recorded rounds.
+    Regret is against the best fixed action a*, or against the best action of each round. Where the
+    best fixed action is not known beforehand (an adaptive adversary), it is found at the end; until
+    then the sums of all arms are kept at the recorded rounds.
     """
 
     def __init__(
-        self, actions: ActionSet, best: IntArray | None, rounds: IntArray, trials: int
+        self,
+        actions: ActionSet,
+        best: IntArray | BestOfEachRound | None,
+        rounds: IntArray,
+        trials: int,
     ) -> None:
         self.actions, self.rounds, self.known = actions, set(rounds.tolist()), best is not None
         shape = (trials, actions.d)
@@ -34,9 +40,12 @@ class Ledger:
         self.S0_played = np.zeros(shape, dtype=np.int64)
         self.S1_played, self.S2_played = np.zeros(shape), np.zeros(shape)
 
-    def add(self, t: int, action: IntArray, seen: Observation) -> None:
-        """Book round t."""
+    def add(self, t: int, today: ActionSet, action: IntArray, seen: Observation) -> None:
+        """Book round t, which was played on the set ``today``."""
         means, averages = _writable(seen.means), _writable(seen.averages)
+        best = self.best
+        if isinstance(best, BestOfEachRound):
+            best = best.of(today, means)
         if t == 1:  # nothing comes before the first round
             self.last_action[:], self.last_average[:] = action, averages
         kernels.follow(averages, self.last_average, self.S1, self.S2, self.V1)
@@ -49,11 +58,11 @@ class Ledger:
             self.S2_played,
             self.V1_played,
         )
-        kernels.count_plays(action, self.best, self.last_action, self.excess, self.switches)
-        if self.actions.linear:
+        kernels.count_plays(action, best, self.last_action, self.excess, self.switches)
+        if today.linear:
             kernels.compare(
                 action,
-                self.best,
+                best,
                 means,
                 seen.feedback.total,
                 averages,
@@ -61,8 +70,7 @@ class Ledger:
                 self.paid,
             )
         else:
-            value = self.actions.value
-            self.pseudo += value(action, means) - value(self.best, means)
+            self.pseudo += today.value(action, means) - today.value(best, means)
         if not self.known:
             self.sum_means += means
         if t in self.rounds:

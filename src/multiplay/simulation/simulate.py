@@ -14,7 +14,7 @@ from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
-from multiplay.results.measured import QUANTITIES, Measured
+from multiplay.results.measured import FIXED, QUANTITIES, RIVALS, Measured
 from multiplay.results.result import Result
 from multiplay.serialization import describe
 from multiplay.simulation.block import Block, look_ahead, play
@@ -46,13 +46,16 @@ def simulate(
     store: str | Path | Storage | None = None,
     resume: bool = False,
     title: str = "",
+    against: str | None = None,
 ) -> Result:
     """Play every policy for ``horizon`` rounds in ``trials`` independent trials.
 
     The regret of a trial after t rounds is sum_{s <= t} <a(s) - a*, means(s)>, where a* is the best
     fixed action for the means of the whole horizon; for rewards it is the reward lost,
     sum_{s <= t} <a* - a(s), means(s)>. In one trial all policies meet the same losses;
-    trial k is the same whatever the number of trials, jobs or machines.
+    trial k is the same whatever the number of trials, jobs or machines. With
+    ``against="each round"`` a* is not fixed but the best action for the means of each round: a*(s)
+    minimises <a, means(s)>, or whatever ``actions.value`` is.
 
     Parameters
     ----------
@@ -78,6 +81,11 @@ def simulate(
         Go on with the run that ``store`` holds: only what is missing is computed.
     title
         What to write above figures, and in reports.
+    against
+        What regret is measured against: "fixed", the best fixed action for the means of all rounds,
+        or "each round", the best action of each round, which shows how well a policy follows losses
+        that drift. An objective that is not linear has a best fixed action only where the means
+        stay the same; "each round" works in all environments.
 
     Examples
     --------
@@ -89,6 +97,7 @@ def simulate(
     True
     """
     _check(actions, environment, policies)
+    against = _checked_against(against, actions, environment)
     horizon = positive_integer("horizon", horizon, "Give a positive integer.")
     trials = positive_integer("trials", trials, "Give a positive integer.", MOST_TRIALS)
     jobs = positive_integer(
@@ -126,6 +135,7 @@ def simulate(
             "trials": trials,
             "seed": seed,
             "rounds": rounds,
+            **({} if against == FIXED else {"against": against}),
         }
     )
     books = Books(len(policies), trials, actions.d, len(rounds))
@@ -146,7 +156,7 @@ def simulate(
         progress_bars(list(policies), [k for k, _ in work], horizon) as advance,
     ):
         best: IntArray | None = None
-        if work and _means_are_luck(actions, environment, horizon, seed):
+        if against == FIXED and work and _means_are_luck(actions, environment, horizon, seed):
             best = np.zeros((trials, actions.d), dtype=np.int64)
             ahead = partial(look_ahead, actions, environment, horizon, seed)
             ranges = books.missing_anywhere(size)
@@ -154,8 +164,9 @@ def simulate(
                 best[ranges[place]] = found
         players = list(policies.values())
         blocks = [
-            Block(actions, environment, players[k], horizon, some, seed, rounds, _rows(best, some))
+            Block(actions, environment, players[k], horizon, some, seed, rounds, known, against)
             for k, some in work
+            for known in [_rows(best, some)]
         ]
         for place, measured in run_blocks(play, blocks, workers, advance, horizon):
             finished = *work[place], measured
@@ -169,6 +180,7 @@ def simulate(
         measured=books.measured,
         configuration=configuration,
         sense=actions.sense,
+        against=against,
         title=title,
         marks=marks,
     )
@@ -260,13 +272,6 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
 def _check(actions: ActionSet, environment: Environment, policies: object) -> None:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
     check_instance("environment", environment, Environment, "Stochastic(Uniform(0, 2 * means))")
-    if not actions.linear and not environment.stationary:
-        raise InvalidInput(
-            "environment",
-            f"one whose means stay the same, for {actions!r}, which is not linear",
-            type(environment).__name__,
-            "Use Stochastic: otherwise no single mean tells which fixed action was the best.",
-        )
     named = isinstance(policies, Mapping) and all(isinstance(name, str) for name in policies)
     if not isinstance(policies, Mapping) or not policies or not named:
         raise InvalidInput(
@@ -275,3 +280,25 @@ def _check(actions: ActionSet, environment: Environment, policies: object) -> No
     for name, policy in policies.items():
         example = policy.__name__ if isinstance(policy, type) else "GenCTS"
         check_instance(f"policies[{name!r}]", policy, Policy, f"{example}()")
+
+
+def _checked_against(against: object, actions: ActionSet, environment: Environment) -> str:
+    """Return what regret is measured against, or say why that makes no sense here."""
+    if against is None:
+        against = FIXED
+    if not isinstance(against, str) or against not in RIVALS:
+        raise InvalidInput(
+            "against",
+            "'fixed' (the best fixed action) or 'each round' (the best action of each round)",
+            repr(against),
+            "Leave it out for the usual one.",
+        )
+    if against == FIXED and not actions.linear and not environment.stationary:
+        raise InvalidInput(
+            "environment",
+            f"one whose means stay the same, for {actions!r}, which is not linear",
+            type(environment).__name__,
+            "Use Stochastic, for otherwise no single mean tells which fixed action was the best; "
+            'or measure against the best action of each round, against="each round".',
+        )
+    return against

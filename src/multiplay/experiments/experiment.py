@@ -52,12 +52,14 @@ class Experiment:
 
     def check(self) -> None:
         """Refuse what does not fit together; an error names the key."""
+        with errors_below("actions"):
+            actions = self.actions.over(self.horizon)
         with errors_below("environment"):
-            self.environment.check(self.actions, self.horizon, self.trials)
+            self.environment.check(actions, self.horizon, self.trials)
         for name, policy in self.policies.items():
             with errors_below(f"policies.{name}"):
-                shows_units = self.environment.shows_units(self.actions)
-                check_fits(policy, self.actions, self.horizon, shows_units)
+                shows_units = self.environment.shows_units(actions)
+                check_fits(policy, actions, self.horizon, shows_units)
 
     def run(
         self,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Changing
 from multiplay.environments import Observation
 from multiplay.kernels import ledger as kernels
 from multiplay.results import Measured
@@ -60,19 +60,15 @@ class Ledger:
         )
         kernels.count_plays(action, best, self.last_action, self.excess, self.switches)
         if today.linear:
-            kernels.compare(
-                action,
-                best,
-                means,
-                seen.feedback.total,
-                averages,
-                self.pseudo,
-                self.paid,
-            )
+            total = seen.feedback.total
+            if today.offset is not None:
+                means, averages = means + today.offset, averages + today.offset
+                total = total + action * today.offset
+            kernels.compare(action, best, means, total, averages, self.pseudo, self.paid)
         else:
             self.pseudo += today.value(action, means) - today.value(best, means)
         if not self.known:
-            self.sum_means += means
+            self.sum_means += seen.means
         if t in self.rounds:
             self.curves.append((self.pseudo.copy(), self.paid.copy()))
             if not self.known:
@@ -85,18 +81,18 @@ class Ledger:
         excess = self.excess.astype(float)
         if not self.known:
             best = self.actions.best(self.sum_means / horizon)[:, None, :]
+            known = np.multiply.outer(sorted(self.rounds), self._offset)
             for curve, sums in zip((pseudo, paid), zip(*self.sums, strict=True), strict=True):
-                curve -= (best * np.stack(sums, axis=1)).sum(axis=2)
+                curve -= (best * (np.stack(sums, axis=1) + known)).sum(axis=2)
             excess[:] = np.nan
         if not self.actions.linear:
             paid[:] = np.nan
-        least = self.actions.argmin(sign * self.S1)
         return {
             "regret": sign * pseudo,
             "realised": sign * paid,
             "excess": excess,
             "switches": self.switches.astype(float),
-            "L_star": (least * self.S1).sum(axis=1),
+            "L_star": self._least(horizon),
             "Q2": _variation(self.S1, self.S2, horizon),
             "V1": self.V1,
             "Q2_played": _variation(self.S1_played, self.S2_played, np.maximum(self.S0_played, 1)),
@@ -104,6 +100,18 @@ class Ledger:
             "corruption": np.full(trials, np.nan) if corruption is None else corruption,
             "seconds": np.full(trials, seconds / trials),
         }
+
+    @property
+    def _offset(self) -> FloatArray:
+        return np.zeros(self.actions.d) if self.actions.offset is None else self.actions.offset
+
+    def _least(self, horizon: int) -> FloatArray:
+        """Return what the best fixed action would have got, where there are fixed actions."""
+        if isinstance(self.actions, Changing):
+            return np.full(len(self.S1), np.nan)
+        sums = self.S1 + horizon * self._offset
+        least: FloatArray = (self.actions.argmin(self.actions.sign * sums) * sums).sum(axis=1)
+        return least
 
 
 def _variation(S1: FloatArray, S2: FloatArray, rounds: IntArray | int) -> FloatArray:

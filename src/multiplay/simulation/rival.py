@@ -5,23 +5,29 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.types import FloatArray, IntArray
 
+REMEMBERED = 1 << 22  # numbers in best actions
+
 
 class BestOfEachRound:
     """The best action of the set of a round for the means of that round, in every trial.
 
-    It is sought again only where the set or the means are others than before.
+    As long as the means stay the same, those of the last ``sets`` sets are remembered.
     """
 
-    def __init__(self) -> None:
-        self.today: ActionSet | None = None
-        self.means: FloatArray = np.empty((0, 0))
+    def __init__(self, sets: int) -> None:
+        self.sets, self.means = sets, np.empty((0, 0))
+        self.found: dict[int, tuple[ActionSet, IntArray]] = {}
 
     def of(self, today: ActionSet, means: FloatArray) -> IntArray:
         """Return a*, shape (trials, d)."""
-        if today is not self.today or not np.array_equal(means, self.means):
-            self.best = best_actions(today, means)
-            self.today, self.means = today, means.copy()
-        return self.best
+        if not np.array_equal(means, self.means):
+            self.means, self.found = means.copy(), {}
+        if id(today) not in self.found:  # the set is kept too, so that no other one gets its id
+            most = min(self.sets, 1 + REMEMBERED // means.size)
+            if len(self.found) >= most:
+                self.found.clear()
+            self.found[id(today)] = today, best_actions(today, means)
+        return self.found[id(today)][1]
 
 
 def best_actions(actions: ActionSet, means: FloatArray) -> IntArray:

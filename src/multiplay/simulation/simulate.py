@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Changing
 from multiplay.atomic_files import as_path, missing_folders, taken_back_if_refused
 from multiplay.checks import check_instance, positive_integer, whole_numbers
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
-from multiplay.results.measured import FIXED, QUANTITIES, RIVALS, Measured
+from multiplay.results.measured import EACH_ROUND, FIXED, QUANTITIES, RIVALS, Measured
 from multiplay.results.result import Result
 from multiplay.serialization import describe
 from multiplay.simulation.block import Block, look_ahead, play
@@ -83,9 +83,10 @@ def simulate(
         What to write above figures, and in reports.
     against
         What regret is measured against: "fixed", the best fixed action for the means of all rounds,
-        or "each round", the best action of each round, which shows how well a policy follows losses
-        that drift. An objective that is not linear has a best fixed action only where the means
-        stay the same; "each round" works in all environments.
+        or "each round", the best action of each round. The second shows how well a policy follows
+        losses that drift, and is the only one for sets that change (``Changing``). An objective
+        that is not linear has a best fixed action only where the means stay the same; the best
+        action of each round is known in all environments.
 
     Examples
     --------
@@ -97,8 +98,10 @@ def simulate(
     True
     """
     _check(actions, environment, policies)
-    against = _checked_against(against, actions, environment)
     horizon = positive_integer("horizon", horizon, "Give a positive integer.")
+    actions = actions.over(horizon)
+    usual = usual_rival(actions)
+    against = checked_rival(usual if against is None else against, actions, environment)
     trials = positive_integer("trials", trials, "Give a positive integer.", MOST_TRIALS)
     jobs = positive_integer(
         "jobs", jobs, "Give a positive integer; 1 runs everything in this process.", MOST_JOBS
@@ -135,7 +138,7 @@ def simulate(
             "trials": trials,
             "seed": seed,
             "rounds": rounds,
-            **({} if against == FIXED else {"against": against}),
+            **({} if against == usual else {"against": against}),
         }
     )
     books = Books(len(policies), trials, actions.d, len(rounds))
@@ -282,16 +285,26 @@ def _check(actions: ActionSet, environment: Environment, policies: object) -> No
         check_instance(f"policies[{name!r}]", policy, Policy, f"{example}()")
 
 
-def _checked_against(against: object, actions: ActionSet, environment: Environment) -> str:
+def usual_rival(actions: ActionSet) -> str:
+    """Return what regret is against if nobody says; sets that change have no fixed action."""
+    return EACH_ROUND if isinstance(actions, Changing) else FIXED
+
+
+def checked_rival(against: object, actions: ActionSet, environment: Environment) -> str:
     """Return what regret is measured against, or say why that makes no sense here."""
-    if against is None:
-        against = FIXED
     if not isinstance(against, str) or against not in RIVALS:
         raise InvalidInput(
             "against",
             "'fixed' (the best fixed action) or 'each round' (the best action of each round)",
             repr(against),
             "Leave it out for the usual one.",
+        )
+    if against == FIXED and isinstance(actions, Changing):
+        raise InvalidInput(
+            "against",
+            f"'each round', for {actions!r} has no action that is in the sets of all rounds",
+            repr(against),
+            "Leave it out.",
         )
     if against == FIXED and not actions.linear and not environment.stationary:
         raise InvalidInput(

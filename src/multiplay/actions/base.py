@@ -209,11 +209,14 @@ class ActionSet(ABC):
         """Return the set of round t, for t = 1, 2, ...: this one, unless it changes."""
         return self
 
-    penalty: float = 0.0  # what a unit costs that cannot be served
+    @property
+    def period(self) -> int:
+        """How many sets ``at`` gives, again and again: 1, unless it changes."""
+        return 1
 
-    def unmet(self, action: IntArray) -> dict[str, int]:
-        """Return the units that an action cannot serve, by names: none, but for some sets."""
-        return {}
+    def over(self, horizon: int) -> Self:
+        """Return a set that knows n for so many rounds: this one, unless a function changes it."""
+        return self
 
     @cached_property
     def closed(self) -> IntArray:

@@ -44,9 +44,9 @@ every_policy = policies(*POLICIES)
 Losses = dict[str, Any]
 
 
-def units(play: PendingPlay) -> Losses:
-    """Return some losses for every unit of a play, by name; the same for the same play."""
-    rng = np.random.default_rng(play.id)
+def units(play: PendingPlay, number: int | None = None) -> Losses:
+    """Return some losses for every unit of a play, by name; the same for the same number."""
+    rng = np.random.default_rng(play.id if number is None else number)
     return {name: rng.random(count).tolist() for name, count in play.plan.items()}
 
 
@@ -59,7 +59,7 @@ def go_on(learner: Learner, rounds: int = 15) -> list[dict[str, int]]:
     plans = []
     for _ in range(rounds):
         play = learner.ask()
-        learner.tell(play.id, units(play))
+        learner.tell(play.id, units(play, learner.asked))  # ids are others after a restart
         plans.append(play.plan)
     return plans
 
@@ -331,9 +331,7 @@ BAD_LOSSES: dict[str, Callable[[PendingPlay], Any]] = {
     "ragged units": changed(lambda n: [[0.1], [0.2, 0.3]]),
     "above 1": changed(lambda n: [0.5] * (n - 1) + [1.0001]),
     "below 0": changed(lambda n: [0.5] * (n - 1) + [-1e-9]),
-    "nan": changed(lambda n: [0.5] * (n - 1) + [np.nan]),
     "infinite": changed(lambda n: [0.5] * (n - 1) + [np.inf]),
-    "a missing unit": changed(lambda n: [0.5] * (n - 1) + [None]),
     "text": changed(lambda n: ["cheap"] * n),
     "numbers as text": changed(lambda n: ["0.5"] * n),
     "complex": changed(lambda n: np.full(n, 0.5 + 0.5j)),
@@ -571,7 +569,7 @@ def test_a_cache_goes_to_the_state_and_not_to_the_waiting_plays(tmp_path: Path) 
     go_on(learner, 3)
     learner.ask()
     assert learner.state["last"].tolist() == [[4.0]]
-    assert type(learner.pending[4]) is mp.Play
+    assert learner.pending[4].cache == {}
     learner.save(path)
     loaded = Learner.load(path, policy=Warm())
     assert contents(loaded) == contents(learner)
@@ -667,7 +665,7 @@ BAD_FILES: dict[str, Callable[[Path, bytes], object]] = {
     "other arrays": lambda path, good: np.savez(path, x=np.zeros(3)),
     "another header": lambda path, good: np.savez(path, header=np.array('["multiplay"]')),
     "header alone": lambda path, good: np.savez(path, header=np.array('{"multiplay_learner": 1}')),
-    "newer format": with_header(lambda header: header.update(multiplay_learner=3)),
+    "newer format": with_header(lambda header: header.update(multiplay_learner=4)),
     "newer storage": with_header(lambda header: header.update(multiplay_storage=2)),
     "no format": with_header(lambda header: header.update(multiplay_learner="x")),
     "no policy": with_header(lambda header: header.pop("policy")),
@@ -767,7 +765,7 @@ def test_a_loaded_state_may_hold_actions_that_its_oracle_has_not_answered_yet(
     for _ in range(15):
         play = loaded.ask()
         unseen += not loaded.actions.contains(play.action)
-        loaded.tell(play.id, units(play))
+        loaded.tell(play.id, units(play, loaded.asked))
         assert play.plan == go_on(learner, 1)[0]
     assert unseen, "else the test shows nothing"
 

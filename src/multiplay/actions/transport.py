@@ -235,7 +235,7 @@ def _demanders(lanes: tuple[str, ...], number: int) -> list[str]:
     return found
 
 
-def _penalty(shortage: object) -> float:
+def _penalty(shortage: Any) -> float:
     if not is_number(shortage) or not 0 <= shortage < np.inf:
         raise InvalidInput(
             "shortage",

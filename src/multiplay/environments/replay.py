@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -16,8 +15,8 @@ from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import replay as kernels
-from multiplay.tables import column, frame, in_order
 from multiplay.streams import INSTANCE, LOSSES, Streams
+from multiplay.tables import column, frame, in_order
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest

@@ -41,5 +41,5 @@ def read_history(
         count = np.bincount(places[rows_of], minlength=len(names))
         totals = np.full(len(names), np.nan)
         outside = int(clipped[rows_of].sum())
-        reports.append(Report(count, learned[rows_of], totals, clipped=outside))
+        reports.append(Report(count, count, learned[rows_of], totals, clipped=outside))
     return reports

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -336,9 +337,11 @@ class Learner:
         history = read_history(table, arm, round, loss, self.mind.roster.names, self.mind.ranges)
         for report in history:  # all of it was checked before any of it is learned
             self.mind.absorb_all(report)
-        self.clipped += sum(report.clipped for report in history)
-        counts = np.array([_seen_and_missing(report) for report in history]).sum(axis=0)
-        return Told(None, *counts.tolist(), sum(report.clipped for report in history))
+        clipped = sum(report.clipped for report in history)
+        self.clipped += clipped
+        counts = [_seen_and_missing(report) for report in history]
+        seen, missing = (sum(column) for column in zip(*counts, strict=True))
+        return Told(None, seen, missing, clipped)
 
     # ------------------------------------------------------------ beliefs
 
@@ -461,8 +464,8 @@ class Learner:
         line = self._line(id)
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)
-        expected = self.log.columns["expected"][line]
-        return PendingPlay(id, action, dict(plan), key, lambda: Expected(expected, expected, expected))
+        then = Expected(self.log.columns["expected"][line], math.nan, math.nan)
+        return PendingPlay(id, action, dict(plan), key, lambda: then)
 
     def _unmet(self, id: int) -> Collection[str]:
         """Return the names in a plan that are no arms."""
@@ -474,7 +477,8 @@ class Learner:
     def _told_again(self, id: int, line: int, repeated: bool) -> Told:
         """Answer a report of a play that does not wait any more."""
         if self.log.status(line) == CANCELLED:
-            raise _no_play(id, "which was cancelled", "Use learn(plan, losses) for a play that was.")
+            hint = "Use learn(plan, losses) if it was driven all the same."
+            raise _no_play(id, "which was cancelled", hint)
         if not repeated:
             hint = "Correct the report, or leave it: what was learned cannot be taken back."
             raise _no_play(id, "which was told already, and with other losses", hint)
@@ -516,8 +520,8 @@ def _missing(given: Any) -> str:
 
 
 def _seen_and_missing(report: Report) -> tuple[int, int]:
-    missing = int(report.lacking.sum())
-    return int(report.count.sum()) - missing, missing
+    seen, played = int(report.seen.sum()), int(report.count.sum())
+    return seen, played - seen
 
 
 def _told(id: int | None, report: Report, repeated: bool, final: bool) -> Told:

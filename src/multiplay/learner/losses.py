@@ -15,7 +15,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 EXACT = (Decimal, Fraction)  # numbers that numpy does not know
 DIGEST = 16  # bytes
@@ -145,8 +145,10 @@ class Report:
     ----------
     count : array of shape (d,)
         The units that were played.
+    slots : array of shape (d,)
+        For how many of them there is room in ``units``: all, where single units were told; or none.
     units : array
-        The loss of every one of them, arm after arm; NaN where nothing was told.
+        The losses of single units, arm after arm; NaN where one was not told.
     totals, round
         As in ``Reading``.
     clipped : int
@@ -154,6 +156,7 @@ class Report:
     """
 
     count: IntArray
+    slots: IntArray
     units: FloatArray
     totals: FloatArray
     round: float = math.nan
@@ -162,7 +165,7 @@ class Report:
     @classmethod
     def empty(cls, count: IntArray) -> "Report":
         """Nothing was told yet."""
-        return cls(count, np.full(int(count.sum()), math.nan), np.full(len(count), math.nan))
+        return cls(count, np.zeros_like(count), np.zeros(0), np.full(len(count), math.nan))
 
     @classmethod
     def first_of(
@@ -178,49 +181,58 @@ class Report:
 
         ``partly`` says whether arms and units may be left out.
         """
-        units, length = reading.units, reading.length
-        by_total = ~np.isnan(reading.totals)
+        length, by_total = reading.length, ~np.isnan(reading.totals)
         if not math.isnan(reading.round):
-            total, ends = reading.round, [float(count @ end) for end in bounds]
-            learned, clipped = ranges.learned_total("losses", total, *ends, int(count.sum()))
+            low, high = (float(count @ end) for end in bounds)
+            told, played = reading.round, int(count.sum())
+            learned, clipped = ranges.learned_total("losses", told, low, high, played)
             return replace(cls.empty(count), round=learned, clipped=clipped)
-        wrong = (length > count) if partly else (length != count)
-        if (wrong & ~by_total).any():
-            raise _wrong_length(int((wrong & ~by_total).argmax()), count, reading, names, partly)
-        learned_units, clipped = ranges.learned(names, bounds, reading.arm, units)
+        wrong = ~by_total & ((length > count) if partly else (length != count))
+        if wrong.any():
+            raise _wrong_length(int(wrong.argmax()), count, reading, names, partly)
+        units, clipped = ranges.learned(names, bounds, reading.arm, reading.units)
         totals = reading.totals.copy()
-        for i in np.flatnonzero(by_total):
-            ends = [float(count[i] * end[i]) for end in bounds]
-            told = losses_of(names[i]), float(totals[i]), *ends, int(count[i])
-            totals[i], outside = ranges.learned_total(*told)
+        for i in np.flatnonzero(by_total).tolist():
+            low, high = (float(count[i] * end[i]) for end in bounds)
+            argument, total, played = losses_of(names[i]), float(totals[i]), int(count[i])
+            totals[i], outside = ranges.learned_total(argument, total, low, high, played)
             clipped += outside
-        if (length == count).all():
-            return cls(count, learned_units, totals, clipped=clipped)
-        filled = cls.empty(count)
-        start = np.append(0, np.cumsum(length))
-        for i in np.flatnonzero(length):
-            at = filled.first[i]
-            filled.units[at : at + length[i]] = learned_units[start[i] : start[i + 1]]
-        return replace(filled, totals=totals, clipped=clipped)
+        slots = np.where(length > 0, count, 0)
+        if (length < slots).any():
+            units = _spread(units, length, slots)
+        return cls(count, slots, units, totals, clipped=clipped)
 
     @property
     def first(self) -> IntArray:
         """Where the units of each arm begin."""
-        return np.append(0, np.cumsum(self.count))
+        return np.append(0, np.cumsum(self.slots))
+
+    @property
+    def arm(self) -> IntArray:
+        """The arm of every entry of ``units``."""
+        return np.repeat(np.arange(len(self.slots)), self.slots)
+
+    @property
+    def by_total(self) -> BoolArray:
+        """The arms that were played, and told by one number."""
+        return ~np.isnan(self.totals) & (self.count > 0)
 
     def joined(self, part: "Report", length: IntArray, names: Sequence[str]) -> "Report":
         """Add a part: a full list says unit by unit, a shorter one fills what is free.
 
         ``length`` says how many entries each arm had in the part.
         """
-        units, totals, first = self.units.copy(), self.totals.copy(), self.first
-        for i in np.flatnonzero((length > 0) | ~np.isnan(part.totals)):
-            slot, told = units[first[i] : first[i + 1]], part.units[first[i] : first[i + 1]]
-            known, total = ~np.isnan(slot), part.totals[i]
-            if not np.isnan(total) or not np.isnan(totals[i]):  # totals go with nothing else
-                if known.any() or not (np.isnan(totals[i]) or totals[i] == total):
+        slots, totals = np.maximum(self.slots, part.slots), self.totals.copy()
+        units = _spread(self.units, self.slots, slots)
+        first, old, new = np.append(0, np.cumsum(slots)), self.by_total, part.by_total
+        for i in np.flatnonzero((length > 0) | new).tolist():
+            slot = units[first[i] : first[i + 1]]
+            told = part.units[part.first[i] : part.first[i + 1]]
+            known = ~np.isnan(slot)
+            if old[i] or new[i]:  # a total goes with nothing else
+                if known.any() or (old[i] and totals[i] != part.totals[i]):
                     raise _conflict(names[i])
-                totals[i] = total
+                totals[i] = part.totals[i]
             elif length[i] == len(slot):
                 both = known & ~np.isnan(told)
                 if (slot[both] != told[both]).any():
@@ -236,25 +248,28 @@ class Report:
                         "Give a list with None for the units that were told before.",
                     )
                 slot[free[: length[i]]] = told[: length[i]]
-        return Report(self.count, units, totals, part.round, self.clipped + part.clipped)
+        clipped = self.clipped + part.clipped
+        return Report(self.count, slots, units, totals, part.round, clipped)
 
     @property
-    def lacking(self) -> IntArray:
-        """How many units of each arm have not reported, (d,)."""
+    def seen(self) -> IntArray:
+        """How many units of each arm have reported, (d,)."""
         if not math.isnan(self.round):
-            return np.zeros_like(self.count)
-        gaps = np.add.reduceat(np.append(np.isnan(self.units), False), self.first[:-1])
-        lacking: IntArray = np.where((self.count > 0) & np.isnan(self.totals), gaps, 0)
-        return lacking
+            return self.count
+        gaps = np.isnan(self.units)
+        if not gaps.any():
+            return np.where(self.by_total, self.count, self.slots)
+        silent = np.bincount(self.arm, weights=gaps, minlength=len(self.count)).astype(np.int64)
+        return np.where(self.by_total, self.count, self.slots - silent)
 
     def check_gaps(self, length: IntArray, names: Sequence[str]) -> None:
         """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
-        silent = np.flatnonzero((self.lacking > 0) & (length < self.count))
-        if len(silent):
-            i = int(silent[0])
+        silent = (self.seen < self.count) & (length < self.count)
+        if silent.any():
+            i = int(silent.argmax())
             raise InvalidInput(
                 losses_of(names[i]),
-                f"those of {self.lacking[i]} units that have not reported",
+                f"those of {self.count[i] - self.seen[i]} units that have not reported",
                 "none",
                 "Tell them, write None in the list for each that is missing, or write "
                 "missing='ignore'.",
@@ -265,33 +280,31 @@ class Report:
         count = self.count[None]
         if not math.isnan(self.round):
             return Feedback(count, np.array([[self.round]]))
-        arm, by_total = self.arm, ~np.isnan(self.totals) & (self.count > 0)
-        total, gaps = np.where(by_total, self.totals, 0.0), np.isnan(self.units)
-        gaps &= ~by_total[arm]
-        if not gaps.any():
-            told = np.where(by_total[arm], 0.0, self.units) if by_total.any() else self.units
-            total += np.bincount(arm, weights=told, minlength=len(total))
-            if by_total.any():
-                return Feedback(count, total[None])
-            return Feedback(count, total[None], self.units[None], self.first)
-        units = np.where(np.isnan(self.units), 0.0, self.units)
-        total += np.bincount(arm, weights=units, minlength=len(total))
-        seen = (self.count - np.bincount(arm, weights=gaps, minlength=len(total)).astype(np.int64))
+        arm, by_total, seen = self.arm, self.by_total, self.seen
+        units, gaps = self.units, np.isnan(self.units)
+        if gaps.any():
+            order = np.lexsort((gaps, arm))  # those seen of an arm stand first
+            units = np.where(gaps, 0.0, self.units)[order]
+        total = np.bincount(arm, weights=units, minlength=len(seen)).astype(float, copy=False)
+        whole = count if (seen == self.count).all() else seen[None]
         if by_total.any():
-            return Feedback(count, total[None], seen=seen[None])
-        order = np.lexsort((gaps, arm))  # those seen of an arm stand first
-        return Feedback(count, total[None], units[order][None], self.first, seen[None])
-
-    @property
-    def arm(self) -> IntArray:
-        """The arm of every unit."""
-        return np.repeat(np.arange(len(self.count)), self.count)
+            total = np.where(by_total, self.totals, total)
+            return Feedback(count, total[None], seen=whole)
+        return Feedback(count, total[None], units[None], self.first, whole)
 
     def squares(self, feedback: Feedback) -> FloatArray:
         """Return the sum of the squared losses of each arm; its total where only that is known."""
         known = np.where(np.isnan(self.units), 0.0, self.units)
         squares = np.bincount(self.arm, weights=known * known, minlength=len(self.count))
-        return np.where(np.isnan(self.totals), squares, feedback.total[0])
+        return np.where(self.by_total, feedback.total[0], squares)
+
+
+def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
+    """Return units with more room for each arm: NaN behind those that it has."""
+    wide = np.full(int(slots.sum()), math.nan)
+    before = np.cumsum(slots) - slots - (np.cumsum(length) - length)
+    wide[np.arange(len(units)) + np.repeat(before, length)] = units
+    return wide
 
 
 def _wrong_length(

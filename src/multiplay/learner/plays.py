@@ -122,7 +122,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Waiting(Play):
-    """A play that waits: beside action and memo, its day, its key and what was told of it so far."""
+    """A play that waits: its day, its key, and what was told of it so far."""
 
     today: Today = None  # type: ignore[assignment]
     key: str | None = None
@@ -149,7 +149,7 @@ class PlayLog:
     COUNTS = ("status", "units", "seen", "clipped")
 
     def __init__(self) -> None:
-        self.columns = {name: array("d") for name in self.NUMBERS}
+        self.columns: dict[str, Any] = {name: array("d") for name in self.NUMBERS}
         self.columns |= {name: array("q") for name in self.COUNTS}
         self.lives: list[tuple[int, int]] = [(1, 0)]  # the first id of each, and its line
         self.arms: list[tuple[str, ...]] = []
@@ -186,8 +186,9 @@ class PlayLog:
         """Open a line; return the id of its play."""
         first, line = self.lives[-1]
         id = first + len(self) - line
-        for name, value in zip(self.columns, (when, NEVER, expected, NEVER, 0, units, 0, 0)):
-            self.columns[name].append(value)  # type: ignore[arg-type]
+        values = (when, NEVER, expected, NEVER, 0, units, 0, 0)
+        for column, value in zip(self.columns.values(), values, strict=True):
+            column.append(value)
         self.arms.append(self._tuples.setdefault(arms, arms))
         return id
 
@@ -197,12 +198,12 @@ class PlayLog:
 
     def number(self, status: str) -> int:
         """Return how many plays have come to this."""
-        return self.columns["status"].count(STATUS.index(status))
+        return int(self.columns["status"].count(STATUS.index(status)))
 
     def write(self, line: int, status: str, **values: float) -> None:
         """Say what became of a play."""
         for name, value in {"status": STATUS.index(status), **values}.items():
-            self.columns[name][line] = value  # type: ignore[call-overload]
+            self.columns[name][line] = value
 
     def repeats(self, line: int, digest: bytes) -> bool:
         """Say whether this was told of a play before."""

@@ -13,7 +13,7 @@ COLUMNS = ("units", "total", "squares", "plans", "last")
 
 
 class Seen:
-    """For each arm: units seen, the sum of their losses and of the squares, plans with it, last time.
+    """For each arm: units seen, the sums of losses and of their squares, plans, last time.
 
     Losses are in [0, 1], as policies see them.
     """

@@ -1,5 +1,6 @@
 """A learner as one record, and back."""
 
+import inspect
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -84,7 +85,7 @@ def record(parts: Parts) -> Record:
             arrays[f"plays/{group}/memo/{name}"] = stacked
     for id, play in pending.items():
         if play.report is not None:
-            told = {"units": play.report.units, "totals": play.report.totals}
+            told = {name: getattr(play.report, name) for name in ("slots", "units", "totals")}
             told["others"] = np.array([play.report.round, play.report.clipped])
             arrays |= _under(f"reports/{id}", told)
     return Record(header, arrays)
@@ -182,7 +183,7 @@ def _report(count: IntArray, told: Arrays) -> Report | None:
     if not told:
         return None
     round, clipped = told["others"].tolist()
-    return Report(count, told["units"], told["totals"], round, int(clipped))
+    return Report(count, told["slots"], told["units"], told["totals"], round, int(clipped))
 
 
 def _alike(pending: Mapping[int, Play]) -> list[list[int]]:
@@ -216,7 +217,9 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
     plain, old = record.header[argument], record.header[VERSION] < 2
     arrays = _below(f"{argument}/", record.arrays)
     if given is not None:
-        same = describe(given) == plain if old else _same(pack(given, argument), (plain, arrays))
+        header, of_given = (describe(given), {}) if old else pack(given, argument)
+        header = _as_it_was(header, plain, given)
+        same = header == plain if old else _same((header, of_given), (plain, arrays))
         if not same:
             expected = f"what was saved, {shortened(str(_readable(plain, arrays)), LONGEST)}"
             got = shortened(str(describe(given)), LONGEST)
@@ -246,6 +249,23 @@ def _builder(*others: object) -> Builder:
     """Return a builder of all sets and policies of multiplay, and of the classes of others."""
     foreign = {type_name(type(other)): type(other) for other in others}
     return Builder(classes_of(multiplay.actions, multiplay.policies) | foreign)
+
+
+def _as_it_was(header: Any, saved: Any, thing: object) -> Any:
+    """Return the settings of a thing without those that an older version did not have.
+
+    They are left out where they have their default, which is what the older version did.
+    """
+    if not (isinstance(header, dict) and isinstance(saved, dict) and "type" in header):
+        return header
+    defaults = inspect.signature(type(thing)).parameters
+    kept = {}
+    for name, value in header.items():
+        if name in saved or name == "type":
+            kept[name] = _as_it_was(value, saved.get(name), getattr(thing, name, None))
+        elif getattr(thing, name) is not defaults[name].default:
+            kept[name] = value
+    return kept
 
 
 def _same(one: tuple[Any, Arrays], other: tuple[Any, Arrays]) -> bool:

@@ -101,7 +101,6 @@ class Today:
             actions = actions.shifted(offset)
         return cls(given, limits, actions, bounds)
 
-
     def plan(self, action: IntArray) -> dict[str, int]:
         """Return an action by the names of its arms, with the units that cannot be served."""
         names = self.actions.names

@@ -180,6 +180,8 @@ def brief(plain: Any) -> str:
         if len(shape) > 1 and len(set(map(str, flat))) == 1:
             return str(flat[0])
         if len(flat) > SHORT_LIST or len(shape) > 1:
+            if isinstance(flat[0], dict):
+                return f"{len(flat)} of {', '.join(sorted(types_in(flat)))}"
             kind = "names" if isinstance(flat[0], str) else "numbers"
             return f"{' by '.join(map(str, shape))} {kind}"
         return f"[{', '.join(map(brief, plain))}]"

@@ -3,6 +3,7 @@
 from multiplay.actions.assignment import Assignment
 from multiplay.actions.base import ActionSet, Duplicate
 from multiplay.actions.budget import Budget
+from multiplay.actions.changing import Changing
 from multiplay.actions.coverage import Coverage
 from multiplay.actions.explicit import Explicit
 from multiplay.actions.graphs import Matching, SpanningTree
@@ -17,6 +18,7 @@ __all__ = [
     "ActionSet",
     "Assignment",
     "Budget",
+    "Changing",
     "Coverage",
     "Duplicate",
     "Explicit",

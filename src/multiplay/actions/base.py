@@ -160,6 +160,15 @@ class ActionSet(ABC):
         """Return the set of round t, for t = 1, 2, ...: this one, unless it changes."""
         return self
 
+    @property
+    def period(self) -> int:
+        """How many sets ``at`` gives, again and again: 1, unless it changes."""
+        return 1
+
+    def over(self, horizon: int) -> Self:
+        """Return a set that knows n for so many rounds: this one, unless a function changes it."""
+        return self
+
     @cached_property
     def closed(self) -> IntArray:
         """The arms that cannot be played: n_i = 0."""

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Changing
 from multiplay.checks import check_instance, is_number
 from multiplay.environments.base import LARGEST_DRAW, ROUNDING, Environment, World, largest_change
 from multiplay.environments.distributions import Bernoulli, Distribution
@@ -86,6 +86,13 @@ class Attacked(Environment):
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """One distribution for each arm, or for each trial and arm."""
         self.clean.check("clean", actions.d, trials)
+        if isinstance(actions, Changing):
+            raise InvalidInput(
+                "environment",
+                f"one without a fixed target, for {actions!r} has another best action every day",
+                "Attacked",
+                "Use Corrupted, or another environment.",
+            )
 
     def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
         """Start these trials at round 1."""

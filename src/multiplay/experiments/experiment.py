@@ -28,7 +28,7 @@ from multiplay.streams import INSTANCE, seed_sequence
 from multiplay.types import FloatArray
 
 KEYS = (
-    *("title", "horizon", "trials", "seed", "record", "block"),
+    *("title", "horizon", "trials", "seed", "record", "block", "against"),
     *("draw", "actions", "environment", "policies"),
 )
 NEEDED = ("horizon", "trials", "actions", "environment", "policies")
@@ -48,15 +48,18 @@ class Experiment:
     seed: int
     record: Any
     block: int | None
+    against: str | None = None
 
     def check(self) -> None:
         """Refuse what does not fit together; an error names the key."""
+        with errors_below("actions"):
+            actions = self.actions.over(self.horizon)
         with errors_below("environment"):
-            self.environment.check(self.actions, self.horizon, self.trials)
+            self.environment.check(actions, self.horizon, self.trials)
         for name, policy in self.policies.items():
             with errors_below(f"policies.{name}"):
-                shows_units = self.environment.shows_units(self.actions)
-                check_fits(policy, self.actions, self.horizon, shows_units)
+                shows_units = self.environment.shows_units(actions)
+                check_fits(policy, actions, self.horizon, shows_units)
 
     def run(
         self,
@@ -81,6 +84,7 @@ class Experiment:
                 store=store,
                 resume=resume,
                 title=self.title,
+                against=self.against,
             )
         except InvalidInput:
             self.check()  # the same refusal, with the key of the file
@@ -133,6 +137,7 @@ def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
         seed=seed,
         record=plain.get("record"),
         block=plain.get("block"),
+        against=plain.get("against"),
         **sizes,
     )
 

@@ -21,6 +21,8 @@ def experiment(result: Result) -> str:
     rounds = result.dataset["round"].values.tolist()
     if rounds != recorded_rounds(plain["horizon"], None).tolist():
         lines.append(f"record = {toml(rounds)}")
+    if "against" in plain:
+        lines.append(f"against = {toml(plain['against'])}")
     for key in ("actions", "environment", "policies"):
         lines += ["", f"[{key}]"]
         lines += [f"{_key(k)} = {toml(v)}" for k, v in plain[key].items() if v is not None]

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Changing
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.streams import Rng
@@ -131,6 +131,20 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
     >>> check_fits(GenLBINFV(), Transport([1, 4, 5], [4, 6]), horizon=1000, shows_units=True)
     """
     name = type(policy).__name__
+    if isinstance(actions, Changing) and horizon is None:
+        raise InvalidInput(
+            "actions",
+            "the usual set of a learner",
+            f"{actions!r}",
+            "Give one set here, and the set of each day when you ask: learner.ask(actions=today).",
+        )
+    if isinstance(actions, Changing) and not policy.changing:
+        raise InvalidInput(
+            "policy",
+            f"one that can play on sets that change, for {actions!r}",
+            f"{policy!r}, which cannot",
+            "Use GenCTS, CombUCB or GenLBINFV, say.",
+        )
     if policy.needs_linear and not actions.linear:
         raise InvalidInput(
             "actions",
@@ -146,4 +160,5 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
             f"{policy!r}, which needs the loss of every unit",
             "Use GenCTS or GenLBINFV themselves, without copies, or a set with fewer units.",
         )
-    policy.start(actions, horizon, 1)
+    for t in range(1, actions.period + 1):
+        policy.start(actions.at(t), horizon, 1)

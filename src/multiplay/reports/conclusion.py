@@ -14,7 +14,7 @@ def conclusion(result: Result) -> str:
     """
     best, *others = result.ranked
     mean, low, high = interval(result.final(best))
-    trials, measure = result.regret.sizes["trial"], result.measure
+    trials, measure = result.regret.sizes["trial"], result.label
     if not others:
         amount = f"{number(mean)} (95 % interval: {between(low, high)})"
         return f"{best} ends with a {measure} of {amount}; there is no other policy."

@@ -8,6 +8,7 @@ import numpy as np
 
 from multiplay.results import QUANTITIES, Result
 from multiplay.results.comparison import compare
+from multiplay.results.measured import EACH_ROUND
 from multiplay.serialization import brief
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def summary(result: Result) -> Table:
     note = ""
     if "corruption" in result.dataset:
         note = f"corruption C = {float(result.dataset['corruption'].mean()):.0f} on average"
-    return Table(f"Final {result.measure}", columns, rows, note)
+    return Table(f"Final {result.label}", columns, rows, note)
 
 
 def comparisons(result: Result) -> Table:
@@ -97,7 +98,8 @@ def suboptimal_plays(result: Result) -> Table:
     rows = [[str(arms[i]), *map(number, values[i])] for i in most]
     left_out = len(arms) - len(most)
     more = f" {left_out} arms with fewer are left out." if left_out else ""
-    note = f"Units beyond those of the best fixed action, over all rounds, means over trials.{more}"
+    best = "action of each round" if result.against == EACH_ROUND else "fixed action"
+    note = f"Units beyond those of the best {best}, over all rounds, means over trials.{more}"
     return Table(title, columns, rows, note)
 
 
@@ -110,6 +112,7 @@ def settings(result: Result) -> Table:
         "environment": brief(plain.get("environment")),
         "policies": "\n".join(policies),
         **{key: str(plain.get(key)) for key in ("horizon", "trials", "seed")},
+        **({"against": plain["against"]} if "against" in plain else {}),
         "versions": ", ".join(f"{name} {found}" for name, found in result.versions.items()),
     }
     return Table("Configuration", ["", ""], [[key, value] for key, value in values.items()])

@@ -8,6 +8,7 @@ from multiplay.types import FloatArray
 Measured: TypeAlias = dict[str, FloatArray]
 
 MEASURES = {"min": "regret", "max": "reward lost"}  # by the sense of the action set
+FIXED, EACH_ROUND = RIVALS = ("fixed", "each round")  # the best action for all rounds, or for each
 
 
 class Quantity(NamedTuple):

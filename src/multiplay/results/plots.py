@@ -15,6 +15,7 @@ from xarray import DataArray
 from multiplay.errors import InvalidInput
 from multiplay.results.colours import style
 from multiplay.results.intervals import LEVEL, band
+from multiplay.results.measured import FIXED
 from multiplay.types import FloatArray, IntArray
 
 SCALES = ("linear", "log")
@@ -82,7 +83,9 @@ def plot_regret(
     cut = ((mean if count == 1 else low) <= 0).any() or (trials and (regret.values <= 0).any())
     name = regret.attrs.get("long_name", "regret")
     label = f"cumulative {'pseudo-regret' if name == 'regret' else name}"
-    ax.set_ylabel(f"{label}, where positive" if y == "log" and cut else label)
+    label += ", where positive" if y == "log" and cut else ""
+    rival = regret.attrs.get("against", FIXED) != FIXED
+    ax.set_ylabel(f"{label},\nagainst the best action of each round" if rival else label)
     ax.set_xlabel("round, log scale" if x == "log" else "round")
     _scale(ax, rounds, mean, x, y)
     ax.grid(alpha=0.25)

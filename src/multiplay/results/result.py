@@ -16,7 +16,7 @@ from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.results.checksum import is_damaged, seal
 from multiplay.results.intervals import Interval, interval
-from multiplay.results.measured import MEASURES, QUANTITIES, Measured
+from multiplay.results.measured import EACH_ROUND, FIXED, MEASURES, QUANTITIES, Measured
 from multiplay.types import FloatArray, IntArray
 from multiplay.version import __version__
 
@@ -58,6 +58,7 @@ class Result:
         sense: str = "min",
         title: str = "",
         marks: Mapping[int, str] | None = None,
+        against: str = FIXED,
     ) -> Result:
         """Label the arrays of a finished simulation."""
         import xarray as xr
@@ -83,6 +84,8 @@ class Result:
             },
         )
         dataset["regret"].attrs["long_name"] = MEASURES[sense]
+        if against != FIXED:
+            dataset["regret"].attrs["against"] = against
         return cls(dataset)
 
     @property
@@ -94,6 +97,17 @@ class Result:
     def measure(self) -> str:
         """What is measured: "regret", or "reward lost" where units bring rewards."""
         return str(self.regret.attrs.get("long_name", "regret"))
+
+    @property
+    def against(self) -> str:
+        """What regret is measured against: the best action for all rounds, or of "each round"."""
+        return str(self.regret.attrs.get("against", FIXED))
+
+    @property
+    def label(self) -> str:
+        """What is measured, and against what, if that is not the best fixed action."""
+        rival = " against the best action of each round" if self.against == EACH_ROUND else ""
+        return f"{self.measure}{rival}"
 
     @property
     def policies(self) -> list[str]:
@@ -252,7 +266,8 @@ class Result:
                 "realised, which was not measured",
                 "Use measure='regret': units of this set have no losses of their own.",
             )
-        return self.dataset["realised"].assign_attrs(long_name=f"realised {self.measure}")
+        names = {**self.regret.attrs, "long_name": f"realised {self.measure}"}
+        return self.dataset["realised"].assign_attrs(names)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one netCDF file, with a checksum that ``load`` looks at."""

@@ -12,18 +12,20 @@ from multiplay.environments import Adversarial, Environment, World
 from multiplay.environments.base import largest_change
 from multiplay.policies import Policy
 from multiplay.policies.base import shown
-from multiplay.results.measured import Measured
+from multiplay.results.measured import EACH_ROUND, FIXED, Measured
 from multiplay.serialization import settings
 from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.referee import Referee
+from multiplay.simulation.rival import BestOfEachRound
 from multiplay.streams import POLICY, Streams
-from multiplay.types import IntArray
+from multiplay.types import Arrays, IntArray
 
 
 class Block(NamedTuple):
     """The unit of work: some trials of one policy. Its numbers depend on nothing else.
 
-    ``best`` is the best fixed action of each trial, where it was found before.
+    ``best`` is the best fixed action of each trial, where it was found before; ``against`` says
+    whether regret is against that or against the best action of each round.
     """
 
     actions: ActionSet
@@ -34,14 +36,17 @@ class Block(NamedTuple):
     seed: int
     rounds: IntArray
     best: IntArray | None = None
+    against: str = FIXED
 
 
 def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
     """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
-    actions, environment, policy, horizon, trials, seed, rounds, _ = block
+    actions, environment, policy, horizon, trials, seed, rounds, *_ = block
     warm_up(block)
     world = environment.open(actions, horizon, trials, seed)
-    ledger = Ledger(actions, _best_fixed(block, world), rounds, len(trials))
+    each_round = block.against == EACH_ROUND
+    rival = BestOfEachRound(actions.period) if each_round else _best_fixed(block, world)
+    ledger = Ledger(actions, rival, rounds, len(trials))
     rng = Streams.spawn(seed, POLICY, trials)
     started = time.perf_counter()
     _play_rounds(block, world, ledger, rng, horizon, advance)
@@ -59,21 +64,31 @@ def _play_rounds(
     last: int,
     advance: Callable[[int], None],
 ) -> None:
-    """Play rounds 1, ..., last, and book them."""
+    """Play rounds 1, ..., last, each on its own set, and book them."""
     actions, policy, horizon = block.actions, block.policy, block.horizon
-    trials = len(block.trials)
-    referee = Referee(policy, actions, trials, block.rounds)
-    state = policy.start(actions, horizon, trials)
+    trials, today = len(block.trials), actions.at(1)
+    referee = Referee(policy, today, trials, block.rounds)
+    state = policy.start(today, horizon, trials)
     stride = max(1, horizon // 100)
     for t in range(1, last + 1):
-        chosen = policy.choose(actions, state, rng)
-        referee.watch(t, chosen.action)
+        chosen = policy.choose(today, state, rng)
+        referee.watch(t, today, chosen.action)
         seen = world.observe(chosen.action)
-        policy.update(actions, state, chosen, shown(policy, seen.feedback), rng)
-        ledger.add(t, chosen.action, seen)
+        policy.update(today, state, chosen, shown(policy, seen.feedback), rng)
+        ledger.add(t, today, chosen.action, seen)
         if t % stride == 0:
             advance(stride)
+        if t < last:
+            today = _next_day(actions.at(t + 1), today, policy, state)
     referee.judge()
+
+
+def _next_day(today: ActionSet, before: ActionSet, policy: Policy, state: Arrays) -> ActionSet:
+    """Return today's set; if it is another one, what belongs to the last one is dropped."""
+    if today is not before:
+        for name in policy.warm(before):
+            state.pop(name, None)
+    return today
 
 
 def warm_up(block: Block) -> None:
@@ -83,7 +98,7 @@ def warm_up(block: Block) -> None:
     policy. The policy is a copy, and a function of past actions is not asked: both may remember.
     """
     actions, environment, policy, horizon, trials, *_ = block
-    kinds = [type(actions), type(environment), *map(type, settings(environment).values())]
+    kinds = [type(actions.at(1)), type(environment), *map(type, settings(environment).values())]
     kind = repr(policy), *kinds
     if kind in _warm:
         return
@@ -93,7 +108,8 @@ def warm_up(block: Block) -> None:
     last, few = min(2, horizon), trials[:2]
     some = block._replace(environment=environment, policy=deepcopy(policy), trials=few)
     nothing = np.zeros((len(few), actions.d), dtype=np.int64)
-    ledger = Ledger(actions, nothing, np.arange(1, last + 1), len(few))
+    rival = BestOfEachRound(1) if block.against == EACH_ROUND else nothing
+    ledger = Ledger(actions, rival, np.arange(1, last + 1), len(few))
     world = environment.open(actions, horizon, few, block.seed)
     rng = Streams.spawn(block.seed, POLICY, few)
     _play_rounds(some, world, ledger, rng, last, lambda rounds: None)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Changing
 from multiplay.atomic_files import as_path, missing_folders, taken_back_if_refused
 from multiplay.checks import check_instance, positive_integer, whole_numbers
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
-from multiplay.results.measured import QUANTITIES, Measured
+from multiplay.results.measured import EACH_ROUND, FIXED, QUANTITIES, RIVALS, Measured
 from multiplay.results.result import Result
 from multiplay.serialization import describe
 from multiplay.simulation.block import Block, look_ahead, play
@@ -46,13 +46,16 @@ def simulate(
     store: str | Path | Storage | None = None,
     resume: bool = False,
     title: str = "",
+    against: str | None = None,
 ) -> Result:
     """Play every policy for ``horizon`` rounds in ``trials`` independent trials.
 
     The regret of a trial after t rounds is sum_{s <= t} <a(s) - a*, means(s)>, where a* is the best
     fixed action for the means of the whole horizon; for rewards it is the reward lost,
     sum_{s <= t} <a* - a(s), means(s)>. In one trial all policies meet the same losses;
-    trial k is the same whatever the number of trials, jobs or machines.
+    trial k is the same whatever the number of trials, jobs or machines. With
+    ``against="each round"`` a* is not fixed but the best action for the means of each round: a*(s)
+    minimises <a, means(s)>, or whatever ``actions.value`` is.
 
     Parameters
     ----------
@@ -78,6 +81,12 @@ def simulate(
         Go on with the run that ``store`` holds: only what is missing is computed.
     title
         What to write above figures, and in reports.
+    against
+        What regret is measured against: "fixed", the best fixed action for the means of all rounds,
+        or "each round", the best action of each round. The second shows how well a policy follows
+        losses that drift, and is the only one for sets that change (``Changing``). An objective
+        that is not linear has a best fixed action only where the means stay the same; the best
+        action of each round is known in all environments.
 
     Examples
     --------
@@ -90,6 +99,9 @@ def simulate(
     """
     _check(actions, environment, policies)
     horizon = positive_integer("horizon", horizon, "Give a positive integer.")
+    actions = actions.over(horizon)
+    usual = usual_rival(actions)
+    against = checked_rival(usual if against is None else against, actions, environment)
     trials = positive_integer("trials", trials, "Give a positive integer.", MOST_TRIALS)
     jobs = positive_integer(
         "jobs", jobs, "Give a positive integer; 1 runs everything in this process.", MOST_JOBS
@@ -126,6 +138,7 @@ def simulate(
             "trials": trials,
             "seed": seed,
             "rounds": rounds,
+            **({} if against == usual else {"against": against}),
         }
     )
     books = Books(len(policies), trials, actions.d, len(rounds))
@@ -146,7 +159,7 @@ def simulate(
         progress_bars(list(policies), [k for k, _ in work], horizon) as advance,
     ):
         best: IntArray | None = None
-        if work and _means_are_luck(actions, environment, horizon, seed):
+        if against == FIXED and work and _means_are_luck(actions, environment, horizon, seed):
             best = np.zeros((trials, actions.d), dtype=np.int64)
             ahead = partial(look_ahead, actions, environment, horizon, seed)
             ranges = books.missing_anywhere(size)
@@ -154,8 +167,9 @@ def simulate(
                 best[ranges[place]] = found
         players = list(policies.values())
         blocks = [
-            Block(actions, environment, players[k], horizon, some, seed, rounds, _rows(best, some))
+            Block(actions, environment, players[k], horizon, some, seed, rounds, known, against)
             for k, some in work
+            for known in [_rows(best, some)]
         ]
         for place, measured in run_blocks(play, blocks, workers, advance, horizon):
             finished = *work[place], measured
@@ -169,6 +183,7 @@ def simulate(
         measured=books.measured,
         configuration=configuration,
         sense=actions.sense,
+        against=against,
         title=title,
         marks=marks,
     )
@@ -260,13 +275,6 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
 def _check(actions: ActionSet, environment: Environment, policies: object) -> None:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
     check_instance("environment", environment, Environment, "Stochastic(Uniform(0, 2 * means))")
-    if not actions.linear and not environment.stationary:
-        raise InvalidInput(
-            "environment",
-            f"one whose means stay the same, for {actions!r}, which is not linear",
-            type(environment).__name__,
-            "Use Stochastic: otherwise no single mean tells which fixed action was the best.",
-        )
     named = isinstance(policies, Mapping) and all(isinstance(name, str) for name in policies)
     if not isinstance(policies, Mapping) or not policies or not named:
         raise InvalidInput(
@@ -275,3 +283,35 @@ def _check(actions: ActionSet, environment: Environment, policies: object) -> No
     for name, policy in policies.items():
         example = policy.__name__ if isinstance(policy, type) else "GenCTS"
         check_instance(f"policies[{name!r}]", policy, Policy, f"{example}()")
+
+
+def usual_rival(actions: ActionSet) -> str:
+    """Return what regret is against if nobody says; sets that change have no fixed action."""
+    return EACH_ROUND if isinstance(actions, Changing) else FIXED
+
+
+def checked_rival(against: object, actions: ActionSet, environment: Environment) -> str:
+    """Return what regret is measured against, or say why that makes no sense here."""
+    if not isinstance(against, str) or against not in RIVALS:
+        raise InvalidInput(
+            "against",
+            "'fixed' (the best fixed action) or 'each round' (the best action of each round)",
+            repr(against),
+            "Leave it out for the usual one.",
+        )
+    if against == FIXED and isinstance(actions, Changing):
+        raise InvalidInput(
+            "against",
+            f"'each round', for {actions!r} has no action that is in the sets of all rounds",
+            repr(against),
+            "Leave it out.",
+        )
+    if against == FIXED and not actions.linear and not environment.stationary:
+        raise InvalidInput(
+            "environment",
+            f"one whose means stay the same, for {actions!r}, which is not linear",
+            type(environment).__name__,
+            "Use Stochastic, for otherwise no single mean tells which fixed action was the best; "
+            'or measure against the best action of each round, against="each round".',
+        )
+    return against

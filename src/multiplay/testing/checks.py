@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Changing
 from multiplay.environments import Bernoulli, Stochastic
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -34,6 +34,9 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
     >>> from multiplay import Transport
     >>> check_actions(Transport([1, 4, 5], [4, 6]))
     """
+    if isinstance(actions, Changing):
+        _check_changing(actions, seed)
+        return
     rng = np.random.default_rng(seed)
     everything = _or_none(lambda: actions.enumerate(limit=FEW))
     _check_sizes(actions, everything)
@@ -45,6 +48,16 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
         _check_hull(actions, hull, rng)
     if _or_none(actions.duplicate) is not None:
         _check_duplicate(actions, everything, rng)
+    check_settings(actions)
+
+
+def _check_changing(actions: Changing, seed: int) -> None:
+    days = [actions.at(t) for t in range(1, actions.period + 1)]
+    assert all(day.names == actions.names for day in days), "all sets must have the same arms"
+    largest = np.max([day.n for day in days], axis=0)
+    assert (actions.over(len(days)).n == largest).all(), "n_i must be the largest of all sets"
+    for day in days:
+        check_actions(day, seed)
     check_settings(actions)
 
 

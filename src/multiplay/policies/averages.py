@@ -4,17 +4,24 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
-from multiplay.policies.base import Play, Policy
+from multiplay.policies.base import Play
+from multiplay.policies.forgetting import Forgetting
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
+FADED = 0.1  # units: an arm of which less is left counts as unseen
 
-class Averages(Policy):
+
+class Averages(Forgetting):
     """Count: N_i += the units seen, S_i += the sum of their losses, t += 1 for each round told.
 
     The start of every policy that believes in averages; a subclass writes ``choose``. Units that
-    were played and not seen count for nothing; plans of others count without being a round.
+    were played and not seen count for nothing; plans of others count without being a round. Those
+    that forget, do so before each round told: N_i and S_i are multiplied by ``discount``, or lose
+    the round that leaves the ``window``.
     """
+
+    learned = ("count", "sum")
 
     changing = True
     partial = True
@@ -24,18 +31,25 @@ class Averages(Policy):
         """N = S = 0, and t = 1 is the round to be played."""
         shape = (trials, actions.d)
         t = np.ones(trials, dtype=np.int64)
-        return {"t": t, "count": np.zeros(shape), "sum": np.zeros(shape)}
+        sums = {"t": t, "count": np.zeros(shape), "sum": np.zeros(shape)}
+        return sums | self.slots(*shape)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Count every unit."""
-        state["t"] += 1
+        self.pass_round(state)
         self.absorb(actions, state, feedback, rng)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count every unit, whoever chose it."""
-        count(state, feedback)
+        self.add(state, feedback.seen, feedback.total)
+
+    def forget(self, state: Arrays, rounds: int) -> None:
+        """Let N_i and S_i fade, or leave the window."""
+        super().forget(state, rounds)
+        if self.window is not None:
+            state["sum"] *= state["count"] > 0  # no rounding is left where nothing is
 
     def believed(self, state: Arrays) -> FloatArray:
         """Return (1/2 + S_i) / (1 + N_i)."""
@@ -50,8 +64,13 @@ def count(state: Arrays, feedback: Feedback) -> None:
 
 def averages(state: Arrays) -> FloatArray:
     """Return S_i / N_i, the average loss of a unit so far; 0 for an arm never seen."""
-    average: FloatArray = state["sum"] / np.maximum(state["count"], 1)
+    average: FloatArray = state["sum"] / samples(state)
     return average
+
+
+def samples(state: Arrays) -> FloatArray:
+    """Return N_i; 1 for an arm that counts as unseen, so that one can divide by it."""
+    return np.where(state["count"] < FADED, 1.0, state["count"])
 
 
 def predicted(state: Arrays) -> FloatArray:
@@ -63,9 +82,10 @@ def predicted(state: Arrays) -> FloatArray:
 def unseen_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArray:
     """Replace the action where an arm was never seen: by as many units of such arms as can be.
 
-    So every arm that can be played is seen after at most d rounds told.
+    So every arm that can be played is seen after at most d rounds told, and again when it is
+    forgotten.
     """
-    unseen = (state["count"] == 0) & (actions.n >= 1)
+    unseen = (state["count"] < FADED) & (actions.n >= 1)
     early = unseen.any(axis=1)
     action = action.copy()
     if early.any():

@@ -7,13 +7,13 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.policies.averages import Averages, averages, unseen_first
+from multiplay.policies.averages import Averages, averages, samples, unseen_first
 from multiplay.policies.base import Play
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CombUCB(Averages):
     """Play the best action for the best losses (or rewards) that can be believed.
 
@@ -34,12 +34,21 @@ class CombUCB(Averages):
     ----------
     alpha
         How much doubt: 1.5 in the proof; less explores less.
+    discount
+        For losses that drift: gamma in (0, 1) makes old samples fade. For every round told,
+        N_i = gamma N_i + a_i, and so the sum of the losses, for all arms; ln t becomes
+        ln(1 + gamma + ... + gamma^(t - 1)). An arm with N_i < 0.1 counts as unseen again.
+    window
+        The same by W, a number of rounds: only the samples of the last W rounds told count, and
+        ln t becomes ln min(t, W).
 
     References
     ----------
     Kveton, Wen, Ashkan, Szepesvari: Tight Regret Bounds for Stochastic Combinatorial Semi-Bandits,
     AISTATS 2015. (CombUCB1: there t - 1 stands for t, and nothing is clipped.)
     Chen, Wang, Yuan: Combinatorial Multi-Armed Bandit, ICML 2013, for monotone objectives.
+    Garivier, Moulines: On Upper-Confidence Bound Policies for Switching Bandit Problems, ALT 2011,
+    for ``discount`` (D-UCB, with alpha = 4 xi) and ``window`` (SW-UCB, with alpha = xi), xi > 1/2.
 
     Examples
     --------
@@ -50,8 +59,11 @@ class CombUCB(Averages):
     """
 
     alpha: float = 1.5
+    discount: float | None = None
+    window: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (is_number(self.alpha) and 0 < self.alpha < np.inf):
             raise InvalidInput(
                 "alpha", "a positive number", repr(self.alpha), "Leave it out for 1.5."
@@ -63,6 +75,6 @@ class CombUCB(Averages):
 
     def bounds(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the lower confidence bounds of losses, or the upper ones of rewards."""
-        log = np.log(state["t"])[:, None]
-        width = np.sqrt(self.alpha * log / np.maximum(state["count"], 1))
+        log = np.log(self.remembered(state["t"]))[:, None]
+        width = np.sqrt(self.alpha * log / samples(state))
         return np.clip(averages(state) - actions.sign * width, 0.0, 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.policies.averages import Averages, averages, unseen_first
+from multiplay.policies.averages import FADED, Averages, averages, samples, unseen_first
 from multiplay.policies.base import Play
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
@@ -15,7 +15,7 @@ from multiplay.types import Arrays, FloatArray
 SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples of 2^-53
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GaussianCTS(Averages):
     """Play the best action for losses (or rewards) drawn around the average of every arm.
 
@@ -34,11 +34,20 @@ class GaussianCTS(Averages):
     beta
         How far to draw, positive; less explores less. The proof wants beta > 1; the simulations of
         the authors draw with the variance of the losses divided by N_i, which is beta = 1.
+    discount
+        For losses that drift: gamma in (0, 1) makes old samples fade. For every round told,
+        N_i = gamma N_i + a_i, and so the sum of the losses, for all arms. An arm with N_i < 0.1
+        counts as unseen again.
+    window
+        The same by W, a number of rounds: only the samples of the last W rounds told count.
 
     References
     ----------
     Perrault, Boursier, Perchet, Valko: Statistical Efficiency of Thompson Sampling for
     Combinatorial Semi-Bandits, NeurIPS 2020. (CTS-Gaussian, for independent arms.)
+    Qi, Wang, Zhu: Discounted Thompson Sampling for Non-Stationary Bandit Problems, 2023
+    (``discount``), and Thompson Sampling for Non-Stationary Bandit Problems, Entropy 2025
+    (``window`` as well).
 
     Examples
     --------
@@ -49,8 +58,11 @@ class GaussianCTS(Averages):
     """
 
     beta: float = 1.0
+    discount: float | None = None
+    window: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (is_number(self.beta) and 0 < self.beta < np.inf):
             raise InvalidInput("beta", "a positive number", repr(self.beta), "Leave it out for 1.")
 
@@ -64,9 +76,26 @@ class GaussianCTS(Averages):
     def draw(self, state: Arrays, rng: Rng) -> FloatArray:
         """Return theta."""
         normal = standard_normal(state["count"].shape, rng)
-        deviation = np.sqrt(self.beta / (4 * np.maximum(state["count"], 1)))
-        theta: FloatArray = averages(state) + deviation * normal
+        theta: FloatArray = averages(state) + self.deviation(state) * normal
         return theta
+
+    def deviation(self, state: Arrays) -> FloatArray:
+        """Return sqrt(beta / (4 N_i)); that of one sample for an arm unseen."""
+        deviation: FloatArray = np.sqrt(self.beta / (4 * samples(state)))
+        return deviation
+
+    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the part of Normal(mean_i, beta / (4 N_i)) in the middle, cut to [0, 1].
+
+        An arm unseen has [0, 1].
+        """
+        from scipy.special import ndtri
+
+        mean, width = averages(state), ndtri((1 + level) / 2) * self.deviation(state)
+        unseen = state["count"] < FADED
+        low = np.where(unseen, 0.0, np.clip(mean - width, 0.0, 1.0))
+        high = np.where(unseen, 1.0, np.clip(mean + width, 0.0, 1.0))
+        return low, high
 
 
 def standard_normal(shape: tuple[int, ...], rng: Rng) -> FloatArray:

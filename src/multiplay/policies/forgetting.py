@@ -1,0 +1,113 @@
+"""Forgetting, for losses that drift: what was learned fades, or leaves a window."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multiplay.checks import is_number, positive_integer
+from multiplay.errors import InvalidInput
+from multiplay.policies.base import Policy
+from multiplay.serialization import settings
+from multiplay.types import Arrays, FloatArray, IntArray
+
+LONGEST = 10**6  # rounds of a window: the state keeps all of them
+
+
+class Forgetting(Policy):
+    """What is learned is a sum over the rounds told, of which old ones count less, or nothing.
+
+    With ``discount`` gamma in (0, 1), every round told multiplies by gamma what was learned of all
+    arms before: a sample of k rounds ago counts gamma^k. With ``window`` W, only the last W rounds
+    told count. For arms that could not be played the rounds pass as well. Plans of others add
+    samples to the last round told, and let no round pass.
+
+    A subclass names the entries of its state that are such sums in ``learned``, and says in
+    ``prior`` from where they start; a dataclass gives itself the settings. For a window the
+    state keeps what every round added, ``recent_...`` of shape (trials, d, W), round t in slot
+    (t - 1) mod W, where t is the round to be told.
+
+    References
+    ----------
+    Garivier, Moulines: On Upper-Confidence Bound Policies for Switching Bandit Problems, ALT 2011.
+    Raj, Kalyani: Taming Non-stationary Bandits: A Bayesian Approach, 2017, for ``discount``.
+    Trovo, Paladino, Restelli, Gatti: Sliding-Window Thompson Sampling for Non-Stationary Settings,
+    JAIR 2020, for ``window``.
+    """
+
+    learned: tuple[str, ...] = ()
+    prior: float = 0.0
+    discount: float | None = None
+    window: int | None = None
+
+    def __repr__(self) -> str:
+        given = [f"{name}={value!r}" for name, value in settings(self).items() if value is not None]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def __post_init__(self) -> None:
+        if self.discount is not None and not (is_number(self.discount) and 0 < self.discount < 1):
+            raise InvalidInput(
+                "discount",
+                "a number between 0 and 1",
+                repr(self.discount),
+                "Give 0.99 to remember about 100 rounds, or leave it out to forget nothing.",
+            )
+        if self.window is not None:
+            hint = "Give the number of rounds to remember, or leave it out to forget nothing."
+            positive_integer("window", self.window, hint, LONGEST)
+            if self.discount is not None:
+                raise InvalidInput(
+                    "window",
+                    "a discount or a window, not both",
+                    f"discount={self.discount!r} and window={self.window!r}",
+                    "Leave one of them out.",
+                )
+
+    def slots(self, trials: int, d: int) -> Arrays:
+        """Return what a window needs beside the sums: nothing was added in any round."""
+        if self.window is None:
+            return {}
+        empty: Arrays = {
+            f"recent_{name}": np.zeros((trials, d, self.window)) for name in self.learned
+        }
+        return {"t": np.ones(trials, dtype=np.int64), **empty}
+
+    def pass_round(self, state: Arrays) -> None:
+        """Forget, because a round is told: what it adds comes next."""
+        self.forget(state, 1)
+        if "t" in state:
+            state["t"] += 1
+
+    def forget(self, state: Arrays, rounds: int) -> None:
+        """Let rounds pass in which nothing was added; t stays."""
+        if self.discount is not None:
+            for name in self.learned:
+                faded = self.discount**rounds * (state[name] - self.prior)
+                state[name][...] = self.prior + faded
+        elif self.window is not None:
+            trials = np.arange(len(state["t"]))
+            for k in range(min(rounds, self.window)):
+                slot = (state["t"] - 1 + k) % self.window
+                for name in self.learned:
+                    state[name] -= state[f"recent_{name}"][trials, :, slot]
+                    state[f"recent_{name}"][trials, :, slot] = 0.0
+
+    def add(self, state: Arrays, *gains: NDArray[Any]) -> None:
+        """Add to each sum what the last round told showed, or somebody else's plan."""
+        for name, gain in zip(self.learned, gains, strict=True):
+            state[name] += gain
+            if self.window is not None:
+                trials, slot = np.arange(len(state["t"])), (state["t"] - 2) % self.window
+                state[f"recent_{name}"][trials, :, slot] += gain
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
+        """Forget arms that could not be played as all others."""
+        self.forget(state, rounds)
+
+    def remembered(self, rounds: IntArray) -> FloatArray:
+        """Return how many of so many rounds count: all, min(rounds, W), or the sum of gamma^k."""
+        if self.discount is not None:
+            return (1 - self.discount ** rounds.astype(float)) / (1 - self.discount)
+        if self.window is not None:
+            return np.minimum(rounds, self.window).astype(float)
+        return rounds.astype(float)

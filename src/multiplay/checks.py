@@ -1,10 +1,10 @@
 """The checks that stand at every door: each returns what can be used, or says what is wrong."""
 
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
@@ -17,6 +17,15 @@ EXACT = 2**53  # whole numbers up to here are exact as floats
 
 def numbers(argument: str, values: ArrayLike) -> FloatArray:
     """Return ``values`` as finite floats, or say what is wrong with them."""
+    array = _real(argument, values).astype(float, copy=False)
+    if not np.isfinite(array).all():
+        bad = array[~np.isfinite(array)].flat[0]
+        raise InvalidInput(argument, "finite numbers", f"{bad}", "Replace the missing values.")
+    return array
+
+
+def _real(argument: str, values: ArrayLike) -> NDArray[Any]:
+    """Return ``values`` as an array of real numbers of any type, NaN and infinity among them."""
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
         raise InvalidInput(argument, "finite numbers", "masked ones", "Replace the missing values.")
     try:
@@ -25,19 +34,17 @@ def numbers(argument: str, values: ArrayLike) -> FloatArray:
         array = np.array(None)
     if array.dtype.kind not in "biuf":
         raise InvalidInput(argument, "numbers", _short(values), "Give real numbers, not text.")
-    array = array.astype(float, copy=False)
-    if not np.isfinite(array).all():
-        bad = array[~np.isfinite(array)].flat[0]
-        raise InvalidInput(argument, "finite numbers", f"{bad}", "Replace the missing values.")
     return array
 
 
 def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
     """Return ``values`` as non-negative integers, or say what is wrong with them."""
-    array = numbers(argument, values)
+    array = _real(argument, values)
+    if array.dtype.kind == "f":
+        array = numbers(argument, array)
     if array.size == 0 or (array.min() >= 0 and array.max() <= EXACT):
         whole = array.astype(np.int64)
-        if (whole == array).all():
+        if array.dtype.kind != "f" or (whole == array).all():
             return whole
     wrong = (array != np.floor(array)) | (array < 0) | (array > EXACT)
     raise InvalidInput(

@@ -125,7 +125,9 @@ class ActionSet(ABC):
 
     def argmin(self, costs: ArrayLike) -> IntArray:
         """Return argmin over a in A of <a, costs>, for every cost vector along the last axis."""
-        costs = with_last_axis("costs", costs, self.d)
+        return self._argmin(with_last_axis("costs", costs, self.d))
+
+    def _argmin(self, costs: FloatArray) -> IntArray:
         return self.oracle(np.ascontiguousarray(costs.reshape(-1, self.d))).reshape(costs.shape)
 
     @abstractmethod
@@ -146,7 +148,7 @@ class ActionSet(ABC):
 
         A set with another ``value`` than <a, means> writes its own, and says ``linear = False``.
         """
-        return self.argmin(self.sign * self._whole("means", means))
+        return self._argmin(self.sign * self._whole("means", means))
 
     def _whole(self, argument: str, means: ArrayLike) -> FloatArray:
         """Return means + offset."""

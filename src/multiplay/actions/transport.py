@@ -79,12 +79,13 @@ class Transport(FlowSet):
         sense: str = "min",
         shortage: float | None = None,
     ) -> None:
-        self.supply, self.demand = _side("supply", supply), _side("demand", demand)
+        self.supply, supplied = _side("supply", supply)
+        self.demand, demanded = _side("demand", demand)
         hint = "Write slack=True if supply may be left over."
         self.slack = true_or_false("slack", slack, hint)
         self.shortage = None if shortage is None else _penalty(shortage)
         self.penalty = self.shortage or 0.0
-        spare = int(self.supply.sum() - self.demand.sum())
+        spare = supplied - demanded
         self._check_sums(spare)
         lanes = np.minimum.outer(self.supply, self.demand + max(spare, 0))
         self.capacities = None if capacities is None else _capacities(capacities, lanes.shape)
@@ -235,7 +236,7 @@ def _demanders(lanes: tuple[str, ...], number: int) -> list[str]:
     return found
 
 
-def _penalty(shortage: Any) -> float:
+def _penalty(shortage: float) -> float:
     if not is_number(shortage) or not 0 <= shortage < np.inf:
         raise InvalidInput(
             "shortage",
@@ -246,7 +247,7 @@ def _penalty(shortage: Any) -> float:
     return float(shortage)
 
 
-def _side(argument: str, values: ArrayLike) -> IntArray:
+def _side(argument: str, values: ArrayLike) -> tuple[IntArray, int]:
     side = whole_numbers(argument, values)
     if side.ndim != 1 or len(side) == 0:
         raise InvalidInput(
@@ -255,10 +256,10 @@ def _side(argument: str, values: ArrayLike) -> IntArray:
             f"{side.tolist()}",
             "Give a number for each; 0 is one of them.",
         )
-    total = side.sum()
+    total = int(side.sum())
     if total > EXACT:
         raise InvalidInput(argument, "a sum of at most 2^53", f"{total}", "Use larger units.")
-    return read_only(side)
+    return read_only(side), total
 
 
 def _capacities(capacities: ArrayLike, shape: tuple[int, ...]) -> IntArray:

@@ -39,6 +39,25 @@ def add(
 
 
 @kernel
+def add_many(
+    when: IntArray,
+    arms: IntArray,
+    more: IntArray,
+    losses: FloatArray,
+    rounds: IntArray,
+    seen: IntArray,
+    total: FloatArray,
+    length: IntArray,
+) -> int:
+    """Add rounds, one in each row, until an arm has no room left; return how many were added."""
+    for row in range(len(when)):
+        checkpoints = rounds, seen, total, length
+        if add(when[row], arms, more[row], losses[row], *checkpoints) == seen.shape[1]:
+            return row + 1
+    return len(when)
+
+
+@kernel
 def thin(
     most: int,
     step: float,

@@ -101,8 +101,24 @@ class Drift:
         more, losses = np.array(seen, dtype=np.int64), np.array(total, dtype=float)  # writable
         checkpoints = self.rounds, self.seen, self.total, self.length
         largest = kernels.add(int(round), which, more, losses, *checkpoints)
+        self._make_room(largest)
+
+    def add_many(
+        self, rounds: IntArray, arms: IntArray | slice, seen: IntArray, total: FloatArray
+    ) -> None:
+        """Take many rounds of the same arms, one in each row."""
+        which = self._all[arms] if isinstance(arms, slice) else np.array(arms, dtype=np.int64)
+        done = 0
+        while done < len(rounds):
+            checkpoints = self.rounds, self.seen, self.total, self.length
+            rest = rounds[done:], which, seen[done:], total[done:]
+            done += kernels.add_many(*rest, *checkpoints)
+            self._make_room(int(self.length.max(initial=0)))
+
+    def _make_room(self, largest: int) -> None:
+        """Drop checkpoints, or double the room, if an arm has no room left."""
         if largest == MOST:
-            kernels.thin(LEFT, STEP, *checkpoints)
+            kernels.thin(LEFT, STEP, self.rounds, self.seen, self.total, self.length)
         elif largest == self.seen.shape[1]:
             self._resize(len(self.length), min(2 * largest, MOST))
 

@@ -39,7 +39,7 @@ def read_history(
     order = np.lexsort((places, rounds))
     for rows_of in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
         count = np.bincount(places[rows_of], minlength=len(names))
-        totals = np.full(len(names), np.nan)
         outside = int(clipped[rows_of].sum())
-        reports.append(Report(count, count, learned[rows_of], totals, clipped=outside))
+        gaps = bool(np.isnan(learned[rows_of]).any())
+        reports.append(Report(count, count, learned[rows_of], {}, None, gaps, outside))
     return reports

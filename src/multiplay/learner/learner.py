@@ -437,13 +437,15 @@ class Learner:
     def _close(self, id: int, play: Waiting, report: Report, when: float) -> None:
         """Let the policy learn from a play: nothing more will come."""
         feedback = self.mind.learn(play.today, play, report, when)
+        line = self._line(id)
+        units = self.log.columns["units"][line]
         del self.pending[id]
         self.clipped += report.clipped
         self.log.write(
-            self._line(id),
+            line,
             TOLD,
             told=when,
-            seen=int(feedback.seen.sum()),
+            seen=units if feedback.complete else int(feedback.seen.sum()),
             realised=self.mind.realised(play.today, feedback),
             clipped=report.clipped,
         )
@@ -520,7 +522,8 @@ def _missing(given: Any) -> str:
 
 
 def _seen_and_missing(report: Report) -> tuple[int, int]:
-    seen, played = int(report.seen.sum()), int(report.count.sum())
+    played = int(report.count.sum())
+    seen = played if report.complete else int(report.seen.sum())
     return seen, played - seen
 
 

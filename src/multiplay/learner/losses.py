@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,7 +16,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
-from multiplay.types import BoolArray, FloatArray, IntArray
+from multiplay.types import FloatArray, IntArray
 
 EXACT = (Decimal, Fraction)  # numbers that numpy does not know
 DIGEST = 16  # bytes
@@ -30,29 +31,28 @@ class Reading:
     ----------
     units : array
         The losses of single units, arm after arm; NaN for a unit that did not report.
-    length : array of shape (d,)
+    length : list of d integers
         How many of them arm i has.
-    totals : array of shape (d,)
-        The total of arm i, where one number was told for it; NaN elsewhere.
-    round : float
-        The total of all units, where nothing else was told; NaN otherwise.
+    totals : dict
+        By arm, the total, where one number was told for it.
+    round : float or None
+        The total of all units, where nothing else was told.
+    gaps : bool
+        Whether there may be NaN among the units.
     """
 
     units: FloatArray
-    length: IntArray
-    totals: FloatArray
-    round: float = math.nan
+    length: list[int]
+    totals: dict[int, float]
+    round: float | None = None
+    gaps: bool = False
 
     @property
     def digest(self) -> bytes:
         """16 bytes that tell reports with different contents apart."""
-        parts = (self.units, self.length, self.totals, np.array(self.round))
-        return hashlib.blake2b(b"|".join(p.tobytes() for p in parts), digest_size=DIGEST).digest()
-
-    @property
-    def arm(self) -> IntArray:
-        """The arm of every entry of ``units``."""
-        return np.repeat(np.arange(len(self.length)), self.length)
+        others = f"{self.totals} {self.round}".encode() if self.totals or not self.length else b""
+        content = self.units.tobytes() + array("q", self.length).tobytes() + others
+        return hashlib.blake2b(content, digest_size=DIGEST).digest()
 
 
 def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()) -> Reading:
@@ -60,8 +60,9 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
     if getattr(losses, "ndim", None) == 0:
         losses = _out_of_array("losses", losses)
     if is_number(losses) or type(losses) in EXACT:
-        return _read_round(losses, len(names), policy)
-    totals, units = np.full(len(names), math.nan), []
+        return Reading(np.zeros(0), [], {}, _round_total(losses, policy))
+    totals: dict[int, float] = {}
+    units: list[Any] = []
     for i, entry in enumerate(_by_arm(losses, names, policy, also)):
         if hasattr(entry, "__array__"):
             entry = _out_of_array(losses_of(names[i]), entry)
@@ -75,12 +76,12 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
             hint = "Give the loss of every unit, or one number."
             raise InvalidInput(losses_of(names[i]), expected, repr(entry), hint)
         units.append(entry)
-    length = np.array([len(entry) for entry in units], dtype=np.int64)
-    return Reading(_numbers(units, names), length, totals)
+    flat, gaps = _numbers(units, names)
+    return Reading(flat, [len(entry) for entry in units], totals, gaps=gaps)
 
 
-def _read_round(total: Any, arms: int, policy: Policy) -> Reading:
-    """Read the total of all units."""
+def _round_total(total: Any, policy: Policy) -> float:
+    """Return the total of all units."""
     if policy.learns_from != "round":
         raise InvalidInput(
             "losses",
@@ -88,8 +89,7 @@ def _read_round(total: Any, arms: int, policy: Policy) -> Reading:
             "one number",
             "Give a dict by arm name, or use a policy that learns from the round, such as LinTS.",
         )
-    nothing = np.zeros(arms, dtype=np.int64)
-    return Reading(np.zeros(0), nothing, np.full(arms, math.nan), _as_float("losses", total))
+    return _as_float("losses", total)
 
 
 def _by_arm(
@@ -123,18 +123,23 @@ def _by_arm(
     return list(losses)
 
 
-def _numbers(units: list[Any], names: Sequence[str]) -> FloatArray:
-    """Return all losses in one list, NaN where one is missing, or name the arm with a bad one."""
+def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
+    """Return all losses in one list, or name the arm with a bad one; say if there may be gaps.
+
+    A loss that is missing is NaN.
+    """
+    gaps = False
     try:
         flat = numbers("losses", _plain([loss for entry in units for loss in entry]))
     except InvalidInput:  # rarely: something is missing, or cannot be
         some = [(name, entry) for name, entry in zip(names, units, strict=True) if len(entry)]
         flat = np.concatenate([_with_gaps(losses_of(name), entry) for name, entry in some])
+        gaps = True
     if flat.ndim > 1:
         raise InvalidInput(
             "losses", "one number for each unit", "lists", "Give a flat list for each arm."
         )
-    return flat
+    return flat, gaps
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,7 @@ class Report:
         For how many of them there is room in ``units``: all, where single units were told; or none.
     units : array
         The losses of single units, arm after arm; NaN where one was not told.
-    totals, round
+    totals, round, gaps
         As in ``Reading``.
     clipped : int
         How many of the numbers told were outside their range.
@@ -158,14 +163,15 @@ class Report:
     count: IntArray
     slots: IntArray
     units: FloatArray
-    totals: FloatArray
-    round: float = math.nan
+    totals: dict[int, float]
+    round: float | None = None
+    gaps: bool = False
     clipped: int = 0
 
     @classmethod
     def empty(cls, count: IntArray) -> "Report":
         """Nothing was told yet."""
-        return cls(count, np.zeros_like(count), np.zeros(0), np.full(len(count), math.nan))
+        return cls(count, np.zeros_like(count), np.zeros(0), {})
 
     @classmethod
     def first_of(
@@ -181,26 +187,46 @@ class Report:
 
         ``partly`` says whether arms and units may be left out.
         """
-        length, by_total = reading.length, ~np.isnan(reading.totals)
-        if not math.isnan(reading.round):
+        if reading.round is not None:
             low, high = (float(count @ end) for end in bounds)
             told, played = reading.round, int(count.sum())
             learned, clipped = ranges.learned_total("losses", told, low, high, played)
             return replace(cls.empty(count), round=learned, clipped=clipped)
-        wrong = ~by_total & ((length > count) if partly else (length != count))
+        units, length, gaps = reading.units, reading.length, reading.gaps
+        if not reading.totals and length == count.tolist():  # as a rule
+            arm = np.repeat(np.arange(len(count)), count)
+            units, clipped = ranges.learned(names, bounds, arm, units)
+            return cls(count, count, units, {}, gaps=gaps, clipped=clipped)
+        return cls._loose(count, reading, ranges, bounds, names, partly)
+
+    @classmethod
+    def _loose(
+        cls,
+        count: IntArray,
+        reading: Reading,
+        ranges: Ranges,
+        bounds: Bounds,
+        names: Sequence[str],
+        partly: bool,
+    ) -> "Report":
+        """Return a reading that has totals, or does not have all."""
+        length, totals = np.array(reading.length, dtype=np.int64), dict(reading.totals)
+        wrong = (length > count) if partly else (length != count)
+        wrong[list(totals)] = False
         if wrong.any():
-            raise _wrong_length(int(wrong.argmax()), count, reading, names, partly)
-        units, clipped = ranges.learned(names, bounds, reading.arm, reading.units)
-        totals = reading.totals.copy()
-        for i in np.flatnonzero(by_total).tolist():
+            raise _wrong_length(int(wrong.argmax()), count, length, names, partly)
+        arm = np.repeat(np.arange(len(count)), length)
+        units, clipped = ranges.learned(names, bounds, arm, reading.units)
+        for i, total in reading.totals.items():
             low, high = (float(count[i] * end[i]) for end in bounds)
-            argument, total, played = losses_of(names[i]), float(totals[i]), int(count[i])
+            argument, played = losses_of(names[i]), int(count[i])
             totals[i], outside = ranges.learned_total(argument, total, low, high, played)
             clipped += outside
-        slots = np.where(length > 0, count, 0)
+        slots, gaps = np.where(length > 0, count, 0), reading.gaps
         if (length < slots).any():
-            units = _spread(units, length, slots)
-        return cls(count, slots, units, totals, clipped=clipped)
+            units, gaps = _spread(units, length, slots), True
+        played_totals = {i: total for i, total in totals.items() if count[i] > 0}
+        return cls(count, slots, units, played_totals, gaps=gaps, clipped=clipped)
 
     @property
     def first(self) -> IntArray:
@@ -213,58 +239,67 @@ class Report:
         return np.repeat(np.arange(len(self.slots)), self.slots)
 
     @property
-    def by_total(self) -> BoolArray:
-        """The arms that were played, and told by one number."""
-        return ~np.isnan(self.totals) & (self.count > 0)
+    def complete(self) -> bool:
+        """Whether every single unit was told."""
+        return self.slots is self.count and not self.gaps
 
-    def joined(self, part: "Report", length: IntArray, names: Sequence[str]) -> "Report":
+    def joined(self, part: "Report", told: list[int], names: Sequence[str]) -> "Report":
         """Add a part: a full list says unit by unit, a shorter one fills what is free.
 
-        ``length`` says how many entries each arm had in the part.
+        ``told`` says how many entries each arm had in the part.
         """
-        slots, totals = np.maximum(self.slots, part.slots), self.totals.copy()
+        slots, totals = np.maximum(self.slots, part.slots), dict(self.totals)
         units = _spread(self.units, self.slots, slots)
-        first, old, new = np.append(0, np.cumsum(slots)), self.by_total, part.by_total
-        for i in np.flatnonzero((length > 0) | new).tolist():
+        first = np.append(0, np.cumsum(slots))
+        for i, length in enumerate(told):
+            if not length and i not in part.totals:
+                continue
             slot = units[first[i] : first[i + 1]]
-            told = part.units[part.first[i] : part.first[i + 1]]
+            new = part.units[part.first[i] : part.first[i + 1]]
             known = ~np.isnan(slot)
-            if old[i] or new[i]:  # a total goes with nothing else
-                if known.any() or (old[i] and totals[i] != part.totals[i]):
+            if i in self.totals or i in part.totals:  # a total goes with nothing else
+                if known.any() or self.totals.get(i) != part.totals.get(i, self.totals.get(i)):
+                    raise _conflict(names[i])
+                if i in self.totals and length:
                     raise _conflict(names[i])
                 totals[i] = part.totals[i]
-            elif length[i] == len(slot):
-                both = known & ~np.isnan(told)
-                if (slot[both] != told[both]).any():
+            elif length == len(slot):
+                both = known & ~np.isnan(new)
+                if (slot[both] != new[both]).any():
                     raise _conflict(names[i])
-                slot[~known] = told[~known]
+                slot[~known] = new[~known]
             else:
                 free = np.flatnonzero(~known)
-                if length[i] > len(free):
+                if length > len(free):
                     raise InvalidInput(
                         losses_of(names[i]),
                         f"at most {len(free)} losses, for the units that have none yet",
-                        f"{length[i]}",
+                        f"{length}",
                         "Give a list with None for the units that were told before.",
                     )
-                slot[free[: length[i]]] = told[: length[i]]
-        clipped = self.clipped + part.clipped
-        return Report(self.count, slots, units, totals, part.round, clipped)
+                slot[free[:length]] = new[:length]
+        gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
+        whole = self.count if (slots == self.count).all() else slots
+        return Report(self.count, whole, units, totals, part.round, gaps, clipped)
 
     @property
     def seen(self) -> IntArray:
         """How many units of each arm have reported, (d,)."""
-        if not math.isnan(self.round):
+        if self.round is not None or self.complete:
             return self.count
-        gaps = np.isnan(self.units)
-        if not gaps.any():
-            return np.where(self.by_total, self.count, self.slots)
-        silent = np.bincount(self.arm, weights=gaps, minlength=len(self.count)).astype(np.int64)
-        return np.where(self.by_total, self.count, self.slots - silent)
+        seen = self.slots.copy()
+        if self.gaps:
+            silent = np.bincount(self.arm, weights=np.isnan(self.units), minlength=len(seen))
+            seen -= silent.astype(np.int64)
+        for i in self.totals:
+            seen[i] = self.count[i]
+        return seen
 
-    def check_gaps(self, length: IntArray, names: Sequence[str]) -> None:
+    def check_gaps(self, told: list[int], names: Sequence[str]) -> None:
         """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
-        silent = (self.seen < self.count) & (length < self.count)
+        if self.complete or self.round is not None:
+            return
+        silent = (self.seen < self.count) & (np.array(told) < self.count)
         if silent.any():
             i = int(silent.argmax())
             raise InvalidInput(
@@ -277,26 +312,20 @@ class Report:
 
     def feedback(self) -> Feedback:
         """Return what a policy may learn from."""
-        count = self.count[None]
-        if not math.isnan(self.round):
+        count, arm, units = self.count[None], self.arm, self.units
+        if self.round is not None:
             return Feedback(count, np.array([[self.round]]))
-        arm, by_total, seen = self.arm, self.by_total, self.seen
-        units, gaps = self.units, np.isnan(self.units)
-        if gaps.any():
-            order = np.lexsort((gaps, arm))  # those seen of an arm stand first
-            units = np.where(gaps, 0.0, self.units)[order]
-        total = np.bincount(arm, weights=units, minlength=len(seen)).astype(float, copy=False)
-        whole = count if (seen == self.count).all() else seen[None]
-        if by_total.any():
-            total = np.where(by_total, self.totals, total)
+        if self.gaps:
+            missing = np.isnan(units)
+            order = np.lexsort((missing, arm))  # those seen of an arm stand first
+            units = np.where(missing, 0.0, units)[order]
+        total = np.bincount(arm, weights=units, minlength=len(self.count)).astype(float, copy=False)
+        seen = self.seen
+        whole = count if seen is self.count or (seen == self.count).all() else seen[None]
+        if self.totals:
+            total[list(self.totals)] = list(self.totals.values())
             return Feedback(count, total[None], seen=whole)
         return Feedback(count, total[None], units[None], self.first, whole)
-
-    def squares(self, feedback: Feedback) -> FloatArray:
-        """Return the sum of the squared losses of each arm; its total where only that is known."""
-        known = np.where(np.isnan(self.units), 0.0, self.units)
-        squares = np.bincount(self.arm, weights=known * known, minlength=len(self.count))
-        return np.where(self.by_total, feedback.total[0], squares)
 
 
 def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
@@ -308,14 +337,15 @@ def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
 
 
 def _wrong_length(
-    i: int, count: IntArray, reading: Reading, names: Sequence[str], partly: bool
+    i: int, count: IntArray, length: IntArray, names: Sequence[str], partly: bool
 ) -> InvalidInput:
-    most, hint = ("at most ", "") if partly else ("", "Give the loss of every unit, or one number.")
-    if not partly and reading.length[i] < count[i]:
+    most, hint = "", "Give the loss of every unit, or one number."
+    if partly:
+        most, hint = "at most ", "Give one loss for each unit that was played."
+    elif length[i] < count[i]:
         hint += " Write missing='ignore' if the others never come."
     expected = f"a list of {most}{count[i]} losses, or their total"
-    hint = hint or "Give one loss for each unit that was played."
-    return InvalidInput(losses_of(names[i]), expected, f"{reading.length[i]}", hint)
+    return InvalidInput(losses_of(names[i]), expected, f"{length[i]}", hint)
 
 
 def losses_of(name: str) -> str:

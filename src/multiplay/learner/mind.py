@@ -50,7 +50,7 @@ class Mind:
         """Return a day, after all of it was checked; the same object for the same set."""
         given = self.actions if actions is None else actions
         for known in (self.usual, self.last):
-            if given is known.given and limits == known.limits:
+            if given is known.given and limits is known.limits:
                 return known
         if given is not self.actions:
             check_day(given, self.actions, self.roster.number, self.policy)
@@ -83,15 +83,15 @@ class Mind:
         """Learn from a play of our own, and return what was learned from."""
         feedback = self.usable(report)
         places = self.roster.places(today.actions.names)
-        low = self.ranges.of(self.roster.names).low if places is not None else np.zeros(0)
-        self.roster.pass_by(places, low / self.ranges.scale)
+        if places is not None:
+            low = self.ranges.of(self.roster.names).low
+            self.roster.pass_by(places, low / self.ranges.scale)
         state = self.roster.cut(places)
         visible = shown(self.policy, feedback)
         self.policy.update(today.actions, state, Play(play.action, play.memo), visible, self.rng)
         self.roster.put_back(places, state)
         self.told += 1
-        self.seen.add(places, report, feedback, self.told, when)
-        self.seen.count_plan(places, play.action[0])
+        self.seen.add(places, feedback, True, self.told, when)
         warn_if_over(self.policy, self.told)
         return feedback
 
@@ -102,14 +102,14 @@ class Mind:
         state = self.roster.cut(places)
         self.policy.absorb(today.actions, state, feedback, self.rng)
         self.roster.put_back(places, state)
-        self.seen.add(places, report, feedback, self.told, when)
+        self.seen.add(places, feedback, False, self.told, when)
         return feedback
 
     def absorb_all(self, report: Report) -> None:
         """Learn from units of any arms ever met; nobody knows of which set they were."""
         feedback = self.usable(report)
         self.policy.absorb(self.actions, self.roster.state, feedback, self.rng)
-        self.seen.add(None, report, feedback, self.told, np.nan)
+        self.seen.add(None, feedback, False, self.told, np.nan)
 
     def usable(self, report: Report) -> Feedback:
         """Return the feedback of a report, if the policy can learn from it."""
@@ -156,7 +156,7 @@ class Mind:
     def _on(self, today: Today, values: FloatArray, unknown: float) -> FloatArray:
         """Return values of the arms of a day; ``unknown`` for those that were never met."""
         names = today.actions.names
-        if tuple(names) == self.roster.names:
+        if names is self.roster.names or tuple(names) == self.roster.names:
             return values
         number = self.roster.number
         places = np.array([number.get(name, -1) for name in names], dtype=np.int64)
@@ -164,19 +164,24 @@ class Mind:
 
     def cost(self, today: Today, action: IntArray, mean: FloatArray) -> float:
         """Return what an action costs in the user's unit, if its units lose these means."""
+        if self.ranges.plain:
+            return float(action @ mean) + self.shortfall(today, action)
         units = today.bounds.low + self.ranges.scale * mean
         return float(action @ units) + self.shortfall(today, action)
 
     def shortfall(self, today: Today, action: IntArray) -> float:
         """Return what the units cost that cannot be served."""
-        return today.actions.penalty * sum(today.actions.unmet(action).values())
+        actions = today.actions
+        return actions.penalty * sum(actions.unmet(action).values()) if actions.penalty else 0.0
 
     def realised(self, today: Today, feedback: Feedback) -> float:
         """Return what the units seen of a play cost in the user's unit."""
-        whole = feedback.total.shape != feedback.seen.shape
-        seen = feedback.count[0] if whole else feedback.seen[0]
-        known = float(feedback.total.sum()) * self.ranges.scale + float(seen @ today.bounds.low)
-        return known + self.shortfall(today, feedback.count[0])
+        cost = float(feedback.total.sum())
+        if not self.ranges.plain:
+            whole = feedback.total.shape != feedback.seen.shape
+            seen = feedback.count[0] if whole else feedback.seen[0]
+            cost = cost * self.ranges.scale + float(seen @ today.bounds.low)
+        return cost + self.shortfall(today, feedback.count[0])
 
     def expected(self, today: Today, action: IntArray, level: float = 0.95) -> Expected:
         """Return what an action should cost: the means of its arms, and their doubts together.

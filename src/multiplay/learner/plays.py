@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -167,6 +168,9 @@ class PlayLog:
 
     def line(self, id: int) -> int | None:
         """Return the line of a play, if there was one."""
+        first, line = self.lives[-1]
+        if first <= id < first + len(self) - line:  # as a rule
+            return line + int(id) - first
         for first, lines in self._lives():
             if first <= id < first + len(lines):
                 return lines[int(id) - first]
@@ -271,7 +275,7 @@ class PlayLog:
 def seconds(argument: str, when: datetime | float | None) -> float:
     """Return a time as seconds since 1970; now if none is given."""
     if when is None:
-        return datetime.now(UTC).timestamp()
+        return time.time()
     if isinstance(when, datetime):
         return when.timestamp()
     if is_number(when) and math.isfinite(when):

@@ -2,52 +2,88 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 
 from multiplay.feedback import Feedback
 from multiplay.learner.drift import Drift
-from multiplay.learner.losses import Report
 from multiplay.types import Arrays, FloatArray, IntArray
 
 COLUMNS = ("units", "total", "squares", "plans", "last")
+BATCH = 256  # reports that are booked together: one by one would cost as much as learning
+
+Entry = tuple[IntArray | None, Feedback, bool, int, float]
 
 
 class Seen:
     """For each arm: units seen, the sums of losses and of their squares, plans, last time.
 
-    Losses are in [0, 1], as policies see them.
+    Losses are in [0, 1], as policies see them. Reports are booked some at a time, and whoever reads
+    books what is left.
     """
 
     def __init__(self, arms: int) -> None:
-        self.columns = {name: np.zeros(arms) for name in COLUMNS}
-        self.columns["last"][:] = np.nan
-        self.drift = Drift(arms)
+        self._columns = {name: np.zeros(arms) for name in COLUMNS}
+        self._columns["last"][:] = np.nan
+        self._drift = Drift(arms)
+        self._entries: list[Entry] = []
+
+    @property
+    def columns(self) -> dict[str, FloatArray]:
+        """What was seen, one column for each quantity."""
+        self.book()
+        return self._columns
+
+    @property
+    def drift(self) -> Drift:
+        """Whether recent losses fit the old ones."""
+        self.book()
+        return self._drift
 
     def grow(self, arms: int) -> None:
         """Make room for new arms, at the end."""
         more = arms - len(self.columns["units"])
         for name, column in self.columns.items():
             nothing = np.nan if name == "last" else 0.0
-            self.columns[name] = np.append(column, np.full(more, nothing))
-        self.drift.grow(arms)
+            self._columns[name] = np.append(column, np.full(more, nothing))
+        self._drift.grow(more)
 
     def add(
-        self, places: IntArray | None, report: Report, feedback: Feedback, round: int, when: float
+        self, places: IntArray | None, feedback: Feedback, ours: bool, round: int, when: float
     ) -> None:
-        """Book one report of the arms at these places (all, if None)."""
-        arms = slice(None) if places is None else places
-        if feedback.total.shape != feedback.count.shape:  # only the round is known
-            return
-        c, seen, total = self.columns, feedback.seen[0], feedback.total[0]
-        c["units"][arms] += seen
-        c["total"][arms] += total
-        c["squares"][arms] += report.squares(feedback)
-        c["last"][arms] = np.where(seen > 0, when, c["last"][arms])
-        self.drift.add(round, arms, seen, total)
+        """Take one report of the arms at these places (all, if None); ``ours``: of our own plan."""
+        self._entries.append((places, feedback, ours, round, when))
+        if len(self._entries) == BATCH:
+            self.book()
 
-    def count_plan(self, places: IntArray | None, action: IntArray) -> None:
-        """Count a plan of our own."""
-        self.columns["plans"][slice(None) if places is None else places] += action > 0
+    def book(self) -> None:
+        """Book what was taken."""
+        entries, self._entries = self._entries, []
+        for _, group in groupby(entries, key=lambda entry: id(entry[0])):
+            self._book(list(group))
+
+    def _book(self, entries: list[Entry]) -> None:
+        """Book reports of the same arms."""
+        places, c = entries[0][0], self._columns
+        arms = slice(None) if places is None else places
+        ours = np.array([entry[2] for entry in entries])
+        count = np.concatenate([entry[1].count for entry in entries])
+        c["plans"][arms] += (count[ours] > 0).sum(axis=0)
+        known = [entry for entry in entries if entry[1].total.shape == entry[1].count.shape]
+        if not known:  # of a round as a whole, nothing is seen of its arms
+            return
+        seen = np.concatenate([entry[1].seen for entry in known])
+        total = np.concatenate([entry[1].total for entry in known])
+        when = np.array([entry[4] for entry in known])
+        c["units"][arms] += seen.sum(axis=0)
+        c["total"][arms] += total.sum(axis=0)
+        c["squares"][arms] += squares([entry[1] for entry in known])
+        latest = np.where(seen > 0, when[:, None], -np.inf).max(axis=0)
+        latest = np.where(np.isfinite(latest), latest, np.nan)  # of history nobody knows when
+        c["last"][arms] = np.fmax(c["last"][arms], latest)
+        rounds = np.array([entry[3] for entry in known], dtype=np.int64)
+        self._drift.add_many(rounds, arms, seen, total)
 
     def predicted(self) -> FloatArray:
         """Return (1/2 + sum) / (1 + units) of each arm."""
@@ -63,7 +99,25 @@ class Seen:
     def of(cls, arrays: Arrays) -> Seen:
         """Return what ``arrays`` gave."""
         seen = cls(len(arrays["units"]))
-        seen.columns = {name: arrays[name].astype(float) for name in COLUMNS}
+        seen._columns = {name: arrays[name].astype(float) for name in COLUMNS}
         drift = {k.removeprefix("drift/"): v for k, v in arrays.items() if k.startswith("drift/")}
-        seen.drift = Drift.of(drift)
+        seen._drift = Drift.of(drift)
         return seen
+
+
+def squares(reports: list[Feedback]) -> FloatArray:
+    """Return the sum of the squared losses of each arm.
+
+    Where only a total is known, it stands for the squares: a loss in [0, 1] is at least its square.
+    """
+    found = np.zeros(reports[0].count.shape[1])
+    single = [one for one in reports if one.units is not None and one.first is not None]
+    for one in reports:
+        if one.units is None:
+            found += one.total[0]
+    if single:
+        slots = np.concatenate([np.diff(one.first) for one in single])  # type: ignore[arg-type]
+        arm = np.repeat(np.tile(np.arange(len(found)), len(single)), slots)
+        units = np.concatenate([one.units[0] for one in single])  # type: ignore[index]
+        found += np.bincount(arm, weights=units * units, minlength=len(found))
+    return found

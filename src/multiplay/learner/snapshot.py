@@ -85,8 +85,11 @@ def record(parts: Parts) -> Record:
             arrays[f"plays/{group}/memo/{name}"] = stacked
     for id, play in pending.items():
         if play.report is not None:
-            told = {name: getattr(play.report, name) for name in ("slots", "units", "totals")}
-            told["others"] = np.array([play.report.round, play.report.clipped])
+            report = play.report
+            told = {"slots": report.slots, "units": report.units}
+            told["of_totals"] = np.array(list(report.totals), dtype=np.int64)
+            told["totals"] = np.array(list(report.totals.values()), dtype=float)
+            told["others"] = np.array([report.gaps, report.clipped], dtype=np.int64)
             arrays |= _under(f"reports/{id}", told)
     return Record(header, arrays)
 
@@ -182,8 +185,10 @@ def _fitting(mind: Mind, state: Arrays) -> Arrays:
 def _report(count: IntArray, told: Arrays) -> Report | None:
     if not told:
         return None
-    round, clipped = told["others"].tolist()
-    return Report(count, told["slots"], told["units"], told["totals"], round, int(clipped))
+    totals = dict(zip(told["of_totals"].tolist(), told["totals"].tolist(), strict=True))
+    gaps, clipped = told["others"].tolist()
+    slots = count if (told["slots"] == count).all() else told["slots"]
+    return Report(count, slots, told["units"], totals, None, bool(gaps), clipped)
 
 
 def _alike(pending: Mapping[int, Play]) -> list[list[int]]:

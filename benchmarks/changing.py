@@ -32,9 +32,9 @@ def run(quick: bool, trials: Sequence[int] = (1, 100), size: Size = (10, 10)) ->
                 targets.append(Target(what, ratio, LIMIT))
     shows = (
         f"µs per trial and round of GenCTS on {DAYS} different transport sets of {label(size)}: "
-        "one of them for all rounds of a run (another one in each run), a list of them in turn, and a "
-        "function that builds the set of each round. Means differ between trials; with sets that "
-        "change, the best action of each round and trial is found in the same time."
+        "one of them for all rounds of a run (another one in each run), a list of them in turn, "
+        "and a function that builds the set of each round. Means differ between trials; with sets "
+        "that change, the best action of each round and trial is found in the same time."
     )
     return [Section("Sets that change", shows, rows, targets)]
 

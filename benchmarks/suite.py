@@ -13,7 +13,18 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import ONE_THREAD, growth, learner, oracle, rounding, rounds, sets, startup, step
+from benchmarks import (
+    ONE_THREAD,
+    changing,
+    growth,
+    learner,
+    oracle,
+    rounding,
+    rounds,
+    sets,
+    startup,
+    step,
+)
 from benchmarks.harness import ROOT, Section, calibration, machine, target_table
 from multiplay.atomic_files import writable_folder, write_whole
 
@@ -23,6 +34,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "oracle": oracle.run,
     "rounding": rounding.run,
     "sets": sets.run,
+    "changing": changing.run,
     "growth": growth.run,
     "learner": learner.run,
     "startup": startup.run,

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not ins
 
 from benchmarks import (
     ONE_THREAD,
+    changing,
     first_use,
     growth,
     harness,
@@ -212,6 +213,7 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: oracle.run(True, SMALL),
         lambda: rounding.run(True, SMALL),
         lambda: learner.run(True),
+        lambda: changing.run(True, (2,), SMALL[0]),
         lambda: [
             sets.oracles(0.02, sets.dedicated()[::3]),
             sets.rounds(0.02, [Budget(2, [1, 1, 1]), Coverage(2, [1, 1]), sets.small_knapsack()]),
@@ -220,7 +222,7 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
         lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     ],
-    ids=["step", "oracle", "rounding", "learner", "sets", "arms", "units"],
+    ids=["step", "oracle", "rounding", "learner", "changing", "sets", "arms", "units"],
 )
 def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})

@@ -76,3 +76,25 @@ def follow_played(
                 S1[k, i] += average
                 S2[k, i] += average * average
                 last[k, i] = average
+
+
+@kernel
+def same(one: FloatArray, other: FloatArray) -> bool:
+    """Say whether two arrays have the same shape and numbers."""
+    if one.shape != other.shape:
+        return False
+    for k in range(len(one)):
+        for i in range(one.shape[1]):
+            if one[k, i] != other[k, i]:
+                return False
+    return True
+
+
+@kernel
+def alike(rows: FloatArray) -> bool:
+    """Say whether all rows have the same numbers."""
+    for k in range(1, len(rows)):
+        for i in range(rows.shape[1]):
+            if rows[k, i] != rows[0, i]:
+                return False
+    return True

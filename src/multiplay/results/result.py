@@ -274,7 +274,9 @@ class Result:
         write_whole(path, lambda draft: _write(self.dataset, draft))
 
     def __repr__(self) -> str:
-        return f"<multiplay.Result>\n{self.summary().to_string(float_format='{:.2f}'.format)}"
+        what = "" if self.against == FIXED else f": {self.label}"
+        table = self.summary().to_string(float_format="{:.2f}".format)
+        return f"<multiplay.Result{what}>\n{table}"
 
 
 def load(path: str | Path) -> Result:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.kernels import ledger as kernels
 from multiplay.types import FloatArray, IntArray
 
 REMEMBERED = 1 << 22  # numbers in best actions
@@ -20,11 +21,10 @@ class BestOfEachRound:
 
     def of(self, today: ActionSet, means: FloatArray) -> IntArray:
         """Return a*, shape (trials, d)."""
-        if not np.array_equal(means, self.means):
+        if not kernels.same(means, self.means):
             self.means, self.found = means.copy(), {}
         if id(today) not in self.found:  # the set is kept too, so that no other one gets its id
-            most = min(self.sets, 1 + REMEMBERED // means.size)
-            if len(self.found) >= most:
+            if len(self.found) >= min(self.sets, 1 + REMEMBERED // means.size):
                 self.found.clear()
             self.found[id(today)] = today, best_actions(today, means)
         return self.found[id(today)][1]
@@ -32,6 +32,9 @@ class BestOfEachRound:
 
 def best_actions(actions: ActionSet, means: FloatArray) -> IntArray:
     """Return the best action for each row of ``means``; rows that are all alike are asked once."""
-    if (means == means[0]).all():
-        return np.repeat(actions.best(means[:1]), len(means), axis=0)
-    return actions.best(means)
+    if len(means) > 1 and kernels.alike(means):
+        return np.repeat(best_actions(actions, means[:1]), len(means), axis=0)
+    if not actions.linear:
+        return actions.best(means)
+    losses = means if actions.offset is None else means + actions.offset
+    return actions.oracle(actions.sign * losses)  # what ``best`` does, without its checks

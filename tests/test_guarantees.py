@@ -316,3 +316,9 @@ def test_the_lower_bound_of_figure_1() -> None:
     assert 0 < bound.curve(np.array([2000.0]))[0] < regret
     each = [lower_bound(paper.PLANS, c, Gaussian(c**2 / 3)).constant for c in paper.costs(10, 0)]
     assert bound.constant == pytest.approx(np.mean(each))
+
+
+def test_the_realised_bound_is_for_a_known_horizon() -> None:
+    policy = GenLBINFV(anytime=True)
+    with refused("state: expected that of a run whose horizon was known"):
+        realised_bound(TWO, policy, policy.start(TWO, 1000, 2), 1000)

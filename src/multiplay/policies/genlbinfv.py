@@ -43,7 +43,8 @@ class GenLBINFV(LogBarrier):
         "ls": q_i = (1/2 + sum of samples) / (1 + number of samples), least squares;
         "gd": q_i += eta (k_i - q_i), gradient descent, which adapts to slow changes.
     epsilon
-        The fraction e_i / n_i in beta_i(1) = 1 + e_i / n_i, in (0, 1/2]; 0.2 if not given.
+        The fraction e_i / n_i in beta_i(1) = 1 + e_i / n_i, in (0, 1/2]; 0.2 if not given. Without
+        a horizon, less than 0.05 makes delta and so the regret large.
     eta
         Step of the gradient descent, in (0, 1/2).
     horizon
@@ -131,11 +132,12 @@ class GenLBINFV(LogBarrier):
         return gamma
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Steps 1 and 2; the memo has the g of round t, for step 4."""
-        play = super().choose(actions, state, rng)
-        if "t" in state:
-            play.memo["g"] = self.gamma(state)
-        return play
+        """Steps 1 and 2; where nobody knows T, the memo has the g of round t, for step 4."""
+        if "g" in state:
+            return super().choose(actions, state, rng)
+        g = {"g": self.gamma(state)}
+        play = super().choose(actions, state | g, rng)
+        return Play(play.action, play.memo | g, play.cache)
 
     def learn(
         self,

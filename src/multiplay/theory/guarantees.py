@@ -241,7 +241,7 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
             f"initial={policy.initial!r}",
             "Leave initial out: nothing is proved for other weights.",
         )
-    if "g" not in state:
+    if "t" in state:
         raise InvalidInput(
             "state",
             "that of a run whose horizon was known: the proof has g = log T in every round",

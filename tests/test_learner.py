@@ -569,7 +569,7 @@ def test_a_cache_goes_to_the_state_and_not_to_the_waiting_plays(tmp_path: Path) 
     go_on(learner, 3)
     learner.ask()
     assert learner.state["last"].tolist() == [[4.0]]
-    assert learner.pending[4].cache == {}
+    assert "last" not in learner.pending[4].memo
     learner.save(path)
     loaded = Learner.load(path, policy=Warm())
     assert contents(loaded) == contents(learner)

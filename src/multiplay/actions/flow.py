@@ -118,11 +118,11 @@ class FlowSet(ActionSet, vectorised=True):
         inside = np.empty(len(rows), dtype=bool)
         complete, balance = self._all_arcs_are_arms, self.graph.balance
         flows.leave_missing(*self._arm_ends, balance, self._n, complete, rows, missing, inside)
-        inside &= whole
+        if whole is not True:
+            inside &= whole
         if not complete:
             inside[inside] = self._free_arcs_carry(missing[inside])
-        answer: BoolArray = inside.reshape(np.shape(action)[:-1])
-        return answer
+        return inside if rows is action else inside.reshape(np.shape(action)[:-1])
 
     @cached_property
     def _arm_ends(self) -> tuple[IntArray, IntArray]:
@@ -247,6 +247,8 @@ class MinimumCostFlow:
 def _whole_rows(action: ArrayLike, d: int) -> tuple[IntArray, BoolArray | bool]:
     """Return vectors along the last axis as integers (rows, d), and which of them were whole."""
     if isinstance(action, np.ndarray) and action.dtype == np.int64 and action.shape[-1:] == (d,):
+        if action.ndim == 2 and action.flags.carray:
+            return action, True
         rows = np.ascontiguousarray(action.reshape(-1, d))
         return rows if rows.flags.writeable else rows.copy(), True  # as kernels are compiled for
     a = with_last_axis("action", action, d).reshape(-1, d)

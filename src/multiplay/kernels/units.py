@@ -28,6 +28,28 @@ def add_up(
 
 
 @kernel
+def all_finite(numbers: FloatArray) -> bool:
+    """Say whether there is neither NaN nor an infinite number."""
+    for number in numbers:
+        if not math.isfinite(number):
+            return False
+    return True
+
+
+@kernel
+def split(units: FloatArray, count: IntArray, first: IntArray, total: FloatArray) -> None:
+    """first[i] = where the units of arm i begin, ``count[i]`` of them; total[i] = their losses."""
+    end = 0
+    first[0] = 0
+    for i in range(len(count)):
+        s = 0.0
+        for j in range(end, end + count[i]):
+            s += units[j]
+        end += count[i]
+        first[i + 1], total[i] = end, s
+
+
+@kernel
 def average(
     units: FloatArray, first: IntArray, n: IntArray, mean: FloatArray, averages: FloatArray
 ) -> None:

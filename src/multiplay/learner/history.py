@@ -33,13 +33,11 @@ def read_history(
         raise InvalidInput(f"table[{loss!r}]", "numbers", f"{losses.dtype}", hint)
     places = np.array([number[name] for name in arms], dtype=np.int64)
     values, (rounds, _) = losses.to_numpy(dtype=float), in_order(labels)
-    learned, _ = ranges.learned(names, ranges.of(names), places, values)
-    clipped = ~np.isnan(values) & ranges.are_outside(ranges.of(names), places, values)
-    reports = []
-    order = np.lexsort((places, rounds))
+    order, reports = np.lexsort((places, rounds)), []
+    bounds = ranges.of(names)
     for rows_of in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
         count = np.bincount(places[rows_of], minlength=len(names))
-        outside = int(clipped[rows_of].sum())
-        gaps = bool(np.isnan(learned[rows_of]).any())
-        reports.append(Report(count, count, learned[rows_of], {}, None, gaps, outside))
+        learned, clipped = ranges.learned(names, bounds, count, values[rows_of])
+        gaps = bool(np.isnan(learned).any())
+        reports.append(Report(count, count, learned, {}, None, gaps, clipped))
     return reports

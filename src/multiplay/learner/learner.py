@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -195,7 +194,7 @@ class Learner:
         if key is not None:
             self.log.keys[key] = id
             self.log.plans[id] = today.plan(action)
-        self.pending[id] = Waiting(play.action, play.memo, today=today, key=key)
+        self.pending[id] = Waiting(play, today, key)
         return self._pending_play(id)
 
     def waiting(self) -> list[PendingPlay]:
@@ -253,20 +252,22 @@ class Learner:
             part = self._report(play.today, play.action[0], reading, ignore or not final)
             report = part if report is None else report.joined(part, reading.length, names)
         if not final:
-            self.pending[id] = replace(play, report=report)
+            self.pending[id] = play._replace(report=report)
         else:
             if not ignore:
                 report.check_gaps(reading.length, names)
-            self._close(id, play, report, when)
+            self._close(id, line, report, when)
         if not repeated:
             self.log.note(line, digest)
-        return _told(id, report, repeated and not final, final)
+        units = int(self.log.get(line, "units"))
+        seen = units if report.complete else int(report.seen.sum())
+        return Told(id, seen, units - seen, report.clipped, repeated and not final, final)
 
     def close(self, id: int, *, at: When = None) -> Told:
         """Learn from what was told of a play so far; what is missing will not come."""
         when, play = seconds("at", at), self._waiting(id)
         report = Report.empty(play.action[0]) if play.report is None else play.report
-        self._close(id, play, report, when)
+        self._close(id, self._line(id), report, when)
         return _told(id, report, repeated=False, final=True)
 
     def cancel(self, id: int) -> None:
@@ -281,8 +282,8 @@ class Learner:
         Those of which something was told are closed, the others are cancelled.
         """
         latest = seconds("at", at) - duration("older_than", older_than)
-        asked = self.log.columns["asked"]
-        late = [id for id in self.pending if asked[self._line(id)] < latest]
+        asked = {id: self.log.get(self._line(id), "asked") for id in self.pending}
+        late = [id for id, when in asked.items() if when < latest]
         for id in late:
             if self.pending[id].report is None or not self.policy.partial:
                 self.cancel(id)
@@ -434,11 +435,11 @@ class Learner:
         names = today.actions.names
         return Report.first_of(action, reading, self.mind.ranges, today.bounds, names, partly)
 
-    def _close(self, id: int, play: Waiting, report: Report, when: float) -> None:
+    def _close(self, id: int, line: int, report: Report, when: float) -> None:
         """Let the policy learn from a play: nothing more will come."""
-        feedback = self.mind.learn(play.today, play, report, when)
-        line = self._line(id)
-        units = self.log.columns["units"][line]
+        play = self.pending[id]
+        feedback = self.mind.learn(play, report, when)
+        units = int(self.log.get(line, "units"))
         del self.pending[id]
         self.clipped += report.clipped
         self.log.write(
@@ -466,7 +467,7 @@ class Learner:
         line = self._line(id)
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)
-        then = Expected(self.log.columns["expected"][line], math.nan, math.nan)
+        then = Expected(self.log.get(line, "expected"), math.nan, math.nan)
         return PendingPlay(id, action, dict(plan), key, lambda: then)
 
     def _unmet(self, id: int) -> Collection[str]:
@@ -484,7 +485,7 @@ class Learner:
         if not repeated:
             hint = "Correct the report, or leave it: what was learned cannot be taken back."
             raise _no_play(id, "which was told already, and with other losses", hint)
-        units, seen = (int(self.log.columns[name][line]) for name in ("units", "seen"))
+        units, seen = (int(self.log.get(line, name)) for name in ("units", "seen"))
         return Told(id, seen, units - seen, repeated=True)
 
     def _line(self, id: Any) -> int:
@@ -522,7 +523,7 @@ def _missing(given: Any) -> str:
 
 
 def _seen_and_missing(report: Report) -> tuple[int, int]:
-    played = int(report.count.sum())
+    played = int(report.played.sum())
     seen = played if report.complete else int(report.seen.sum())
     return seen, played - seen
 

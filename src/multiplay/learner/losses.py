@@ -4,27 +4,28 @@ import hashlib
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from multiplay.checks import is_list, is_number, numbers
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
+from multiplay.kernels import units as kernels
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
-EXACT = (Decimal, Fraction)  # numbers that numpy does not know
+EXACT = {Decimal, Fraction}  # numbers that numpy does not know
+ORDINARY = {float, int, np.float64}
 DIGEST = 16  # bytes
 NOT_A_NUMBER = ("NAType", "NaTType")  # how pandas writes that a value is missing
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One report, arm by arm, in the user's unit.
 
     Attributes
@@ -57,13 +58,18 @@ class Reading:
 
 def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()) -> Reading:
     """Return what was told, after checking that it is numbers for arms; ``also`` may be named."""
-    if getattr(losses, "ndim", None) == 0:
-        losses = _out_of_array("losses", losses)
-    if is_number(losses) or type(losses) in EXACT:
-        return Reading(np.zeros(0), [], {}, _round_total(losses, policy))
+    if type(losses) is not dict:
+        losses = _without_pandas(losses)
+        if getattr(losses, "ndim", None) == 0:
+            losses = _out_of_array("losses", losses)
+        if is_number(losses) or type(losses) in EXACT:
+            return Reading(np.zeros(0), [], {}, _round_total(losses, policy))
     totals: dict[int, float] = {}
     units: list[Any] = []
     for i, entry in enumerate(_by_arm(losses, names, policy, also)):
+        if type(entry) is list:  # as a rule
+            units.append(entry)
+            continue
         if hasattr(entry, "__array__"):
             entry = _out_of_array(losses_of(names[i]), entry)
         if entry is None:
@@ -96,13 +102,13 @@ def _by_arm(
     losses: Any, names: Sequence[str], policy: Policy, also: Collection[str]
 ) -> Sequence[Any]:
     """Return one entry for each arm, in order; None where nothing was told."""
-    losses = _without_pandas(losses)
     if isinstance(losses, Mapping):
-        unknown = losses.keys() - set(names) - set(also)
-        if unknown:
-            raise InvalidInput(
-                "losses", f"names such as {names[0]!r}", repr(unknown.pop()), "Check the spelling."
-            )
+        if len(losses) != sum(map(losses.__contains__, names)):
+            unknown = losses.keys() - set(names) - set(also)
+            if unknown:
+                got = repr(unknown.pop())
+                expected = f"names such as {names[0]!r}"
+                raise InvalidInput("losses", expected, got, "Check the spelling.")
         return [losses.get(name) for name in names]
     if not is_list(losses):
         of_round = "the total of all units, " if policy.learns_from == "round" else ""
@@ -128,9 +134,13 @@ def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
 
     A loss that is missing is NaN.
     """
-    gaps = False
+    gaps, together = False, list(chain.from_iterable(units))
+    if ORDINARY.issuperset(map(type, together)):
+        flat = np.array(together, dtype=float)
+        if kernels.all_finite(flat):  # as a rule
+            return flat, False
     try:
-        flat = numbers("losses", _plain([loss for entry in units for loss in entry]))
+        flat = numbers("losses", _plain(together))
     except InvalidInput:  # rarely: something is missing, or cannot be
         some = [(name, entry) for name, entry in zip(names, units, strict=True) if len(entry)]
         flat = np.concatenate([_with_gaps(losses_of(name), entry) for name, entry in some])
@@ -142,14 +152,13 @@ def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
     return flat, gaps
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """All that was told of one play so far, as policies see losses: in [0, 1].
 
     Attributes
     ----------
-    count : array of shape (d,)
-        The units that were played.
+    played : array of shape (d,)
+        How many units of each arm were played.
     slots : array of shape (d,)
         For how many of them there is room in ``units``: all, where single units were told; or none.
     units : array
@@ -160,7 +169,7 @@ class Report:
         How many of the numbers told were outside their range.
     """
 
-    count: IntArray
+    played: IntArray
     slots: IntArray
     units: FloatArray
     totals: dict[int, float]
@@ -191,11 +200,10 @@ class Report:
             low, high = (float(count @ end) for end in bounds)
             told, played = reading.round, int(count.sum())
             learned, clipped = ranges.learned_total("losses", told, low, high, played)
-            return replace(cls.empty(count), round=learned, clipped=clipped)
+            return cls.empty(count)._replace(round=learned, clipped=clipped)
         units, length, gaps = reading.units, reading.length, reading.gaps
         if not reading.totals and length == count.tolist():  # as a rule
-            arm = np.repeat(np.arange(len(count)), count)
-            units, clipped = ranges.learned(names, bounds, arm, units)
+            units, clipped = ranges.learned(names, bounds, count, units)
             return cls(count, count, units, {}, gaps=gaps, clipped=clipped)
         return cls._loose(count, reading, ranges, bounds, names, partly)
 
@@ -215,8 +223,7 @@ class Report:
         wrong[list(totals)] = False
         if wrong.any():
             raise _wrong_length(int(wrong.argmax()), count, length, names, partly)
-        arm = np.repeat(np.arange(len(count)), length)
-        units, clipped = ranges.learned(names, bounds, arm, reading.units)
+        units, clipped = ranges.learned(names, bounds, length, reading.units)
         for i, total in reading.totals.items():
             low, high = (float(count[i] * end[i]) for end in bounds)
             argument, played = losses_of(names[i]), int(count[i])
@@ -231,17 +238,17 @@ class Report:
     @property
     def first(self) -> IntArray:
         """Where the units of each arm begin."""
-        return np.append(0, np.cumsum(self.slots))
+        return _starts(self.slots)
 
     @property
     def arm(self) -> IntArray:
         """The arm of every entry of ``units``."""
-        return np.repeat(np.arange(len(self.slots)), self.slots)
+        return np.arange(len(self.slots)).repeat(self.slots)
 
     @property
     def complete(self) -> bool:
         """Whether every single unit was told."""
-        return self.slots is self.count and not self.gaps
+        return self.slots is self.played and not self.gaps
 
     def joined(self, part: "Report", told: list[int], names: Sequence[str]) -> "Report":
         """Add a part: a full list says unit by unit, a shorter one fills what is free.
@@ -250,7 +257,7 @@ class Report:
         """
         slots, totals = np.maximum(self.slots, part.slots), dict(self.totals)
         units = _spread(self.units, self.slots, slots)
-        first = np.append(0, np.cumsum(slots))
+        first = _starts(slots)
         for i, length in enumerate(told):
             if not length and i not in part.totals:
                 continue
@@ -279,32 +286,32 @@ class Report:
                     )
                 slot[free[:length]] = new[:length]
         gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
-        whole = self.count if (slots == self.count).all() else slots
-        return Report(self.count, whole, units, totals, part.round, gaps, clipped)
+        whole = self.played if (slots == self.played).all() else slots
+        return Report(self.played, whole, units, totals, part.round, gaps, clipped)
 
     @property
     def seen(self) -> IntArray:
         """How many units of each arm have reported, (d,)."""
         if self.round is not None or self.complete:
-            return self.count
+            return self.played
         seen = self.slots.copy()
         if self.gaps:
             silent = np.bincount(self.arm, weights=np.isnan(self.units), minlength=len(seen))
             seen -= silent.astype(np.int64)
         for i in self.totals:
-            seen[i] = self.count[i]
+            seen[i] = self.played[i]
         return seen
 
     def check_gaps(self, told: list[int], names: Sequence[str]) -> None:
         """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
         if self.complete or self.round is not None:
             return
-        silent = (self.seen < self.count) & (np.array(told) < self.count)
+        silent = (self.seen < self.played) & (np.array(told) < self.played)
         if silent.any():
             i = int(silent.argmax())
             raise InvalidInput(
                 losses_of(names[i]),
-                f"those of {self.count[i] - self.seen[i]} units that have not reported",
+                f"those of {self.played[i] - self.seen[i]} units that have not reported",
                 "none",
                 "Tell them, write None in the list for each that is missing, or write "
                 "missing='ignore'.",
@@ -312,20 +319,30 @@ class Report:
 
     def feedback(self) -> Feedback:
         """Return what a policy may learn from."""
-        count, arm, units = self.count[None], self.arm, self.units
+        played, units, d = self.played[None], self.units, len(self.played)
         if self.round is not None:
-            return Feedback(count, np.array([[self.round]]))
+            return Feedback(played, np.array([[self.round]]))
         if self.gaps:
             missing = np.isnan(units)
-            order = np.lexsort((missing, arm))  # those seen of an arm stand first
+            order = np.lexsort((missing, self.arm))  # those seen of an arm stand first
             units = np.where(missing, 0.0, units)[order]
-        total = np.bincount(arm, weights=units, minlength=len(self.count)).astype(float, copy=False)
+        first, total = np.empty(d + 1, dtype=np.int64), np.empty(d)
+        kernels.split(units, self.slots, first, total)
+        if self.complete:
+            return Feedback(played, total[None], units[None], first)
         seen = self.seen
-        whole = count if seen is self.count or (seen == self.count).all() else seen[None]
+        whole = played if (seen == self.played).all() else seen[None]
         if self.totals:
             total[list(self.totals)] = list(self.totals.values())
-            return Feedback(count, total[None], seen=whole)
-        return Feedback(count, total[None], units[None], self.first, whole)
+            return Feedback(played, total[None], seen=whole)
+        return Feedback(played, total[None], units[None], first, whole)
+
+
+def _starts(length: IntArray) -> IntArray:
+    """Return where the entries of each arm begin, and the end of all."""
+    first = np.zeros(len(length) + 1, dtype=np.int64)
+    length.cumsum(out=first[1:])
+    return first
 
 
 def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
@@ -411,7 +428,7 @@ def is_missing(loss: Any) -> bool:
 
 def _plain(losses: Any) -> Any:
     """Return losses as numbers that numpy knows."""
-    if not any(type(loss) in EXACT for loss in losses):
+    if EXACT.isdisjoint(map(type, losses)):
         return losses
     return [_as_float("losses", loss) if type(loss) in EXACT else loss for loss in losses]
 

@@ -7,10 +7,10 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.learner.horizon import warn_if_over
+from multiplay.learner.horizon import own_horizon, warn_if_over
 from multiplay.learner.intervals import empirical_bernstein
 from multiplay.learner.losses import Report
-from multiplay.learner.plays import Expected
+from multiplay.learner.plays import Expected, Waiting
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.roster import Roster
 from multiplay.learner.seen import Seen
@@ -43,6 +43,7 @@ class Mind:
         self.roster = Roster(policy, self.usual.actions)
         self.seen = Seen(actions.d)
         self.told = 0
+        self._horizon = own_horizon(policy) or -1
 
     # ------------------------------------------------------------ days
 
@@ -79,20 +80,21 @@ class Mind:
         self.last = today
         return Play(play.action, play.memo)
 
-    def learn(self, today: Today, play: Play, report: Report, when: float) -> Feedback:
+    def learn(self, play: Waiting, report: Report, when: float) -> Feedback:
         """Learn from a play of our own, and return what was learned from."""
-        feedback = self.usable(report)
+        feedback, today = self.usable(report), play.today
         places = self.roster.places(today.actions.names)
         if places is not None:
             low = self.ranges.of(self.roster.names).low
             self.roster.pass_by(places, low / self.ranges.scale)
         state = self.roster.cut(places)
         visible = shown(self.policy, feedback)
-        self.policy.update(today.actions, state, Play(play.action, play.memo), visible, self.rng)
+        self.policy.update(today.actions, state, play.play, visible, self.rng)
         self.roster.put_back(places, state)
         self.told += 1
         self.seen.add(places, feedback, True, self.told, when)
-        warn_if_over(self.policy, self.told)
+        if self.told == self._horizon + 1:
+            warn_if_over(self.policy, self.told)
         return feedback
 
     def absorb(self, today: Today, report: Report, when: float) -> Feedback:
@@ -165,7 +167,7 @@ class Mind:
     def cost(self, today: Today, action: IntArray, mean: FloatArray) -> float:
         """Return what an action costs in the user's unit, if its units lose these means."""
         if self.ranges.plain:
-            return float(action @ mean) + self.shortfall(today, action)
+            return float(mean.dot(action)) + self.shortfall(today, action)
         units = today.bounds.low + self.ranges.scale * mean
         return float(action @ units) + self.shortfall(today, action)
 

@@ -18,7 +18,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.losses import DIGEST, Report
 from multiplay.learner.today import Today
 from multiplay.policies import Play
-from multiplay.types import Arrays, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 WAITING, TOLD, CANCELLED = "waiting", "told", "cancelled"
 STATUS = (WAITING, TOLD, CANCELLED)
 NEVER = math.nan
+COLUMNS = ("asked", "told", "units", "seen", "expected", "realised", "clipped", "status")
+WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
 
 
 class Expected(NamedTuple):
@@ -64,7 +66,7 @@ class Plan(Outlook):
     _expect: Callable[[], Expected] = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class PendingPlay(Outlook):
     """A play that waits for its losses, and what it should cost (``expected``).
 
@@ -86,9 +88,18 @@ class PendingPlay(Outlook):
     key: str | None
     _expect: Callable[[], Expected] = field(repr=False, compare=False)
 
+    def __init__(
+        self,
+        id: int,
+        action: IntArray,
+        plan: dict[str, int],
+        key: str | None,
+        expect: Callable[[], Expected],
+    ) -> None:  # faster than that of a frozen class, which sets one field after the other
+        self.__dict__.update(id=id, action=action, plan=plan, key=key, _expect=expect)
 
-@dataclass(frozen=True)
-class Told:
+
+class Told(NamedTuple):
     """What became of a report.
 
     Attributes
@@ -121,13 +132,23 @@ class Told:
         return text if self.final else text + ", open for more"
 
 
-@dataclass(frozen=True)
-class Waiting(Play):
+class Waiting(NamedTuple):
     """A play that waits: its day, its key, and what was told of it so far."""
 
-    today: Today = None  # type: ignore[assignment]
+    play: Play
+    today: Today
     key: str | None = None
     report: Report | None = None
+
+    @property
+    def action(self) -> IntArray:
+        """What was chosen, (1, d)."""
+        return self.play.action
+
+    @property
+    def memo(self) -> Arrays:
+        """What the policy wants to know of it later."""
+        return self.play.memo
 
 
 class PlayLog:
@@ -146,12 +167,8 @@ class PlayLog:
         The id of each key, and by id the plan of a play with a key.
     """
 
-    NUMBERS = ("asked", "told", "expected", "realised")
-    COUNTS = ("status", "units", "seen", "clipped")
-
     def __init__(self) -> None:
-        self.columns: dict[str, Any] = {name: array("d") for name in self.NUMBERS}
-        self.columns |= {name: array("q") for name in self.COUNTS}
+        self.numbers = array("d")  # line after line, one of each of COLUMNS
         self.lives: list[tuple[int, int]] = [(1, 0)]  # the first id of each, and its line
         self.arms: list[tuple[str, ...]] = []
         self.digests: dict[int, bytes] = {}
@@ -190,29 +207,39 @@ class PlayLog:
         """Open a line; return the id of its play."""
         first, line = self.lives[-1]
         id = first + len(self) - line
-        values = (when, NEVER, expected, NEVER, 0, units, 0, 0)
-        for column, value in zip(self.columns.values(), values, strict=True):
-            column.append(value)
+        self.numbers.extend((when, NEVER, units, 0.0, expected, NEVER, 0.0, 0.0))
         self.arms.append(self._tuples.setdefault(arms, arms))
         return id
 
+    def get(self, line: int, column: str) -> float:
+        """Return a number of a line."""
+        return self.numbers[line * WIDTH + PLACE[column]]
+
+    def column(self, name: str) -> FloatArray:
+        """Return one number of every line."""
+        return np.array(self.numbers).reshape(-1, WIDTH)[:, PLACE[name]]
+
     def status(self, line: int) -> str:
         """Say what became of a play."""
-        return STATUS[int(self.columns["status"][line])]
+        return STATUS[int(self.get(line, "status"))]
 
     def number(self, status: str) -> int:
         """Return how many plays have come to this."""
-        return int(self.columns["status"].count(STATUS.index(status)))
+        return int((self.column("status") == STATUS.index(status)).sum())
 
     def write(self, line: int, status: str, **values: float) -> None:
         """Say what became of a play."""
-        for name, value in {"status": STATUS.index(status), **values}.items():
-            self.columns[name][line] = value
+        start = line * WIDTH
+        self.numbers[start + PLACE["status"]] = STATUS.index(status)
+        for name, value in values.items():
+            self.numbers[start + PLACE[name]] = value
 
     def repeats(self, line: int, digest: bytes) -> bool:
         """Say whether this was told of a play before."""
-        known = self.digests.get(line, b"")
-        return any(known[k : k + DIGEST] == digest for k in range(0, len(known), DIGEST))
+        known = self.digests.get(line)
+        return known is not None and any(
+            known[k : k + DIGEST] == digest for k in range(0, len(known), DIGEST)
+        )
 
     def note(self, line: int, digest: bytes) -> None:
         """Remember what was told of a play."""
@@ -223,22 +250,24 @@ class PlayLog:
         import pandas as pd
 
         ids, by_id = self.ids(), {id: key for key, id in self.keys.items()}
-        table: dict[str, Any] = {name: np.array(column) for name, column in self.columns.items()}
+        table: dict[str, Any] = {name: self.column(name) for name in COLUMNS}
         for name in ("asked", "told"):
             table[name] = pd.to_datetime(table[name], unit="s", utc=True)
-        order = ("asked", "told", "units", "seen", "expected", "realised", "clipped")
+        for name in ("units", "seen", "clipped"):
+            table[name] = table[name].astype(np.int64)
+        status = [STATUS[int(k)] for k in table.pop("status")]
         return pd.DataFrame(
             {
                 "id": np.array(ids, dtype=np.int64),
                 "key": pd.Series([by_id.get(id) for id in ids], dtype=object),
-                "status": pd.Series([STATUS[k] for k in table["status"]], dtype=object),
-                **{name: table[name] for name in order},
+                "status": pd.Series(status, dtype=object),
+                **table,
             }
         )
 
     def record(self) -> tuple[dict[str, Any], Arrays]:
         """Return all of it as plain data, and arrays."""
-        arrays: Arrays = {name: np.array(column) for name, column in self.columns.items()}
+        arrays: Arrays = {"numbers": np.array(self.numbers)}
         different = {names: number for number, names in enumerate(dict.fromkeys(self.arms))}
         arrays["arms"] = np.array([different[names] for names in self.arms], dtype=np.int64)
         lines = sorted(self.digests)
@@ -257,8 +286,7 @@ class PlayLog:
     def of(cls, header: dict[str, Any], arrays: Arrays) -> PlayLog:
         """Return what ``record`` wrote."""
         log = cls()
-        for name, column in log.columns.items():
-            column.extend(arrays[name].tolist())
+        log.numbers.extend(arrays["numbers"].tolist())
         log.lives = [(int(first), int(line)) for first, line in header["lives"]]
         different = [tuple(names) for names in header["arms"]]
         log.arms = [different[number] for number in arrays["arms"]]

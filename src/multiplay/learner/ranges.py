@@ -9,7 +9,7 @@ from multiplay.actions import ActionSet
 from multiplay.checks import is_list, is_number
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
-from multiplay.types import BoolArray, FloatArray, IntArray
+from multiplay.types import FloatArray, IntArray
 
 OTHERS = "*"  # stands for every arm without a range of its own
 OUTSIDE = ("refuse", "clip")
@@ -110,27 +110,24 @@ class Ranges:
         return offset
 
     def learned(
-        self, names: Sequence[str], bounds: Bounds, arm: IntArray, losses: FloatArray
+        self, names: Sequence[str], bounds: Bounds, length: IntArray, losses: FloatArray
     ) -> tuple[FloatArray, int]:
-        """Return losses of units as policies see them, and how many were clipped; NaN stays."""
-        low, high = self._ends(bounds, arm)
-        outside = self.are_outside(bounds, arm, losses)
+        """Return losses of units as policies see them, and how many were clipped; NaN stays.
+
+        They stand arm after arm; arm i has ``length[i]`` of them.
+        """
+        if self.plain and (len(losses) == 0 or (losses.min() >= 0 and losses.max() <= 1)):
+            return losses, 0
+        low, high = bounds.low.repeat(length), bounds.high.repeat(length)
+        outside = (losses < low) | (losses > high)
         clipped = 0
         if outside.any():
             if self.outside == "refuse":
                 worst = int(outside.argmax())
-                i = int(arm[worst])
+                i = int(np.arange(len(length)).repeat(length)[worst])
                 raise self._outside(names[i], bounds.low[i], bounds.high[i], losses[worst])
             losses, clipped = np.clip(losses, low, high), int(outside.sum())
         return (losses if self.plain else (losses - low) / self.scale), clipped
-
-    def are_outside(self, bounds: Bounds, arm: IntArray, losses: FloatArray) -> BoolArray:
-        """Say which losses are outside the range of their arm."""
-        low, high = self._ends(bounds, arm)
-        return (losses < low) | (losses > high)
-
-    def _ends(self, bounds: Bounds, arm: IntArray) -> tuple[FloatArray | float, FloatArray | float]:
-        return UNIT if self.plain else (bounds.low[arm], bounds.high[arm])
 
     def learned_total(
         self, argument: str, total: float, least: float, most: float, count: int

@@ -116,8 +116,13 @@ def squares(reports: list[Feedback]) -> FloatArray:
         if one.units is None:
             found += one.total[0]
     if single:
-        slots = np.concatenate([np.diff(one.first) for one in single])  # type: ignore[arg-type]
-        arm = np.repeat(np.tile(np.arange(len(found)), len(single)), slots)
-        units = np.concatenate([one.units[0] for one in single])  # type: ignore[index]
+        slots = np.concatenate([one.count[0] if one.complete else slots_of(one) for one in single])
+        arm = np.tile(np.arange(len(found)), len(single)).repeat(slots)
+        units = np.concatenate([one.units[0] for one in single if one.units is not None])
         found += np.bincount(arm, weights=units * units, minlength=len(found))
     return found
+
+
+def slots_of(report: Feedback) -> IntArray:
+    """Return the room that each arm has among the units of a report."""
+    return report.count[0] if report.first is None else np.diff(report.first)

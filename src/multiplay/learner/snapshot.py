@@ -136,7 +136,7 @@ def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> P
         plays = _plays_of_group(group, arrays)
         for id, day, key, play in zip(ids, of_day, keys, plays, strict=True):
             report = _report(play.action[0], _below(f"reports/{id}/", arrays))
-            pending[id] = Waiting(play.action, play.memo, {}, days[day], key, report)
+            pending[id] = Waiting(play, days[day], key, report)
     log = PlayLog.of(header["log"], _below("log/", arrays))
     asked = {id: line for line, id in enumerate(log.ids())}
     pending = {id: pending[id] for id in sorted(pending, key=lambda id: asked[id])}
@@ -160,7 +160,7 @@ def _parts_of_old(header: Any, arrays: Arrays, actions: ActionSet, policy: Polic
         if id not in plays:
             log.write(id - 1, TOLD)
     mind.told = header["asked"] - len(plays)
-    pending = {id: Waiting(p.action, p.memo, today=mind.usual) for id, p in plays.items()}
+    pending = {id: Waiting(play, mind.usual) for id, play in plays.items()}
     return Parts(mind, log, pending)
 
 
@@ -191,7 +191,7 @@ def _report(count: IntArray, told: Arrays) -> Report | None:
     return Report(count, slots, told["units"], totals, None, bool(gaps), clipped)
 
 
-def _alike(pending: Mapping[int, Play]) -> list[list[int]]:
+def _alike(pending: Mapping[int, Waiting]) -> list[list[int]]:
     """Group the plays whose arrays can be stacked: all, unless a policy makes exceptions."""
     groups: dict[Any, list[int]] = {}
     for id, play in pending.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,14 @@ class Today:
 
     def plan(self, action: IntArray) -> dict[str, int]:
         """Return an action by the names of its arms, with the units that cannot be served."""
-        names = self.actions.names
-        return dict(zip(names, action.tolist(), strict=True)) | self.actions.unmet(action)
+        actions = self.actions
+        plan = dict(zip(actions.names, action.tolist(), strict=True))
+        return plan | actions.unmet(action) if self.may_lack else plan
+
+    @cached_property
+    def may_lack(self) -> bool:
+        """Whether there may be units that cannot be served."""
+        return bool(self.actions.unmet(np.zeros(self.actions.d, dtype=np.int64)))
 
 
 def check_storable(actions: ActionSet, policy: Policy) -> None:

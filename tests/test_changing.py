@@ -1,7 +1,7 @@
 """Sets that change from round to round, and regret against the best action of each round."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ WEEK = [
     mp.Transport([3, 3, 3], [2, 4], slack=True),
     mp.Transport([2, 3, 4], [5, 4], capacities=[[2, 2], [0, 3], [4, 4]]),
 ]
+KNOWN = np.array([0.0, -0.3, 0.1, 0.0, -0.5, 0.2])
 MEANS = np.array([0.21, 0.43, 0.32, 0.55, 0.64, 0.17])
 
 
@@ -54,6 +55,7 @@ SETS: dict[str, ActionSet] = {
     "list": mp.Changing(WEEK),
     "function": mp.Changing(by_weather),
     "one set": WEEK[0],
+    "known costs": WEEK[0].shifted(KNOWN),
 }
 ENVIRONMENTS: dict[str, Environment] = {
     "stochastic": mp.Stochastic(mp.Bernoulli(MEANS)),
@@ -83,12 +85,13 @@ def twin(
         assert today.contains(play.action).all()
         feedback, means, averages = world.observe(play.action)
         policy.update(today, state, play, feedback, rng)
-        a = play.action[0].copy()
+        a, known = play.action[0].copy(), 0.0 if today.offset is None else today.offset
+        means, averages = means + known, averages + known
         everything = today.enumerate()
         costs = [sum(row[i] * means[0, i] for i in range(whole.d)) for row in everything]
         best = everything[int(np.argmin(today.sign * np.array(costs)))]
         total += today.sign * sum((a - best) * means[0])
-        paid += today.sign * (sum(feedback.total[0]) - sum(best * averages[0]))
+        paid += today.sign * (sum(feedback.total[0] + a * known) - sum(best * averages[0]))
         excess += np.maximum(a - best, 0)
         switches += last is not None and (a != last).any()
         last = a
@@ -115,7 +118,41 @@ def test_regret_against_each_round_equals_a_slow_twin(kind: str, world: str) -> 
             for quantity, values in slow.items():
                 assert np.allclose(found[quantity], values, atol=1e-9), (name, quantity)
             assert (np.diff(found["regret"], prepend=0) > -1e-9).all()
-    assert ("L_star" in result.dataset) == (kind == "one set")
+    assert ("L_star" in result.dataset) == (kind in ("one set", "known costs"))
+
+
+def test_known_costs_count_against_a_fixed_action() -> None:
+    """The best fixed action is worse than the best ones of the rounds by what is not regret."""
+    plans, world, T = SETS["known costs"], ENVIRONMENTS["waves"], 20
+    result = mp.simulate(plans, world, {"A": mp.GenCTS()}, T, 1, record=T)
+    means = np.array([seen.means[0] for seen in observed(world, plans, T)])
+    values = plans.enumerate() @ (means + KNOWN).T
+    less = values.sum(axis=1).min() - values.min(axis=0).sum()
+    slow = twin(plans, world, mp.GenCTS(), T, 0, 0)
+    assert result.regret.values[0, 0, -1] == pytest.approx(slow["regret"][-1] - less)
+
+
+def test_known_costs_count_against_an_action_that_is_found_at_the_end() -> None:
+    plans, T, past = SETS["known costs"], 20, np.empty((0, 1, 6), dtype=np.int64)
+
+    def kept(t: int, played: IntArray) -> FloatArray:
+        nonlocal past
+        past = played.copy()
+        return copycat(t, played)
+
+    result = mp.simulate(plans, mp.Adversarial(kept), {"A": mp.GenCTS()}, T, 1, record=T)
+    means = np.array([copycat(t, past[: t - 1])[0] for t in range(1, T + 1)])
+    everything = plans.enumerate()
+    best = everything[(everything @ (means + KNOWN).sum(axis=0)).argmin()]
+    regret = ((past[:, 0] - best) * (means + KNOWN)[:-1]).sum()  # nobody saw what was played last
+    assert result.regret.values[0, 0, -2] == pytest.approx(regret)
+
+
+def observed(environment: Environment, actions: ActionSet, T: int) -> Iterator[mp.Observation]:
+    """Look at the rounds of one trial."""
+    world = environment.open(actions, T, [0], 0)
+    for _ in range(T):
+        yield world.observe(np.zeros((1, actions.d), dtype=np.int64))
 
 
 def test_rewards() -> None:

@@ -47,7 +47,7 @@ class Changing(ActionSet, vectorised=True):
     >>> from multiplay import Bernoulli, GenCTS, Stochastic, simulate
     >>> week = Changing([Transport([3, 2], [4, 1]), Transport([2, 3], [1, 4])])
     >>> week.n, week.at(3)
-    (array([3, 1, 3, 3]), Transport(supply=[3, 2], demand=[4, 1]))
+    (array([3, 2, 2, 3]), Transport(supply=[3, 2], demand=[4, 1]))
     >>> result = simulate(week, Stochastic(Bernoulli([0.2, 0.5, 0.4, 0.3])),
     ...                   {"GenCTS": GenCTS()}, horizon=50, trials=2)
     >>> result.label

@@ -99,7 +99,7 @@ def warm_up(block: Block) -> None:
     """
     actions, environment, policy, horizon, trials, *_ = block
     kinds = [type(actions.at(1)), type(environment), *map(type, settings(environment).values())]
-    kind = repr(policy), *kinds
+    kind = repr(policy), block.against, *kinds
     if kind in _warm:
         return
     _warm.add(kind)

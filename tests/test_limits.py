@@ -174,10 +174,12 @@ def test_limits_of_limits_add_up() -> None:
 
 
 def test_what_is_known_to_cost_more_counts() -> None:
-    part = mp.Budget(6, [4, 4, 4]).limited(np.array([4, 4, 3]), np.array([1, -1, -1]))
-    far = part.shifted(np.array([0.0, 5.0, 0.0]))
-    assert far.best([0.5, 0.1, 0.9]).tolist() == [1, 2, 3]
-    assert far.value([1, 2, 3], 0.0) == 10
+    one, far = mp.Budget(6, [4, 4, 4]), np.array([0.0, 5.0, 0.0])
+    part = one.limited(np.array([4, 4, 3]), np.array([1, -1, -1]))
+    sooner = one.shifted(far).limited(np.array([4, 4, 3]), np.array([1, -1, -1]))
+    for dear in (part.shifted(far), sooner):
+        assert dear.best([0.5, 0.1, 0.9]).tolist() == [1, 2, 3]
+        assert dear.value([1, 2, 3], 0.0) == 10
     assert part.best([0.5, 0.1, 0.9]).tolist() == [1, 4, 1]
 
 
@@ -222,5 +224,8 @@ def test_what_contradicts_the_set_is_refused(one: ActionSet) -> None:
 def test_an_oracle_alone_cannot_be_limited() -> None:
     with refused("actions"):
         Shifts().limited(np.array([2, 2]), np.array([-1, -1]))
+    nobody: Any = None
+    with refused("actions"):
+        actions.Limited(nobody, [1], [1])
     with pytest.raises(mp.InvalidInput, match="at_most, exclude and fixed"):
         Shifts().limited(np.array([2, 2]), np.array([-1, -1]))

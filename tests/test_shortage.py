@@ -99,6 +99,7 @@ def test_a_shortage_is_saved() -> None:
     day = Transport([1, 2], [3, 2], names=names, capacities=[[1, 1], [0, 2]], shortage=2.5)
     assert repr(day) == "Transport(supply=[1, 2], demand=[3, 2], capacities=..., shortage=2.5)"
     assert settings(day)["shortage"] == 2.5
+    assert "shortage" not in settings(Transport([1], [1]))  # as in files of before
     again = unpack(*pack(day), Builder(classes_of(actions)))
     assert again.unmet([1, 0, 0, 2]) == {"unmet->north": 2, "unmet->south": 0}
     assert (again.enumerate() == day.enumerate()).all()

@@ -24,7 +24,11 @@ LARGE = 100_000  # numbers; a larger array is written down by its shape and dige
 
 
 def settings(thing: object) -> dict[str, Any]:
-    """Return the arguments that build ``thing``: each is kept as an attribute of the same name."""
+    """Return the arguments that build ``thing``: each is kept as an attribute of the same name.
+
+    A class may list arguments that are newer than files with it, as ``later_settings``. These are
+    left out where they are None, so that the files of before and those of today say the same.
+    """
     try:
         names = inspect.signature(type(thing)).parameters
     except ValueError:  # a class that is not written in Python
@@ -39,7 +43,9 @@ def settings(thing: object) -> dict[str, Any]:
                 "none",
                 f"Write self.{name} = {name} in __init__: settings are kept with what they made.",
             )
-    return {name: getattr(thing, name) for name in names}
+    later = getattr(type(thing), "later_settings", ())
+    kept = {name: getattr(thing, name) for name in names}
+    return {name: value for name, value in kept.items() if name not in later or value is not None}
 
 
 def describe(thing: Any) -> Any:

@@ -54,7 +54,7 @@ class FlowSet(ActionSet, vectorised=True):
     ) -> None:
         self.graph, self.capacity = graph, read_only(capacity)
         self.arms = read_only(np.arange(len(capacity)) if arms is None else arms)
-        self.n = self.extremes.high[self.arms] if n is None else n
+        self.n = self._greatest() if n is None else n
         super().__init__(names, sense)
 
     @property
@@ -82,6 +82,31 @@ class FlowSet(ActionSet, vectorised=True):
                 extreme[some] = found[np.arange(len(some)), some]
                 total += found.sum(axis=0)
         return Extremes(low, high, total / (2 * arcs))
+
+    def _greatest(self) -> IntArray:
+        """Return n: many arms reach their capacities together, and only the others need a search.
+
+        Where arcs have no limit, ``extremes`` also finds out whether a cycle has none.
+        """
+        if (self.capacity == network_simplex.UNLIMITED).any():
+            return self.extremes.high[self.arms]
+        limit = self.capacity[self.arms]
+        greatest = self._pushed(limit > 0)
+        left, more = greatest < limit, True
+        while more:
+            greatest = np.maximum(greatest, self._pushed(left))
+            more = bool((left & (greatest == limit)).any())
+            left = greatest < limit
+        for arm in np.flatnonzero(left):
+            greatest = np.maximum(greatest, self._pushed(np.arange(len(limit)) == arm))
+        return greatest
+
+    def _pushed(self, wanted: BoolArray) -> IntArray:
+        """Return the action with the most units of the wanted arms."""
+        costs = np.zeros((1, len(self.capacity)))
+        costs[0, self.arms[wanted]] = -1.0
+        most: IntArray = self._flows(costs)[0, self.arms]
+        return most
 
     def _flows(self, costs: FloatArray) -> IntArray:
         """Return the best flow for every row of ``costs`` (rows, arcs), free arcs and all."""

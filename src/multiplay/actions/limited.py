@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from multiplay.actions.base import ActionSet, read_only
 from multiplay.actions.budget import Budget
-from multiplay.checks import numbers, whole_numbers, with_last_axis
+from multiplay.checks import check_instance, numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import FixedHull, Hull
 from multiplay.types import BoolArray, FloatArray, IntArray
@@ -47,6 +47,7 @@ class Limited(ActionSet, vectorised=True):
         return cls(Budget(5, caps=[4, 4, 2]), most=[4, 2, 2], fixed=[-1, -1, 1])
 
     def __init__(self, actions: ActionSet, most: ArrayLike, fixed: ArrayLike) -> None:
+        check_instance("actions", actions, ActionSet, "Budget(5, [4, 4, 2])")
         self.actions = actions
         self.fixed = read_only(_fixed(fixed, actions))
         self.most = read_only(_most(most, self.fixed, actions))
@@ -90,12 +91,6 @@ class Limited(ActionSet, vectorised=True):
         most = np.where(self.fixed >= 0, self.actions.n, np.minimum(most, self.most))
         return Limited(self.actions, most, np.maximum(fixed, self.fixed))
 
-    def shifted(self, offset: FloatArray) -> Self:
-        """Return the same set, where a unit of arm i is known to lose offset_i beside its loss."""
-        other = super().shifted(offset)
-        other._rest = self._rest.shifted(offset)
-        return other
-
     def unmet(self, action: ArrayLike) -> dict[str, int]:
         """Return the units that are asked for and that an action leaves out, by their names."""
         return self.actions.unmet(action)
@@ -120,9 +115,8 @@ class Limited(ActionSet, vectorised=True):
         return super().value(action, means) if self.linear else self._rest.value(action, means)
 
     def best(self, means: ArrayLike) -> IntArray:
-        """Ask the set that is left."""
-        best: IntArray = self._rest.best(means) + self._units
-        return best
+        """Return the action of the best value; fixed units are worth the same in every action."""
+        return super().best(means) if self.linear else self._rest.best(means) + self._units
 
     def contains(self, action: ArrayLike) -> BoolArray:
         """Say whether vectors are in A and keep the limits."""

@@ -64,6 +64,8 @@ class Transport(FlowSet):
     (array([1, 0, 0, 2]), {'unmet->d1': 2, 'unmet->d2': 0})
     """
 
+    later_settings = ("shortage",)
+
     @classmethod
     def example(cls) -> Self:
         """Return a small instance, to try things on."""

@@ -30,10 +30,10 @@ def add_up(
 @kernel
 def all_finite(numbers: FloatArray) -> bool:
     """Say whether there is neither NaN nor an infinite number."""
+    finite = True
     for number in numbers:
-        if not math.isfinite(number):
-            return False
-    return True
+        finite &= math.isfinite(number)
+    return finite
 
 
 @kernel

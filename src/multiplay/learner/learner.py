@@ -472,9 +472,9 @@ class Learner:
 
     def _unmet(self, id: int) -> Collection[str]:
         """Return the names in a plan that are no arms."""
-        if id not in self.pending:
+        play = self.pending.get(id)
+        if play is None or not play.today.may_lack:
             return ()
-        play = self.pending[id]
         return play.today.actions.unmet(play.action[0])
 
     def _told_again(self, id: int, line: int, repeated: bool) -> Told:

@@ -236,10 +236,10 @@ class PlayLog:
 
     def repeats(self, line: int, digest: bytes) -> bool:
         """Say whether this was told of a play before."""
-        known = self.digests.get(line)
-        return known is not None and any(
-            known[k : k + DIGEST] == digest for k in range(0, len(known), DIGEST)
-        )
+        known = self.digests.get(line, b"")
+        return known[:DIGEST] == digest or digest in [
+            known[k : k + DIGEST] for k in range(DIGEST, len(known), DIGEST)
+        ]
 
     def note(self, line: int, digest: bytes) -> None:
         """Remember what was told of a play."""

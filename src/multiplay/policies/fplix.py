@@ -93,7 +93,7 @@ class FPLIX(Policy):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Step 1."""
-        eta = self.rate(state)
+        eta = self.rate(state, actions)
         costs = actions.sign * eta[:, None] * state["L"]
         if actions.offset is not None:
             costs += actions.sign * (eta * state["t"])[:, None] * actions.offset
@@ -126,12 +126,15 @@ class FPLIX(Policy):
         """Lhat grows as if the prediction had come true; the offset is counted by the rounds."""
         state["L"] += rounds * self.believed(state)
 
-    def rate(self, state: Arrays) -> FloatArray:
-        """Return eta of every trial: step 4."""
-        trials, d = state["L"].shape
+    def rate(self, state: Arrays, actions: ActionSet | None = None) -> FloatArray:
+        """Return eta of every trial: step 4, over the arms that can be played."""
+        L = state["L"]
+        if actions is not None and len(actions.closed):
+            L = np.where(actions.n > 0, L, 0.0)
+        trials, d = L.shape
         if self.eta is not None:
             return np.full(trials, float(self.eta))
-        eta: FloatArray = np.sqrt((1 + math.log(d)) / (d + state["L"].sum(axis=1)))
+        eta: FloatArray = np.sqrt((1 + math.log(d)) / (d + L.sum(axis=1)))
         return eta
 
     def repetitions(

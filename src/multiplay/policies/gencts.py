@@ -50,7 +50,7 @@ class GenCTS(Forgetting):
     changing = True
     partial = True
     absorbs = True
-    learned = ("p", "q")
+    forgotten = ("p", "q")
     prior = 1.0
 
     discount: float | None = None

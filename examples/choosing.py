@@ -47,6 +47,7 @@ FORGETTING: dict[str, mp.Policy] = {
     "CombUCB()": mp.CombUCB(),
     "CombUCB(discount=0.997)": mp.CombUCB(discount=0.997),
     "CombUCB(window=300)": mp.CombUCB(window=300),
+    "CombUCB(alpha=0.3, window=300)": mp.CombUCB(alpha=0.3, window=300),
     "Hybrid()": mp.Hybrid(),
     "GenLBINFV()": mp.GenLBINFV(),
     "GenAdaINF()": mp.GenAdaINF(),

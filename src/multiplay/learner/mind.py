@@ -178,7 +178,7 @@ class Mind:
 
     def realised(self, today: Today, feedback: Feedback) -> float:
         """Return what the units seen of a play cost in the user's unit."""
-        cost = sum(feedback.total[0].tolist())
+        cost: float = sum(feedback.total[0].tolist())
         if not self.ranges.plain:
             whole = feedback.total.shape != feedback.seen.shape
             seen = feedback.count[0] if whole else feedback.seen[0]

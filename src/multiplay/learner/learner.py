@@ -90,7 +90,7 @@ class Learner:
     >>> print(learner.tell(play.id, euros))
     play 1: the same was told before, nothing has changed
     >>> learner
-    Learner(GenCTS() on 4 arms: 1 asked, 1 told, losses from 0 to 250)
+    Learner(GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Learner:
 
     def __repr__(self) -> str:
         told, waiting = self.log.number(TOLD), len(self.pending)
-        text = f"{self.policy!r} on {len(self.mind.roster.names)} arms: "
+        text = f"{type(self.policy).__name__} on {len(self.mind.roster.names)} arms: "
         text += f"{self.asked} asked, {told} told"
         text += f", {waiting} waiting" if waiting else ""
         text += f", {self.mind.ranges}" if not self.mind.ranges.plain else ""
@@ -249,13 +249,14 @@ class Learner:
         play = self.pending[id]
         report = play.report
         if report is None or not repeated:
-            part = self._report(play.today, play.action[0], reading, ignore or not final)
+            partly = ignore or not final or report is not None
+            part = self._report(play.today, play.action[0], reading, partly)
             report = part if report is None else report.joined(part, reading.length, names)
         if not final:
             self.pending[id] = play._replace(report=report)
         else:
             if not ignore:
-                report.check_gaps(reading.length, names)
+                report.check_gaps(names)
             self._close(id, line, report, when)
         if not repeated:
             self.log.note(line, digest)
@@ -315,7 +316,7 @@ class Learner:
         reading = read(losses, names, self.policy, today.actions.unmet(action))
         report = self._report(today, action, reading, ignore)
         if not ignore:
-            report.check_gaps(reading.length, names)
+            report.check_gaps(names)
         self.mind.absorb(today, report, when)
         self.clipped += report.clipped
         return _told(None, report, repeated=False, final=True)

@@ -20,6 +20,7 @@ from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
 EXACT = {Decimal, Fraction}  # numbers that numpy does not know
+NOBODY: frozenset[int] = frozenset()
 ORDINARY = {float, int, np.float64}
 DIGEST = 16  # bytes
 NOT_A_NUMBER = ("NAType", "NaTType")  # how pandas writes that a value is missing
@@ -167,6 +168,8 @@ class Report(NamedTuple):
         As in ``Reading``.
     clipped : int
         How many of the numbers told were outside their range.
+    excused : frozenset
+        The arms with gaps that were told by a full list: somebody said which units are missing.
     """
 
     played: IntArray
@@ -176,6 +179,7 @@ class Report(NamedTuple):
     round: float | None = None
     gaps: bool = False
     clipped: int = 0
+    excused: frozenset[int] = frozenset()
 
     @classmethod
     def empty(cls, count: IntArray) -> "Report":
@@ -204,7 +208,8 @@ class Report(NamedTuple):
         units, length, gaps = reading.units, reading.length, reading.gaps
         if not reading.totals and length == count.tolist():  # as a rule
             units, clipped = ranges.learned(names, bounds, count, units)
-            return cls(count, count, units, {}, gaps=gaps, clipped=clipped)
+            excused = frozenset(range(len(length))) if gaps else NOBODY
+            return cls(count, count, units, {}, None, gaps, clipped, excused)
         return cls._loose(count, reading, ranges, bounds, names, partly)
 
     @classmethod
@@ -233,7 +238,8 @@ class Report(NamedTuple):
         if (length < slots).any():
             units, gaps = _spread(units, length, slots), True
         played_totals = {i: total for i, total in totals.items() if count[i] > 0}
-        return cls(count, slots, units, played_totals, gaps=gaps, clipped=clipped)
+        excused = frozenset(np.flatnonzero(length == slots).tolist()) if gaps else NOBODY
+        return cls(count, slots, units, played_totals, None, gaps, clipped, excused)
 
     @property
     def first(self) -> IntArray:
@@ -287,7 +293,8 @@ class Report(NamedTuple):
                 slot[free[:length]] = new[:length]
         gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
         whole = self.played if (slots == self.played).all() else slots
-        return Report(self.played, whole, units, totals, part.round, gaps, clipped)
+        excused = self.excused | part.excused
+        return Report(self.played, whole, units, totals, part.round, gaps, clipped, excused)
 
     @property
     def seen(self) -> IntArray:
@@ -302,11 +309,12 @@ class Report(NamedTuple):
             seen[i] = self.played[i]
         return seen
 
-    def check_gaps(self, told: list[int], names: Sequence[str]) -> None:
+    def check_gaps(self, names: Sequence[str]) -> None:
         """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
         if self.complete or self.round is not None:
             return
-        silent = (self.seen < self.played) & (np.array(told) < self.played)
+        silent = self.seen < self.played
+        silent[list(self.excused)] = False
         if silent.any():
             i = int(silent.argmax())
             raise InvalidInput(

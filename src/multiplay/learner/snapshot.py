@@ -89,6 +89,7 @@ def record(parts: Parts) -> Record:
             told = {"slots": report.slots, "units": report.units}
             told["of_totals"] = np.array(list(report.totals), dtype=np.int64)
             told["totals"] = np.array(list(report.totals.values()), dtype=float)
+            told["excused"] = np.array(sorted(report.excused), dtype=np.int64)
             told["others"] = np.array([report.gaps, report.clipped], dtype=np.int64)
             arrays |= _under(f"reports/{id}", told)
     return Record(header, arrays)
@@ -188,7 +189,8 @@ def _report(count: IntArray, told: Arrays) -> Report | None:
     totals = dict(zip(told["of_totals"].tolist(), told["totals"].tolist(), strict=True))
     gaps, clipped = told["others"].tolist()
     slots = count if (told["slots"] == count).all() else told["slots"]
-    return Report(count, slots, told["units"], totals, None, bool(gaps), clipped)
+    excused = frozenset(told["excused"].tolist())
+    return Report(count, slots, told["units"], totals, None, bool(gaps), clipped, excused)
 
 
 def _alike(pending: Mapping[int, Waiting]) -> list[list[int]]:

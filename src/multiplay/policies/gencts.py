@@ -1,6 +1,6 @@
 """Generalised combinatorial Thompson sampling."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -53,8 +53,8 @@ class GenCTS(Forgetting):
     learned = ("p", "q")
     prior = 1.0
 
-    discount: float | None = None
-    window: int | None = None
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """p = q = 1: nothing is known."""

@@ -50,7 +50,7 @@ class GenCTS(Forgetting):
     changing = True
     partial = True
     absorbs = True
-    learned = ("p", "q")
+    sums = ("p", "q")
     prior = 1.0
 
     discount: float | None = field(default=None, kw_only=True)

@@ -53,6 +53,7 @@ FORGETTING: dict[str, mp.Policy] = {
     "GenAdaINF()": mp.GenAdaINF(),
     "RandomAction()": mp.RandomAction(),
 }
+LONG_ENOUGH = 5_000  # rounds, to see who follows a drift
 COSTS = paper.costs(1, seed=0)[0]
 PROBLEMS: dict[str, tuple[mp.ActionSet, FloatArray]] = {
     "transport": (paper.PLANS, COSTS),
@@ -186,7 +187,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20, help="independent trials")
     parser.add_argument("--drift", action="store_true", help="only the table of losses that drift")
     options = parser.parse_args()
-    print(forgetting(options.horizon // 2, options.trials), end="\n\n")
+    print(forgetting(min(options.horizon, LONG_ENOUGH), options.trials), end="\n\n")
     if options.drift:
         return
     results = play(options.horizon, options.trials)

@@ -58,7 +58,7 @@ class Twin:
         self.samples.append((self.told, gains))
 
     def learned(self) -> dict[str, FloatArray]:
-        sums = {name: np.zeros((2, D)) for name in self.policy.forgotten}
+        sums = {name: np.zeros((2, D)) for name in self.policy.sums}
         for when, gains in self.samples:
             age = self.told - when
             weight = 1.0
@@ -146,7 +146,7 @@ def test_a_twin_with_the_whole_history_agrees(
             np.testing.assert_allclose(state[name], expected, rtol=1e-12, atol=1e-12)
     if policy.window is not None:
         assert (state["t"] == 1 + twin.told).all()
-        assert state[f"recent_{policy.forgotten[0]}"].shape == (2, D, policy.window)
+        assert state[f"recent_{policy.sums[0]}"].shape == (2, D, policy.window)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=names_of)
@@ -166,7 +166,7 @@ def test_many_absent_rounds_at_once_are_as_many_single_ones(kind: Any, way: Any)
             policy.absent(slow, 1, 0.0)
             if "t" in slow:
                 slow["t"] += 1
-        for name in policy.forgotten:
+        for name in policy.sums:
             np.testing.assert_allclose(fast[name], slow[name], rtol=1e-12)
 
 

@@ -21,7 +21,7 @@ class Averages(Forgetting):
     the round that leaves the ``window``.
     """
 
-    forgotten = ("count", "sum")
+    sums = ("count", "sum")
 
     changing = True
     partial = True

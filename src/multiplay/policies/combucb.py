@@ -1,6 +1,6 @@
 """Optimism arm by arm: a confidence bound for every arm, and the best action for the bounds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -59,8 +59,8 @@ class CombUCB(Averages):
     """
 
     alpha: float = 1.5
-    discount: float | None = None
-    window: int | None = None
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

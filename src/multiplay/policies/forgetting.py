@@ -22,7 +22,7 @@ class Forgetting(Policy):
     told count. For arms that could not be played the rounds pass as well. Plans of others add
     samples to the last round told, and let no round pass.
 
-    A subclass names the entries of its state that are such sums in ``forgotten``, and says in
+    A subclass names the entries of its state that are such sums in ``sums``, and says in
     ``prior`` from where they start; a dataclass gives itself the settings. For a window the
     state keeps what every round added, ``recent_...`` of shape (trials, d, W), round t in slot
     (t - 1) mod W, where t is the round to be told.
@@ -35,7 +35,7 @@ class Forgetting(Policy):
     JAIR 2020, for ``window``.
     """
 
-    forgotten: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
     prior: float = 0.0
     discount: float | None = None
     window: int | None = None
@@ -67,9 +67,7 @@ class Forgetting(Policy):
         """Return what a window needs beside the sums: nothing was added in any round."""
         if self.window is None:
             return {}
-        empty: Arrays = {
-            f"recent_{name}": np.zeros((trials, d, self.window)) for name in self.forgotten
-        }
+        empty: Arrays = {f"recent_{name}": np.zeros((trials, d, self.window)) for name in self.sums}
         return {"t": np.ones(trials, dtype=np.int64), **empty}
 
     def pass_round(self, state: Arrays) -> None:
@@ -81,20 +79,20 @@ class Forgetting(Policy):
     def forget(self, state: Arrays, rounds: int) -> None:
         """Let rounds pass in which nothing was added; t stays."""
         if self.discount is not None:
-            for name in self.forgotten:
+            for name in self.sums:
                 faded = self.discount**rounds * (state[name] - self.prior)
                 state[name][...] = self.prior + faded
         elif self.window is not None:
             trials = np.arange(len(state["t"]))
             for k in range(min(rounds, self.window)):
                 slot = (state["t"] - 1 + k) % self.window
-                for name in self.forgotten:
+                for name in self.sums:
                     state[name] -= state[f"recent_{name}"][trials, :, slot]
                     state[f"recent_{name}"][trials, :, slot] = 0.0
 
     def add(self, state: Arrays, *gains: NDArray[Any]) -> None:
         """Add to each sum what the last round told showed, or somebody else's plan."""
-        for name, gain in zip(self.forgotten, gains, strict=True):
+        for name, gain in zip(self.sums, gains, strict=True):
             state[name] += gain
             if self.window is not None:
                 trials, slot = np.arange(len(state["t"])), (state["t"] - 2) % self.window

@@ -1,6 +1,6 @@
 """Thompson sampling with a normal posterior."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -58,8 +58,8 @@ class GaussianCTS(Averages):
     """
 
     beta: float = 1.0
-    discount: float | None = None
-    window: int | None = None
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

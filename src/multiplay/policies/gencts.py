@@ -1,6 +1,6 @@
 """Generalised combinatorial Thompson sampling."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -50,11 +50,11 @@ class GenCTS(Forgetting):
     changing = True
     partial = True
     absorbs = True
-    forgotten = ("p", "q")
+    sums = ("p", "q")
     prior = 1.0
 
-    discount: float | None = None
-    window: int | None = None
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """p = q = 1: nothing is known."""

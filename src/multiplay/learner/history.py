@@ -39,5 +39,5 @@ def read_history(
         count = np.bincount(places[rows_of], minlength=len(names))
         learned, clipped = ranges.learned(names, bounds, count, values[rows_of])
         gaps = bool(np.isnan(learned).any())
-        reports.append(Report(count, count, learned, {}, None, gaps, clipped))
+        reports.append(Report(count, count, learned, {}, None, gaps, clipped, whole=not gaps))
     return reports

@@ -187,9 +187,8 @@ class Learner:
             if key in self.log.keys:
                 return self._again(self.log.keys[key], key)
         when, today = seconds("at", at), self._day(actions, at_most, exclude, fixed)
-        play = self.mind.choose(today, f"play {self.asked + 1}")
+        play, cost = self.mind.choose(today, f"play {self.asked + 1}")
         action = play.action[0]
-        cost = self.mind.cost(today, action, self.mind.mean(today))
         id = self.log.ask(when, today.actions.names, int(action.sum()), cost)
         if key is not None:
             self.log.keys[key] = id
@@ -238,8 +237,9 @@ class Learner:
             When this happens; now if not given.
         """
         when, line = seconds("at", at), self._line(id)
-        final = true_or_false("final", final, "Write final=False if more will come.")
-        ignore = _missing(self.missing if missing is None else missing) == "ignore"
+        if final is not True:
+            final = true_or_false("final", final, "Write final=False if more will come.")
+        ignore = (self.missing if missing is None else _missing(missing)) == "ignore"
         names = self.log.arms[line]
         reading = read(losses, names, self.policy, self._unmet(id))
         digest = reading.digest
@@ -261,7 +261,7 @@ class Learner:
         if not repeated:
             self.log.note(line, digest)
         units = int(self.log.get(line, "units"))
-        seen = units if report.complete else int(report.seen.sum())
+        seen = units if report.whole else int(report.seen.sum())
         return Told(id, seen, units - seen, report.clipped, repeated and not final, final)
 
     def close(self, id: int, *, at: When = None) -> Told:
@@ -525,7 +525,7 @@ def _missing(given: Any) -> str:
 
 def _seen_and_missing(report: Report) -> tuple[int, int]:
     played = int(report.played.sum())
-    seen = played if report.complete else int(report.seen.sum())
+    seen = played if report.whole else int(report.seen.sum())
     return seen, played - seen
 
 

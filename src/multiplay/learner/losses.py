@@ -21,6 +21,8 @@ from multiplay.types import FloatArray, IntArray
 
 EXACT = {Decimal, Fraction}  # numbers that numpy does not know
 NOBODY: frozenset[int] = frozenset()
+NOTHING = np.zeros(0)
+FLOAT = {float, np.float64}
 ORDINARY = {float, int, np.float64}
 DIGEST = 16  # bytes
 NOT_A_NUMBER = ("NAType", "NaTType")  # how pandas writes that a value is missing
@@ -52,8 +54,13 @@ class Reading(NamedTuple):
     @property
     def digest(self) -> bytes:
         """16 bytes that tell reports with different contents apart."""
-        others = f"{self.totals} {self.round}".encode() if self.totals or not self.length else b""
-        content = self.units.tobytes() + array("q", self.length).tobytes() + others
+        content = self.units.tobytes() + array("q", self.length).tobytes()
+        if self.totals:
+            content += (
+                array("q", self.totals).tobytes() + array("d", self.totals.values()).tobytes()
+            )
+        if self.round is not None:
+            content += array("d", [self.round]).tobytes()
         return hashlib.blake2b(content, digest_size=DIGEST).digest()
 
 
@@ -70,6 +77,10 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
     for i, entry in enumerate(_by_arm(losses, names, policy, also)):
         if type(entry) is list:  # as a rule
             units.append(entry)
+            continue
+        if type(entry) in FLOAT and math.isfinite(entry):
+            totals[i] = entry
+            units.append(())
             continue
         if hasattr(entry, "__array__"):
             entry = _out_of_array(losses_of(names[i]), entry)
@@ -136,6 +147,8 @@ def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
     A loss that is missing is NaN.
     """
     gaps, together = False, list(chain.from_iterable(units))
+    if not together:
+        return NOTHING, False
     if ORDINARY.issuperset(map(type, together)):
         flat = np.array(together, dtype=float)
         if kernels.all_finite(flat):  # as a rule
@@ -170,6 +183,8 @@ class Report(NamedTuple):
         How many of the numbers told were outside their range.
     excused : frozenset
         The arms with gaps that were told by a full list: somebody said which units are missing.
+    whole : bool
+        Whether every unit was told, single or in a total.
     """
 
     played: IntArray
@@ -180,6 +195,7 @@ class Report(NamedTuple):
     gaps: bool = False
     clipped: int = 0
     excused: frozenset[int] = frozenset()
+    whole: bool = False
 
     @classmethod
     def empty(cls, count: IntArray) -> "Report":
@@ -201,16 +217,47 @@ class Report(NamedTuple):
         ``partly`` says whether arms and units may be left out.
         """
         if reading.round is not None:
-            low, high = (float(count @ end) for end in bounds)
-            told, played = reading.round, int(count.sum())
-            learned, clipped = ranges.learned_total("losses", told, low, high, played)
-            return cls.empty(count)._replace(round=learned, clipped=clipped)
+            least, most = (float(count @ end) for end in bounds)
+            told, units_played = reading.round, int(count.sum())
+            learned, clipped = ranges.learned_total("losses", told, least, most, units_played)
+            return cls.empty(count)._replace(round=learned, clipped=clipped, whole=True)
         units, length, gaps = reading.units, reading.length, reading.gaps
         if not reading.totals and length == count.tolist():  # as a rule
             units, clipped = ranges.learned(names, bounds, count, units)
             excused = frozenset(range(len(length))) if gaps else NOBODY
-            return cls(count, count, units, {}, None, gaps, clipped, excused)
+            return cls(count, count, units, {}, None, gaps, clipped, excused, not gaps)
+        if reading.totals and len(units) == 0:
+            return cls._by_totals(count, reading, ranges, bounds, names, partly)
         return cls._loose(count, reading, ranges, bounds, names, partly)
+
+    @classmethod
+    def _by_totals(
+        cls,
+        count: IntArray,
+        reading: Reading,
+        ranges: Ranges,
+        bounds: Bounds,
+        names: Sequence[str],
+        partly: bool,
+    ) -> "Report":
+        """Return a reading that has nothing but totals."""
+        totals: dict[int, float] = {}
+        clipped, whole = 0, True
+        for i, units in enumerate(count.tolist()):
+            told = reading.totals.get(i)
+            if told is None:
+                whole &= units == 0
+                if units and not partly:
+                    raise _wrong_length(i, count, np.zeros_like(count), names, partly)
+                continue
+            if not (ranges.plain and 0.0 <= told <= units):
+                least, most = units * float(bounds.low[i]), units * float(bounds.high[i])
+                told, outside = ranges.learned_total(losses_of(names[i]), told, least, most, units)
+                clipped += outside
+            if units:
+                totals[i] = told
+        nothing = np.zeros_like(count)
+        return cls(count, nothing, NOTHING, totals, clipped=clipped, whole=whole)
 
     @classmethod
     def _loose(
@@ -222,24 +269,25 @@ class Report(NamedTuple):
         names: Sequence[str],
         partly: bool,
     ) -> "Report":
-        """Return a reading that has totals, or does not have all."""
-        length, totals = np.array(reading.length, dtype=np.int64), dict(reading.totals)
+        """Return a reading that has units and totals, or does not have all."""
+        length = np.array(reading.length, dtype=np.int64)
         wrong = (length > count) if partly else (length != count)
-        wrong[list(totals)] = False
+        wrong[list(reading.totals)] = False
         if wrong.any():
             raise _wrong_length(int(wrong.argmax()), count, length, names, partly)
         units, clipped = ranges.learned(names, bounds, length, reading.units)
-        for i, total in reading.totals.items():
-            low, high = (float(count[i] * end[i]) for end in bounds)
-            argument, played = losses_of(names[i]), int(count[i])
-            totals[i], outside = ranges.learned_total(argument, total, low, high, played)
-            clipped += outside
+        by_total = reading._replace(units=NOTHING)
+        told = cls._by_totals(count, by_total, ranges, bounds, names, partly=True)
         slots, gaps = np.where(length > 0, count, 0), reading.gaps
         if (length < slots).any():
             units, gaps = _spread(units, length, slots), True
-        played_totals = {i: total for i, total in totals.items() if count[i] > 0}
         excused = frozenset(np.flatnonzero(length == slots).tolist()) if gaps else NOBODY
-        return cls(count, slots, units, played_totals, None, gaps, clipped, excused)
+        clipped += told.clipped
+        return cls(count, slots, units, told.totals, None, gaps, clipped, excused).judged()
+
+    def judged(self) -> "Report":
+        """Return the same, after looking whether every unit was told."""
+        return self._replace(whole=bool((self.seen == self.played).all()))
 
     @property
     def first(self) -> IntArray:
@@ -250,11 +298,6 @@ class Report(NamedTuple):
     def arm(self) -> IntArray:
         """The arm of every entry of ``units``."""
         return np.arange(len(self.slots)).repeat(self.slots)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every single unit was told."""
-        return self.slots is self.played and not self.gaps
 
     def joined(self, part: "Report", told: list[int], names: Sequence[str]) -> "Report":
         """Add a part: a full list says unit by unit, a shorter one fills what is free.
@@ -292,26 +335,27 @@ class Report(NamedTuple):
                     )
                 slot[free[:length]] = new[:length]
         gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
-        whole = self.played if (slots == self.played).all() else slots
         excused = self.excused | part.excused
-        return Report(self.played, whole, units, totals, part.round, gaps, clipped, excused)
+        joined = Report(self.played, slots, units, totals, part.round, gaps, clipped, excused)
+        return joined.judged()
 
     @property
     def seen(self) -> IntArray:
         """How many units of each arm have reported, (d,)."""
-        if self.round is not None or self.complete:
+        if self.whole:
             return self.played
         seen = self.slots.copy()
         if self.gaps:
             silent = np.bincount(self.arm, weights=np.isnan(self.units), minlength=len(seen))
             seen -= silent.astype(np.int64)
-        for i in self.totals:
-            seen[i] = self.played[i]
+        if self.totals:
+            which = list(self.totals)
+            seen[which] = self.played[which]
         return seen
 
     def check_gaps(self, names: Sequence[str]) -> None:
         """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
-        if self.complete or self.round is not None:
+        if self.whole:
             return
         silent = self.seen < self.played
         silent[list(self.excused)] = False
@@ -330,20 +374,20 @@ class Report(NamedTuple):
         played, units, d = self.played[None], self.units, len(self.played)
         if self.round is not None:
             return Feedback(played, np.array([[self.round]]))
+        if self.totals and self.whole and len(units) == 0:
+            total = np.array([self.totals.get(i, 0.0) for i in range(d)])
+            return Feedback(played, total[None])
         if self.gaps:
             missing = np.isnan(units)
             order = np.lexsort((missing, self.arm))  # those seen of an arm stand first
             units = np.where(missing, 0.0, units)[order]
         first, total = np.empty(d + 1, dtype=np.int64), np.empty(d)
         kernels.split(units, self.slots, first, total)
-        if self.complete:
-            return Feedback(played, total[None], units[None], first)
-        seen = self.seen
-        whole = played if (seen == self.played).all() else seen[None]
+        seen = played if self.whole else self.seen[None]
         if self.totals:
             total[list(self.totals)] = list(self.totals.values())
-            return Feedback(played, total[None], seen=whole)
-        return Feedback(played, total[None], units[None], first, whole)
+            return Feedback(played, total[None], seen=seen)
+        return Feedback(played, total[None], units[None], first, seen)
 
 
 def _starts(length: IntArray) -> IntArray:

@@ -70,15 +70,18 @@ class Mind:
 
     # ------------------------------------------------------------ rounds
 
-    def choose(self, today: Today, when: str) -> Play:
-        """Choose a play; the state has its warm start, and nothing else of it."""
+    def choose(self, today: Today, when: str) -> tuple[Play, float]:
+        """Choose a play, and say what it should cost; the state has its warm start, and no more."""
         places = self.meet(today)
         self.roster.enter(today.actions)
-        play = self.policy.choose(today.actions, self.roster.cut(places), self.rng)
+        state = self.roster.cut(places)
+        play = self.policy.choose(today.actions, state, self.rng)
         check_play(self.policy, today.actions, play, 1, when, restored=self.restored)
         self.roster.state |= play.cache  # makes the next choice faster, and no more
         self.last = today
-        return Play(play.action, play.memo)
+        believed = self.policy.believed(state)
+        mean = self.mean(today) if believed is None else believed[0]
+        return Play(play.action, play.memo), self.cost(today, play.action[0], mean)
 
     def learn(self, play: Waiting, report: Report, when: float) -> Feedback:
         """Learn from a play of our own, and return what was learned from."""
@@ -149,11 +152,12 @@ class Mind:
 
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return where the mean of every arm ever met is, in [0, 1]."""
-        posterior = self.policy.interval(self.roster.state, level)
-        if posterior is not None:
-            return posterior[0][0], posterior[1][0]
-        c = self.seen.columns
-        return empirical_bernstein(c["units"], c["total"], c["squares"], level)
+        c, posterior = self.seen.columns, self.policy.interval(self.roster.state, level)
+        low, high = empirical_bernstein(c["units"], c["total"], c["squares"], level)
+        if posterior is None:
+            return low, high
+        lumped = c["lumped"] > 0  # a posterior from totals is too narrow
+        return np.where(lumped, low, posterior[0][0]), np.where(lumped, high, posterior[1][0])
 
     def _on(self, today: Today, values: FloatArray, unknown: float) -> FloatArray:
         """Return values of the arms of a day; ``unknown`` for those that were never met."""

@@ -130,24 +130,27 @@ class Ranges:
         return (losses if self.plain else (losses - low) / self.scale), clipped
 
     def learned_total(
-        self, argument: str, total: float, least: float, most: float, count: int
+        self, argument: str, total: float, least: float, most: float, units: int
     ) -> tuple[float, int]:
-        """Return a total as policies see it; ``least`` and ``most`` are its ends."""
-        allowed = ROUNDING * count * self.scale
-        clipped = 0
-        if not least - allowed <= total <= most + allowed:
-            if self.outside == "refuse":
-                ends = "" if not self.plain else " with losses in [0, 1]"
-                raise InvalidInput(
-                    argument,
-                    f"a total in [{least:g}, {most:g}] for {count} units{ends}",
-                    f"{total!r}",
-                    "Divide by the largest possible loss of a unit."
-                    if self.plain
-                    else "Correct it, or make the learner with outside='clip'.",
-                )
-            clipped = 1
-        return (min(max(total, least), most) - least) / self.scale, clipped
+        """Return a total as policies see it, and whether it was clipped; these are its ends."""
+        allowed = ROUNDING * self.scale * units
+        outside = not least - allowed <= total <= most + allowed
+        if outside and self.outside == "refuse":
+            raise self._total_outside(argument, total, least, most, units)
+        return (min(max(total, least), most) - least) / self.scale, int(outside)
+
+    def _total_outside(
+        self, argument: str, total: float, least: float, most: float, units: int
+    ) -> InvalidInput:
+        of = " with losses in [0, 1]" if self.plain else ""
+        return InvalidInput(
+            argument,
+            f"a total in [{least:g}, {most:g}] for {units} units{of}",
+            f"{float(total)!r}",
+            "Divide by the largest possible loss of a unit."
+            if self.plain
+            else "Correct it, or make the learner with outside='clip'.",
+        )
 
     def _outside(self, name: str, low: float, high: float, loss: float) -> InvalidInput:
         return InvalidInput(

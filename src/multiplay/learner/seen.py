@@ -10,7 +10,7 @@ from multiplay.feedback import Feedback
 from multiplay.learner.drift import Drift
 from multiplay.types import Arrays, FloatArray, IntArray
 
-COLUMNS = ("units", "total", "squares", "plans", "last")
+COLUMNS = ("units", "total", "squares", "lumped", "plans", "last")
 BATCH = 256  # reports that are booked together: one by one would cost as much as learning
 
 Entry = tuple[IntArray | None, Feedback, bool, int, float]
@@ -18,6 +18,8 @@ Entry = tuple[IntArray | None, Feedback, bool, int, float]
 
 class Seen:
     """For each arm: units seen, the sums of losses and of their squares, plans, last time.
+
+    Of the units, some may be lumped together: told by a total, where single losses are not known.
 
     Losses are in [0, 1], as policies see them. Reports are booked some at a time, and whoever reads
     books what is left.
@@ -79,6 +81,8 @@ class Seen:
         c["units"][arms] += seen.sum(axis=0)
         c["total"][arms] += total.sum(axis=0)
         c["squares"][arms] += squares([entry[1] for entry in known])
+        lumped = np.array([entry[1].units is None for entry in known])
+        c["lumped"][arms] += seen[lumped].sum(axis=0)
         latest = np.where(seen > 0, when[:, None], -np.inf).max(axis=0)
         latest = np.where(np.isfinite(latest), latest, np.nan)  # of history nobody knows when
         c["last"][arms] = np.fmax(c["last"][arms], latest)

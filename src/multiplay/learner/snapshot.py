@@ -188,9 +188,9 @@ def _report(count: IntArray, told: Arrays) -> Report | None:
         return None
     totals = dict(zip(told["of_totals"].tolist(), told["totals"].tolist(), strict=True))
     gaps, clipped = told["others"].tolist()
-    slots = count if (told["slots"] == count).all() else told["slots"]
     excused = frozenset(told["excused"].tolist())
-    return Report(count, slots, told["units"], totals, None, bool(gaps), clipped, excused)
+    slots, units = told["slots"], told["units"]
+    return Report(count, slots, units, totals, None, bool(gaps), clipped, excused).judged()
 
 
 def _alike(pending: Mapping[int, Waiting]) -> list[list[int]]:

@@ -20,7 +20,7 @@ def check_play(
     ``restored`` says that the policy's state came from another process.
     """
     action, shape = play.action, (trials, actions.d)
-    if action.shape != shape or not _inside(actions, action, restored).all():
+    if action.shape != shape or False in _inside(actions, action, restored).tolist():
         raise no_action(policy, actions, trials, when)
 
 

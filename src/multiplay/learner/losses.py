@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -54,11 +55,9 @@ class Reading(NamedTuple):
     @property
     def digest(self) -> bytes:
         """16 bytes that tell reports with different contents apart."""
-        content = self.units.tobytes() + array("q", self.length).tobytes()
-        if self.totals:
-            content += (
-                array("q", self.totals).tobytes() + array("d", self.totals.values()).tobytes()
-            )
+        content = self.units.tobytes() + array("d", self.totals.values()).tobytes()
+        if len(self.totals) < len(self.length):  # else the arms of the totals are no question
+            content += array("q", chain(self.length, self.totals)).tobytes()
         if self.round is not None:
             content += array("d", [self.round]).tobytes()
         return hashlib.blake2b(content, digest_size=DIGEST).digest()
@@ -200,7 +199,7 @@ class Report(NamedTuple):
     @classmethod
     def empty(cls, count: IntArray) -> "Report":
         """Nothing was told yet."""
-        return cls(count, np.zeros_like(count), np.zeros(0), {})
+        return cls(count, _zeros(len(count)), NOTHING, {})
 
     @classmethod
     def first_of(
@@ -256,8 +255,7 @@ class Report(NamedTuple):
                 clipped += outside
             if units:
                 totals[i] = told
-        nothing = np.zeros_like(count)
-        return cls(count, nothing, NOTHING, totals, clipped=clipped, whole=whole)
+        return cls(count, _zeros(len(count)), NOTHING, totals, None, False, clipped, NOBODY, whole)
 
     @classmethod
     def _loose(
@@ -388,6 +386,13 @@ class Report(NamedTuple):
             total[list(self.totals)] = list(self.totals.values())
             return Feedback(played, total[None], seen=seen)
         return Feedback(played, total[None], units[None], first, seen)
+
+
+@lru_cache(maxsize=16)
+def _zeros(d: int) -> IntArray:
+    zeros = np.zeros(d, dtype=np.int64)
+    zeros.flags.writeable = False
+    return zeros
 
 
 def _starts(length: IntArray) -> IntArray:

@@ -116,7 +116,7 @@ class Ranges:
 
         They stand arm after arm; arm i has ``length[i]`` of them.
         """
-        if self.plain and (len(losses) == 0 or (losses.min() >= 0 and losses.max() <= 1)):
+        if self.plain and not np.count_nonzero((losses < 0) | (losses > 1)):  # as a rule
             return losses, 0
         low, high = bounds.low.repeat(length), bounds.high.repeat(length)
         outside = (losses < low) | (losses > high)

@@ -55,9 +55,12 @@ class Reading(NamedTuple):
     @property
     def digest(self) -> bytes:
         """16 bytes that tell reports with different contents apart."""
-        content = self.units.tobytes() + array("d", self.totals.values()).tobytes()
-        if len(self.totals) < len(self.length):  # else the arms of the totals are no question
-            content += array("q", chain(self.length, self.totals)).tobytes()
+        if not self.totals:
+            content = self.units.tobytes() + array("q", self.length).tobytes()
+        else:
+            content = self.units.tobytes() + array("d", self.totals.values()).tobytes()
+            if len(self.totals) < len(self.length):  # else the arms of the totals are no question
+                content += array("q", chain(self.length, self.totals)).tobytes()
         if self.round is not None:
             content += array("d", [self.round]).tobytes()
         return hashlib.blake2b(content, digest_size=DIGEST).digest()
@@ -390,9 +393,7 @@ class Report(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _zeros(d: int) -> IntArray:
-    zeros = np.zeros(d, dtype=np.int64)
-    zeros.flags.writeable = False
-    return zeros
+    return np.zeros(d, dtype=np.int64)  # writable, as kernels are compiled for; nobody writes
 
 
 def _starts(length: IntArray) -> IntArray:

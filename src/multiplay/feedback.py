@@ -12,7 +12,7 @@ from multiplay.streams import Rng
 from multiplay.types import FloatArray, IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Feedback:
     """The losses of one play in every trial.
 
@@ -31,13 +31,20 @@ class Feedback:
 
     count: IntArray
     total: FloatArray
-    units: FloatArray | None = None
-    first: IntArray | None = None
-    seen: IntArray = None  # type: ignore[assignment]
+    units: FloatArray | None
+    first: IntArray | None
+    seen: IntArray
 
-    def __post_init__(self) -> None:
-        if self.seen is None:
-            object.__setattr__(self, "seen", self.count)
+    def __init__(  # of every round: faster than setting one frozen field after the other
+        self,
+        count: IntArray,
+        total: FloatArray,
+        units: FloatArray | None = None,
+        first: IntArray | None = None,
+        seen: IntArray | None = None,
+    ) -> None:
+        seen = count if seen is None else seen
+        self.__dict__.update(count=count, total=total, units=units, first=first, seen=seen)
 
     @property
     def complete(self) -> bool:

@@ -275,7 +275,7 @@ class Learner:
         """Forget a play that was never driven: nothing is learned from it."""
         self._waiting(id)
         del self.pending[id]
-        self.log.write(self._line(id), CANCELLED)
+        self.log.end(self._line(id), CANCELLED)
 
     def expire(self, older_than: timedelta | float, *, at: When = None) -> list[int]:
         """End the plays that were asked longer ago than this; return their ids.
@@ -443,14 +443,8 @@ class Learner:
         units = int(self.log.get(line, "units"))
         del self.pending[id]
         self.clipped += report.clipped
-        self.log.write(
-            line,
-            TOLD,
-            told=when,
-            seen=units if feedback.complete else int(feedback.seen.sum()),
-            realised=self.mind.realised(play.today, feedback),
-            clipped=report.clipped,
-        )
+        seen = units if feedback.complete else int(feedback.seen.sum())
+        self.log.tell(line, when, seen, self.mind.realised(play.today, feedback), report.clipped)
 
     def _pending_play(self, id: int) -> PendingPlay:
         play = self.pending[id]

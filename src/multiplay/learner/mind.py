@@ -81,7 +81,9 @@ class Mind:
         self.last = today
         believed = self.policy.believed(state)
         mean = self.mean(today) if believed is None else believed[0]
-        return Play(play.action, play.memo), self.cost(today, play.action[0], mean)
+        if play.cache:
+            play = Play(play.action, play.memo)
+        return play, self.cost(today, play.action[0], mean)
 
     def learn(self, play: Waiting, report: Report, when: float) -> Feedback:
         """Learn from a play of our own, and return what was learned from."""

@@ -227,12 +227,15 @@ class PlayLog:
         """Return how many plays have come to this."""
         return int((self.column("status") == STATUS.index(status)).sum())
 
-    def write(self, line: int, status: str, **values: float) -> None:
+    def end(self, line: int, status: str) -> None:
         """Say what became of a play."""
-        start = line * WIDTH
-        self.numbers[start + PLACE["status"]] = STATUS.index(status)
-        for name, value in values.items():
-            self.numbers[start + PLACE[name]] = value
+        self.numbers[line * WIDTH + PLACE["status"]] = STATUS.index(status)
+
+    def tell(self, line: int, when: float, seen: int, realised: float, clipped: int) -> None:
+        """Say what came of a play that is told."""
+        numbers, start = self.numbers, line * WIDTH
+        numbers[start + 1], numbers[start + 3] = when, seen  # as in COLUMNS
+        numbers[start + 5], numbers[start + 6], numbers[start + 7] = realised, clipped, 1
 
     def repeats(self, line: int, digest: bytes) -> bool:
         """Say whether this was told of a play before."""

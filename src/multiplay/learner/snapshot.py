@@ -159,7 +159,7 @@ def _parts_of_old(header: Any, arrays: Arrays, actions: ActionSet, policy: Polic
         units = int(plays[id].action.sum()) if id in plays else 0
         log.ask(math.nan, actions.names, units, math.nan)
         if id not in plays:
-            log.write(id - 1, TOLD)
+            log.end(id - 1, TOLD)
     mind.told = header["asked"] - len(plays)
     pending = {id: Waiting(play, mind.usual) for id, play in plays.items()}
     return Parts(mind, log, pending)

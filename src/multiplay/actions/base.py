@@ -21,6 +21,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 SENSES = {"min": 1.0, "max": -1.0}
 LARGEST_BOX = 10_000_000  # vectors that enumeration looks at
 MOST_COPIES = 10_000_000
+MOST_CHECKED = 64  # tuples of names that are known to be different
 
 
 class ActionSet(ABC):
@@ -357,10 +358,19 @@ def extensions(least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
 def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {i + 1}" for i in range(d))
+    if len(names) == d and _checked.get(id(names)) is names:  # those of yesterday
+        return _checked[id(names)]
     names = tuple(map(str, names))
     if len(names) != d:
         raise InvalidInput("names", f"{d} names", f"{len(names)}", "Give one for each arm.")
-    return _different(names)
+    names = _different(names)
+    if len(_checked) == MOST_CHECKED:
+        _checked.clear()
+    _checked[id(names)] = names
+    return names
+
+
+_checked: dict[int, tuple[str, ...]] = {}  # by identity, which holds as long as they are kept here
 
 
 @lru_cache(maxsize=16)

@@ -37,7 +37,7 @@ from multiplay.environments import (
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
-from multiplay.learner import Learner, PendingPlay
+from multiplay.learner import Expected, Learner, PendingPlay, Plan, Told
 from multiplay.policies import (
     ESCB,
     FPLIX,
@@ -89,6 +89,7 @@ __all__ = [
     "Duplicated",
     "Environment",
     "EpsilonGreedy",
+    "Expected",
     "Explicit",
     "ExplorationByOptimisation",
     "Feedback",
@@ -110,6 +111,7 @@ __all__ = [
     "OracleSet",
     "Path",
     "PendingPlay",
+    "Plan",
     "Play",
     "Policy",
     "RandomAction",
@@ -123,6 +125,7 @@ __all__ = [
     "SpanningTree",
     "Stochastic",
     "Streams",
+    "Told",
     "Transport",
     "Uniform",
     "__version__",

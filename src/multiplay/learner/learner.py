@@ -151,6 +151,7 @@ class Learner:
         text += f", {waiting} waiting" if waiting else ""
         text += f", {self.mind.ranges}" if not self.mind.ranges.plain else ""
         text += f", {self.clipped} clipped" if self.clipped else ""
+        text += ", for this set only" if not self.policy.changing else ""
         return f"Learner({text})"
 
     # ------------------------------------------------------------ plays

@@ -172,6 +172,8 @@ class Mind:
 
     def cost(self, today: Today, action: IntArray, mean: FloatArray) -> float:
         """Return what an action costs in the user's unit, if its units lose these means."""
+        if not today.actions.linear:
+            return float(today.actions.value(action, mean))
         if self.ranges.plain:
             return float(mean.dot(action)) + self.shortfall(today, action)
         units = today.bounds.low + self.ranges.scale * mean
@@ -198,6 +200,9 @@ class Mind:
         """
         mean, (low, high) = self.mean(today), self.interval(today, level)
         total = self.cost(today, action, mean)
+        if not today.actions.linear:  # but it grows with every mean
+            ends = (self.cost(today, action, end) for end in (low, high))
+            return Expected(total, *sorted(ends))
         below, above = (
             self.ranges.scale * float(np.sqrt(((action * doubt) ** 2).sum()))
             for doubt in (np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0))

@@ -45,7 +45,7 @@ class LinTS(Regression):
     >>> play = learner.ask()
     >>> sum(play.plan.values())
     10
-    >>> learner.tell(play.id, 3.5)  # what all ten units lost together
+    >>> told = learner.tell(play.id, 3.5)  # what all ten units lost together
     """
 
     sigma: float | None = None

@@ -54,7 +54,7 @@ class LinUCB(Regression):
     >>> play = learner.ask()
     >>> sum(play.plan.values())
     10
-    >>> learner.tell(play.id, 3.5)  # what all ten units lost together
+    >>> told = learner.tell(play.id, 3.5)  # what all ten units lost together
     """
 
     sigma: float | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from multiplay.actions import ActionSet
@@ -19,7 +21,7 @@ from multiplay.policies import Play, Policy
 from multiplay.policies.base import check_fits, shown
 from multiplay.policies.feasible import check_play
 from multiplay.streams import Streams
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 
 class Mind:
@@ -44,6 +46,7 @@ class Mind:
         self.seen = Seen(actions.d)
         self.told = 0
         self._horizon = own_horizon(policy) or -1
+        self._believes = _believes(policy, self.roster.state)
 
     # ------------------------------------------------------------ days
 
@@ -71,7 +74,10 @@ class Mind:
     # ------------------------------------------------------------ rounds
 
     def choose(self, today: Today, when: str) -> tuple[Play, float]:
-        """Choose a play, and say what it should cost; the state has its warm start, and no more."""
+        """Choose a play, and say what the policy believes that it costs: NaN if it does not say.
+
+        The state has the warm start of the play, and nothing else of it.
+        """
         places = self.meet(today)
         self.roster.enter(today.actions)
         state = self.roster.cut(places)
@@ -79,11 +85,12 @@ class Mind:
         check_play(self.policy, today.actions, play, 1, when, restored=self.restored)
         self.roster.state |= play.cache  # makes the next choice faster, and no more
         self.last = today
-        believed = self.policy.believed(state)
-        mean = self.mean(today) if believed is None else believed[0]
         if play.cache:
             play = Play(play.action, play.memo)
-        return play, self.cost(today, play.action[0], mean)
+        believed = self.policy.believed(state) if self._believes else None
+        if believed is None:
+            return play, math.nan
+        return play, self.cost(today, play.action[0], believed[0])
 
     def learn(self, play: Waiting, report: Report, when: float) -> Feedback:
         """Learn from a play of our own, and return what was learned from."""
@@ -149,12 +156,13 @@ class Mind:
         return self._on(today, low, 0.0), self._on(today, high, 1.0)
 
     def _mean_of_all(self) -> FloatArray:
-        believed = self.policy.believed(self.roster.state)
+        believed = self.policy.believed(self.roster.state) if self._believes else None
         return self.seen.predicted() if believed is None else believed[0]
 
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return where the mean of every arm ever met is, in [0, 1]."""
-        c, posterior = self.seen.columns, self.policy.interval(self.roster.state, level)
+        c, state = self.seen.columns, self.roster.state
+        posterior = self.policy.interval(state, level) if self._believes else None
         low, high = empirical_bernstein(c["units"], c["total"], c["squares"], level)
         if posterior is None:
             return low, high
@@ -208,3 +216,14 @@ class Mind:
             for doubt in (np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0))
         )
         return Expected(total, total - below, total + above)
+
+
+def _believes(policy: Policy, state: Arrays) -> bool:
+    """Say whether a policy can read beliefs in its state.
+
+    A class that somebody made from one of ours may keep another state, and inherit the rest.
+    """
+    try:
+        return policy.believed(state) is not None
+    except KeyError:
+        return False

@@ -49,10 +49,17 @@ class Reading(NamedTuple):
     round: float | None = None
     gaps: bool = False
 
-    @property
-    def digest(self) -> bytes:
-        """16 bytes that tell reports with different contents apart."""
-        others = f"{self.totals} {self.round}".encode() if self.totals or not self.length else b""
+    def digest(self, action: IntArray | None) -> bytes:
+        """16 bytes that tell reports with different contents apart, whatever their form.
+
+        A total of 0 for an arm that was not played says nothing; where the action is not known any
+        more, that is taken of every total of 0.
+        """
+        totals: list[tuple[int, float]] = []
+        if self.totals:
+            played = () if action is None else set(action.nonzero()[0].tolist())
+            totals = [(i, x) for i, x in self.totals.items() if x != 0 or i in played]
+        others = f"{totals} {self.round}".encode() if totals or self.round is not None else b""
         content = self.units.tobytes() + array("q", self.length).tobytes() + others
         return hashlib.blake2b(content, digest_size=DIGEST).digest()
 
@@ -73,7 +80,7 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
             continue
         if hasattr(entry, "__array__"):
             entry = _out_of_array(losses_of(names[i]), entry)
-        if entry is None:
+        if is_missing(entry):
             entry = ()
         elif is_number(entry) or type(entry) in EXACT:
             totals[i] = _as_float(losses_of(names[i]), entry)
@@ -242,11 +249,6 @@ class Report(NamedTuple):
         return cls(count, slots, units, played_totals, None, gaps, clipped, excused)
 
     @property
-    def first(self) -> IntArray:
-        """Where the units of each arm begin."""
-        return _starts(self.slots)
-
-    @property
     def arm(self) -> IntArray:
         """The arm of every entry of ``units``."""
         return np.arange(len(self.slots)).repeat(self.slots)
@@ -261,25 +263,31 @@ class Report(NamedTuple):
 
         ``told`` says how many entries each arm had in the part.
         """
+        if self.round is not None or part.round is not None:
+            if self.round is None and not self.seen.any():
+                return part
+            if self.round != part.round:
+                raise _conflict("losses")
+            return self
         slots, totals = np.maximum(self.slots, part.slots), dict(self.totals)
         units = _spread(self.units, self.slots, slots)
-        first = _starts(slots)
+        first, of_part = _starts(slots), _starts(part.slots)
         for i, length in enumerate(told):
             if not length and i not in part.totals:
                 continue
             slot = units[first[i] : first[i + 1]]
-            new = part.units[part.first[i] : part.first[i + 1]]
+            new = part.units[of_part[i] : of_part[i + 1]]
             known = ~np.isnan(slot)
             if i in self.totals or i in part.totals:  # a total goes with nothing else
                 if known.any() or self.totals.get(i) != part.totals.get(i, self.totals.get(i)):
-                    raise _conflict(names[i])
+                    raise _conflict(losses_of(names[i]))
                 if i in self.totals and length:
-                    raise _conflict(names[i])
+                    raise _conflict(losses_of(names[i]))
                 totals[i] = part.totals[i]
             elif length == len(slot):
                 both = known & ~np.isnan(new)
                 if (slot[both] != new[both]).any():
-                    raise _conflict(names[i])
+                    raise _conflict(losses_of(names[i]))
                 slot[~known] = new[~known]
             else:
                 free = np.flatnonzero(~known)
@@ -294,7 +302,7 @@ class Report(NamedTuple):
         gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
         whole = self.played if (slots == self.played).all() else slots
         excused = self.excused | part.excused
-        return Report(self.played, whole, units, totals, part.round, gaps, clipped, excused)
+        return Report(self.played, whole, units, totals, None, gaps, clipped, excused)
 
     @property
     def seen(self) -> IntArray:
@@ -378,9 +386,9 @@ def losses_of(name: str) -> str:
     return f"losses of {name!r}"
 
 
-def _conflict(name: str) -> InvalidInput:
+def _conflict(argument: str) -> InvalidInput:
     return InvalidInput(
-        losses_of(name),
+        argument,
         "what was told before, or units that were not told yet",
         "other losses for the same units",
         "Tell each unit once. A loss that was told cannot be changed.",
@@ -390,8 +398,11 @@ def _conflict(name: str) -> InvalidInput:
 def _out_of_array(argument: str, entry: Any) -> Any:
     """Return the number in an array without axes, and other arrays as those of numpy."""
     array = np.asarray(entry)
-    if isinstance(entry, np.ma.MaskedArray):
-        array = numbers(argument, entry)  # refuses what is masked: it is missing, not 0
+    if isinstance(entry, np.ma.MaskedArray):  # what is masked is missing, and not 0
+        if array.ndim and array.dtype.kind in "biuf":
+            array = np.ma.filled(entry.astype(float), math.nan)
+        else:
+            array = numbers(argument, entry)
     return array if array.ndim else array.item()
 
 

@@ -448,7 +448,7 @@ class Astray(mp.GenCTS):
     "wrong", [(1, 0, 3, 1, 0, 6), (1, 0, 5, -1, -2, 7), (1, 0, 3, 1, 0)], ids=repr
 )
 def test_a_play_that_is_no_action_does_not_leave(wrong: tuple[int, ...]) -> None:
-    learner = Learner(PLANS, Astray(wrong))
+    learner = Learner(PLANS, Astray(wrong=wrong))
     with pytest.raises(ArithmeticError, match=r"Astray.* in play 1 .*no action.*Fix choose"):
         learner.ask()
     assert learner.waiting() == []

@@ -5,14 +5,12 @@ import warnings
 from multiplay.checks import is_integer
 from multiplay.policies import Duplicated, Policy
 
-TELLER = 5  # who told: above tell, its helper, and the mind that learns
+TELLER = 3  # who called the learner
 
 
 def own_horizon(policy: Policy) -> int | None:
     """Return the number of rounds that a policy was made for, if it says one itself."""
-    while isinstance(policy, Duplicated):
-        policy = policy.policy
-    T = getattr(policy, "horizon", None)
+    T = getattr(_without_copies(policy), "horizon", None)
     return T if is_integer(T) else None
 
 
@@ -36,8 +34,7 @@ def warn_if_over(policy: Policy, told: int) -> None:
     T = own_horizon(policy)
     if T is None or told != T + 1:
         return
-    while isinstance(policy, Duplicated):
-        policy = policy.policy
+    policy = _without_copies(policy)
     name = type(policy).__name__
     without = "LinTS()" if policy.learns_from == "round" else "GenLBINFV()"
     warnings.warn(
@@ -48,3 +45,9 @@ def warn_if_over(policy: Policy, told: int) -> None:
         UserWarning,
         stacklevel=TELLER,
     )
+
+
+def _without_copies(policy: Policy) -> Policy:
+    while isinstance(policy, Duplicated):
+        policy = policy.policy
+    return policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from multiplay.checks import check_instance, is_integer, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.learner import beliefs, snapshot
 from multiplay.learner.history import read_history
+from multiplay.learner.horizon import warn_if_over
 from multiplay.learner.losses import Reading, Report, read
 from multiplay.learner.mind import Mind
 from multiplay.learner.plays import (
@@ -191,6 +192,8 @@ class Learner:
         play, cost = self.mind.choose(today, f"play {self.asked + 1}")
         action = play.action[0]
         id = self.log.ask(when, today.actions.names, int(action.sum()), cost)
+        if today.may_lack:
+            self.log.unmet[self._line(id)] = tuple(today.actions.unmet(action))
         if key is not None:
             self.log.keys[key] = id
             self.log.plans[id] = today.plan(action)
@@ -241,13 +244,12 @@ class Learner:
         if final is not True:
             final = true_or_false("final", final, "Write final=False if more will come.")
         ignore = (self.missing if missing is None else _missing(missing)) == "ignore"
-        names = self.log.arms[line]
-        reading = read(losses, names, self.policy, self._unmet(id))
+        names, play = self.log.arms[line], self.pending.get(id)
+        reading = read(losses, names, self.policy, self.log.unmet.get(line, ()))
         digest = reading.digest
         repeated = self.log.repeats(line, digest)
-        if id not in self.pending:
+        if play is None:
             return self._told_again(id, line, repeated)
-        play = self.pending[id]
         report = play.report
         if report is None or not repeated:
             partly = ignore or not final or report is not None
@@ -263,6 +265,8 @@ class Learner:
             self.log.note(line, digest)
         units = int(self.log.get(line, "units"))
         seen = units if report.whole else int(report.seen.sum())
+        if final and self.mind.horizon:
+            warn_if_over(self.policy, self.mind.told)  # at last: a warning may be made an error
         return Told(id, seen, units - seen, report.clipped, repeated and not final, final)
 
     def close(self, id: int, *, at: When = None) -> Told:
@@ -270,7 +274,8 @@ class Learner:
         when, play = seconds("at", at), self._waiting(id)
         report = Report.empty(play.action[0]) if play.report is None else play.report
         self._close(id, self._line(id), report, when)
-        return _told(id, report, repeated=False, final=True)
+        warn_if_over(self.policy, self.mind.told)
+        return _told(id, report)
 
     def cancel(self, id: int) -> None:
         """Forget a play that was never driven: nothing is learned from it."""
@@ -281,16 +286,22 @@ class Learner:
     def expire(self, older_than: timedelta | float, *, at: When = None) -> list[int]:
         """End the plays that were asked longer ago than this; return their ids.
 
-        Those of which something was told are closed, the others are cancelled.
+        Those of which something was told are closed, if the policy can learn from that; the others
+        are cancelled.
         """
-        latest = seconds("at", at) - duration("older_than", older_than)
+        when = seconds("at", at)
+        latest = when - duration("older_than", older_than)
         asked = {id: self.log.get(self._line(id), "asked") for id in self.pending}
         late = [id for id, when in asked.items() if when < latest]
+        before = self.mind.told
         for id in late:
-            if self.pending[id].report is None or not self.policy.partial:
+            report = self.pending[id].report
+            if report is None or not self.mind.can_use(report):
                 self.cancel(id)
             else:
-                self.close(id, at=at)
+                self._close(id, self._line(id), report, when)
+        for told in range(before, self.mind.told):
+            warn_if_over(self.policy, told + 1)
         return late
 
     # ------------------------------------------------------------ what others did
@@ -320,7 +331,7 @@ class Learner:
             report.check_gaps(names)
         self.mind.absorb(today, report, when)
         self.clipped += report.clipped
-        return _told(None, report, repeated=False, final=True)
+        return _told(None, report)
 
     def learn_table(
         self, table: Any, arm: str = "arm", round: str = "round", loss: str = "loss"
@@ -338,8 +349,8 @@ class Learner:
         """
         self._check_absorbs()
         history = read_history(table, arm, round, loss, self.mind.roster.names, self.mind.ranges)
-        for report in history:  # all of it was checked before any of it is learned
-            self.mind.absorb_all(report)
+        for feedback in [self.mind.usable(report) for report in history]:  # all is checked first
+            self.mind.absorb_all(feedback)
         clipped = sum(report.clipped for report in history)
         self.clipped += clipped
         counts = [_seen_and_missing(report) for report in history]
@@ -370,6 +381,7 @@ class Learner:
     ) -> Plan:
         """Return the best plan by what is known now, without exploration; it is no play."""
         today = self._day(actions, at_most, exclude, fixed)
+        self._check_believes(today)
         action = today.actions.best(self.mind.mean(today))
         return Plan(action, today.plan(action), lambda: self.mind.expected(today, action))
 
@@ -379,6 +391,7 @@ class Learner:
         """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``."""
         today = self.mind.day(actions)
         action = action_of("plan", plan, today.given)
+        self._check_believes(today)
         return self.mind.expected(today, action, beliefs.check_level(level))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
@@ -427,7 +440,7 @@ class Learner:
 
     def _day(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Today:
         """Return the day that the options of ``ask`` describe."""
-        if at_most is None and fixed is None and exclude == ():
+        if at_most is None and fixed is None and isinstance(exclude, tuple) and not exclude:
             return self.mind.day(actions)
         given = self.actions if actions is None else actions
         check_instance("actions", given, ActionSet, "Transport([1, 4, 5], [4, 6])")
@@ -466,13 +479,6 @@ class Learner:
         then = Expected(self.log.get(line, "expected"), math.nan, math.nan)
         return PendingPlay(id, action, dict(plan), key, lambda: then)
 
-    def _unmet(self, id: int) -> Collection[str]:
-        """Return the names in a plan that are no arms."""
-        play = self.pending.get(id)
-        if play is None or not play.today.may_lack:
-            return ()
-        return play.today.actions.unmet(play.action[0])
-
     def _told_again(self, id: int, line: int, repeated: bool) -> Told:
         """Answer a report of a play that does not wait any more."""
         if self.log.status(line) == CANCELLED:
@@ -481,8 +487,9 @@ class Learner:
         if not repeated:
             hint = "Correct the report, or leave it: what was learned cannot be taken back."
             raise _no_play(id, "which was told already, and with other losses", hint)
-        units, seen = (int(self.log.get(line, name)) for name in ("units", "seen"))
-        return Told(id, seen, units - seen, repeated=True)
+        numbers = (int(self.log.get(line, name)) for name in ("units", "seen", "clipped"))
+        units, seen, clipped = numbers
+        return Told(id, seen, units - seen, clipped, repeated=True)
 
     def _line(self, id: Any) -> int:
         line = self.log.line(id) if is_integer(id) else None
@@ -495,6 +502,15 @@ class Learner:
         if id not in self.pending:
             raise _no_play(id, f"which was {status}", "Leave it: this play is over.")
         return self.pending[id]
+
+    def _check_believes(self, today: Today) -> None:
+        if np.isnan(self.mind.mean(today)).any():
+            raise InvalidInput(
+                "policy",
+                "one that knows what a plan costs",
+                f"{self.policy!r}, which was told totals of rounds only, and not enough of them",
+                "Tell the losses of each arm, or play on with ask().",
+            )
 
     def _check_absorbs(self) -> None:
         if not self.policy.absorbs:
@@ -524,5 +540,5 @@ def _seen_and_missing(report: Report) -> tuple[int, int]:
     return seen, played - seen
 
 
-def _told(id: int | None, report: Report, repeated: bool, final: bool) -> Told:
-    return Told(id, *_seen_and_missing(report), report.clipped, repeated, final)
+def _told(id: int | None, report: Report) -> Told:
+    return Told(id, *_seen_and_missing(report), report.clipped)

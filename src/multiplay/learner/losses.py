@@ -54,13 +54,17 @@ class Reading(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """16 bytes that tell reports with different contents apart."""
+        """16 bytes that tell reports with different contents apart, whatever their form.
+
+        A total of 0 says nothing: it may be that of an arm that was not played.
+        """
+        content = self.units.tobytes()
         if not self.totals:
-            content = self.units.tobytes() + array("q", self.length).tobytes()
+            content += array("q", self.length).tobytes()
         else:
-            content = self.units.tobytes() + array("d", self.totals.values()).tobytes()
-            if len(self.totals) < len(self.length):  # else the arms of the totals are no question
-                content += array("q", chain(self.length, self.totals)).tobytes()
+            told = {i: total for i, total in self.totals.items() if total}
+            content += array("q", chain(self.length, told)).tobytes()
+            content += array("d", told.values()).tobytes()
         if self.round is not None:
             content += array("d", [self.round]).tobytes()
         return hashlib.blake2b(content, digest_size=DIGEST).digest()
@@ -86,7 +90,7 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
             continue
         if hasattr(entry, "__array__"):
             entry = _out_of_array(losses_of(names[i]), entry)
-        if entry is None:
+        if is_missing(entry):
             entry = ()
         elif is_number(entry) or type(entry) in EXACT:
             totals[i] = _as_float(losses_of(names[i]), entry)
@@ -291,11 +295,6 @@ class Report(NamedTuple):
         return self._replace(whole=bool((self.seen == self.played).all()))
 
     @property
-    def first(self) -> IntArray:
-        """Where the units of each arm begin."""
-        return _starts(self.slots)
-
-    @property
     def arm(self) -> IntArray:
         """The arm of every entry of ``units``."""
         return np.arange(len(self.slots)).repeat(self.slots)
@@ -305,25 +304,31 @@ class Report(NamedTuple):
 
         ``told`` says how many entries each arm had in the part.
         """
+        if self.round is not None or part.round is not None:
+            if self.round is None and not self.seen.any():
+                return part
+            if self.round != part.round:
+                raise _conflict("losses")
+            return self
         slots, totals = np.maximum(self.slots, part.slots), dict(self.totals)
         units = _spread(self.units, self.slots, slots)
-        first = _starts(slots)
+        first, of_part = _starts(slots), _starts(part.slots)
         for i, length in enumerate(told):
             if not length and i not in part.totals:
                 continue
             slot = units[first[i] : first[i + 1]]
-            new = part.units[part.first[i] : part.first[i + 1]]
+            new = part.units[of_part[i] : of_part[i + 1]]
             known = ~np.isnan(slot)
             if i in self.totals or i in part.totals:  # a total goes with nothing else
                 if known.any() or self.totals.get(i) != part.totals.get(i, self.totals.get(i)):
-                    raise _conflict(names[i])
+                    raise _conflict(losses_of(names[i]))
                 if i in self.totals and length:
-                    raise _conflict(names[i])
+                    raise _conflict(losses_of(names[i]))
                 totals[i] = part.totals[i]
             elif length == len(slot):
                 both = known & ~np.isnan(new)
                 if (slot[both] != new[both]).any():
-                    raise _conflict(names[i])
+                    raise _conflict(losses_of(names[i]))
                 slot[~known] = new[~known]
             else:
                 free = np.flatnonzero(~known)
@@ -337,7 +342,7 @@ class Report(NamedTuple):
                 slot[free[:length]] = new[:length]
         gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
         excused = self.excused | part.excused
-        joined = Report(self.played, slots, units, totals, part.round, gaps, clipped, excused)
+        joined = Report(self.played, slots, units, totals, None, gaps, clipped, excused)
         return joined.judged()
 
     @property
@@ -428,9 +433,9 @@ def losses_of(name: str) -> str:
     return f"losses of {name!r}"
 
 
-def _conflict(name: str) -> InvalidInput:
+def _conflict(argument: str) -> InvalidInput:
     return InvalidInput(
-        losses_of(name),
+        argument,
         "what was told before, or units that were not told yet",
         "other losses for the same units",
         "Tell each unit once. A loss that was told cannot be changed.",
@@ -440,8 +445,11 @@ def _conflict(name: str) -> InvalidInput:
 def _out_of_array(argument: str, entry: Any) -> Any:
     """Return the number in an array without axes, and other arrays as those of numpy."""
     array = np.asarray(entry)
-    if isinstance(entry, np.ma.MaskedArray):
-        array = numbers(argument, entry)  # refuses what is masked: it is missing, not 0
+    if isinstance(entry, np.ma.MaskedArray):  # what is masked is missing, and not 0
+        if array.ndim and array.dtype.kind in "biuf":
+            array = np.ma.filled(entry.astype(float), math.nan)
+        else:
+            array = numbers(argument, entry)
     return array if array.ndim else array.item()
 
 

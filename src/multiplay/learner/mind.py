@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.learner.horizon import own_horizon, warn_if_over
+from multiplay.learner.horizon import own_horizon
 from multiplay.learner.intervals import empirical_bernstein
 from multiplay.learner.losses import Report
 from multiplay.learner.plays import Expected, Waiting
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.roster import Roster
 from multiplay.learner.seen import Seen
-from multiplay.learner.today import NO_LIMITS, Limits, Today, check_day, check_storable
+from multiplay.learner.today import (
+    NO_LIMITS,
+    Limits,
+    Today,
+    check_day,
+    check_storable,
+    no_other_set,
+)
 from multiplay.policies import Play, Policy
 from multiplay.policies.base import check_fits, shown
 from multiplay.policies.feasible import check_play
+from multiplay.policies.regression import Regression, estimate
 from multiplay.streams import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -45,7 +54,7 @@ class Mind:
         self.roster = Roster(policy, self.usual.actions)
         self.seen = Seen(actions.d)
         self.told = 0
-        self._horizon = own_horizon(policy) or -1
+        self.horizon = own_horizon(policy)
         self._believes = _believes(policy, self.roster.state)
 
     # ------------------------------------------------------------ days
@@ -58,7 +67,11 @@ class Mind:
                 return known
         if given is not self.actions:
             check_day(given, self.actions, self.roster.number, self.policy)
-            check_storable(given, self.policy)
+            if not given.linear:
+                self.ranges.check_plain(given)
+            check_storable(given, self.policy, self.actions)
+        elif limits and not self.policy.changing:
+            raise no_other_set(limits.first, self.policy, "nothing", "a limit")
         today = Today.of(given, limits, self.ranges, self.policy)
         check_fits(self.policy, today.actions, None, shows_units=True)
         return today
@@ -105,8 +118,6 @@ class Mind:
         self.roster.put_back(places, state)
         self.told += 1
         self.seen.add(places, feedback, True, self.told, when)
-        if self.told == self._horizon + 1:
-            warn_if_over(self.policy, self.told)
         return feedback
 
     def absorb(self, today: Today, report: Report, when: float) -> Feedback:
@@ -119,11 +130,18 @@ class Mind:
         self.seen.add(places, feedback, False, self.told, when)
         return feedback
 
-    def absorb_all(self, report: Report) -> None:
+    def absorb_all(self, feedback: Feedback) -> None:
         """Learn from units of any arms ever met; nobody knows of which set they were."""
-        feedback = self.usable(report)
         self.policy.absorb(self.actions, self.roster.state, feedback, self.rng)
         self.seen.add(None, feedback, False, self.told, np.nan)
+
+    def can_use(self, report: Report) -> bool:
+        """Say whether the policy can learn from a report."""
+        try:
+            self.usable(report)
+        except InvalidInput:
+            return False
+        return True
 
     def usable(self, report: Report) -> Feedback:
         """Return the feedback of a report, if the policy can learn from it."""
@@ -147,17 +165,33 @@ class Mind:
     # ------------------------------------------------------------ beliefs
 
     def mean(self, today: Today) -> FloatArray:
-        """Return what a unit of each arm of a day is believed to lose, in [0, 1]."""
-        return self._on(today, self._mean_of_all(), 0.5)
+        """Return what a unit of each arm of a day is believed to lose, in [0, 1].
+
+        For a policy that learns from the round and was told no more, single arms mean nothing: what
+        an action loses is <a, mean>. NaN if it has no such belief either.
+        """
+        if self.knows_rounds_only:
+            return self._fitted()
+        believed = self.policy.believed(self.roster.state) if self._believes else None
+        return self._on(today, self.seen.predicted() if believed is None else believed[0], 0.5)
+
+    @property
+    def knows_rounds_only(self) -> bool:
+        """Whether nothing was ever seen of single arms, and nothing is believed of them."""
+        return self.policy.learns_from == "round" and not self.seen.columns["units"].any()
+
+    def _fitted(self) -> FloatArray:
+        """Return losses of the arms that fit the totals of the rounds; NaN if there are none."""
+        policy, state = self.policy, self.roster.state
+        if isinstance(policy, Regression) and state["seen"][0] == self.actions.spanning.s:
+            losses: FloatArray = estimate(self.actions, state, np.zeros_like(state["z"]))[0]
+            return losses
+        return np.full(self.actions.d, np.nan)
 
     def interval(self, today: Today, level: float) -> tuple[FloatArray, FloatArray]:
         """Return where these means are, with a probability of about ``level``."""
         low, high = self.intervals(level)
         return self._on(today, low, 0.0), self._on(today, high, 1.0)
-
-    def _mean_of_all(self) -> FloatArray:
-        believed = self.policy.believed(self.roster.state) if self._believes else None
-        return self.seen.predicted() if believed is None else believed[0]
 
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return where the mean of every arm ever met is, in [0, 1]."""
@@ -190,10 +224,17 @@ class Mind:
     def shortfall(self, today: Today, action: IntArray) -> float:
         """Return what the units cost that cannot be served."""
         actions = today.actions
-        return actions.penalty * sum(actions.unmet(action).values()) if actions.penalty else 0.0
+        if not actions.penalty:
+            return 0.0
+        return actions.sign * actions.penalty * sum(actions.unmet(action).values())
 
     def realised(self, today: Today, feedback: Feedback) -> float:
-        """Return what the units seen of a play cost in the user's unit."""
+        """Return what the units seen of a play cost in the user's unit.
+
+        NaN where that is not the sum of what they lost: from totals nobody could say it.
+        """
+        if not today.actions.linear:
+            return np.nan
         cost: float = sum(feedback.total[0].tolist())
         if not self.ranges.plain:
             whole = feedback.total.shape != feedback.seen.shape
@@ -204,13 +245,20 @@ class Mind:
     def expected(self, today: Today, action: IntArray, level: float = 0.95) -> Expected:
         """Return what an action should cost: the means of its arms, and their doubts together.
 
-        The doubts of different arms are independent, so their squares are added up.
+        The doubts of different arms are independent, so their squares are added up. Where the value
+        of an action is not linear, the ends are its values at the ends of all arms.
         """
-        mean, (low, high) = self.mean(today), self.interval(today, level)
+        mean = self.mean(today)
         total = self.cost(today, action, mean)
+        if self.knows_rounds_only:
+            doubt = np.nan
+            if isinstance(self.policy, Regression) and not np.isnan(total):
+                sigma = self.policy.doubt(self.actions, self.roster.state, action)
+                doubt = self.ranges.scale * sigma * NormalDist().inv_cdf((1 + level) / 2)
+            return Expected(total, total - doubt, total + doubt)
+        low, high = self.interval(today, level)
         if not today.actions.linear:  # but it grows with every mean
-            ends = (self.cost(today, action, end) for end in (low, high))
-            return Expected(total, *sorted(ends))
+            return Expected(total, *(self.cost(today, action, end) for end in (low, high)))
         below, above = (
             self.ranges.scale * float(np.sqrt(((action * doubt) ** 2).sum()))
             for doubt in (np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0))

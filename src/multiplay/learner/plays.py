@@ -109,7 +109,7 @@ class Told(NamedTuple):
     seen, missing : int
         Units of the play that have reported, and that have not.
     clipped : int
-        Numbers in this report that were outside their range, and were moved to its end.
+        Numbers told of the play so far that were outside their range, and were moved to its end.
     repeated : bool
         The same was told before: nothing has changed.
     final : bool
@@ -163,6 +163,8 @@ class PlayLog:
         For each line, the names of the arms of its set; sets with the same arms share one tuple.
     digests : dict
         By line, the digests of all reports, one after the other.
+    unmet : dict
+        By line, the names in its plan that are no arms: those of units that cannot be served.
     keys, plans : dict
         The id of each key, and by id the plan of a play with a key.
     """
@@ -172,6 +174,7 @@ class PlayLog:
         self.lives: list[tuple[int, int]] = [(1, 0)]  # the first id of each, and its line
         self.arms: list[tuple[str, ...]] = []
         self.digests: dict[int, bytes] = {}
+        self.unmet: dict[int, tuple[str, ...]] = {}
         self.keys: dict[str, int] = {}
         self.plans: dict[int, dict[str, int]] = {}
         self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -180,7 +183,9 @@ class PlayLog:
         return len(self.arms)
 
     def begin_life(self, first: int) -> None:
-        """Let ids count on from here."""
+        """Let ids count on from here; a life without a play leaves nothing behind."""
+        if self.lives[-1][1] == len(self):
+            self.lives.pop()
         self.lives.append((first, len(self)))
 
     def line(self, id: int) -> int | None:
@@ -282,6 +287,7 @@ class PlayLog:
         return {
             "lives": [list(life) for life in self.lives],
             "arms": [list(names) for names in different],
+            "unmet": [[line, list(names)] for line, names in self.unmet.items()],
             "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
         }, arrays
 
@@ -294,6 +300,7 @@ class PlayLog:
         different = [tuple(names) for names in header["arms"]]
         log.arms = [different[number] for number in arrays["arms"]]
         log._tuples = {names: names for names in different}
+        log.unmet = {line: tuple(names) for line, names in header["unmet"]}
         for key, id, plan in header["keys"]:
             log.keys[key], log.plans[id] = id, plan
         sizes, joined = arrays["digest_sizes"].tolist(), arrays["digests"].tobytes()

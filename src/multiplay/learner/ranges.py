@@ -76,14 +76,20 @@ class Ranges:
                     f"{actions!r} with sense={actions.sense!r}",
                     f"Make the set with sense={SENSE[argument]!r}.",
                 )
-            if not actions.linear:
-                raise InvalidInput(
-                    argument,
-                    f"no range, for {actions!r}: its units bring chances, from 0 to 1",
-                    repr(given),
-                    "Leave the range out.",
-                )
-        return cls(argument, UNIT if given is None else given, outside, actions.names)
+        ranges = cls(argument, UNIT if given is None else given, outside, actions.names)
+        if not actions.linear:
+            ranges.check_plain(actions)
+        return ranges
+
+    def check_plain(self, actions: ActionSet) -> None:
+        """Raise ``InvalidInput`` if there are ranges, for a set whose units bring chances."""
+        if not self.plain:
+            raise InvalidInput(
+                self.argument,
+                f"no range, for {actions!r}: its units bring chances, from 0 to 1",
+                f"{self}",
+                "Leave the range out when you make the learner.",
+            )
 
     def of(self, names: Iterable[str]) -> Bounds:
         """Return the ranges of these arms."""

@@ -79,8 +79,8 @@ class Seen:
         total = np.concatenate([entry[1].total for entry in known])
         when = np.array([entry[4] for entry in known])
         c["units"][arms] += seen.sum(axis=0)
-        c["total"][arms] += total.sum(axis=0)
-        c["squares"][arms] += squares([entry[1] for entry in known])
+        c["total"][arms] = _added(c["total"][arms], total)
+        c["squares"][arms] = _added(c["squares"][arms], squares([entry[1] for entry in known]))
         lumped = np.array([entry[1].units is None for entry in known])
         c["lumped"][arms] += seen[lumped].sum(axis=0)
         latest = np.where(seen > 0, when[:, None], -np.inf).max(axis=0)
@@ -109,24 +109,32 @@ class Seen:
         return seen
 
 
+def _added(sums: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return sums + rows, one after the other: the same bits, however many are booked together."""
+    last: FloatArray = np.add.accumulate(np.concatenate([sums[None], rows]))[-1]
+    return last
+
+
 def squares(reports: list[Feedback]) -> FloatArray:
-    """Return the sum of the squared losses of each arm.
+    """Return the sum of the squared losses of each arm, one row for each report.
 
     Where only a total is known, it stands for the squares: a loss in [0, 1] is at least its square.
     """
-    found = np.zeros(reports[0].count.shape[1])
-    single = [one for one in reports if one.units is not None and one.first is not None]
-    for one in reports:
-        if one.units is None:
-            found += one.total[0]
-    if single:
-        slots = np.concatenate([one.count[0] if one.complete else slots_of(one) for one in single])
-        arm = np.tile(np.arange(len(found)), len(single)).repeat(slots)
-        units = np.concatenate([one.units[0] for one in single if one.units is not None])
-        found += np.bincount(arm, weights=units * units, minlength=len(found))
+    found = np.concatenate([one.total for one in reports])
+    rows = [row for row, one in enumerate(reports) if one.units is not None]
+    if rows:
+        d = found.shape[1]
+        slots = np.concatenate([slots_of(reports[row]) for row in rows])
+        units = np.concatenate([reports[row].units[0] for row in rows])  # type: ignore[index]
+        cell = np.arange(len(rows) * d).repeat(slots)
+        sums = np.bincount(cell, weights=units * units, minlength=len(rows) * d)
+        found[rows] = sums.reshape(-1, d)
     return found
 
 
 def slots_of(report: Feedback) -> IntArray:
     """Return the room that each arm has among the units of a report."""
-    return report.count[0] if report.first is None else np.diff(report.first)
+    if report.complete or report.first is None:
+        return report.count[0]
+    room: IntArray = np.diff(report.first)
+    return room

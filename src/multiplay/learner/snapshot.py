@@ -73,7 +73,7 @@ def record(parts: Parts) -> Record:
     arrays |= _under("log", of_log)
     header["days"] = []
     for k, day in enumerate(days[1:], start=1):  # the first is the usual one
-        plain, of_day = pack(day.given, "actions")
+        plain, of_day = (None, {}) if day.given is mind.actions else pack(day.given, "actions")
         limits = {"at_most": day.limits.at_most, "fixed": day.limits.fixed}
         header["days"].append([plain, limits | {"exclude": list(day.limits.exclude)}])
         arrays |= _under(f"days/{k}", of_day)
@@ -91,6 +91,7 @@ def record(parts: Parts) -> Record:
             told["totals"] = np.array(list(report.totals.values()), dtype=float)
             told["excused"] = np.array(sorted(report.excused), dtype=np.int64)
             told["others"] = np.array([report.gaps, report.clipped], dtype=np.int64)
+            told["round"] = np.array([] if report.round is None else [report.round])
             arrays |= _under(f"reports/{id}", told)
     return Record(header, arrays)
 
@@ -188,9 +189,10 @@ def _report(count: IntArray, told: Arrays) -> Report | None:
         return None
     totals = dict(zip(told["of_totals"].tolist(), told["totals"].tolist(), strict=True))
     gaps, clipped = told["others"].tolist()
-    excused = frozenset(told["excused"].tolist())
-    slots, units = told["slots"], told["units"]
-    return Report(count, slots, units, totals, None, bool(gaps), clipped, excused).judged()
+    excused, slots = frozenset(told["excused"].tolist()), told["slots"]
+    round = told["round"][0] if len(told["round"]) else None
+    rest = round, bool(gaps), clipped, excused
+    return Report(count, slots, told["units"], totals, *rest).judged()
 
 
 def _alike(pending: Mapping[int, Waiting]) -> list[list[int]]:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+import multiplay.actions
 from multiplay.actions import ActionSet
 from multiplay.checks import EXACT, check_instance, is_integer, is_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
-from multiplay.serialization import pack
+from multiplay.serialization import CONTAINERS, pack, type_name, types_in
 from multiplay.types import IntArray
 
 FREE = -1  # an arm whose number of units is not fixed
@@ -37,14 +38,20 @@ class Limits:
         known, excluded = set(names), tuple(exclude)
         for name in excluded:
             _check_arm("exclude", name, known, names)
-        return cls(
-            _units("at_most", at_most, known, names),
-            excluded,
-            _units("fixed", fixed, known, names),
+        most, exact = (
+            _units(*one, known, names) for one in (("at_most", at_most), ("fixed", fixed))
+        )
+        return (
+            cls(most, tuple(map(str, excluded)), exact) if most or excluded or exact else NO_LIMITS
         )
 
     def __bool__(self) -> bool:
         return bool(self.at_most or self.exclude or self.fixed)
+
+    @property
+    def first(self) -> str:
+        """The first of the three that was given."""
+        return next(name for name, value in vars(self).items() if value)
 
     def apply(self, actions: ActionSet) -> ActionSet:
         """Return the actions of a set that keep to the limits."""
@@ -114,23 +121,33 @@ class Today:
         return bool(self.actions.unmet(np.zeros(self.actions.d, dtype=np.int64)))
 
 
-def check_storable(actions: ActionSet, policy: Policy) -> None:
-    """Raise ``InvalidInput`` if a learner of these could not be saved."""
-    pack(actions, "actions")
-    pack(policy, "policy")
+def check_storable(actions: ActionSet, policy: Policy, usual: ActionSet | None = None) -> None:
+    """Raise ``InvalidInput`` if a learner of these could not be saved, and loaded again.
+
+    Who loads it passes the ``usual`` set again, if its class is not multiplay's own. Sets of other
+    days are built from the file: their classes must be known then.
+    """
+    plain, _ = pack(actions, "actions")
+    if usual is None:
+        pack(policy, "policy")
+        return
+    known = {*multiplay.actions.__all__, *CONTAINERS, type_name(type(usual))}
+    foreign = sorted(types_in(plain) - known)
+    if foreign:
+        raise InvalidInput(
+            "actions",
+            "a class of multiplay, or that of the usual set",
+            foreign[0],
+            "Make the learner with a set of this class: only that one is passed again to load.",
+        )
 
 
 def check_day(today: Any, usual: ActionSet, known: Mapping[str, int], policy: Policy) -> None:
     """Raise ``InvalidInput`` unless this is a set that a learner can play on some day."""
     check_instance("actions", today, ActionSet, "Transport([1, 4, 5], [4, 6])")
     if not policy.changing:
-        raise InvalidInput(
-            "actions",
-            f"the set that the learner was made with, for {type(policy).__name__} cannot play "
-            "on another one",
-            f"{today!r}",
-            "Leave actions out, or make the learner with a policy such as GenCTS.",
-        )
+        usually = "the set that the learner was made with"
+        raise no_other_set("actions", policy, usually, f"{today!r}")
     if today.sense != usual.sense:
         expected, got = f"sense={usual.sense!r}, as ever", f"sense={today.sense!r}"
         raise InvalidInput("actions", expected, got, "Make a learner for each sense.")
@@ -141,6 +158,16 @@ def check_day(today: Any, usual: ActionSet, known: Mapping[str, int], policy: Po
             f"none, but {today.names[0]!r}",
             "Give the arms the same names every day: names=..., when the set is made.",
         )
+
+
+def no_other_set(argument: str, policy: Policy, expected: str, got: str) -> InvalidInput:
+    """Return the error of a policy that plays on one set for life."""
+    return InvalidInput(
+        argument,
+        f"{expected}, for {type(policy).__name__} cannot play on another set",
+        got,
+        f"Leave {argument} out, or make the learner with a policy such as GenCTS.",
+    )
 
 
 def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:

@@ -57,6 +57,11 @@ class Regression(Policy):
         basis, sums = actions.spanning, (state["seen"], state["R"], state["z"])
         kernels.add_rounds(play.action, feedback.round_total, basis.J, basis.X, *sums)
 
+    def doubt(self, actions: ActionSet, state: Arrays, action: IntArray) -> float:
+        """Return sigma sqrt(x' V^-1 x): how sure it is of the total of an action, in one trial."""
+        x = action[actions.spanning.J].astype(float)
+        return self.deviation(actions) * float(np.linalg.norm(np.linalg.solve(state["R"][0].T, x)))
+
     def deviation(self, actions: ActionSet) -> float:
         """sigma; sqrt(M) / 2 if not given: M independent losses in [0, 1] deviate by no more."""
         return math.sqrt(actions.M) / 2 if self.sigma is None else self.sigma

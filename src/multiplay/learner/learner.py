@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.actions.base import UNMET
 from multiplay.atomic_files import as_path, remove_stale_drafts
 from multiplay.checks import check_instance, is_integer, true_or_false
 from multiplay.errors import InvalidInput
@@ -241,7 +242,7 @@ class Learner:
         final = true_or_false("final", final, "Write final=False if more will come.")
         ignore = _missing(self.missing if missing is None else missing) == "ignore"
         names = self.log.arms[line]
-        reading = read(losses, names, self.policy, self._unmet(id))
+        reading = read(losses, names, self.policy, self._unmet(id, losses))
         digest = reading.digest
         repeated = self.log.repeats(line, digest)
         if id not in self.pending:
@@ -471,12 +472,13 @@ class Learner:
         then = Expected(self.log.get(line, "expected"), math.nan, math.nan)
         return PendingPlay(id, action, dict(plan), key, lambda: then)
 
-    def _unmet(self, id: int) -> Collection[str]:
+    def _unmet(self, id: int, losses: Any) -> Collection[str]:
         """Return the names in a plan that are no arms."""
         play = self.pending.get(id)
-        if play is None or not play.today.may_lack:
-            return ()
-        return play.today.actions.unmet(play.action[0])
+        if play is None:  # it is over, and its day is gone: what looks like such a name is one
+            names = losses if isinstance(losses, Mapping) else ()
+            return [name for name in names if str(name).startswith(UNMET)]
+        return play.today.actions.unmet(play.action[0]) if play.today.may_lack else ()
 
     def _told_again(self, id: int, line: int, repeated: bool) -> Told:
         """Answer a report of a play that does not wait any more."""

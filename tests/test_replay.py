@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from multiplay import (
     ActionSet,
+    Changing,
     Duplicated,
     Feedback,
     GenCTS,
@@ -488,3 +489,34 @@ def test_every_unit_needs_an_outcome_in_every_round() -> None:
     lost = frame[(frame["arm"] == "B->x") & (frame["round"] == 4)].index[0]
     with pytest.raises(InvalidInput, match=r"at least 3 outcomes of arm 'B->x' in round 4.* got 2"):
         Replay(frame.drop(index=lost)).check(PLANS, 10, 1)
+
+
+# ---------------------------------------------------------------- sets that change
+
+
+def test_a_round_needs_outcomes_for_its_own_set_only() -> None:
+    """On day k there are k units of everything, so the set of another day would not fit."""
+    days = [Transport([k, k], [k, k], names=(["A", "B"], ["x", "y"])) for k in (3, 1, 2)]
+    rows = [
+        (name, day, (10 * day + i + 1 + unit / 10) / 100)
+        for day, today in enumerate(days)
+        for i, name in enumerate(today.names)
+        for unit in range(today.n[i])
+    ]
+    frame, sets = pd.DataFrame(rows, columns=["arm", "round", "loss"]), Changing(days)
+    environment = Replay(frame, shuffle=False)
+    environment.check(sets, 7, 1)
+    world = environment.open(sets, 7, [0, 1], 0)
+    for t in range(7):
+        today = sets.at(t + 1)
+        action = np.array([today.n * STRAIGHT, today.n * CROSSED])
+        feedback, means, _ = world.observe(action)
+        assert np.allclose(feedback.total, action * means)  # every outcome once
+    result = simulate(sets, environment, {"GenCTS": GenCTS()}, horizon=7, trials=2)
+    assert result.label == "regret against the best action of each round"
+    with refused("table: expected at least 3 outcomes of arm 'A->x' in round 1"):
+        simulate(sets, Replay(frame), {"GenCTS": GenCTS()}, horizon=7, trials=2)
+    late = Changing([*days, days[0], days[0]])
+    environment.check(late, 4, 1)
+    with refused("table: expected at least 3 outcomes of arm 'A->x' in round 1"):
+        environment.check(late, 5, 1)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners, read_only
+from multiplay.actions.base import UNMET, Duplicate, owners, read_only
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
 from multiplay.checks import EXACT, is_number, true_or_false, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
@@ -157,7 +157,7 @@ class Transport(FlowSet):
         arrived = with_last_axis("action", action, self.d).reshape(shape).sum(axis=0)
         names = _demanders(self.names, shape[1])
         missing = (self.demand - arrived).astype(np.int64).tolist()
-        return {f"unmet->{name}": units for name, units in zip(names, missing, strict=True)}
+        return {f"{UNMET}{name}": units for name, units in zip(names, missing, strict=True)}
 
     @property
     def _plain(self) -> bool:

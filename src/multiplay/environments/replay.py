@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from multiplay.actions import ActionSet, Transport
+from multiplay.actions import ActionSet, Changing, Transport
 from multiplay.checks import unit_interval
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.observation import Observation
@@ -31,6 +31,9 @@ class Replay(Environment):
     replacement from the outcomes that arm i had there. The mean of arm i in that round is the
     average of these outcomes, and regret is measured against the best fixed action in hindsight.
     The order of the rows does not matter.
+
+    With ``Changing`` sets and ``shuffle=False`` the set and the outcomes of round t belong
+    together: a round needs outcomes for the units of its own set only.
 
     Parameters
     ----------
@@ -97,7 +100,10 @@ class Replay(Environment):
         return True
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
-        """Arms of the same names, and n_i outcomes of arm i in every logged round."""
+        """Arms of the same names, and n_i outcomes of arm i in every logged round.
+
+        Where the set changes and the rounds come in order, n_i is that of the round.
+        """
         unknown = [name for name in self.cells.arms if name not in actions.names]
         if unknown:
             raise InvalidInput(
@@ -115,14 +121,24 @@ class Replay(Environment):
                 "none",
                 "Add these outcomes to the table, or leave the arm out of the action set.",
             )
-        short = np.argwhere(count < actions.n)
-        if len(short):
-            r, i = short[0]
+        if isinstance(actions, Changing) and not self.shuffle:
+            for t in range(horizon):
+                r = t % len(count)
+                self._check_outcomes(actions.at(t + 1), r, count[r])
+        else:
+            for r, outcomes in enumerate(count):
+                self._check_outcomes(actions, r, outcomes)
+
+    def _check_outcomes(self, actions: ActionSet, r: int, count: IntArray) -> None:
+        """Refuse a logged round with fewer outcomes than an arm may play units."""
+        short = count < actions.n
+        if short.any():
+            i = int(short.argmax())
             raise InvalidInput(
                 "table",
                 f"at least {actions.n[i]} outcomes of arm {actions.names[i]!r} in round "
                 f"{self.cells.rounds[r]}, one for each unit that it may play",
-                f"{count[r, i]}",
+                f"{count[i]}",
                 "Leave that round out, or let the arm play fewer units.",
             )
 
@@ -205,6 +221,7 @@ class ReplayWorld(World):
             self.outcomes,
             self.start,
             self.count,
+            self.logged_means,
             replayed,
             self.slots.first,
             coins,

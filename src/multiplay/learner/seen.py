@@ -134,7 +134,6 @@ def squares(reports: list[Feedback]) -> FloatArray:
 
 def slots_of(report: Feedback) -> IntArray:
     """Return the room that each arm has among the units of a report."""
-    if report.complete or report.first is None:
-        return report.count[0]
-    room: IntArray = np.diff(report.first)
+    whole = report.complete or report.first is None
+    room: IntArray = report.count[0] if whole else np.diff(report.first)
     return room

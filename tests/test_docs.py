@@ -9,15 +9,24 @@ import pytest
 import multiplay
 
 ROOT = Path(__file__).parent.parent
+CODE = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.DOTALL)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks_run_and_print_what_is_shown(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A block of text right below one of Python is what that prints."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": page.stem}
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
+    for code, shown in CODE.findall(page.read_text()):
         exec(compile(code, str(page), "exec"), namespace)
+        printed = capsys.readouterr().out
+        assert not shown or printed == shown
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -13,6 +13,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
     ("script", "arguments", "says"),
     [
         ("flights.py", ["--trials", "2", "--horizon", "250"], "93893 flights on 365 days"),
+        ("live.py", ["--learners", "2"], "best plan of each day"),
         ("scaling.py", ["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
         ("units.py", ["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
         ("worlds.py", ["--trials", "2", "--horizon", "100"], "| reacting | 64 | LBINF"),

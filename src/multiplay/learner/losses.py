@@ -238,7 +238,8 @@ class Report(NamedTuple):
         if (length < slots).any():
             units, gaps = _spread(units, length, slots), True
         played_totals = {i: total for i, total in totals.items() if count[i] > 0}
-        excused = frozenset(np.flatnonzero(length == slots).tolist()) if gaps else NOBODY
+        in_full = (length == slots) & (length > 0)
+        excused = frozenset(np.flatnonzero(in_full).tolist()) if gaps else NOBODY
         return cls(count, slots, units, played_totals, None, gaps, clipped, excused)
 
     @property
@@ -271,11 +272,8 @@ class Report(NamedTuple):
             new = part.units[part.first[i] : part.first[i + 1]]
             known = ~np.isnan(slot)
             if i in self.totals or i in part.totals:  # a total goes with nothing else
-                if known.any() or self.totals.get(i) != part.totals.get(i, self.totals.get(i)):
+                if length or known.any() or totals.setdefault(i, part.totals[i]) != part.totals[i]:
                     raise _conflict(names[i])
-                if i in self.totals and length:
-                    raise _conflict(names[i])
-                totals[i] = part.totals[i]
             elif length == len(slot):
                 both = known & ~np.isnan(new)
                 if (slot[both] != new[both]).any():

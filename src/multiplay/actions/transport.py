@@ -16,6 +16,7 @@ from multiplay.hull.graph import Graph, bipartite
 from multiplay.types import IntArray
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
+UNMET = "unmet->"  # before the name of a demander
 MAY_BE_UNMET = (
     "If some demand may stay unmet, write shortage=5.0, say: what each unmet unit costs, in the "
     "unit of the losses."
@@ -157,7 +158,7 @@ class Transport(FlowSet):
         arrived = with_last_axis("action", action, self.d).reshape(shape).sum(axis=0)
         names = _demanders(self.names, shape[1])
         missing = (self.demand - arrived).astype(np.int64).tolist()
-        return {f"unmet->{name}": units for name, units in zip(names, missing, strict=True)}
+        return {f"{UNMET}{name}": units for name, units in zip(names, missing, strict=True)}
 
     @property
     def _plain(self) -> bool:

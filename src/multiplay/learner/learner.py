@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.actions.transport import UNMET
 from multiplay.atomic_files import as_path, remove_stale_drafts
 from multiplay.checks import check_instance, is_integer, true_or_false
 from multiplay.errors import InvalidInput
@@ -241,7 +242,7 @@ class Learner:
         final = true_or_false("final", final, "Write final=False if more will come.")
         ignore = _missing(self.missing if missing is None else missing) == "ignore"
         names = self.log.arms[line]
-        reading = read(losses, names, self.policy, self._unmet(id))
+        reading = read(losses, names, self.policy, self._unmet(id, losses))
         digest = reading.digest
         repeated = self.log.repeats(line, digest)
         if id not in self.pending:
@@ -471,10 +472,13 @@ class Learner:
         then = Expected(self.log.get(line, "expected"), math.nan, math.nan)
         return PendingPlay(id, action, dict(plan), key, lambda: then)
 
-    def _unmet(self, id: int) -> Collection[str]:
-        """Return the names in a plan that are no arms."""
+    def _unmet(self, id: int, losses: Losses) -> Collection[str]:
+        """Return the names in a plan that are no arms; of a plan that is over, all that may be."""
         play = self.pending.get(id)
-        if play is None or not play.today.may_lack:
+        if play is None:
+            told = losses if isinstance(losses, Mapping) else ()
+            return [name for name in told if str(name).startswith(UNMET)]
+        if not play.today.may_lack:
             return ()
         return play.today.actions.unmet(play.action[0])
 

@@ -286,7 +286,8 @@ class Report(NamedTuple):
         slots, gaps = np.where(length > 0, count, 0), reading.gaps
         if (length < slots).any():
             units, gaps = _spread(units, length, slots), True
-        excused = frozenset(np.flatnonzero(length == slots).tolist()) if gaps else NOBODY
+        in_full = (length == slots) & (length > 0)
+        excused = frozenset(np.flatnonzero(in_full).tolist()) if gaps else NOBODY
         clipped += told.clipped
         return cls(count, slots, units, told.totals, None, gaps, clipped, excused).judged()
 
@@ -320,11 +321,8 @@ class Report(NamedTuple):
             new = part.units[of_part[i] : of_part[i + 1]]
             known = ~np.isnan(slot)
             if i in self.totals or i in part.totals:  # a total goes with nothing else
-                if known.any() or self.totals.get(i) != part.totals.get(i, self.totals.get(i)):
+                if length or known.any() or totals.setdefault(i, part.totals[i]) != part.totals[i]:
                     raise _conflict(losses_of(names[i]))
-                if i in self.totals and length:
-                    raise _conflict(losses_of(names[i]))
-                totals[i] = part.totals[i]
             elif length == len(slot):
                 both = known & ~np.isnan(new)
                 if (slot[both] != new[both]).any():

@@ -98,22 +98,26 @@ class Ranges:
         return Bounds(*np.ascontiguousarray(pairs.T))
 
     def offset(self, bounds: Bounds, actions: ActionSet, policy: Policy) -> FloatArray | None:
-        """Return low / scale; None if it is the same for all actions, and so does not matter."""
+        """Return low / scale; None if it does not matter.
+
+        What is the same for all actions of today matters where the set may change: sums of losses
+        of arms that are not in it grow by their offsets, and are compared with these on other days.
+        """
         offset = bounds.low / self.scale
         if not offset.any():
             return None
+        if policy.changing:
+            return offset
         ends = np.stack([actions.argmin(offset), actions.argmin(-offset)]) * offset
         least, most = ends.sum(axis=1)
         if most - least <= ROUNDING * np.abs(ends).sum():
             return None
-        if not policy.changing:
-            raise InvalidInput(
-                self.argument,
-                f"ranges that begin at 0, for {type(policy).__name__}",
-                f"one that begins at {bounds.low[bounds.low != 0][0]:g}",
-                "Give 0 as the lower end of every range.",
-            )
-        return offset
+        raise InvalidInput(
+            self.argument,
+            f"ranges that begin at 0, for {type(policy).__name__}",
+            f"one that begins at {bounds.low[bounds.low != 0][0]:g}",
+            "Give 0 as the lower end of every range.",
+        )
 
     def learned(
         self, names: Sequence[str], bounds: Bounds, length: IntArray, losses: FloatArray

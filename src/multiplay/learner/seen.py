@@ -83,8 +83,7 @@ class Seen:
         c["squares"][arms] = _added(c["squares"][arms], squares([entry[1] for entry in known]))
         lumped = np.array([entry[1].units is None for entry in known])
         c["lumped"][arms] += seen[lumped].sum(axis=0)
-        latest = np.where(seen > 0, when[:, None], -np.inf).max(axis=0)
-        latest = np.where(np.isfinite(latest), latest, np.nan)  # of history nobody knows when
+        latest = np.fmax.reduce(np.where(seen > 0, when[:, None], np.nan))  # of history: NaN
         c["last"][arms] = np.fmax(c["last"][arms], latest)
         rounds = np.array([entry[3] for entry in known], dtype=np.int64)
         self._drift.add_many(rounds, arms, seen, total)

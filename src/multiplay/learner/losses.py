@@ -245,7 +245,8 @@ class Report(NamedTuple):
         if (length < slots).any():
             units, gaps = _spread(units, length, slots), True
         played_totals = {i: total for i, total in totals.items() if count[i] > 0}
-        excused = frozenset(np.flatnonzero(length == slots).tolist()) if gaps else NOBODY
+        full = (length == slots) & (length > 0)
+        excused = frozenset(np.flatnonzero(full).tolist()) if gaps else NOBODY
         return cls(count, slots, units, played_totals, None, gaps, clipped, excused)
 
     @property
@@ -279,11 +280,10 @@ class Report(NamedTuple):
             new = part.units[of_part[i] : of_part[i + 1]]
             known = ~np.isnan(slot)
             if i in self.totals or i in part.totals:  # a total goes with nothing else
-                if known.any() or self.totals.get(i) != part.totals.get(i, self.totals.get(i)):
+                total = part.totals.get(i)
+                if total is None or known.any() or self.totals.get(i, total) != total:
                     raise _conflict(losses_of(names[i]))
-                if i in self.totals and length:
-                    raise _conflict(losses_of(names[i]))
-                totals[i] = part.totals[i]
+                totals[i] = total
             elif length == len(slot):
                 both = known & ~np.isnan(new)
                 if (slot[both] != new[both]).any():

@@ -130,7 +130,7 @@ def squares(reports: list[Feedback]) -> FloatArray:
 
 def slots_of(report: Feedback) -> IntArray:
     """Return the room that each arm has among the units of a report."""
-    if report.complete or report.first is None:
-        return report.count[0]
-    room: IntArray = np.diff(report.first)
+    room: IntArray = report.count[0]
+    if not report.complete and report.first is not None:
+        room = np.diff(report.first)
     return room

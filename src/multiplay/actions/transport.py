@@ -16,7 +16,6 @@ from multiplay.hull.graph import Graph, bipartite
 from multiplay.types import IntArray
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
-UNMET = "unmet->"  # before the name of a demander
 MAY_BE_UNMET = (
     "If some demand may stay unmet, write shortage=5.0, say: what each unmet unit costs, in the "
     "unit of the losses."

@@ -1,13 +1,20 @@
 """Years of history: a table with one row for each unit, as reports."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.learner.losses import Report
 from multiplay.learner.ranges import Ranges
 from multiplay.tables import column, frame, in_order
+from multiplay.types import FloatArray
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
 
 
 def read_history(
@@ -28,11 +35,9 @@ def read_history(
             repr(unknown[0]),
             "Rename the arms, or leave the rows of the others out.",
         )
-    if losses.dtype.kind not in "biuf":
-        hint = "Give numbers, and leave a cell empty where one is missing."
-        raise InvalidInput(f"table[{loss!r}]", "numbers", f"{losses.dtype}", hint)
+    values = _values(losses, f"table[{loss!r}]")
     places = np.array([number[name] for name in arms], dtype=np.int64)
-    values, (rounds, _) = losses.to_numpy(dtype=float), in_order(labels)
+    rounds, _ = in_order(labels)
     order, reports = np.lexsort((places, rounds)), []
     bounds = ranges.of(names)
     for rows_of in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
@@ -41,3 +46,16 @@ def read_history(
         gaps = bool(np.isnan(learned).any())
         reports.append(Report(count, count, learned, {}, None, gaps, clipped, whole=not gaps))
     return reports
+
+
+def _values(losses: pd.Series[Any], argument: str) -> FloatArray:
+    """Return a column of losses, NaN where one is missing."""
+    hint = "Give numbers, and leave a cell empty where one is missing."
+    if losses.dtype.kind not in "biuf":
+        others = [one for one in losses.dropna() if not is_number(one)]
+        got = repr(others[0]) if others else f"{losses.dtype}"
+        raise InvalidInput(argument, "numbers", got, hint)
+    values: FloatArray = losses.to_numpy(dtype=float, na_value=np.nan)
+    if np.isinf(values).any():
+        raise InvalidInput(argument, "finite numbers", f"{values[np.isinf(values)][0]}", hint)
+    return values

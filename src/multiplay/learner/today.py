@@ -71,7 +71,13 @@ class Limits:
                     "Leave one of the two out.",
                 )
             fixed[i] = units
-        return actions.limited(most, fixed)
+        try:
+            return actions.limited(most, fixed)
+        except InvalidInput as error:
+            if "at_most" not in error.argument or self.at_most:
+                raise
+            argument = error.argument.replace("at_most", "exclude")
+            raise InvalidInput(argument, error.expected, error.got, error.hint) from None
 
 
 NO_LIMITS = Limits()

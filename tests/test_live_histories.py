@@ -264,7 +264,7 @@ class History:
             for what in ("x", "rest")
         )
         plan = {name: play.plan[name] for name in names}
-        penalty = (day.shortage or 0.0) * unmet
+        penalty = (day.shortage or 0.0) * unmet * (-1 if self.sense == "max" else 1)
         most = dict(zip(names, n, strict=True))
         assert all(abs(most[name] - x[name] - rest[name]) < 1e-9 for name in x)
         self.days[play.id], self.shown[play.id] = day, play.plan

@@ -246,7 +246,7 @@ class Learner:
         ignore = (self.missing if missing is None else _missing(missing)) == "ignore"
         names, play = self.log.arms[line], self.pending.get(id)
         reading = read(losses, names, self.policy, self.log.unmet.get(line, ()))
-        digest = reading.digest
+        digest = reading.digest(None if play is None else play.action[0])
         repeated = self.log.repeats(line, digest)
         if play is None:
             return self._told_again(id, line, repeated)
@@ -263,6 +263,10 @@ class Learner:
             self._close(id, line, report, when)
         if not repeated:
             self.log.note(line, digest)
+            if (
+                0 in reading.totals.values()
+            ):  # as it will look when the action is not known any more
+                self.log.note(line, reading.digest(None))
         units = int(self.log.get(line, "units"))
         seen = units if report.whole else int(report.seen.sum())
         if final and self.mind.horizon:

@@ -52,17 +52,19 @@ class Reading(NamedTuple):
     round: float | None = None
     gaps: bool = False
 
-    @property
-    def digest(self) -> bytes:
+    def digest(self, played: IntArray | None) -> bytes:
         """16 bytes that tell reports with different contents apart, whatever their form.
 
-        A total of 0 says nothing: it may be that of an arm that was not played.
+        A total of 0 for an arm that was not played says nothing; where it is not known any more
+        what was played, that is taken of every total of 0.
         """
         content = self.units.tobytes()
         if not self.totals:
             content += array("q", self.length).tobytes()
         else:
-            told = {i: total for i, total in self.totals.items() if total}
+            told = self.totals
+            if 0 in told.values():
+                told = {i: x for i, x in told.items() if x or (played is not None and played[i])}
             content += array("q", chain(self.length, told)).tobytes()
             content += array("d", told.values()).tobytes()
         if self.round is not None:
@@ -346,7 +348,7 @@ class Report(NamedTuple):
     @property
     def seen(self) -> IntArray:
         """How many units of each arm have reported, (d,)."""
-        if self.whole:
+        if self.whole or self.round is not None:
             return self.played
         seen = self.slots.copy()
         if self.gaps:

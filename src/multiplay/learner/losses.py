@@ -238,7 +238,7 @@ class Report(NamedTuple):
         if (length < slots).any():
             units, gaps = _spread(units, length, slots), True
         played_totals = {i: total for i, total in totals.items() if count[i] > 0}
-        excused = frozenset(np.flatnonzero(length == slots).tolist()) if gaps else NOBODY
+        excused = frozenset(np.flatnonzero(length == count).tolist()) if gaps else NOBODY
         return cls(count, slots, units, played_totals, None, gaps, clipped, excused)
 
     @property

@@ -109,7 +109,7 @@ class Told(NamedTuple):
     seen, missing : int
         Units of the play that have reported, and that have not.
     clipped : int
-        Numbers in this report that were outside their range, and were moved to its end.
+        Numbers told of the play that were outside their range, and were moved to its end.
     repeated : bool
         The same was told before: nothing has changed.
     final : bool

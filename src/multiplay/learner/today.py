@@ -64,7 +64,13 @@ class Limits:
                     "Leave one of the two out.",
                 )
             fixed[i] = units
-        return actions.limited(most, fixed)
+        try:
+            return actions.limited(most, fixed)
+        except InvalidInput as error:
+            if not self.exclude or "at_most" not in error.argument:
+                raise
+            used = [name for name in ("at_most", "exclude", "fixed") if getattr(self, name)]
+            raise InvalidInput(", ".join(used), error.expected, error.got, error.hint) from None
 
 
 NO_LIMITS = Limits()

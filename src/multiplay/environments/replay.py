@@ -32,8 +32,8 @@ class Replay(Environment):
     average of these outcomes, and regret is measured against the best fixed action in hindsight.
     The order of the rows does not matter.
 
-    With ``Changing`` sets and ``shuffle=False`` the set and the outcomes of round t belong
-    together: a round needs outcomes for the units of its own set only.
+    With ``Changing`` sets and ``shuffle=False`` the set of round t and the outcomes of round t
+    belong together: a round needs outcomes for the units of its own set only.
 
     Parameters
     ----------

@@ -25,8 +25,10 @@ from multiplay.learner.today import (
     no_other_set,
 )
 from multiplay.policies import Play, Policy
+from multiplay.policies.averages import Averages
 from multiplay.policies.base import check_fits, shown
 from multiplay.policies.feasible import check_play
+from multiplay.policies.forgetting import Forgetting
 from multiplay.policies.regression import Regression, estimate
 from multiplay.streams import Streams
 from multiplay.types import FloatArray, IntArray
@@ -187,8 +189,27 @@ class Mind:
         posterior = self.policy.interval(self.roster.state, level)
         if posterior is not None:
             return posterior[0][0], posterior[1][0]
+        if self.forgets and isinstance(self.policy, Averages):  # and so the squares are not known
+            counted, total = (self.roster.state[name][0] for name in ("count", "sum"))
+            return empirical_bernstein(counted, total, total, level)
         c = self.seen.columns
         return empirical_bernstein(c["units"], c["total"], c["squares"], level)
+
+    def averages(self) -> FloatArray:
+        """Return what a unit of every arm ever met lost on average, in [0, 1]; NaN if unknown.
+
+        Where the policy forgets, old losses do not count here either.
+        """
+        believed = self.policy.believed(self.roster.state) if self.forgets else None
+        units, total = self.seen.columns["units"], self.seen.columns["total"]
+        mean = total / np.maximum(units, 1) if believed is None else believed[0]
+        return np.where(units > 0, mean, np.nan)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether old losses count less for the policy than recent ones."""
+        policy = self.policy
+        return isinstance(policy, Forgetting) and (policy.discount or policy.window) is not None
 
     def _on(self, today: Today, values: FloatArray, unknown: float) -> FloatArray:
         """Return values of the arms of a day; ``unknown`` for those that were never met."""

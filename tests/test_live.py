@@ -14,7 +14,8 @@ import multiplay as mp
 from multiplay import Learner, Policy, Transport
 from multiplay.actions import ActionSet
 from multiplay.learner import PendingPlay, snapshot
-from multiplay.types import FloatArray, IntArray
+from multiplay.streams import Rng
+from multiplay.types import Arrays, FloatArray
 from refusal import refused
 
 DATA = Path(__file__).parent / "data"
@@ -57,11 +58,20 @@ def dump(learner: Learner) -> Any:
     return json.dumps(header), content
 
 
-def unchanged(learner: Learner, argument: str, verb: Callable[[], object]) -> None:
+def believed(learner: Learner) -> FloatArray:
+    """Return what the policy believes of every arm ever met, in [0, 1]."""
+    means = learner.policy.believed(learner.state)
+    assert means is not None
+    return np.array(means[0])
+
+
+def unchanged(
+    learner: Learner, argument: str, verb: Callable[..., object], *given: Any, **options: Any
+) -> None:
     """Expect a refusal, and that nothing at all is different after it."""
     before = dump(learner)
     with refused(argument):
-        verb()
+        verb(*given, **options)
     assert dump(learner) == before
 
 
@@ -159,7 +169,7 @@ class Forgetful(mp.OracleSet):
         self._people = people
         super().__init__(d=2)
 
-    def solve(self, costs: FloatArray) -> IntArray:
+    def solve(self, costs: FloatArray) -> Any:
         return self._people * (np.arange(2) == costs.argmin())
 
 
@@ -170,7 +180,7 @@ class Crew(mp.OracleSet):
         self.people = people
         super().__init__(d=2)
 
-    def solve(self, costs: FloatArray) -> IntArray:
+    def solve(self, costs: FloatArray) -> Any:
         return self.people * (np.arange(2) == costs.argmin())
 
 
@@ -187,7 +197,7 @@ BAD_DAYS: dict[str, Any] = {
 def test_bad_days_are_refused(day: Any) -> None:
     learner = played(mp.GenCTS())
     for verb in (learner.ask, learner.best):
-        unchanged(learner, "actions", lambda verb=verb: verb(day))  # type: ignore[misc]
+        unchanged(learner, "actions", verb, day)
     unchanged(learner, "actions", lambda: learner.learn([0, 0], [0, 0], actions=day))
     unchanged(learner, "actions", lambda: learner.expect([0, 0], actions=day))
 
@@ -247,7 +257,7 @@ def test_plans_keep_the_limits(number: int, today: ActionSet | None) -> None:
 
 def test_best_keeps_the_limits() -> None:
     learner = played(mp.GenCTS())
-    means = dict(zip(learner.arms()["arm"], learner.policy.believed(learner.state)[0], strict=True))  # type: ignore[index]
+    means = dict(zip(learner.arms()["arm"], believed(learner), strict=True))
     allowed = [plan for plan in PLANS.enumerate() if plan[0] == 1]
     costs = [plan @ [means[name] for name in LANES] for plan in allowed]
     best = learner.best(fixed={"Lyon->north": 1})
@@ -355,9 +365,7 @@ def test_the_best_plan_is_the_one_of_least_euros(kind: str, named: bool, policy:
         learner.tell(play.id, euros)
         assert learner.plays()["realised"].iloc[-1] == pytest.approx(sum(map(sum, euros)))
     scale = (bounds[:, 1].max() - bounds[:, 0].min()) if named else 200.0
-    believed = learner.policy.believed(learner.state)
-    assert believed is not None
-    unit_costs = bounds[:, 0] + scale * believed[0]
+    unit_costs = bounds[:, 0] + scale * believed(learner)
     everything = actions.enumerate()
     total = everything @ unit_costs
     best = learner.best()
@@ -368,7 +376,7 @@ def test_the_best_plan_is_the_one_of_least_euros(kind: str, named: bool, policy:
 
 
 def test_thompson_draws_count_the_known_part_of_the_losses() -> None:
-    """A unit costs 100 to 101, so the plan with the fewest units is the best one, whatever comes."""
+    """A unit costs 100 to 101: the plan with the fewest units is the best one, whatever comes."""
     actions = mp.Explicit([[0, 1, 4], [2, 2, 0], [1, 0, 0]])
     for policy in (mp.GenCTS(), mp.GaussianCTS(), mp.FPLIX()):
         learner = Learner(actions, policy, 5, losses=(100, 101))
@@ -437,8 +445,8 @@ def test_coverage_is_expected_by_its_value() -> None:
     learner.tell(play.id, [[1.0] * k for k in play.action])
     assert np.isnan(learner.plays()["realised"]).all()
     best = learner.best()
-    mean = learner.policy.believed(learner.state)
-    assert best.expected.total == pytest.approx(float(calls.value(calls.enumerate(), mean).max()))
+    values = calls.value(calls.enumerate(), believed(learner))
+    assert best.expected.total == pytest.approx(float(values.max()))
 
 
 def test_a_loss_outside_is_refused_or_clipped_and_counted() -> None:
@@ -494,8 +502,7 @@ def test_unmet_units_cost_their_penalty() -> None:
 def asked(policy: Policy | None = None, **options: Any) -> tuple[Learner, PendingPlay]:
     """Return a learner that waits for 2 units of Lyon->north, 2 of Lille->north, 1 of its south."""
     learner = played(policy or mp.GenCTS(), **options)
-    limits = {"fixed": {"Lyon->north": 2}} if learner.policy.changing else {}
-    return learner, learner.ask(**limits, at=10_000)
+    return learner, learner.ask(fixed={"Lyon->north": 2}, at=10_000)
 
 
 FULL = {"Lyon->north": [0.25, 0.5], "Lille->north": [0.75, 1.0], "Lille->south": [0.0]}
@@ -573,13 +580,11 @@ def test_a_list_that_is_too_long_is_refused_anyway() -> None:
     learner, play = asked()
     long = FULL | {"Lyon->north": [0.5] * 3}
     for options in ({}, {"missing": "ignore"}, {"final": False}):
-        unchanged(
-            learner, "losses of", lambda options=options: learner.tell(play.id, long, **options)
-        )  # type: ignore[misc]
+        unchanged(learner, "losses of", learner.tell, play.id, long, **options)
     unchanged(
         learner, "losses of", lambda: learner.tell(play.id, {"Lyon->south": [0.5]}, final=False)
     )
-    unchanged(learner, "final", lambda: learner.tell(play.id, FULL, final="no"))  # type: ignore[arg-type]
+    unchanged(learner, "final", learner.tell, play.id, FULL, final="no")
 
 
 PARTS: dict[str, list[Any]] = {
@@ -665,11 +670,7 @@ def test_parts_that_contradict_are_refused(first: Any, second: Any) -> None:
     learner, play = asked()
     learner.tell(play.id, first, final=False)
     for final in (True, False):
-        unchanged(
-            learner,
-            "losses of 'Lyon->north'",
-            lambda final=final: learner.tell(play.id, second, final=final),
-        )  # type: ignore[misc]
+        unchanged(learner, "losses of 'Lyon->north'", learner.tell, play.id, second, final=final)
 
 
 def test_a_total_after_nothing_but_gaps_is_the_total() -> None:
@@ -716,11 +717,7 @@ def test_the_same_report_in_another_form_is_the_same(forms: dict[str, Any], tmp_
                 assert done.repeated
                 assert (done.seen, done.missing) == (5, 0)
             assert dump(one) == before
-            unchanged(
-                one,
-                "id: expected a play that waits",
-                lambda one=one: one.tell(play.id, [0.75, 0, 1.5, 0]),
-            )  # type: ignore[misc]
+            unchanged(one, "id: expected a play that waits", one.tell, play.id, [0.75, 0, 1.5, 0])
 
 
 def test_a_total_of_zero_in_a_later_part_is_not_lost() -> None:
@@ -740,14 +737,9 @@ def test_a_play_that_nobody_reports_is_closed_or_cancelled() -> None:
     learner.cancel(play.id)
     assert learner.plays()["status"].iloc[-1] == "cancelled"
     for verb in (learner.cancel, learner.close, lambda id: learner.tell(id, FULL)):
-        unchanged(
-            learner,
-            "id: expected a play that waits for its losses",
-            lambda verb=verb: verb(play.id),
-        )  # type: ignore[misc]
-    for id in (None, "1", 1.0, True, 99, -1, [1]):
-        for verb in (learner.cancel, learner.close, lambda id: learner.tell(id, FULL)):
-            unchanged(learner, "id", lambda verb=verb, id=id: verb(id))  # type: ignore[misc]
+        unchanged(learner, "id: expected a play that waits for its losses", verb, play.id)
+        for id in (None, "1", 1.0, True, 99, -1, [1]):
+            unchanged(learner, "id", verb, id)
 
 
 def test_cancelling_teaches_nothing() -> None:
@@ -761,19 +753,18 @@ def test_cancelling_teaches_nothing() -> None:
 def test_old_plays_expire() -> None:
     learner = Learner(PLANS, mp.GenCTS())
     plays = [learner.ask(at=100.0 * t) for t in range(4)]
-    learner.tell(plays[1].id, {"Lyon->north": [0.5]}, final=False) if plays[1].plan[
-        "Lyon->north"
-    ] else None
+    some = next(name for name, units in plays[1].plan.items() if units)
+    learner.tell(plays[1].id, {some: told(plays[1], 1)[some]}, final=False)
     assert learner.expire(timedelta(seconds=1000), at=300) == []
     assert learner.expire(250.0, at=400) == [1, 2]
-    assert learner.plays()["status"].tolist()[0] == "cancelled"
+    assert learner.plays()["status"].tolist()[:2] == ["cancelled", "told"]
     assert learner.expire(0, at=datetime(1970, 1, 1, 0, 5, 1, tzinfo=UTC)) == [3, 4]
     assert learner.expire(timedelta(days=1)) == []
-    for bad in (-1, timedelta(days=-1), np.nan, "1 day", None, True):
-        unchanged(learner, "older_than", lambda bad=bad: learner.expire(bad))  # type: ignore[misc]
-    for bad in ("today", np.inf, np.nan, True, [1]):
-        unchanged(learner, "at", lambda bad=bad: learner.expire(1, at=bad))  # type: ignore[misc]
-        unchanged(learner, "at", lambda bad=bad: learner.ask(at=bad))  # type: ignore[misc]
+    for age in (-1, timedelta(days=-1), np.nan, "1 day", None, True):
+        unchanged(learner, "older_than", learner.expire, age)
+    for time in ("today", np.inf, np.nan, True, [1]):
+        unchanged(learner, "at", learner.expire, 1, at=time)
+        unchanged(learner, "at", learner.ask, at=time)
 
 
 @unable
@@ -840,7 +831,7 @@ def test_plans_of_others_are_counted() -> None:
     for policy in (mp.GenCTS(), mp.CombUCB()):
         learner = Learner(PLANS, policy, 1)
         for way in (plan, [2, 0, 2, 1], np.array([2, 0, 2, 1])):
-            assert str(learner.learn(way, ones)) == "a plan of others: 5 of 5 units seen"  # type: ignore[arg-type]
+            assert str(learner.learn(way, ones)) == "a plan of others: 5 of 5 units seen"
         counted = learner.state["p"] - 1 if isinstance(policy, mp.GenCTS) else learner.state["sum"]
         assert counted.tolist() == [[6, 0, 6, 3]]
         assert learner.arms()["seen"].tolist() == [6, 0, 6, 3]
@@ -950,3 +941,417 @@ BAD_TABLES: dict[str, tuple[str, Any]] = {
 def test_bad_tables_are_refused(argument: str, history: Any) -> None:
     learner = played(mp.GenCTS())
     unchanged(learner, argument, lambda: learner.learn_table(history))
+
+
+# ---------------------------------------------------------------- beliefs
+
+
+@able
+def test_tables_have_their_columns(policy: Policy) -> None:
+    for learner in (Learner(PLANS, policy), played(policy)):
+        arms, plays, drift = learner.arms(), learner.plays(), learner.drift()
+        assert {name: kind.kind for name, kind in arms.dtypes.items()} == {
+            "arm": "O",
+            "seen": "i",
+            "mean": "f",
+            "low": "f",
+            "high": "f",
+            "last_seen": "M",
+            "share": "f",
+        }
+        assert {name: kind.kind for name, kind in plays.dtypes.items()} == {
+            "id": "i",
+            "key": "O",
+            "status": "O",
+            "asked": "M",
+            "told": "M",
+            "units": "i",
+            "seen": "i",
+            "expected": "f",
+            "realised": "f",
+            "clipped": "i",
+        }
+        assert {name: kind.kind for name, kind in drift.dtypes.items()} == {
+            "arm": "O",
+            "since": "i",
+            "before": "f",
+            "after": "f",
+            "units": "i",
+        }
+        assert (arms["low"] <= arms["high"]).all()
+    assert arms["last_seen"].max() == datetime.fromtimestamp(5500, UTC)
+    assert plays["told"].tolist()[0] == datetime.fromtimestamp(500, UTC)
+
+
+@able
+def test_the_best_plan_has_no_exploration_and_draws_nothing(policy: Policy) -> None:
+    learner = played(policy)
+    before = dump(learner)
+    for today in (None, BUSY, SHORT):
+        best = learner.best(today)
+        assert best.plan == learner.best(today).plan
+        assert best.expected == learner.expect(best.plan, actions=today)
+        assert best.expected == learner.expect(best.action, actions=today)
+        everything = (today or PLANS).enumerate()
+        costs = [learner.expect(plan, actions=today).total for plan in everything]
+        assert best.expected.total == pytest.approx(min(costs))
+    assert dump(learner) == before
+    assert learner.ask().plan.keys() == dict.fromkeys(LANES).keys()
+
+
+def test_arms_that_were_never_met_are_not_added_by_looking() -> None:
+    learner = Learner(PLANS, mp.GenCTS(), losses=(0, 100))
+    assert learner.best(BUSY).expected.total == pytest.approx(8 * 50)
+    assert len(learner.arms()) == 4
+
+
+@able
+def test_intervals_become_shorter(policy: Policy) -> None:
+    learner, widths = Learner(PLANS, policy), []
+    for t in range(60):
+        play = learner.ask()
+        learner.tell(play.id, told(play, t))
+        if t in (4, 59):
+            low, _, high = sorted(learner.expect([2, 0, 2, 1]))
+            widths.append(high - low)
+    forgets = getattr(policy, "discount", None) or getattr(policy, "window", None)
+    assert widths[1] < widths[0] or forgets
+    narrow, wide = learner.expect([2, 0, 2, 1], level=0.5), learner.expect([2, 0, 2, 1], level=0.99)
+    assert wide.low <= narrow.low <= narrow.total <= narrow.high <= wide.high
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 2, np.nan, "0.95", None, True])
+def test_a_level_is_a_probability(level: Any) -> None:
+    learner = played(mp.GenCTS())
+    unchanged(learner, "level", lambda: learner.arms(level))
+    unchanged(learner, "level", lambda: learner.drift(level))
+    unchanged(learner, "level", lambda: learner.expect([2, 0, 2, 1], level=level))
+
+
+def test_what_was_seen_does_not_depend_on_when_somebody_looks() -> None:
+    for policy in (mp.CombUCB(), mp.Duplicated(mp.GenCTS())):
+        one, other = Learner(PLANS, policy, 1), Learner(PLANS, policy, 1)
+        for t in range(40):
+            for learner in (one, other):
+                play = learner.ask(at=t)
+                losses: Any = told(play, t)
+                if t % 3 == 0 and policy.partial:
+                    losses = {name: sum(units) for name, units in losses.items()}
+                learner.tell(play.id, losses, at=t)
+            one.arms()
+            one.best()
+        pd.testing.assert_frame_equal(one.arms(), other.arms(), check_exact=True)
+        assert dump(one) == dump(other)
+
+
+def test_averages_are_those_of_what_was_told() -> None:
+    learner, sums = Learner(PLANS, mp.GenCTS(), losses=(0, 250)), dict.fromkeys(LANES, 0.0)
+    units = dict.fromkeys(LANES, 0)
+    for t in range(20):
+        play = learner.ask()
+        losses = told(play, t, high=250)
+        learner.tell(play.id, losses)
+        for name, entry in losses.items():
+            sums[name] += sum(entry)
+            units[name] += len(entry)
+    arms = learner.arms().set_index("arm")
+    for name in LANES:
+        assert arms["seen"][name] == units[name]
+        assert arms["mean"][name] == pytest.approx(sums[name] / units[name])
+    assert (arms["share"] * 20).round(9).isin(range(21)).all()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [mp.GenCTS(discount=0.9), mp.GenCTS(window=9), mp.CombUCB(window=9), mp.GaussianCTS(window=9)],
+    ids=repr,
+)
+def test_who_forgets_shows_what_is_left(policy: Policy) -> None:
+    learner = Learner(mp.Budget(40, [40], names=["Lyon"]), policy, losses=(0, 100))
+    for t in range(60):
+        learner.tell(learner.ask().id, [[10.0 if t < 30 else 90.0] * 40])
+    (arm,) = learner.arms().to_dict("records")
+    assert arm["low"] <= arm["mean"] <= arm["high"]
+    assert arm["mean"] > 80
+    assert learner.expect([40]).low > 40 * 60
+
+
+def test_drift_is_shown_in_euros() -> None:
+    learner = Learner(mp.Budget(4, [4], names=["Lyon"]), mp.GenCTS(), losses=(50, 250))
+    for t in range(60):
+        learner.tell(learner.ask().id, [[60.0 if t < 30 else 240.0] * 4])
+    (alarm,) = learner.drift().to_dict("records")
+    assert alarm["arm"] == "Lyon"
+    assert (alarm["since"], alarm["units"]) == (30, 120)
+    assert (alarm["before"], alarm["after"]) == (pytest.approx(60), pytest.approx(240))
+
+
+@pytest.mark.parametrize("policy", [mp.LinTS(), mp.LinUCB()], ids=repr)
+def test_regressions_know_what_plans_cost(policy: Policy) -> None:
+    """Told noiseless totals of 10 to 40 euros a unit, they know the cost of every plan."""
+    learner, euros = Learner(PLANS, policy, 1, losses=(0, 50)), np.array([10.0, 40.0, 20.0, 30.0])
+    assert np.isnan(learner.ask().expected).all()
+    unchanged(learner, "policy: expected one that knows what a plan costs", lambda: learner.best())
+    unchanged(learner, "policy", lambda: learner.expect([2, 0, 2, 1]))
+    for _ in range(30):
+        play = learner.ask()
+        learner.tell(play.id, float(play.action @ euros))
+    everything = PLANS.enumerate()
+    for plan in everything:
+        outlook = learner.expect(plan)
+        assert outlook.total == pytest.approx(plan @ euros)
+        assert outlook.low < outlook.total < outlook.high
+    assert learner.best().expected.total == pytest.approx((everything @ euros).min())
+    assert learner.arms()["mean"].isna().all()
+
+
+def test_who_knows_rounds_only_and_has_no_regression_says_so() -> None:
+    for policy in (mp.ScaledScribble(horizon=100), mp.Duplicated(mp.LinTS())):
+        learner = Learner(PLANS, policy)
+        learner.tell(learner.ask().id, 2.0)
+        with refused("policy: expected one that knows what a plan costs"):
+            learner.best()
+        play = learner.ask()
+        assert np.isnan(play.expected.total)
+        learner.tell(play.id, told(play, 1))
+        assert sum(learner.best().plan.values()) == 5
+
+
+@able
+def test_repr_says_something(policy: Policy) -> None:
+    learner = Learner(PLANS, policy, losses={"Lyon->north": (0, 9), "*": (1, 2)})
+    learner.ask()
+    name = type(policy).__name__
+    text = f"Learner({name} on 4 arms: 1 asked, 0 told, 1 waiting, losses with ranges by arm)"
+    assert repr(learner) == text
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_a_key_gives_the_same_play_for_ever(tmp_path: Path) -> None:
+    learner = Learner(PLANS, mp.GenCTS(), losses=(0, 250))
+    plays = {key: learner.ask(SHORT, key=key) for key in ("waiting", "told", "cancelled")}
+    learner.tell(plays["told"].id, told(plays["told"], 1))
+    learner.cancel(plays["cancelled"].id)
+    learner.save(tmp_path / "learner")
+    for one in (learner, Learner.load(tmp_path / "learner")):
+        before = dump(one)
+        for key, play in plays.items():
+            for again in (one.ask(key=key), one.ask(BUSY, key=key, exclude=["Lyon->north"])):
+                assert (again.id, again.plan, again.key) == (play.id, play.plan, key)
+                assert (again.action == play.action).all()
+                assert again.expected.total == pytest.approx(3 * 125 + 80, abs=60)
+        assert dump(one) == before
+        assert one.plays()["key"].tolist() == list(plays)
+        assert one.waiting()[0].key == "waiting"
+
+
+@pytest.mark.parametrize("key", ["", 3, b"x", True, ["x"], datetime(2026, 11, 15)], ids=repr)
+def test_a_key_is_a_text(key: Any) -> None:
+    learner = played(mp.GenCTS())
+    unchanged(learner, "key", lambda: learner.ask(key=key))
+
+
+def test_a_plan_in_the_hands_of_the_caller_is_a_copy() -> None:
+    learner = Learner(PLANS, mp.GenCTS())
+    play = learner.ask(key="today")
+    plan = dict(play.plan)
+    learner.ask(key="today").plan.clear()
+    learner.tell(play.id, told(play, 1))
+    learner.ask(key="today").plan.clear()
+    assert learner.ask(key="today").plan == plan
+
+
+# ---------------------------------------------------------------- save and load
+
+
+def busy_life(policy: Policy) -> Learner:
+    """Return a learner in the middle of everything."""
+    learner = Learner(PLANS, policy, 9, losses=(0, 250), outside="clip")
+    sets = [PLANS, BUSY, CLOSED, SHORT]
+    for t in range(12):
+        play = learner.ask(sets[t % 4], key=f"day {t}" if t % 2 else None, at=t)
+        learner.tell(play.id, told(play, t, high=300), at=t + 0.5)
+    learner.learn([2, 0, 2, 1], [1.0, 0, 2.0, 3.0], at=20)
+    waits = [
+        learner.ask(BUSY, exclude=["Metz->north"], at=21),
+        learner.ask(SHORT, key="short", at=22),
+        learner.ask(at_most={"Lyon->north": 1}, at=23),
+        learner.ask(fixed={"Lyon->north": 2}, at=24),
+        learner.ask(at=25),
+    ]
+    learner.tell(waits[3].id, {"Lyon->north": [999.0]}, final=False, at=26)
+    name = next(name for name, units in waits[0].plan.items() if units)
+    learner.tell(waits[0].id, {name: 1.0}, final=False, at=27)
+    learner.cancel(waits[4].id)
+    return learner
+
+
+def life_goes_on(learner: Learner) -> list[Any]:
+    """Go on; return the plans that come."""
+    plans: list[Any] = []
+    for number, play in enumerate(learner.waiting()):
+        learner.tell(play.id, {"Lille->north": None}, missing="ignore", at=30 + number)
+    for t in range(12):
+        play = learner.ask([BUSY, PLANS, SHORT, None][t % 4], at=40 + t)
+        plans.append((play.plan, play.expected))
+        learner.tell(play.id, told(play, t, high=260), at=40 + t)
+    return plans
+
+
+@able
+def test_a_loaded_learner_goes_on_bit_for_bit(policy: Policy, tmp_path: Path) -> None:
+    learner = busy_life(policy)
+    learner.save(tmp_path / "learner")
+    loaded = Learner.load(tmp_path / "learner")
+    assert repr(loaded) == repr(learner)
+    assert [p.plan for p in loaded.waiting()] == [p.plan for p in learner.waiting()]
+    assert life_goes_on(loaded) == life_goes_on(learner)
+    assert learner.state.keys() == loaded.state.keys()
+    assert all((learner.state[name] == loaded.state[name]).all() for name in learner.state)
+    for view in (Learner.arms, Learner.drift):
+        pd.testing.assert_frame_equal(view(learner), view(loaded), check_exact=True)
+    plays, others = (one.plays().drop(columns="id") for one in (learner, loaded))
+    pd.testing.assert_frame_equal(plays, others, check_exact=True)
+    assert learner.rng.state.tolist() == loaded.rng.state.tolist()
+
+
+def test_saving_twice_writes_the_same(tmp_path: Path) -> None:
+    learner = busy_life(mp.GenLBINFV())
+    learner.save(tmp_path / "learner")
+    loaded = Learner.load(tmp_path / "learner")
+    header, arrays = dump(learner)
+    again, others = dump(loaded)
+    one, other = json.loads(header), json.loads(again)
+    assert len(other["log"].pop("lives")) == len(one["log"].pop("lives")) + 1
+    assert one == other
+    assert arrays == others
+
+
+def test_ids_are_never_issued_twice_after_a_crash(tmp_path: Path) -> None:
+    learner = played(mp.GenCTS())
+    learner.save(tmp_path / "learner")
+    ids = {Learner.load(tmp_path / "learner").ask().id for _ in range(200)}
+    ids |= set(learner.plays()["id"])
+    assert len(ids) == 200 + 6
+    assert max(ids) < 2**53, "exact as a float, in JSON and in JavaScript"
+
+
+def test_lives_without_a_play_leave_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    played(mp.GenCTS()).save(path)
+    for _ in range(5):
+        learner = Learner.load(path)
+        learner.save(path)
+    assert len(learner.log.lives) == 2
+    first = learner.ask()
+    learner.save(path)
+    last = Learner.load(path)
+    second = last.ask()
+    for play in (first, second):
+        assert last.tell(play.id, told(play, 1)).seen == 5
+    assert last.plays()["id"].tolist() == [1, 2, 3, 4, 5, 6, first.id, second.id]
+
+
+def test_files_of_format_2_go_on_as_they_did(tmp_path: Path) -> None:
+    """Written by the last version of format 2, with the plans that it went on with."""
+    learner = Learner.load(DATA / "learner-format-2.npz")
+    assert [play.id for play in learner.waiting()] == [5, 7]
+    assert learner.plays()["status"].tolist().count("told") == 5
+    learner.save(tmp_path / "learner")
+    for one in (learner, Learner.load(tmp_path / "learner")):
+        plans = []
+        for number in range(8, 13):
+            play = one.ask()
+            rng = np.random.default_rng(number)
+            one.tell(play.id, {name: rng.random(k).tolist() for name, k in play.plan.items()})
+            plans.append(list(play.plan.values()))
+        assert plans == [
+            [1, 0, 2, 2, 1, 4],
+            [0, 1, 2, 2, 2, 3],
+            [1, 0, 2, 2, 1, 4],
+            [0, 1, 2, 2, 2, 3],
+            [0, 1, 2, 2, 2, 3],
+        ]
+        play = one.ask(mp.Budget(3, [2, 2, 2], names=["Lyon->north", "Paris->south", "Nice"]))
+        one.tell(play.id, told(play, 1))
+        one.cancel(5)
+
+
+@dataclass(frozen=True)
+class Mine(Policy):
+    """A policy of the user's own that plays on any set: the least average so far."""
+
+    changing = True
+    partial = True
+    absorbs = True
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        return {"paid": np.zeros((trials, actions.d)), "rounds": np.zeros(trials)}
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> mp.Play:
+        return mp.Play(actions.best(state["paid"] + rng.random(state["paid"].shape)))
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: mp.Play, feedback: mp.Feedback, rng: Rng
+    ) -> None:
+        self.absorb(actions, state, feedback, rng)
+        state["rounds"] += 1
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: mp.Feedback, rng: Rng) -> None:
+        state["paid"] += feedback.mean
+
+
+def test_classes_of_the_user_are_passed_again(tmp_path: Path) -> None:
+    learner, path = Learner(Crew(2), Mine(), losses=(0, 10)), tmp_path / "learner"
+    waits = [learner.ask(), learner.ask(Crew(3)), learner.ask(mp.Budget(2, [2, 2]))]
+    learner.save(path)
+    with refused("actions"):
+        Learner.load(path)
+    with refused("policy"):
+        Learner.load(path, actions=Crew(2))
+    with refused("actions"):
+        Learner.load(path, actions=Crew(3), policy=Mine())
+    loaded = Learner.load(path, actions=Crew(2), policy=Mine())
+    for one in (learner, loaded):
+        for t, play in enumerate(waits):
+            one.tell(play.id, told(play, t))
+    for t in range(5):
+        play, same = learner.ask(Crew(t + 1)), loaded.ask(Crew(t + 1))
+        assert play.plan == same.plan
+        learner.tell(play.id, told(play, t))
+        loaded.tell(same.id, told(play, t))
+
+
+def test_a_horizon_that_is_over_warns_once(tmp_path: Path) -> None:
+    learner = Learner(PLANS, mp.GenLBINFV(horizon=60))
+
+    def told_rounds(one: Learner, rounds: int) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for t in range(rounds):
+                play = one.ask()
+                one.tell(play.id, told(play, t))
+        assert all(one.filename == __file__ for one in caught)
+        return [str(one.message) for one in caught]
+
+    assert told_rounds(learner, 60) == []
+    learner.save(tmp_path / "learner")
+    late = Learner.load(tmp_path / "learner")
+    assert len(told_rounds(learner, 1)) == 1
+    assert len(told_rounds(late, 1)) == 1, "it was not there when the other one warned"
+    learner.save(tmp_path / "learner")
+    assert told_rounds(Learner.load(tmp_path / "learner"), 30) == []
+
+
+def test_a_warning_that_is_made_an_error_comes_when_all_is_done() -> None:
+    learner = Learner(PLANS, mp.GenLBINFV(horizon=55))
+    for t in range(55):
+        play = learner.ask()
+        learner.tell(play.id, told(play, t))
+    play = learner.ask()
+    with pytest.raises(UserWarning, match="horizon"):
+        learner.tell(play.id, told(play, 55))
+    assert learner.waiting() == []
+    assert learner.tell(play.id, told(play, 55)).repeated

@@ -21,13 +21,11 @@ def arms(mind: Mind, level: float) -> pd.DataFrame:
     low, scale = mind.ranges.of(mind.roster.names).low, mind.ranges.scale
     below, above = mind.intervals(level)
     seen = mind.seen.columns
-    units = seen["units"]
-    average = np.where(units > 0, low + scale * seen["total"] / np.maximum(units, 1), np.nan)
     return pd.DataFrame(
         {
             "arm": pd.Series(mind.roster.names, dtype=object),
-            "seen": units.astype(np.int64),
-            "mean": average,
+            "seen": seen["units"].astype(np.int64),
+            "mean": low + scale * mind.averages(),
             "low": low + scale * below,
             "high": low + scale * above,
             "last_seen": pd.to_datetime(seen["last"], unit="s", utc=True),

@@ -26,8 +26,10 @@ from multiplay.learner.today import (
     no_other_set,
 )
 from multiplay.policies import GenCTS, Play, Policy
+from multiplay.policies.averages import Averages
 from multiplay.policies.base import check_fits, shown
 from multiplay.policies.feasible import check_play
+from multiplay.policies.forgetting import Forgetting
 from multiplay.policies.regression import Regression, estimate
 from multiplay.streams import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -196,13 +198,33 @@ class Mind:
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return where the mean of every arm ever met is, in [0, 1]."""
         c, state = self.seen.columns, self.roster.state
+        units, total, squares = c["units"], c["total"], c["squares"]
+        if self.forgets and isinstance(self.policy, Averages):  # the squares were not forgotten
+            units, total = state["count"][0], state["sum"][0]
+            squares = total
+        low, high = empirical_bernstein(units, total, squares, level)
         posterior = self.policy.interval(state, level) if self._believes else None
-        low, high = empirical_bernstein(c["units"], c["total"], c["squares"], level)
         if posterior is None:
             return low, high
         # coins that are flipped for a total vary too much: that posterior is too narrow
         lumped = (c["lumped"] > 0) & isinstance(self.policy, GenCTS)
         return np.where(lumped, low, posterior[0][0]), np.where(lumped, high, posterior[1][0])
+
+    def averages(self) -> FloatArray:
+        """Return what a unit of every arm ever met lost on average, in [0, 1]; NaN if unknown.
+
+        Where the policy forgets, old losses do not count here either.
+        """
+        believed = self.policy.believed(self.roster.state) if self.forgets else None
+        units, total = self.seen.columns["units"], self.seen.columns["total"]
+        mean = total / np.maximum(units, 1) if believed is None else believed[0]
+        return np.where(units > 0, mean, np.nan)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether old losses count less for the policy than recent ones."""
+        policy = self.policy
+        return isinstance(policy, Forgetting) and (policy.discount or policy.window) is not None
 
     def _on(self, today: Today, values: FloatArray, unknown: float) -> FloatArray:
         """Return values of the arms of a day; ``unknown`` for those that were never met."""

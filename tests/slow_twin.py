@@ -305,6 +305,8 @@ class Story:
                     u, rest = event.x[name] / event.n[name], event.rest[name] / event.n[name]
                     least = min(1.0, 2 * rest / (u**2 * play.g)) if play.g else 0.0
                     arm.beta2 += (a / event.n[name] * (k - q)) ** 2 * least / play.g
+                elif a and hybrid:  # as if the prediction had come true, which is not its q
+                    arm.L += a / event.x[name] * (self.prediction(name) - q)
             self.count(name, seen, total, when)
             arm.plans += a > 0
             play.seen += units

@@ -108,7 +108,7 @@ def test_a_learner_is_told_whatever_people_know() -> None:
     """Nobody knows before tell() whether units will come, so nothing is refused before."""
     learner = Learner(MANY, Duplicated(GenCTS()))
     play = learner.ask()
-    with refused("feedback"):
+    with refused("losses"):
         learner.tell(play.id, (play.action / 2).tolist())
     learner.tell(play.id, [[0.5] * a for a in play.action.tolist()])
 
@@ -142,6 +142,9 @@ def test_what_is_declared() -> None:
     for declared in ("changing", "partial", "absorbs"):
         assert {name for name, one in made.items() if not getattr(one, declared)} == cannot_live
     assert Duplicated(FPLIX()).needs_linear
+    for name, kind in kinds.items():
+        if name in made:
+            assert "not seen" in (kind.__doc__ or ""), f"{name}: what does it do with unseen units?"
     assert not Duplicated(Duplicated(GenCTS())).needs_linear
 
 

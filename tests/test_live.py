@@ -1,7 +1,9 @@
 """The verbs of a live learner: days that differ, euros, reports as they come, beliefs, files."""
 
 import json
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

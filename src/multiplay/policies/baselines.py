@@ -21,7 +21,8 @@ class FollowTheLeader(Averages):
     Every arm is seen once; then a is the best action for S / N, where N_i += a_i and S_i += the sum
     of the a_i losses seen: argmin over A of <a, S / N> for losses, argmax for rewards, or what
     ``actions.best`` makes of them. It never looks again at an arm that had bad luck early, so its
-    regret is linear in some trials: what exploration is worth is the distance to this curve.
+    regret is linear in some trials: what exploration is worth is the distance to this curve. Units
+    that were not seen count for nothing.
 
     References
     ----------
@@ -46,7 +47,7 @@ class EpsilonGreedy(Averages):
 
     Each round, independently: with probability epsilon a is a random action, as ``RandomAction``
     plays it; otherwise the leader, as ``FollowTheLeader`` does. With a fixed epsilon the regret is
-    linear, about epsilon times that of random play.
+    linear, about epsilon times that of random play. Units that were not seen count for nothing.
 
     Parameters
     ----------
@@ -90,7 +91,8 @@ class RandomAction(Policy):
     """Play a random action, always: argmin over A of <a, c>, with c_i uniform on [-1, 1).
 
     Every vertex of conv(A) has a positive probability, though not the same one. It learns nothing:
-    a policy that is not far below this curve does not either. ``multiplay.policies.Uniform`` is
+    a policy that is not far below this curve does not either, and units that were not seen make no
+    difference. ``multiplay.policies.Uniform`` is
     another name of it (``multiplay.Uniform`` is a distribution of losses).
 
     Examples

@@ -23,7 +23,7 @@ class CombUCB(Averages):
        bound_i = min(1, mean_i + sqrt(alpha ln t / N_i)) for rewards;
     2. a is the best action for the bounds: argmin over A of <a, bound> for losses, argmax for
        rewards, or what ``actions.best`` makes of them;
-    3. N_i += a_i: every unit is a sample.
+    3. N_i += a_i: every unit is a sample. Units that were not seen count for nothing.
 
     After N_i samples the bound is on the wrong side of the true mean with a probability of at most
     t^(-2 alpha), by Hoeffding's inequality. Needs no horizon. The regret is logarithmic in the

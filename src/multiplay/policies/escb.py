@@ -24,7 +24,7 @@ class ESCB(Averages):
        ln ln t counts as 0 up to t = e;
     2. index(a) = <a, mean> - sqrt(f / 2 sum_i a_i^2 / N_i) for losses, + for rewards;
     3. a is the action of the least index (for rewards: the largest), the first one of equals;
-    4. N_i += a_i: every unit is a sample.
+    4. N_i += a_i: every unit is a sample. Units that were not seen count for nothing.
 
     The estimated loss of a, <a, mean>, has variance sum_i a_i^2 sigma_i^2 / N_i; for actions of 0
     and 1 the index is the published one. The root joins the arms, so no oracle for linear costs

@@ -21,6 +21,8 @@ EXPLORATIONS = ("optimised", "rounded")
 class ExplorationByOptimisation(Bandit):
     """Keep a reference distribution over the hull; play the best distribution with its mean.
 
+    It sees the total of a round only. A round of which units were not seen is refused.
+
     **This is a reconstruction** after Ito and Takemura (NeurIPS 2023). The idea and the rates are
     those of the paper: regret of order r sqrt(T log T) against any adversary, and r^2 log T / gap
     in the stochastic regime, where the best action has an advantage of at least ``gap``. The

@@ -38,7 +38,8 @@ class FPLIX(Policy):
     Lhat_i is the loss of *one unit* of arm i, whatever a_i was: more than one unit makes k_i a
     better estimate of it, and is not weighted. (a_i / E[a_i] would be another unbiased weight, but
     resampling gives the inverse of a probability, not that of a mean.) As always, units of an
-    arm must be exchangeable.
+    arm must be exchangeable. Where some were not seen, k_i is the average of the others; of an arm
+    of which nothing was seen, what it lost on average before.
 
     The rate in step 4 follows the losses, in the manner of the paper, whose perturbations are
     truncated as well, for the proof; here they are not. The guarantee is for losses: with rewards,
@@ -106,9 +107,10 @@ class FPLIX(Policy):
         """Steps 2 and 3, with the costs and the rate that the action was chosen with."""
         costs, eta = play.memo["costs"], play.memo["eta"]
         gamma = np.minimum(eta, 1.0) if self.gamma is None else np.full(len(eta), self.gamma)
-        played = feedback.seen >= 1
+        played = feedback.count >= 1
         K = self.repetitions(actions, costs, gamma, played, rng)
-        state["L"] += np.where(played, feedback.mean * K, 0.0)
+        k = np.where(feedback.seen >= 1, feedback.mean, predicted(state))
+        state["L"] += np.where(played, k * K, 0.0)
         state["t"] += 1
         if len(actions.closed):
             state["L"][:, actions.closed] += predicted(state)[:, actions.closed]

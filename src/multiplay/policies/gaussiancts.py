@@ -23,7 +23,7 @@ class GaussianCTS(Averages):
 
     1. theta_i ~ Normal(mean_i, beta / (4 N_i)), with N_i samples of arm i and their average mean_i;
     2. a is the best action for theta: argmin over A of <a, theta> for losses, argmax for rewards;
-    3. N_i += a_i: every unit is a sample.
+    3. N_i += a_i: every unit is a sample. Units that were not seen count for nothing.
 
     1/4 is the largest variance of a loss in [0, 1]. So, unlike ``GenCTS``, it needs no coins, and
     draws too far from losses of little variance. It needs no horizon. An objective that is not

@@ -39,6 +39,9 @@ class GenAdaINF(Policy):
        where B = <L' + e + Psi'(y), x - y> >= 0 is 0 where nothing but equations bind;
     6. q_i = (1/2 + sum of samples) / (1 + number of samples).
 
+    Units that were not seen are taken to have lost what those seen of their arm lost on average; an
+    arm of which nothing was seen counts as if q_i had come true.
+
     It needs no horizon. For rewards, the sign of what is minimised with Psi is turned.
 
     Where plans are rounded (``Transport``, networks), an arm with x_i < 1 is played at most once.

@@ -33,6 +33,9 @@ class GenLBINFV(LogBarrier):
     Where nobody knows T, g is max{4, 3/2 + delta, log t} with delta = (1 + epsilon) / (3 epsilon),
     and step 4 has the g of its own play. A ``Learner`` knows no T. What is proved has g = log T.
 
+    Units that were not seen are taken to have lost what those seen of their arm lost on average; an
+    arm of which nothing was seen counts as if q_i had come true.
+
     Rewards stay rewards; only the sign of <q + Lhat, x> is turned where it is minimised. The
     regret is logarithmic in the stochastic regime and of order sqrt(T) against any adversary.
     Duplicated, it is the LBINFV of Tsuchiya, Ito and Honda (2023).

@@ -12,7 +12,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play
-from multiplay.policies.ftrl import FTRL
+from multiplay.policies.ftrl import FTRL, TINY
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -33,6 +33,9 @@ class Hybrid(FTRL):
     losses are never negative. Rewards stay rewards, and the sign of <Lhat, x> is turned; with q = 1
     their estimates never exceed 1. Needs no horizon. The regret is logarithmic in the stochastic
     regime and of order sqrt(T) against any adversary.
+
+    Units that were not seen are taken to have lost what those seen of their arm lost on average; an
+    arm of which nothing was seen, what it lost on average before.
 
     Parameters
     ----------
@@ -95,9 +98,13 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Count the round; Lhat of arms that could not be played grows by what they should lose."""
+        """Count the round; where nothing was seen, Lhat grows by what an arm should lose."""
         state["t"] += 1
-        if len(actions.closed):  # q is no prediction here
+        if not feedback.complete:  # q is no prediction here
+            silent = (feedback.count >= 1) & (feedback.seen == 0)
+            played = feedback.count / np.maximum(play.memo["x"], TINY)
+            state["L"] += np.where(silent, played * (self.believed(state) - play.memo["q"]), 0.0)
+        if len(actions.closed):
             missed = self.believed(state) - play.memo["q"]
             state["L"][:, actions.closed] += missed[:, actions.closed]
         count(state, feedback)

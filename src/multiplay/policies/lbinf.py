@@ -24,6 +24,9 @@ class LBINF(LogBarrier):
     Ito and Honda made their comparison. We do not know a reason for 1/4 in place of 1/2, and have
     not found it in a text; the first q_i is soon forgotten.
 
+    Units that were not seen are taken to have lost what those seen of their arm lost on average; an
+    arm of which nothing was seen counts as if q_i had come true.
+
     Parameters
     ----------
     eta, any_horizon

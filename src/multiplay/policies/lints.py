@@ -14,9 +14,9 @@ from multiplay.types import Arrays, FloatArray
 class LinTS(Regression):
     """Play the best action for a linear loss (or reward) drawn around the one that fits best.
 
-    It learns from the total y of a round alone. x are the coordinates of the action in the linear
-    span of A, s of them. Until s independent actions were told, the first one of these that was not
-    is played. Then, each round,
+    It learns from the total y of a round alone; a round of which units were not seen is refused.
+    x are the coordinates of the action in the linear span of A, s of them. Until s independent
+    actions were told, the first one of these that was not is played. Then, each round,
 
     1. theta ~ Normal(V^-1 b, sigma^2 V^-1): the posterior, if nothing is known before and totals
        have normal noise of standard deviation sigma;

@@ -21,6 +21,8 @@ from multiplay.types import Arrays, FloatArray
 class ScaledScribble(Bandit):
     """SCRiBLe with scaled-up sampling and predicted losses; it sees the total of a round only.
 
+    A round of which units were not seen has no total, and is refused.
+
     Y has the coordinates of the actions in their hull, {y : C y <= b}, of dimension r; X those in
     their linear span, divided by s = max |a|. The barrier is psi(y) = -sum_j log(b_j - C_j y) over
     the theta facets. f in [0, 1] is the share of the largest possible loss. From L = m = G = 0,

@@ -27,6 +27,8 @@ TESTED = (
 class BestOfThreeWorlds(Bandit):
     """Explore until one action leads beyond doubt, then exploit until it is in doubt.
 
+    It sees the total of a round only. A round of which units were not seen is refused.
+
     x = (1, coordinates of the action) has r' entries, S(p) = sum p x x', and g = 2 f - 1, where f
     in [0, 1] is the share of M that the round lost. T is the horizon, K the number of actions,
     delta = 1 / T, C = 2^15 r' log(T K / delta), radius(c, t) = scale c sqrt(log(T) C t), and G the

@@ -20,7 +20,8 @@ class LinUCB(Regression):
 
     It learns from the total y of a round alone; a round of which units were not seen is refused.
     x are the coordinates of the action in the linear span of A, s of them. Until s independent
-    actions were told, the first one of these that was not is played. Then, in round t, with V_0 = sum of x x' over these s actions,
+    actions were told, the first one of these that was not is played. Then, in round t,
+    with V_0 = sum of x x' over these s actions,
 
     1. theta = V^-1 b;
     2. radius = sigma sqrt(s + 2 ln t + ln(det V / det V_0));

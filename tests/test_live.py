@@ -300,6 +300,12 @@ def test_bad_limits_are_refused(argument: str, limits: dict[str, Any]) -> None:
     unchanged(learner, argument, lambda: learner.best(**limits))
 
 
+def test_limits_may_be_a_series() -> None:
+    one: Any = pd.Series({"Lyon->north": 1})
+    learner = played(mp.GenCTS())
+    assert learner.ask(fixed=one).plan["Lyon->north"] == 1
+
+
 def test_limits_of_arms_that_are_not_there_today_are_refused() -> None:
     learner = played(mp.GenCTS())
     unchanged(learner, "exclude", lambda: learner.ask(exclude=["Metz->north"]))
@@ -764,7 +770,7 @@ def test_old_plays_expire() -> None:
     assert learner.expire(timedelta(days=1)) == []
     for age in (-1, timedelta(days=-1), np.nan, "1 day", None, True):
         unchanged(learner, "older_than", learner.expire, age)
-    for time in ("today", np.inf, np.nan, True, [1]):
+    for time in ("today", np.inf, np.nan, True, [1], 1e300, datetime(9999, 1, 1)):
         unchanged(learner, "at", learner.expire, 1, at=time)
         unchanged(learner, "at", learner.ask, at=time)
 
@@ -832,7 +838,8 @@ def test_plans_of_others_are_counted() -> None:
     ones = {name: [1.0] * units for name, units in plan.items()}
     for policy in (mp.GenCTS(), mp.CombUCB()):
         learner = Learner(PLANS, policy, 1)
-        for way in (plan, [2, 0, 2, 1], np.array([2, 0, 2, 1])):
+        ways: list[Any] = [plan, [2, 0, 2, 1], pd.Series(plan)]
+        for way in ways:
             assert str(learner.learn(way, ones)) == "a plan of others: 5 of 5 units seen"
         counted = learner.state["p"] - 1 if isinstance(policy, mp.GenCTS) else learner.state["sum"]
         assert counted.tolist() == [[6, 0, 6, 3]]
@@ -1278,7 +1285,7 @@ def test_files_of_format_2_go_on_as_they_did(tmp_path: Path) -> None:
         ]
         play = one.ask(mp.Budget(3, [2, 2, 2], names=["Lyon->north", "Paris->south", "Nice"]))
         one.tell(play.id, told(play, 1))
-        one.cancel(5)
+        assert one.expire(timedelta(days=9999)) == [5, 7], "nobody knows when these were asked"
 
 
 @dataclass(frozen=True)

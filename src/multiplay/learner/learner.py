@@ -49,7 +49,7 @@ FIRST_OF_A_LIFE = 2**52  # ids after a restart are random numbers from here to 2
 
 Range = tuple[float, float] | Mapping[str, tuple[float, float]]
 Losses = Mapping[str, Any] | Sequence[Any] | FloatArray | float
-Units = Mapping[str, int] | Sequence[int] | IntArray
+Units = Mapping[str, int] | Sequence[int] | IntArray  # or a pandas Series
 When = datetime | float | None
 
 
@@ -224,7 +224,8 @@ class Learner:
         all units. It is shown no more than that, whatever was told.
 
         The same report again changes nothing, and the answer says so. Other losses for the same
-        units are refused.
+        units are refused. So two parts with the same content are one: where two units of an arm
+        lost the same, tell them together, or write None for the other.
 
         Parameters
         ----------
@@ -296,7 +297,7 @@ class Learner:
         when = seconds("at", at)
         latest = when - duration("older_than", older_than)
         asked = {id: self.log.get(self._line(id), "asked") for id in self.pending}
-        late = [id for id, when in asked.items() if when < latest]
+        late = [id for id, when in asked.items() if not when >= latest]  # NaN: of an old file
         before = self.mind.told
         for id in late:
             report = self.pending[id].report
@@ -367,7 +368,8 @@ class Learner:
         """Return a table of all arms: units seen, mean with an interval, last seen, share of plans.
 
         The interval is that of the posterior for Thompson policies, an empirical Bernstein interval
-        for the others; it is to hold the true mean with probability ``level``.
+        for the others; it is to hold the true mean with probability ``level``. Where a policy
+        forgets, mean and interval are of what it still remembers.
         """
         return beliefs.arms(self.mind, beliefs.check_level(level))
 
@@ -383,7 +385,11 @@ class Learner:
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
     ) -> Plan:
-        """Return the best plan by what is known now, without exploration; it is no play."""
+        """Return the best plan by what is known now, without exploration; it is no play.
+
+        Where nothing but totals of rounds was told, ``LinTS`` and ``LinUCB`` know what plans cost
+        after a few of them. Other policies do not, and then this is refused.
+        """
         today = self._day(actions, at_most, exclude, fixed)
         self._check_believes(today)
         action = today.actions.best(self.mind.mean(today))
@@ -392,7 +398,10 @@ class Learner:
     def expect(
         self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
     ) -> Expected:
-        """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``."""
+        """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``.
+
+        Refused where ``best`` is.
+        """
         today = self.mind.day(actions)
         action = action_of("plan", plan, today.given)
         self._check_believes(today)

@@ -75,7 +75,7 @@ class Reading(NamedTuple):
 def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()) -> Reading:
     """Return what was told, after checking that it is numbers for arms; ``also`` may be named."""
     if type(losses) is not dict:
-        losses = _without_pandas(losses)
+        losses = by_label(losses)
         if getattr(losses, "ndim", None) == 0:
             losses = _out_of_array("losses", losses)
         if is_number(losses) or type(losses) in EXACT:
@@ -453,14 +453,14 @@ def _out_of_array(argument: str, entry: Any) -> Any:
     return array if array.ndim else array.item()
 
 
-def _without_pandas(losses: Any) -> Any:
-    """Return a Series as a dict by arm name, or as a list if it is only numbered."""
-    if type(losses).__name__ != "Series" or not hasattr(losses, "index"):
-        return losses
-    labels = list(losses.index)
+def by_label(given: Any) -> Any:
+    """Return a pandas Series as a dict by arm name, or as a list if it is only numbered."""
+    if type(given).__name__ != "Series" or not hasattr(given, "index"):
+        return given
+    labels = list(given.index)
     if labels == list(range(len(labels))):
-        return list(losses)
-    told = dict(zip(labels, losses, strict=True))
+        return list(given)
+    told = dict(zip(labels, given, strict=True))
     if len(told) < len(labels):
         raise InvalidInput(
             "losses",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 WAITING, TOLD, CANCELLED = "waiting", "told", "cancelled"
 STATUS = (WAITING, TOLD, CANCELLED)
 NEVER = math.nan
+FAR = 9e9  # seconds: pandas shows no time beyond the year 2262
 COLUMNS = ("asked", "told", "units", "seen", "expected", "realised", "clipped", "status")
 WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
 
@@ -314,12 +315,14 @@ def seconds(argument: str, when: datetime | float | None) -> float:
     """Return a time as seconds since 1970; now if none is given."""
     if when is None:
         return time.time()
-    if isinstance(when, datetime):
-        return when.timestamp()
-    if is_number(when) and math.isfinite(when):
-        return float(when)
+    value = when.timestamp() if isinstance(when, datetime) else when
+    if is_number(value) and abs(value) <= FAR:
+        return float(value)
     raise InvalidInput(
-        argument, "a datetime", repr(when), "Write datetime.now(UTC), or leave it out for now."
+        argument,
+        "a datetime, or seconds since 1970",
+        repr(when),
+        "Write datetime.now(UTC), or leave it out for now.",
     )
 
 

@@ -13,6 +13,7 @@ import multiplay.actions
 from multiplay.actions import ActionSet
 from multiplay.checks import EXACT, check_instance, is_integer, is_list
 from multiplay.errors import InvalidInput
+from multiplay.learner.losses import by_label
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
 from multiplay.serialization import CONTAINERS, pack, type_name, types_in
@@ -178,7 +179,7 @@ def no_other_set(argument: str, policy: Policy, expected: str, got: str) -> Inva
 
 def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:
     """Return a plan by names, or a list, as an action of the set."""
-    names = actions.names
+    names, plan = actions.names, by_label(plan)
     if isinstance(plan, Mapping):
         shown = actions.unmet(np.zeros(actions.d, dtype=np.int64))
         units = {name: k for name, k in plan.items() if name not in shown}
@@ -203,14 +204,15 @@ def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:
 def _units(argument: str, given: Any, known: set[str], names: Sequence[str]) -> dict[str, int]:
     if given is None:
         return {}
+    given = by_label(given)
     if not isinstance(given, Mapping):
         hint = f"Write {argument}={{{names[0]!r}: 2}}, for example."
         raise InvalidInput(argument, "a dict by arm name", repr(given), hint)
     for name, units in given.items():
         _check_arm(argument, name, known, names)
         if not is_integer(units) or not 0 <= units <= EXACT:
-            hint = "Give a whole number of at least 0."
-            raise InvalidInput(f"{argument}[{name!r}]", "a number of units", repr(units), hint)
+            hint = "Give an int of at least 0."
+            raise InvalidInput(f"{argument}[{name!r}]", "a whole number", repr(units), hint)
     return {name: int(units) for name, units in given.items()}
 
 

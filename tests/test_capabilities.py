@@ -311,7 +311,7 @@ class Live(GenCTS):
     [
         ("shapes", r"state\['pairs'\] must be \(trials,\) or \(trials, d, ...\), or named by warm"),
         ("warm", "warm must name {'tip'}"),
-        ("seen", "an arm of which nothing was seen must count as not played"),
+        ("seen", "an arm must be believed as before if nothing was seen"),
         ("finite", r"state\['tip'\] must be finite"),
         ("others", "missing units of one arm must not change what is believed of others"),
         ("absorb", "absorb must leave the names and shapes of the state alone"),

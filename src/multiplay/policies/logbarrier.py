@@ -110,11 +110,12 @@ class LogBarrier(FTRL):
             )
         needed = max(55, actions.d)
         if needed > T and not self.any_horizon:
+            own = "" if self.horizon is None else f"horizon={T}, "
             raise InvalidInput(
                 "horizon",
                 f"at least max(55, d) = {needed} rounds",
                 T,
-                f"Play more rounds, or write {name}(any_horizon=True) to go on all the same.",
+                f"Play more rounds, or write {name}({own}any_horizon=True) to go on all the same.",
             )
         return max(T, 2)  # log 1 = 0 would take the entropy away
 

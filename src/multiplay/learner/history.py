@@ -8,8 +8,8 @@ import numpy as np
 
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.learner.losses import Report
 from multiplay.learner.ranges import Ranges
+from multiplay.learner.report import Report
 from multiplay.tables import column, frame, in_order
 from multiplay.types import FloatArray
 

@@ -18,7 +18,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner import beliefs, snapshot
 from multiplay.learner.history import read_history
 from multiplay.learner.horizon import warn_if_over
-from multiplay.learner.losses import Reading, Report, read
+from multiplay.learner.losses import Reading, read
 from multiplay.learner.mind import Mind
 from multiplay.learner.plays import (
     CANCELLED,
@@ -33,6 +33,7 @@ from multiplay.learner.plays import (
     seconds,
 )
 from multiplay.learner.ranges import Ranges
+from multiplay.learner.report import Report, Terms
 from multiplay.learner.snapshot import Parts
 from multiplay.learner.today import Limits, Today, action_of, check_storable
 from multiplay.policies import Policy
@@ -460,8 +461,8 @@ class Learner:
         return self.mind.day(actions, Limits.given(at_most, exclude, fixed, given.names))
 
     def _report(self, today: Today, action: IntArray, reading: Reading, partly: bool) -> Report:
-        names = today.actions.names
-        return Report.first_of(action, reading, self.mind.ranges, today.bounds, names, partly)
+        terms = Terms(action, today.actions.names, today.bounds, self.mind.ranges)
+        return terms.report(reading, partly)
 
     def _close(self, id: int, line: int, report: Report, when: float) -> None:
         """Let the policy learn from a play: nothing more will come."""

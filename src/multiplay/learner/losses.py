@@ -1,4 +1,4 @@
-"""What people tell of a play, read arm by arm, and turned into feedback."""
+"""What people tell of a play, read arm by arm."""
 
 import hashlib
 import math
@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -14,14 +13,11 @@ import numpy as np
 
 from multiplay.checks import is_list, is_number, numbers
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
-from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
 EXACT = {Decimal, Fraction}  # numbers that numpy does not know
-NOBODY: frozenset[int] = frozenset()
 NOTHING = np.zeros(0)
 FLOAT = {float, np.float64}
 ORDINARY = {float, int, np.float64}
@@ -174,272 +170,9 @@ def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
     return flat, gaps
 
 
-class Report(NamedTuple):
-    """All that was told of one play so far, as policies see losses: in [0, 1].
-
-    Attributes
-    ----------
-    played : array of shape (d,)
-        How many units of each arm were played.
-    slots : array of shape (d,)
-        For how many of them there is room in ``units``: all, where single units were told; or none.
-    units : array
-        The losses of single units, arm after arm; NaN where one was not told.
-    totals, round, gaps
-        As in ``Reading``.
-    clipped : int
-        How many of the numbers told were outside their range.
-    excused : frozenset
-        The arms with gaps that were told by a full list: somebody said which units are missing.
-    whole : bool
-        Whether every unit was told, single or in a total.
-    """
-
-    played: IntArray
-    slots: IntArray
-    units: FloatArray
-    totals: dict[int, float]
-    round: float | None = None
-    gaps: bool = False
-    clipped: int = 0
-    excused: frozenset[int] = frozenset()
-    whole: bool = False
-
-    @classmethod
-    def empty(cls, count: IntArray) -> "Report":
-        """Nothing was told yet."""
-        return cls(count, _zeros(len(count)), NOTHING, {})
-
-    @classmethod
-    def first_of(
-        cls,
-        count: IntArray,
-        reading: Reading,
-        ranges: Ranges,
-        bounds: Bounds,
-        names: Sequence[str],
-        partly: bool,
-    ) -> "Report":
-        """Return a reading as a report of these units, if it fits.
-
-        ``partly`` says whether arms and units may be left out.
-        """
-        if reading.round is not None:
-            least, most = (float(count @ end) for end in bounds)
-            told, units_played = reading.round, int(count.sum())
-            learned, clipped = ranges.learned_total("losses", told, least, most, units_played)
-            return cls.empty(count)._replace(round=learned, clipped=clipped, whole=True)
-        units, length, gaps = reading.units, reading.length, reading.gaps
-        if not reading.totals and length == count.tolist():  # as a rule
-            units, clipped = ranges.learned(names, bounds, count, units)
-            excused = frozenset(range(len(length))) if gaps else NOBODY
-            return cls(count, count, units, {}, None, gaps, clipped, excused, not gaps)
-        if reading.totals and len(units) == 0:
-            return cls._by_totals(count, reading, ranges, bounds, names, partly)
-        return cls._loose(count, reading, ranges, bounds, names, partly)
-
-    @classmethod
-    def _by_totals(
-        cls,
-        count: IntArray,
-        reading: Reading,
-        ranges: Ranges,
-        bounds: Bounds,
-        names: Sequence[str],
-        partly: bool,
-    ) -> "Report":
-        """Return a reading that has nothing but totals."""
-        totals: dict[int, float] = {}
-        clipped, whole = 0, True
-        for i, units in enumerate(count.tolist()):
-            told = reading.totals.get(i)
-            if told is None:
-                whole &= units == 0
-                if units and not partly:
-                    raise _wrong_length(i, count, np.zeros_like(count), names, partly)
-                continue
-            if not (ranges.plain and 0.0 <= told <= units):
-                least, most = units * float(bounds.low[i]), units * float(bounds.high[i])
-                told, outside = ranges.learned_total(losses_of(names[i]), told, least, most, units)
-                clipped += outside
-            if units:
-                totals[i] = told
-        return cls(count, _zeros(len(count)), NOTHING, totals, None, False, clipped, NOBODY, whole)
-
-    @classmethod
-    def _loose(
-        cls,
-        count: IntArray,
-        reading: Reading,
-        ranges: Ranges,
-        bounds: Bounds,
-        names: Sequence[str],
-        partly: bool,
-    ) -> "Report":
-        """Return a reading that has units and totals, or does not have all."""
-        length = np.array(reading.length, dtype=np.int64)
-        wrong = (length > count) if partly else (length != count)
-        wrong[list(reading.totals)] = False
-        if wrong.any():
-            raise _wrong_length(int(wrong.argmax()), count, length, names, partly)
-        units, clipped = ranges.learned(names, bounds, length, reading.units)
-        by_total = reading._replace(units=NOTHING)
-        told = cls._by_totals(count, by_total, ranges, bounds, names, partly=True)
-        slots, gaps = np.where(length > 0, count, 0), reading.gaps
-        if (length < slots).any():
-            units, gaps = _spread(units, length, slots), True
-        in_full = (length == slots) & (length > 0)
-        excused = frozenset(np.flatnonzero(in_full).tolist()) if gaps else NOBODY
-        clipped += told.clipped
-        return cls(count, slots, units, told.totals, None, gaps, clipped, excused).judged()
-
-    def judged(self) -> "Report":
-        """Return the same, after looking whether every unit was told."""
-        return self._replace(whole=bool((self.seen == self.played).all()))
-
-    @property
-    def arm(self) -> IntArray:
-        """The arm of every entry of ``units``."""
-        return np.arange(len(self.slots)).repeat(self.slots)
-
-    def joined(self, part: "Report", told: list[int], names: Sequence[str]) -> "Report":
-        """Add a part: a full list says unit by unit, a shorter one fills what is free.
-
-        ``told`` says how many entries each arm had in the part.
-        """
-        if self.round is not None or part.round is not None:
-            if self.round is None and not self.seen.any():
-                return part
-            if self.round != part.round:
-                raise _conflict("losses")
-            return self
-        slots, totals = np.maximum(self.slots, part.slots), dict(self.totals)
-        units = _spread(self.units, self.slots, slots)
-        first, of_part = _starts(slots), _starts(part.slots)
-        for i, length in enumerate(told):
-            if not length and i not in part.totals:
-                continue
-            slot = units[first[i] : first[i + 1]]
-            new = part.units[of_part[i] : of_part[i + 1]]
-            known = ~np.isnan(slot)
-            if i in self.totals or i in part.totals:  # a total goes with nothing else
-                if length or known.any() or totals.setdefault(i, part.totals[i]) != part.totals[i]:
-                    raise _conflict(losses_of(names[i]))
-            elif length == len(slot):
-                both = known & ~np.isnan(new)
-                if (slot[both] != new[both]).any():
-                    raise _conflict(losses_of(names[i]))
-                slot[~known] = new[~known]
-            else:
-                free = np.flatnonzero(~known)
-                if length > len(free):
-                    raise InvalidInput(
-                        losses_of(names[i]),
-                        f"at most {len(free)} losses, for the units that have none yet",
-                        f"{length}",
-                        "Give a list with None for the units that were told before.",
-                    )
-                slot[free[:length]] = new[:length]
-        gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
-        excused = self.excused | part.excused
-        joined = Report(self.played, slots, units, totals, None, gaps, clipped, excused)
-        return joined.judged()
-
-    @property
-    def seen(self) -> IntArray:
-        """How many units of each arm have reported, (d,)."""
-        if self.whole or self.round is not None:
-            return self.played
-        seen = self.slots.copy()
-        if self.gaps:
-            silent = np.bincount(self.arm, weights=np.isnan(self.units), minlength=len(seen))
-            seen -= silent.astype(np.int64)
-        if self.totals:
-            which = list(self.totals)
-            seen[which] = self.played[which]
-        return seen
-
-    def check_gaps(self, names: Sequence[str]) -> None:
-        """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
-        if self.whole:
-            return
-        silent = self.seen < self.played
-        silent[list(self.excused)] = False
-        if silent.any():
-            i = int(silent.argmax())
-            raise InvalidInput(
-                losses_of(names[i]),
-                f"those of {self.played[i] - self.seen[i]} units that have not reported",
-                "none",
-                "Tell them, write None in the list for each that is missing, or write "
-                "missing='ignore'.",
-            )
-
-    def feedback(self) -> Feedback:
-        """Return what a policy may learn from."""
-        played, units, d = self.played[None], self.units, len(self.played)
-        if self.round is not None:
-            return Feedback(played, np.array([[self.round]]))
-        if self.totals and self.whole and len(units) == 0:
-            total = np.array([self.totals.get(i, 0.0) for i in range(d)])
-            return Feedback(played, total[None])
-        if self.gaps:
-            missing = np.isnan(units)
-            order = np.lexsort((missing, self.arm))  # those seen of an arm stand first
-            units = np.where(missing, 0.0, units)[order]
-        first, total = np.empty(d + 1, dtype=np.int64), np.empty(d)
-        kernels.split(units, self.slots, first, total)
-        seen = played if self.whole else self.seen[None]
-        if self.totals:
-            total[list(self.totals)] = list(self.totals.values())
-            return Feedback(played, total[None], seen=seen)
-        return Feedback(played, total[None], units[None], first, seen)
-
-
-@lru_cache(maxsize=16)
-def _zeros(d: int) -> IntArray:
-    return np.zeros(d, dtype=np.int64)  # writable, as kernels are compiled for; nobody writes
-
-
-def _starts(length: IntArray) -> IntArray:
-    """Return where the entries of each arm begin, and the end of all."""
-    first = np.zeros(len(length) + 1, dtype=np.int64)
-    length.cumsum(out=first[1:])
-    return first
-
-
-def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
-    """Return units with more room for each arm: NaN behind those that it has."""
-    wide = np.full(int(slots.sum()), math.nan)
-    before = np.cumsum(slots) - slots - (np.cumsum(length) - length)
-    wide[np.arange(len(units)) + np.repeat(before, length)] = units
-    return wide
-
-
-def _wrong_length(
-    i: int, count: IntArray, length: IntArray, names: Sequence[str], partly: bool
-) -> InvalidInput:
-    most, hint = "", "Give the loss of every unit, or one number."
-    if partly:
-        most, hint = "at most ", "Give one loss for each unit that was played."
-    elif length[i] < count[i]:
-        hint += " Write missing='ignore' if the others never come."
-    expected = f"a list of {most}{count[i]} losses, or their total"
-    return InvalidInput(losses_of(names[i]), expected, f"{length[i]}", hint)
-
-
 def losses_of(name: str) -> str:
     """Say in an error whose losses are meant."""
     return f"losses of {name!r}"
-
-
-def _conflict(argument: str) -> InvalidInput:
-    return InvalidInput(
-        argument,
-        "what was told before, or units that were not told yet",
-        "other losses for the same units",
-        "Tell each unit once. A loss that was told cannot be changed.",
-    )
 
 
 def _out_of_array(argument: str, entry: Any) -> Any:

@@ -12,9 +12,9 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.learner.horizon import own_horizon
 from multiplay.learner.intervals import empirical_bernstein
-from multiplay.learner.losses import Report
 from multiplay.learner.plays import Expected, Waiting
 from multiplay.learner.ranges import Ranges
+from multiplay.learner.report import Report
 from multiplay.learner.roster import Roster
 from multiplay.learner.seen import Seen
 from multiplay.learner.today import (

@@ -15,7 +15,8 @@ import numpy as np
 
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.learner.losses import DIGEST, Report
+from multiplay.learner.losses import DIGEST
+from multiplay.learner.report import Report
 from multiplay.learner.today import Today
 from multiplay.policies import Play
 from multiplay.types import Arrays, FloatArray, IntArray

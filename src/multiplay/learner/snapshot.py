@@ -14,10 +14,10 @@ from multiplay.actions import ActionSet
 from multiplay.builder import Builder, classes_of
 from multiplay.checks import check_instance, shortened
 from multiplay.errors import InvalidInput
-from multiplay.learner.losses import Report
 from multiplay.learner.mind import Mind
 from multiplay.learner.plays import TOLD, PlayLog, Waiting
 from multiplay.learner.ranges import OTHERS, Ranges
+from multiplay.learner.report import Report
 from multiplay.learner.seen import Seen
 from multiplay.learner.today import Limits, Today
 from multiplay.policies import Play, Policy

@@ -265,13 +265,12 @@ class Learner:
             self._close(id, line, report, when)
         if not repeated:
             self.log.note(line, digest)
-            if (
-                0 in reading.totals.values()
-            ):  # as it will look when the action is not known any more
+            if any(reading.totals.get(arm) == 0 for arm in report.totals):
+                # as it will look when nobody knows any more which arms were played
                 self.log.note(line, reading.digest(None))
         units = int(self.log.get(line, "units"))
         seen = units if report.whole else int(report.seen.sum())
-        if final and self.mind.horizon:
+        if final and self.mind.told - 1 == self.mind.horizon:
             warn_if_over(self.policy, self.mind.told)  # at last: a warning may be made an error
         return Told(id, seen, units - seen, report.clipped, repeated and not final, final)
 

@@ -60,7 +60,8 @@ class Reading(NamedTuple):
         else:
             told = self.totals
             if 0 in told.values():
-                told = {i: x for i, x in told.items() if x or (played is not None and played[i])}
+                units = [0] * len(self.length) if played is None else played.tolist()
+                told = {i: total for i, total in told.items() if total or units[i]}
             content += array("q", chain(self.length, told)).tobytes()
             content += array("d", told.values()).tobytes()
         if self.round is not None:

@@ -12,7 +12,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play
-from multiplay.policies.ftrl import FTRL
+from multiplay.policies.ftrl import FTRL, TINY
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -31,8 +31,9 @@ class Hybrid(FTRL):
     The original has losses in [-1, 1] and the rate 1 / sqrt(t); for losses in [0, 1] that is the
     rate 2 / sqrt(t) above. Estimates must not fall far below their smallest true value: those of
     losses are never negative. Rewards stay rewards, and the sign of <Lhat, x> is turned; with q = 1
-    their estimates never exceed 1. Needs no horizon. The regret is logarithmic in the stochastic
-    regime and of order sqrt(T) against any adversary.
+    their estimates never exceed 1. Where nothing was seen of an arm that was played, k_i is what is
+    believed of it, (1/2 + sum of samples) / (1 + number of samples). Needs no horizon. The regret
+    is logarithmic in the stochastic regime and of order sqrt(T) against any adversary.
 
     Parameters
     ----------
@@ -95,8 +96,16 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Count the round; Lhat of arms that could not be played grows by what they should lose."""
+        """Count the round, and let believed losses stand for those that nobody could see.
+
+        Lhat of arms that could not be played grows by them; so does that of arms that were played
+        and not seen, or they would look as if they had lost nothing.
+        """
         state["t"] += 1
+        if not feedback.complete:
+            unseen = np.where(feedback.seen == 0, feedback.count, 0)
+            surprise = self.believed(state) - play.memo["q"]
+            state["L"] += unseen / np.maximum(play.memo["x"], TINY) * surprise
         if len(actions.closed):  # q is no prediction here
             missed = self.believed(state) - play.memo["q"]
             state["L"][:, actions.closed] += missed[:, actions.closed]

@@ -260,10 +260,15 @@ class Story:
             raise RefusedError
 
     def seen_of(self, play: Play, name: str) -> tuple[list[float], float | None]:
-        """Return the losses of the units seen, in euros; or how many units, and their total."""
-        if name in play.totals:
-            return [math.nan] * len(play.units[name]), play.totals[name]
-        return [loss for loss in play.units[name] if loss is not None], None
+        """Return the losses of the units seen, in euros; or how many units, and their total.
+
+        A report with a total of some arm is a report of totals.
+        """
+        known = [loss for loss in play.units[name] if loss is not None]
+        if not play.totals:
+            return known, None
+        units = len(play.units[name]) if name in play.totals else len(known)
+        return [math.nan] * units, play.totals.get(name, sum(known))
 
     def count(self, name: str, seen: list[float], total: float | None, when: float) -> None:
         """Take the samples of an arm, whoever chose them."""
@@ -299,14 +304,14 @@ class Story:
             if event.x:
                 if not (hybrid and event.n[name] == 0):
                     arm.L += q
+                if hybrid and a and not units:
+                    arm.L += a / event.x[name] * (self.prediction(name) - q)
                 if units:
                     k = (euros / units - self.settings.low(name)) / self.settings.scale
                     arm.L += a / event.x[name] * (k - q)
                     u, rest = event.x[name] / event.n[name], event.rest[name] / event.n[name]
                     least = min(1.0, 2 * rest / (u**2 * play.g)) if play.g else 0.0
                     arm.beta2 += (a / event.n[name] * (k - q)) ** 2 * least / play.g
-                elif a and hybrid:  # as if the prediction had come true, which is not its q
-                    arm.L += a / event.x[name] * (self.prediction(name) - q)
             self.count(name, seen, total, when)
             arm.plans += a > 0
             play.seen += units

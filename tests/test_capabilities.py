@@ -311,7 +311,7 @@ class Live(GenCTS):
     [
         ("shapes", r"state\['pairs'\] must be \(trials,\) or \(trials, d, ...\), or named by warm"),
         ("warm", "warm must name {'tip'}"),
-        ("seen", "an arm must be believed as before if nothing was seen"),
+        ("seen", "who saw nothing of an arm must believe of it what was believed"),
         ("finite", r"state\['tip'\] must be finite"),
         ("others", "missing units of one arm must not change what is believed of others"),
         ("absorb", "absorb must leave the names and shapes of the state alone"),
@@ -321,7 +321,7 @@ class Live(GenCTS):
 )
 def test_check_policy_finds_who_is_not_fit_for_live_use(breaks: str, says: str) -> None:
     with pytest.raises(AssertionError, match=says):
-        check_policy(Live(breaks), PAPER)
+        check_policy(Live(breaks=breaks), PAPER)
 
 
 def test_check_policy_believes_who_is_fit_for_live_use() -> None:

@@ -136,7 +136,7 @@ def most_delivered(day: Day) -> int:
     rows, bounds = sums(day), [(0, 0 if f"{s}->{d}" in day.closed else 99) for s, d in day.lanes]
     ends = [*day.supply.values(), *day.demand.values()]
     found = linprog(-np.ones(len(bounds)), A_ub=rows, b_ub=ends, bounds=bounds)
-    return round(-found.fun)
+    return round(-float(found.fun or 0.0))
 
 
 def sums(day: Day) -> Any:
@@ -166,7 +166,7 @@ def keepable(day: Day, limits: Limits) -> bool:
     elif sum(supply) > sum(demand):
         both = np.vstack([rows[:k], -rows[k:]])
         options = {"A_ub": both, "b_ub": [*supply, *(-units for units in demand)]}
-    return linprog(np.zeros(len(bounds)), **options, bounds=bounds).status == 0
+    return bool(linprog(np.zeros(len(bounds)), **options, bounds=bounds).status == 0)
 
 
 def check_plan(day: Day, limits: Limits, plan: Mapping[str, int]) -> int:
@@ -469,7 +469,7 @@ class History:
             expected["q"] = [story.prediction(name) for name in names]
             if not self.settings.gd:
                 expected |= {"samples": [arm.N for arm in arms], "sum": [arm.S for arm in arms]}
-            clock = {"t": rounds}
+            clock: dict[str, float] = {"t": rounds}
             if self.settings.horizon is not None:
                 clock = {"g": math.log(self.settings.horizon)}
             expected |= clock

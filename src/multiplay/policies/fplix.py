@@ -27,7 +27,8 @@ class FPLIX(Policy):
     1. a = argmin over A of <a, eta Lhat - Z>, and for rewards argmax of <a, eta Lhat + Z>;
     2. step 1 is repeated with fresh Z; K_i is the number of repetitions until arm i is played
        again, or until a coin of its own with probability gamma falls, and ``cap`` at most;
-    3. Lhat_i += k_i K_i where a_i >= 1, with k_i the average of the a_i losses seen;
+    3. Lhat_i += k_i K_i where a_i >= 1, with k_i the average of the a_i losses seen, or what is
+       believed of the arm, (1/2 + sum of samples) / (1 + number of samples), if none was seen;
     4. eta = gamma = sqrt((1 + ln d) / (d + sum_i Lhat_i)), the rate of the next round.
 
     With q_i the probability of a_i >= 1, K_i is geometric (resampling), and its mean is 1/p_i with
@@ -107,10 +108,11 @@ class FPLIX(Policy):
         """Steps 2 and 3, with the costs and the rate that the action was chosen with."""
         costs, eta = play.memo["costs"], play.memo["eta"]
         gamma = np.minimum(eta, 1.0) if self.gamma is None else np.full(len(eta), self.gamma)
-        played = feedback.count >= 1
+        played, mean = feedback.count >= 1, feedback.mean
+        if not feedback.complete:
+            mean = np.where(feedback.seen >= 1, mean, predicted(state))
         K = self.repetitions(actions, costs, gamma, played, rng)
-        k = np.where(feedback.seen >= 1, feedback.mean, predicted(state))
-        state["L"] += np.where(played, k * K, 0.0)
+        state["L"] += np.where(played, mean * K, 0.0)
         state["t"] += 1
         if len(actions.closed):
             state["L"][:, actions.closed] += predicted(state)[:, actions.closed]

@@ -35,7 +35,8 @@ class Hybrid(FTRL):
     regime and of order sqrt(T) against any adversary.
 
     Units that were not seen are taken to have lost what those seen of their arm lost on average; an
-    arm of which nothing was seen, what it lost on average before.
+    arm of which nothing was seen, what is believed of it, (1/2 + sum of samples) / (1 + their
+    number).
 
     Parameters
     ----------
@@ -98,13 +99,17 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Count the round; where nothing was seen, Lhat grows by what an arm should lose."""
+        """Count the round, and let believed losses stand for those that nobody could see.
+
+        Lhat of arms that could not be played grows by them; so does that of arms that were played
+        and not seen, or they would look as if they had lost nothing.
+        """
         state["t"] += 1
-        if not feedback.complete:  # q is no prediction here
-            silent = (feedback.count >= 1) & (feedback.seen == 0)
-            played = feedback.count / np.maximum(play.memo["x"], TINY)
-            state["L"] += np.where(silent, played * (self.believed(state) - play.memo["q"]), 0.0)
-        if len(actions.closed):
+        if not feedback.complete:
+            unseen = np.where(feedback.seen == 0, feedback.count, 0)
+            surprise = self.believed(state) - play.memo["q"]
+            state["L"] += unseen / np.maximum(play.memo["x"], TINY) * surprise
+        if len(actions.closed):  # q is no prediction here
             missed = self.believed(state) - play.memo["q"]
             state["L"][:, actions.closed] += missed[:, actions.closed]
         count(state, feedback)

@@ -54,16 +54,14 @@ class Reading(NamedTuple):
         A total of 0 for an arm that was not played says nothing; where it is not known any more
         what was played, that is taken of every total of 0.
         """
-        content = self.units.tobytes()
-        if not self.totals:
-            content += array("q", self.length).tobytes()
-        else:
+        content = self.units.tobytes() + array("q", self.length).tobytes()
+        if self.totals:
             told = self.totals
-            if 0 in told.values():
-                units = [0] * len(self.length) if played is None else played.tolist()
-                told = {i: total for i, total in told.items() if total or units[i]}
-            content += array("q", chain(self.length, told)).tobytes()
-            content += array("d", told.values()).tobytes()
+            content += array("d", [told.get(i, 0.0) for i in range(len(self.length))]).tobytes()
+            if played is not None and 0 in told.values():
+                units = played.tolist()
+                nothing = [i for i, total in told.items() if total == 0 and units[i]]
+                content += array("q", nothing).tobytes()
         if self.round is not None:
             content += array("d", [self.round]).tobytes()
         return hashlib.blake2b(content, digest_size=DIGEST).digest()

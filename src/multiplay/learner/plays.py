@@ -246,10 +246,10 @@ class PlayLog:
 
     def repeats(self, line: int, digest: bytes) -> bool:
         """Say whether this was told of a play before."""
-        known = self.digests.get(line, b"")
-        return known[:DIGEST] == digest or digest in [
-            known[k : k + DIGEST] for k in range(DIGEST, len(known), DIGEST)
-        ]
+        known = self.digests.get(line)
+        if known is None:
+            return False
+        return digest in [known[k : k + DIGEST] for k in range(0, len(known), DIGEST)]
 
     def note(self, line: int, digest: bytes) -> None:
         """Remember what was told of a play."""

@@ -214,7 +214,8 @@ class Terms(NamedTuple):
                 clipped += outside
             if units:
                 totals[i] = told
-        return Report.empty(self.played)._replace(totals=totals, clipped=clipped, whole=whole)
+        slots, rest = _zeros(len(self.played)), (None, False, clipped, NOBODY, whole)
+        return Report(self.played, slots, NOTHING, totals, *rest)
 
     def _of_units(self, reading: Reading, partly: bool) -> Report:
         """Take a reading that has units and totals, or does not have all."""

@@ -14,10 +14,11 @@ from multiplay.learner.plays import Expected, Waiting
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.roster import Roster
 from multiplay.learner.seen import Seen
-from multiplay.learner.today import NO_LIMITS, Limits, Today, check_day, check_storable
+from multiplay.learner.today import NO_LIMITS, Limits, Today, check_day
 from multiplay.policies import Play, Policy
 from multiplay.policies.base import check_fits, shown
 from multiplay.policies.feasible import check_play
+from multiplay.serialization import pack
 from multiplay.streams import Streams
 from multiplay.types import FloatArray, IntArray
 
@@ -55,7 +56,7 @@ class Mind:
                 return known
         if given is not self.actions:
             check_day(given, self.actions, self.roster.number, self.policy)
-            check_storable(given, self.policy)
+            pack(given, "actions")  # refuses what could not be saved
         today = Today.of(given, limits, self.ranges, self.policy)
         check_fits(self.policy, today.actions, None, shows_units=True)
         return today

@@ -14,7 +14,6 @@ from multiplay.checks import EXACT, check_instance, is_integer, is_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
-from multiplay.serialization import pack
 from multiplay.types import IntArray
 
 FREE = -1  # an arm whose number of units is not fixed
@@ -112,12 +111,6 @@ class Today:
     def may_lack(self) -> bool:
         """Whether there may be units that cannot be served."""
         return bool(self.actions.unmet(np.zeros(self.actions.d, dtype=np.int64)))
-
-
-def check_storable(actions: ActionSet, policy: Policy) -> None:
-    """Raise ``InvalidInput`` if a learner of these could not be saved."""
-    pack(actions, "actions")
-    pack(policy, "policy")
 
 
 def check_day(today: Any, usual: ActionSet, known: Mapping[str, int], policy: Policy) -> None:

@@ -31,7 +31,8 @@ def settings(thing: object) -> dict[str, Any]:
     left out where they are None, so that the files of before and those of today say the same.
     """
     try:
-        names = _arguments(type(thing))
+        kind: Any = type(thing)
+        names = _arguments(kind)
     except ValueError:  # a class that is not written in Python
         raise InvalidInput(
             type(thing).__name__, "plain data", f"{thing!r}", "Give numbers, text or lists."

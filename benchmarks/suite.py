@@ -18,6 +18,7 @@ from benchmarks import (
     changing,
     growth,
     learner,
+    live,
     oracle,
     rounding,
     rounds,
@@ -37,6 +38,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "changing": changing.run,
     "growth": growth.run,
     "learner": learner.run,
+    "live": live.run,
     "startup": startup.run,
 }
 

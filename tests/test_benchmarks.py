@@ -19,6 +19,7 @@ from benchmarks import (
     growth,
     harness,
     learner,
+    live,
     oracle,
     rounding,
     rounds,
@@ -213,6 +214,7 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: oracle.run(True, SMALL),
         lambda: rounding.run(True, SMALL),
         lambda: learner.run(True),
+        lambda: live.run(True, SMALL[:1]),
         lambda: changing.run(True, (2,), SMALL[0]),
         lambda: [
             sets.oracles(0.02, sets.dedicated()[::3]),
@@ -222,7 +224,7 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
         lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     ],
-    ids=["step", "oracle", "rounding", "learner", "changing", "sets", "arms", "units"],
+    ids=["step", "oracle", "rounding", "learner", "live", "changing", "sets", "arms", "units"],
 )
 def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})

@@ -7,6 +7,7 @@ nothing: ``unpack`` builds the same object again.
 import hashlib
 import inspect
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ def settings(thing: object) -> dict[str, Any]:
     left out where they are None, so that the files of before and those of today say the same.
     """
     try:
-        names = inspect.signature(type(thing)).parameters
+        kind: Any = type(thing)
+        names = _arguments(kind)
     except ValueError:  # a class that is not written in Python
         raise InvalidInput(
             type(thing).__name__, "plain data", f"{thing!r}", "Give numbers, text or lists."
@@ -46,6 +48,12 @@ def settings(thing: object) -> dict[str, Any]:
     later = getattr(type(thing), "later_settings", ())
     kept = {name: getattr(thing, name) for name in names}
     return {name: value for name, value in kept.items() if name not in later or value is not None}
+
+
+@lru_cache(maxsize=256)
+def _arguments(kind: type) -> tuple[str, ...]:
+    """Return the arguments that build a thing of this class; who plays every day asks often."""
+    return tuple(inspect.signature(kind).parameters)
 
 
 def describe(thing: Any) -> Any:

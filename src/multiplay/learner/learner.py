@@ -35,9 +35,10 @@ from multiplay.learner.plays import (
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.report import Report, Terms
 from multiplay.learner.snapshot import Parts
-from multiplay.learner.today import Limits, Today, action_of, check_storable
+from multiplay.learner.today import Limits, Today, action_of
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
+from multiplay.serialization import pack
 from multiplay.storage.folder import read_record, write_record
 from multiplay.streams import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -110,7 +111,8 @@ class Learner:
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         check_instance("policy", policy, Policy, "GenCTS()")
         check_fits(policy, actions, None, shows_units=True)  # who tells totals is refused there
-        check_storable(actions, policy)
+        pack(actions, "actions")  # refuses what could not be saved
+        pack(policy, "policy")
         self.missing = _missing(missing)
         if true_or_false("changing", changing, "Leave it out.") and not policy.changing:
             raise _unable(policy, "one that can play on another set every day")

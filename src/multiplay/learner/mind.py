@@ -71,7 +71,7 @@ class Mind:
             check_day(given, self.actions, self.roster.number, self.policy)
             if not given.linear:
                 self.ranges.check_plain(given)
-            check_storable(given, self.policy, self.actions)
+            check_storable(given, self.actions)
         elif limits and not self.policy.changing:
             raise no_other_set(limits.first, self.policy, "nothing", "a limit")
         today = Today.of(given, limits, self.ranges, self.policy)

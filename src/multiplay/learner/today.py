@@ -128,16 +128,13 @@ class Today:
         return bool(self.actions.unmet(np.zeros(self.actions.d, dtype=np.int64)))
 
 
-def check_storable(actions: ActionSet, policy: Policy, usual: ActionSet | None = None) -> None:
-    """Raise ``InvalidInput`` if a learner of these could not be saved, and loaded again.
+def check_storable(actions: ActionSet, usual: ActionSet) -> None:
+    """Raise ``InvalidInput`` if plays on the set of a day could not be saved, and loaded again.
 
-    Who loads it passes the ``usual`` set again, if its class is not multiplay's own. Sets of other
-    days are built from the file: their classes must be known then.
+    Who loads them passes the ``usual`` set again, if its class is not multiplay's own. Sets of
+    other days are built from the file: their classes must be known then.
     """
     plain, _ = pack(actions, "actions")
-    if usual is None:
-        pack(policy, "policy")
-        return
     known = {*multiplay.actions.__all__, *CONTAINERS, type_name(type(usual))}
     foreign = sorted(types_in(plain) - known)
     if foreign:

@@ -17,8 +17,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
         ("live.py", ["--learners", "2"], "best plan of each day"),
         ("scaling.py", ["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
         ("units.py", ["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
-        ("worlds.py", ["--trials", "2", "--horizon", "100"], "| reacting | 64 | LBINF"),
-        ("choosing.py", ["--trials", "2", "--horizon", "100"], "RandomAction"),
+        ("worlds.py", ["--trials", "2", "--horizon", "60"], "| reacting | 64 | LBINF"),
+        ("choosing.py", ["--trials", "2", "--horizon", "60"], "RandomAction"),
         ("two_months.py", ["--trials", "2"], "all plans were feasible"),
     ],
 )

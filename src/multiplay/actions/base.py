@@ -359,19 +359,22 @@ def extensions(least: IntArray, most: IntArray) -> tuple[IntArray, IntArray]:
 def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {i + 1}" for i in range(d))
-    if len(names) == d and _checked.get(id(names)) is names:  # those of yesterday
-        return _checked[id(names)]
-    names = tuple(map(str, names))
-    if len(names) != d:
-        raise InvalidInput("names", f"{d} names", f"{len(names)}", "Give one for each arm.")
-    names = _different(names)
-    if len(_checked) == MOST_CHECKED:
-        _checked.clear()
-    _checked[id(names)] = names
-    return names
+    given, checked = _checked.get(id(names), (None, ()))
+    if given is names and len(checked) == d:  # those of yesterday
+        return checked
+    checked = tuple(map(str, names))
+    if len(checked) != d:
+        raise InvalidInput("names", f"{d} names", f"{len(checked)}", "Give one for each arm.")
+    checked = _different(checked)
+    if isinstance(names, tuple):  # which nobody can change
+        if len(_checked) == MOST_CHECKED:
+            _checked.clear()
+        _checked[id(names)] = names, checked
+    return checked
 
 
-_checked: dict[int, tuple[str, ...]] = {}  # by identity, which holds as long as they are kept here
+# Names that were given, and what became of them: by identity, which holds as long as they are kept.
+_checked: dict[int, tuple[Sequence[str], tuple[str, ...]]] = {}
 
 
 @lru_cache(maxsize=16)

@@ -75,7 +75,7 @@ def test_old_modules_can_be_imported_from_their_packages() -> None:
         "from multiplay.results.result import Result\n"
         "import multiplay.policies.habits as habits, multiplay as mp\n"
         "assert Result is mp.Result and habits.RandomAction is mp.RandomAction\n"
-        "assert config.to_plain(mp.GenCTS())['type'] == 'GenCTS'\n"
+        "assert config.to_plain(mp.GenCTS()) == {'type': 'GenCTS'}\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

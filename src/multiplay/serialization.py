@@ -28,7 +28,7 @@ def settings(thing: object) -> dict[str, Any]:
     """Return the arguments that build ``thing``: each is kept as an attribute of the same name.
 
     A class may list arguments that are newer than files with it, as ``later_settings``. These are
-    left out where they are None, so that the files of before and those of today say the same.
+    left out where they are None or False, so that files of before and of today say the same.
     """
     try:
         kind: Any = type(thing)
@@ -47,7 +47,8 @@ def settings(thing: object) -> dict[str, Any]:
             )
     later = getattr(type(thing), "later_settings", ())
     kept = {name: getattr(thing, name) for name in names}
-    return {name: value for name, value in kept.items() if name not in later or value is not None}
+    off = {name for name in later if kept.get(name) is None or kept[name] is False}
+    return {name: value for name, value in kept.items() if name not in off}
 
 
 @lru_cache(maxsize=256)
@@ -63,7 +64,7 @@ def describe(thing: Any) -> Any:
     --------
     >>> from multiplay import Duplicated, GenCTS
     >>> describe(Duplicated(GenCTS()))
-    {'type': 'Duplicated', 'policy': {'type': 'GenCTS', 'discount': None, 'window': None}}
+    {'type': 'Duplicated', 'policy': {'type': 'GenCTS'}}
     """
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing

@@ -1,6 +1,5 @@
 """A learner as one record, and back."""
 
-import inspect
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -227,7 +226,6 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
     arrays = _below(f"{argument}/", record.arrays)
     if given is not None:
         header, of_given = (describe(given), {}) if old else pack(given, argument)
-        header = _as_it_was(header, plain, given)
         same = header == plain if old else _same((header, of_given), (plain, arrays))
         if not same:
             expected = f"what was saved, {shortened(str(_readable(plain, arrays)), LONGEST)}"
@@ -258,23 +256,6 @@ def _builder(*others: object) -> Builder:
     """Return a builder of all sets and policies of multiplay, and of the classes of others."""
     foreign = {type_name(type(other)): type(other) for other in others}
     return Builder(classes_of(multiplay.actions, multiplay.policies) | foreign)
-
-
-def _as_it_was(header: Any, saved: Any, thing: object) -> Any:
-    """Return the settings of a thing without those that an older version did not have.
-
-    They are left out where they have their default, which is what the older version did.
-    """
-    if not (isinstance(header, dict) and isinstance(saved, dict) and "type" in header):
-        return header
-    defaults = inspect.signature(type(thing)).parameters
-    kept = {}
-    for name, value in header.items():
-        if name in saved or name == "type":
-            kept[name] = _as_it_was(value, saved.get(name), getattr(thing, name, None))
-        elif getattr(thing, name) is not defaults[name].default:
-            kept[name] = value
-    return kept
 
 
 def _same(one: tuple[Any, Arrays], other: tuple[Any, Arrays]) -> bool:

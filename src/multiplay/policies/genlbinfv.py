@@ -76,6 +76,8 @@ class GenLBINFV(LogBarrier):
     10
     """
 
+    later_settings = ("anytime",)
+
     prediction: str = "ls"
     epsilon: float | None = None
     eta: float = 0.25

@@ -94,6 +94,13 @@ def positive_integer(argument: str, value: object, hint: str, largest: int = EXA
     return int(value)
 
 
+def probability(argument: str, value: object, hint: str) -> float:
+    """Return ``value`` as a probability strictly between 0 and 1, or say that it is none."""
+    if not is_number(value) or not 0 < float(value) < 1:  # type: ignore[arg-type]
+        raise InvalidInput(argument, "a probability between 0 and 1", _short(value), hint)
+    return float(value)  # type: ignore[arg-type]
+
+
 def true_or_false(argument: str, value: object, hint: str) -> bool:
     """Return ``value`` as a bool, or say that it is none: ``"no"`` would count as True."""
     if not isinstance(value, bool | np.bool_):

@@ -20,7 +20,6 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 SENSES = {"min": 1.0, "max": -1.0}
 LARGEST_BOX = 10_000_000  # vectors that enumeration looks at
-UNMET = "unmet->"  # how the name of units begins that cannot be served
 MOST_COPIES = 10_000_000
 MOST_CHECKED = 64  # tuples of names that are known to be different
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import UNMET, Duplicate, owners, read_only
+from multiplay.actions.base import Duplicate, owners, read_only
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
 from multiplay.checks import EXACT, is_number, true_or_false, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
@@ -16,6 +16,7 @@ from multiplay.hull.graph import Graph, bipartite
 from multiplay.types import IntArray
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
+UNMET = "unmet->"  # how the name of units begins that cannot be served
 MAY_BE_UNMET = (
     "If some demand may stay unmet, write shortage=5.0, say: what each unmet unit costs, in the "
     "unit of the losses."

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multiplay.checks import is_number
-from multiplay.errors import InvalidInput
 from multiplay.learner.mind import Mind
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -50,11 +48,3 @@ def drift(mind: Mind, level: float) -> pd.DataFrame:
             "units": np.array([alarm.recent for alarm in alarms], dtype=np.int64),
         }
     )
-
-
-def check_level(level: Any) -> float:
-    """Return a probability strictly between 0 and 1."""
-    if not is_number(level) or not 0 < level < 1:
-        hint = "Write 0.95, for example."
-        raise InvalidInput("level", "a probability between 0 and 1", repr(level), hint)
-    return float(level)

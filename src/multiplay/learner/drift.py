@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.checks import is_number
-from multiplay.errors import InvalidInput
+from multiplay.checks import probability
 from multiplay.kernels import drift as kernels
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -97,11 +96,8 @@ class Drift:
 
     def add(self, round: int, arms: IntArray | slice, seen: IntArray, total: FloatArray) -> None:
         """Take the units seen of some arms in a round, and the sums of their losses."""
-        which = self._all[arms] if isinstance(arms, slice) else np.array(arms, dtype=np.int64)
-        more, losses = np.array(seen, dtype=np.int64), np.array(total, dtype=float)  # writable
-        checkpoints = self.rounds, self.seen, self.total, self.length
-        largest = kernels.add(int(round), which, more, losses, *checkpoints)
-        self._make_room(largest)
+        more, losses = np.array([seen], dtype=np.int64), np.array([total], dtype=float)
+        self.add_many(np.array([round], dtype=np.int64), arms, more, losses)
 
     def add_many(
         self, rounds: IntArray, arms: IntArray | slice, seen: IntArray, total: FloatArray
@@ -131,13 +127,7 @@ class Drift:
 
         While nothing changes, no alarm is ever given with a probability of at least 1 - ``level``.
         """
-        if not (is_number(level) and 0 < level < 1):
-            raise InvalidInput(
-                "level",
-                "a probability between 0 and 1",
-                repr(level),
-                "Give 0.05 for one false alarm in 20 lives.",
-            )
+        level = probability("level", level, "Give 0.05 for one false alarm in 20 lives.")
         split, excess = self.clearest_splits(level / max(len(self.length), 1))
         return [self._alarm(int(arm), int(split[arm])) for arm in np.flatnonzero(excess > 0)]
 

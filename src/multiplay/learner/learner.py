@@ -13,7 +13,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path, remove_stale_drafts
-from multiplay.checks import check_instance, is_integer, true_or_false
+from multiplay.checks import check_instance, is_integer, probability, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.learner import beliefs, snapshot
 from multiplay.learner.history import read_history
@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 MISSING = ("refuse", "ignore")
+LEVEL = "Write 0.95, for example."
 FIRST_OF_A_LIFE = 2**52  # ids after a restart are random numbers from here to 2^53
 
 Range = tuple[float, float] | Mapping[str, tuple[float, float]]
@@ -373,7 +374,7 @@ class Learner:
         for the others; it is to hold the true mean with probability ``level``. Where a policy
         forgets, mean and interval are of what it still remembers.
         """
-        return beliefs.arms(self.mind, beliefs.check_level(level))
+        return beliefs.arms(self.mind, probability("level", level, LEVEL))
 
     def plays(self) -> pd.DataFrame:
         """Return a table of all plays: id, key, when asked and told, units, expected, realised."""
@@ -407,7 +408,7 @@ class Learner:
         today = self.mind.day(actions)
         action = action_of("plan", plan, today.given)
         self._check_believes(today)
-        return self.mind.expected(today, action, beliefs.check_level(level))
+        return self.mind.expected(today, action, probability("level", level, LEVEL))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the arms whose recent losses do not fit the old ones: no rows if all is well.
@@ -415,7 +416,7 @@ class Learner:
         While nothing changes, this table stays empty for ever with a probability of at least
         1 - ``level``, however often it is asked for.
         """
-        return beliefs.drift(self.mind, beliefs.check_level(level))
+        return beliefs.drift(self.mind, level)
 
     # ------------------------------------------------------------ save and load
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.policies import Policy
+from multiplay.policies.base import drop_warm_start
 from multiplay.types import Arrays, FloatArray, IntArray
 
 
@@ -56,8 +57,7 @@ class Roster:
     def enter(self, actions: ActionSet) -> None:
         """Drop the warm start if it belongs to another set."""
         if actions is not self.warm_for:
-            for name in self.policy.warm(self.warm_for):
-                self.state.pop(name, None)
+            drop_warm_start(self.policy, self.state, self.warm_for)
             self.warm_for = actions
 
     def cut(self, places: IntArray | None) -> Arrays:

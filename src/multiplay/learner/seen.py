@@ -8,6 +8,7 @@ import numpy as np
 
 from multiplay.feedback import Feedback
 from multiplay.learner.drift import Drift
+from multiplay.policies.averages import predicted
 from multiplay.types import Arrays, FloatArray, IntArray
 
 COLUMNS = ("units", "total", "squares", "lumped", "plans", "last")
@@ -90,8 +91,7 @@ class Seen:
 
     def predicted(self) -> FloatArray:
         """Return (1/2 + sum) / (1 + units) of each arm."""
-        mean: FloatArray = (0.5 + self.columns["total"]) / (1 + self.columns["units"])
-        return mean
+        return predicted({"sum": self.columns["total"], "count": self.columns["units"]})
 
     def arrays(self) -> Arrays:
         """Return all of it."""

@@ -114,6 +114,12 @@ class Policy(ABC):
         return None
 
 
+def drop_warm_start(policy: Policy, state: Arrays, actions: ActionSet) -> None:
+    """Drop what belongs to a set from a state: another set comes."""
+    for name in policy.warm(actions):
+        state.pop(name, None)
+
+
 def shown(policy: Policy, feedback: Feedback) -> Feedback:
     """Return what a policy is shown: nothing but the round's total, if it learns from that."""
     return feedback.round_only() if policy.learns_from == "round" else feedback

@@ -11,7 +11,7 @@ from multiplay.actions import ActionSet
 from multiplay.environments import Adversarial, Environment, World
 from multiplay.environments.base import largest_change
 from multiplay.policies import Policy
-from multiplay.policies.base import shown
+from multiplay.policies.base import drop_warm_start, shown
 from multiplay.results.measured import EACH_ROUND, FIXED, Measured
 from multiplay.serialization import settings
 from multiplay.simulation.ledger import Ledger
@@ -86,8 +86,7 @@ def _play_rounds(
 def _next_day(today: ActionSet, before: ActionSet, policy: Policy, state: Arrays) -> ActionSet:
     """Return today's set; if it is another one, what belongs to the last one is dropped."""
     if today is not before:
-        for name in policy.warm(before):
-            state.pop(name, None)
+        drop_warm_start(policy, state, before)
     return today
 
 

@@ -1,4 +1,4 @@
-"""The one error for bad input: it names the thing, what was expected, what came, what to do."""
+"""Errors for people: what was expected or what failed, what came, and what to do."""
 
 
 class InvalidInput(ValueError):
@@ -23,3 +23,22 @@ Remove the supplier.
 
     def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:
         return type(self), (self.argument, self.expected, str(self.got), self.hint)
+
+
+class StoreError(RuntimeError):
+    """A store cannot be read or written now: full, locked, read-only or not there.
+
+    Examples
+    --------
+    >>> raise StoreError("sqlite:///plans.db", "the disk is full", "Make room, and try again.")
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.StoreError: sqlite:///plans.db: the disk is full. Make room, and try again.
+    """
+
+    def __init__(self, store: str, reason: str, hint: str) -> None:
+        self.store, self.reason, self.hint = store, reason, hint
+        super().__init__(f"{store}: {reason}. {hint}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        return type(self), (self.store, self.reason, self.hint)

@@ -1,7 +1,8 @@
 """What every storage has."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -49,6 +50,125 @@ class Storage(Protocol):
 
     def get(self) -> Record | None:
         """Return the snapshot; None if there was none."""
+
+
+class Labels(NamedTuple):
+    """What a record of a journal can be found by.
+
+    Attributes
+    ----------
+    kind : str
+        What happened, "ask" say.
+    key : str or None
+        What the caller calls it; a key is used once for each kind.
+    play : int or None
+        The play that it is about.
+    at : float
+        When it happened, in seconds since 1970.
+    """
+
+    kind: str = ""
+    key: str | None = None
+    play: int | None = None
+    at: float = 0.0
+
+
+NO_LABELS = Labels()
+
+
+class Entry(NamedTuple):
+    """One record of a journal.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 0 without gaps.
+    labels, record
+        What it can be found by, and what it says.
+    digest : bytes
+        Of the record, its number and its labels, and of the digest before it: a chain, in which
+        nothing can be changed, left out or put in without being seen.
+    """
+
+    number: int
+    labels: Labels
+    record: Record
+    digest: bytes
+
+
+class Head(NamedTuple):
+    """The last record of a journal: its number (-1 if there is none), and its digest."""
+
+    number: int = -1
+    digest: bytes = b""
+
+
+@runtime_checkable
+class Journal(Storage, Protocol):
+    """A storage whose records are chained by digests, found by their labels, written in turns.
+
+    A handle is used by one thread at a time. ``get`` returns the newest snapshot that can be read.
+    What fails because of the store itself raises ``StoreError``; then nothing of the turn is kept,
+    unless the connection was lost while it was being committed: then nobody knows.
+    """
+
+    def turn(self) -> AbstractContextManager[Head]:
+        """Have the journal for oneself, from the head that is given until the end of the block.
+
+        What is written within is kept durably when the block ends, all of it; nothing of it, if
+        the block raises. Others wait for their turn. Outside a turn, each ``write`` is a turn.
+        """
+
+    def head(self) -> Head:
+        """Return the number and the digest of the last record."""
+
+    def write(self, record: Record, labels: Labels = NO_LABELS) -> Entry:
+        """Append a record with labels. A key that is used already for the kind is refused."""
+
+    def entries(self, start: int = 0) -> Iterator[Entry]:
+        """Yield all from this number on, in order, without holding all of them in memory.
+
+        Raise ``Damaged``, with the number, at one that is lost or does not fit its digest.
+        """
+
+    def find(self, kind: str, key: str) -> Entry | None:
+        """Return the record of this kind with this key, if there is one."""
+
+    def of_play(self, play: int) -> list[Entry]:
+        """Return all records about a play, in order."""
+
+    def pairs(self, kind: str, ends: Sequence[str]) -> Iterator[tuple[Entry, Entry | None]]:
+        """Yield all records of a kind, each with that of its play that is of a kind in ``ends``.
+
+        Without arrays, in order, and without holding all of them in memory.
+        """
+
+    def close(self) -> None:
+        """Give back what the handle holds; it can be used again."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """A place with any number of journals, each with a name.
+
+    A store of your own is checked by ``multiplay.testing.check_store``.
+    """
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a password."""
+
+    def create(self, name: str, record: Record, labels: Labels = NO_LABELS) -> Journal:
+        """Begin a journal with its first record; a name that is taken is refused."""
+
+    def open(self, name: str) -> Journal:
+        """Return a new handle on a journal; a name that there is not is refused."""
+
+    def names(self) -> list[str]:
+        """Return the names of all journals, sorted."""
+
+    def delete(self, name: str) -> None:
+        """Remove a journal for good. Handles on it raise ``InvalidInput`` from then on."""
 
 
 def header_text(record: Record) -> str:

@@ -91,21 +91,25 @@ class Mind:
     def choose(self, today: Today, when: str) -> tuple[Play, float]:
         """Choose a play, and say what the policy believes that it costs: NaN if it does not say.
 
-        The state has the warm start of the play, and nothing else of it.
+        The state knows nothing of it yet: see ``take``.
         """
         places = self.meet(today)
         self.roster.enter(today.actions)
         state = self.roster.cut(places)
         play = self.policy.choose(today.actions, state, self.rng)
         check_play(self.policy, today.actions, play, 1, when, restored=self.restored)
-        self.roster.state |= play.cache  # makes the next choice faster, and no more
-        self.last = today
-        if play.cache:
-            play = Play(play.action, play.memo)
         believed = self.policy.believed(state) if self._believes else None
         if believed is None:
             return play, math.nan
         return play, self.cost(today, play.action[0], believed[0])
+
+    def take(self, play: Waiting) -> None:
+        """Take the warm start of a play that was chosen, and nothing else of it."""
+        today = play.today
+        self.meet(today)
+        self.roster.enter(today.actions)
+        self.roster.state |= play.play.cache  # makes the next choice faster, and no more
+        self.last = today
 
     def learn(self, play: Waiting, report: Report, when: float) -> Feedback:
         """Learn from a play of our own, and return what was learned from."""

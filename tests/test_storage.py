@@ -16,7 +16,7 @@ import multiplay as mp
 from multiplay import atomic_files, storage
 from multiplay.atomic_files import as_path, write_new, write_text, write_whole
 from multiplay.errors import InvalidInput
-from multiplay.storage import Damaged, FolderStorage, MemoryStorage, Record, Storage
+from multiplay.storage import Damaged, FolderStorage, Journal, MemoryStorage, Record, Storage
 from multiplay.testing import check_storage
 from multiplay.testing.storage import CHAPTERS
 from refusal import refused
@@ -42,6 +42,7 @@ def check_memory(tmp_path: Path) -> None:
     check_storage({name: MemoryStorage() for name in CHAPTERS}.__getitem__)
 
 
+PROTOCOLS = (Storage, Journal)
 CHECKS: dict[type, Callable[[Path], None]] = {
     FolderStorage: check_folder,
     MemoryStorage: check_memory,
@@ -53,7 +54,7 @@ CHECKS: dict[type, Callable[[Path], None]] = {
     [
         kind
         for kind in map(storage.__dict__.get, storage.__all__)
-        if isinstance(kind, type) and issubclass(kind, Storage) and kind is not Storage
+        if isinstance(kind, type) and issubclass(kind, Storage) and kind not in PROTOCOLS
     ],
 )
 def test_contract(kind: type, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where records and snapshots are kept: one small protocol, with a folder or memory behind it."""
+"""Where records and snapshots are kept: in memory, in a folder, or in a database."""
 
 from multiplay.storage.base import (
     Damaged,
@@ -12,6 +12,7 @@ from multiplay.storage.base import (
 )
 from multiplay.storage.folder import FolderStorage
 from multiplay.storage.memory import MemoryStorage
+from multiplay.storage.stores import store_at
 
 __all__ = [
     "Damaged",
@@ -24,4 +25,5 @@ __all__ = [
     "Record",
     "Storage",
     "Store",
+    "store_at",
 ]

@@ -1,0 +1,160 @@
+"""What all handles on journals share: turns, and entries that are chained and found."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from multiplay.errors import StoreError
+from multiplay.storage.base import NO_LABELS, Entry, Head, Journal, Labels, Record
+from multiplay.storage.chain import (
+    Kept,
+    Row,
+    followed,
+    kept,
+    newest_whole,
+    opened,
+    sealed,
+    unchecked,
+)
+
+FIRST_BATCH, LARGEST_BATCH = 100, 1000  # rows that are read at once
+ROOM = 2**22  # bytes of a batch, about
+
+
+class Handle(Journal):
+    """A journal over rows: a store says how they are kept and read, and what a turn is.
+
+    Within a turn, ``_head`` is the last row that was written.
+    """
+
+    _head: Head | None = None
+    _broken: StoreError | None = None  # what failed in this turn
+
+    @contextmanager
+    def turn(self) -> Iterator[Head]:
+        """Have the journal for oneself until the end of the block."""
+        if self._head is not None:
+            raise RuntimeError("a turn cannot begin within a turn of the same handle")
+        self._head, self._broken = self._begin(), None
+        try:
+            yield self._head
+            if self._broken:
+                raise self._broken
+            self._commit()
+        except BaseException:
+            self._roll_back()
+            raise
+        finally:
+            self._head = None
+
+    def head(self) -> Head:
+        """Return the number and the digest of the last record."""
+        return self._last() if self._head is None else self._head
+
+    def write(self, record: Record, labels: Labels = NO_LABELS) -> Entry:
+        """Append a record with labels."""
+        if self._head is None:
+            with self.turn():
+                return self.write(record, labels)
+        row = sealed(self._head, record, labels)
+        self._insert(row)
+        self._head = Head(row.number, row.digest)
+        return Entry(row.number, Labels(*row[1:5]), record, row.digest)
+
+    def append(self, record: Record) -> int:
+        """Append a record without labels."""
+        return self.write(record).number
+
+    def entries(self, start: int = 0) -> Iterator[Entry]:
+        """Yield all from this number on, read in batches."""
+        return followed(self._rows(start - 1), start)
+
+    def read(self, start: int = 0) -> Iterator[tuple[int, Record]]:
+        """Yield the records from this number on."""
+        return ((entry.number, entry.record) for entry in self.entries(start))
+
+    def find(self, kind: str, key: str) -> Entry | None:
+        """Return the record of this kind with this key, if there is one."""
+        row = self._keyed(kind, key)
+        return None if row is None else opened(row)
+
+    def of_play(self, play: int) -> list[Entry]:
+        """Return all records about a play, in order."""
+        return [opened(row) for row in self._about(play)]
+
+    def pairs(self, kind: str, ends: Sequence[str]) -> Iterator[tuple[Entry, Entry | None]]:
+        """Yield all records of a kind, each with the last of its play that is of such a kind."""
+        start = 0
+        while batch := self._paired(kind, ends, start, LARGEST_BATCH):
+            for row, end in batch:
+                yield unchecked(row), None if end is None else unchecked(end)
+            start = batch[-1][0].number + 1
+
+    def put(self, snapshot: Record) -> None:
+        """Keep this snapshot; the one before stays in reserve."""
+        if self._head is None:
+            with self.turn():
+                return self.put(snapshot)
+        return self._keep(kept(snapshot))
+
+    def get(self) -> Record | None:
+        """Return the newest snapshot that can be read."""
+        return newest_whole(self._snapshots())
+
+    def close(self) -> None:
+        """Give back what the handle holds; it can be used again."""
+
+    def _rows(self, start: int) -> Iterator[Row]:
+        """Yield the rows from a number on; batches become smaller where rows are large."""
+        limit = FIRST_BATCH
+        while batch := self._batch(start, limit):
+            yield from batch
+            start = batch[-1].number + 1
+            size = sum(len(row.header) + len(row.arrays) for row in batch)
+            limit = max(1, min(LARGEST_BATCH, len(batch) * ROOM // (size + 1)))
+
+    @abstractmethod
+    def _begin(self) -> Head:
+        """Wait for the turn, and return the head."""
+
+    @abstractmethod
+    def _commit(self) -> None:
+        """Keep what was written in this turn."""
+
+    @abstractmethod
+    def _roll_back(self) -> None:
+        """Forget what was written in this turn. Never raises: the reason is raised already."""
+
+    @abstractmethod
+    def _last(self) -> Head:
+        """Return the head, outside a turn."""
+
+    @abstractmethod
+    def _insert(self, row: Row) -> None:
+        """Write a row, within a turn."""
+
+    @abstractmethod
+    def _batch(self, start: int, limit: int) -> list[Row]:
+        """Return the next rows from a number on."""
+
+    @abstractmethod
+    def _keyed(self, kind: str, key: str) -> Row | None:
+        """Return the row of a kind with a key."""
+
+    @abstractmethod
+    def _about(self, play: int) -> list[Row]:
+        """Return the rows of a play, in order."""
+
+    @abstractmethod
+    def _paired(
+        self, kind: str, ends: Sequence[str], start: int, limit: int
+    ) -> list[tuple[Row, Row | None]]:
+        """Return the next rows of a kind, each with its end, all without arrays."""
+
+    @abstractmethod
+    def _keep(self, snapshot: Kept) -> None:
+        """Write a snapshot, within a turn; keep the two newest."""
+
+    @abstractmethod
+    def _snapshots(self) -> Iterable[Kept]:
+        """Return the snapshots, the newest first."""

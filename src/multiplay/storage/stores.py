@@ -1,0 +1,42 @@
+"""Where a store is: what people write, and the store that it means."""
+
+from os import PathLike
+
+from multiplay.errors import InvalidInput
+from multiplay.storage.base import Store
+from multiplay.storage.memory import MemoryStore
+
+MEMORIES: dict[str, MemoryStore] = {}  # of this process, by name
+EXPECTED = "a file, or a place like sqlite:///plans.db, postgresql://host/database or memory://"
+
+
+def store_at(place: Store | str | PathLike[str]) -> Store:
+    """Return the store at a place; nothing is made before a journal is created there.
+
+    Parameters
+    ----------
+    place
+        - the name of a file, or ``sqlite:///plans.db``: an SQLite database. Options:
+          ``?synchronous=normal`` is faster, and a power cut may take the last entries;
+          ``?timeout=5`` waits at most 5 seconds for others (30 by default);
+        - ``postgresql://user@host/database``: needs ``pip install 'multiplay[postgresql]'``;
+        - ``memory://`` or ``memory://name``: of this process, and gone with it;
+        - a store: taken as it is.
+
+    Examples
+    --------
+    >>> store_at("memory://").url
+    'memory://'
+    >>> store_at("mysql://host/database")
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.InvalidInput: store: expected a file, or a place like sqlite:///plans.db, \
+postgresql://host/database or memory://, got one of 'mysql'. Choose one of these.
+    """
+    if isinstance(place, Store):
+        return place
+    scheme, found, rest = place.partition("://") if isinstance(place, str) else ("", "", "")
+    if found and scheme == "memory":
+        return MEMORIES.setdefault(rest, MemoryStore(rest))
+    got = f"one of {scheme!r}" if found else repr(place)[:60]
+    raise InvalidInput("store", EXPECTED, got, "Choose one of these.")

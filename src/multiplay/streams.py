@@ -14,7 +14,7 @@ from multiplay.kernels import random as kernels
 from multiplay.types import FloatArray, IntArray
 
 # What a stream is for: losses must not depend on what a policy draws, nor on how it draws.
-LOSSES, POLICY, INSTANCE = range(3)
+LOSSES, POLICY, INSTANCE, ASK, TELL, LEARN = range(6)
 
 
 def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from multiplay.actions import ActionSet
@@ -11,7 +12,8 @@ from multiplay.checks import probability
 from multiplay.learner import beliefs
 from multiplay.learner.core import Core, Units
 from multiplay.learner.plays import Expected, PendingPlay, Plan
-from multiplay.learner.today import action_of
+from multiplay.learner.today import Today, action_of
+from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -23,13 +25,13 @@ class Adviser(ABC):
     """Beliefs, plans and what waits, by what is known when one asks."""
 
     @abstractmethod
-    def _now(self) -> Core:
-        """Return all that is known now."""
+    def _reading(self) -> AbstractContextManager[Core]:
+        """Give all that is known now; nobody changes it within the block."""
 
     def waiting(self) -> list[PendingPlay]:
         """Return the plays that wait for their losses, oldest first."""
-        core = self._now()
-        return [core.pending_play(id) for id in core.pending]
+        with self._reading() as core:
+            return [self._pending_play(core, id) for id in core.pending]
 
     def arms(self, level: float = 0.95) -> pd.DataFrame:
         """Return a table of all arms: units seen, mean with an interval, last seen, share of plans.
@@ -38,7 +40,8 @@ class Adviser(ABC):
         for the others; it is to hold the true mean with probability ``level``. Where a policy
         forgets, mean and interval are of what it still remembers.
         """
-        return beliefs.arms(self._now().mind, probability("level", level, LEVEL))
+        with self._reading() as core:
+            return beliefs.arms(core.mind, probability("level", level, LEVEL))
 
     def best(
         self,
@@ -53,11 +56,11 @@ class Adviser(ABC):
         Where nothing but totals of rounds was told, ``LinTS`` and ``LinUCB`` know what plans cost
         after a few of them. Other policies do not, and then this is refused.
         """
-        core = self._now()
-        mind, today = core.mind, core.day(actions, at_most, exclude, fixed)
-        core.check_believes(today)
-        action = today.actions.best(mind.mean(today))
-        return Plan(action, today.plan(action), lambda: mind.expected(today, action))
+        with self._reading() as core:
+            today = core.day(actions, at_most, exclude, fixed)
+            core.check_believes(today)
+            action = today.actions.best(core.mind.mean(today))
+        return Plan(action, today.plan(action), lambda: self._expected(today, action))
 
     def expect(
         self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
@@ -66,11 +69,11 @@ class Adviser(ABC):
 
         Refused where ``best`` is.
         """
-        core = self._now()
-        today = core.mind.day(actions)
-        action = action_of("plan", plan, today.given)
-        core.check_believes(today)
-        return core.mind.expected(today, action, probability("level", level, LEVEL))
+        with self._reading() as core:
+            today = core.mind.day(actions)
+            action = action_of("plan", plan, today.given)
+            core.check_believes(today)
+            return core.mind.expected(today, action, probability("level", level, LEVEL))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the arms whose recent losses do not fit the old ones: no rows if all is well.
@@ -78,4 +81,19 @@ class Adviser(ABC):
         While nothing changes, this table stays empty for ever with a probability of at least
         1 - ``level``, however often it is asked for.
         """
-        return beliefs.drift(self._now().mind, level)
+        with self._reading() as core:
+            return beliefs.drift(core.mind, level)
+
+    def _expected(self, today: Today, action: IntArray) -> Expected:
+        with self._reading() as core:
+            return core.mind.expected(today, action)
+
+    def _pending_play(self, core: Core, id: int) -> PendingPlay:
+        """Return a play that waits, as its caller sees it."""
+        play = core.pending[id]
+        today, action = play.today, play.action[0].copy()
+
+        def expect() -> Expected:
+            return self._expected(today, play.action[0])
+
+        return PendingPlay(id, action, today.plan(action), play.key, expect)

@@ -10,10 +10,11 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance, true_or_false
 from multiplay.errors import InvalidInput
+from multiplay.learner.history import Outcomes, reports
 from multiplay.learner.horizon import warn_if_over
 from multiplay.learner.losses import Reading, is_among, read
 from multiplay.learner.mind import Mind
-from multiplay.learner.plays import CANCELLED, Expected, PendingPlay, Told, Waiting
+from multiplay.learner.plays import CANCELLED, Told, Waiting
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.report import Report, Terms
 from multiplay.learner.today import NO_LIMITS, Limits, Today
@@ -202,16 +203,6 @@ class Core:
         late = [(id, play) for id, play in self.pending.items() if not play.asked >= latest]  # NaN
         return {id: play.report is not None and self.mind.can_use(play.report) for id, play in late}
 
-    def pending_play(self, id: int) -> PendingPlay:
-        """Return a play that waits, as its caller sees it."""
-        play = self.pending[id]
-        today, action = play.today, play.action[0].copy()
-
-        def expect() -> Expected:
-            return self.mind.expected(today, play.action[0])
-
-        return PendingPlay(id, action, today.plan(action), play.key, expect)
-
     def warn_if_over(self, before: int) -> None:
         """Warn if the horizon of the policy was passed since so many rounds were told."""
         for told in range(before + 1, self.mind.told + 1):
@@ -233,8 +224,9 @@ class Core:
         self.clipped += report.clipped
         return told_of(None, report), reading
 
-    def learn_all(self, history: list[Report]) -> Told:
-        """Learn from years of history."""
+    def learn_all(self, outcomes: Outcomes, argument: str = "table") -> Told:
+        """Learn from years of history; ``argument`` is what an error calls its arms."""
+        history = reports(outcomes, self.mind.roster.names, self.mind.ranges, argument)
         for feedback in [self.mind.usable(report) for report in history]:  # all is checked first
             self.mind.absorb_all(feedback)
         told = [told_of(None, report) for report in history]

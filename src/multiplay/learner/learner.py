@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
 from multiplay.learner.adviser import Adviser
 from multiplay.learner.core import Core, Losses, Range, Units, checked_key, no_play, told_again
-from multiplay.learner.history import read_history
+from multiplay.learner.history import read_table
 from multiplay.learner.losses import is_among, read
 from multiplay.learner.mind import Mind
 from multiplay.learner.plays import (
@@ -150,8 +151,8 @@ class Learner(Adviser):
     def __repr__(self) -> str:
         return f"Learner({self.core})"
 
-    def _now(self) -> Core:
-        return self.core
+    def _reading(self) -> AbstractContextManager[Core]:
+        return nullcontext(self.core)
 
     # ------------------------------------------------------------ plays
 
@@ -192,7 +193,7 @@ class Learner(Adviser):
             log.unmet[line] = tuple(today.actions.unmet(action))
         if key is not None:
             log.keys[key], log.plans[id] = id, today.plan(action)
-        return core.pending_play(id)
+        return self._pending_play(core, id)
 
     def tell(
         self,
@@ -317,8 +318,8 @@ class Learner(Adviser):
         """
         core = self.core
         core.check_absorbs()
-        names, ranges = core.mind.roster.names, core.mind.ranges
-        return core.learn_all(read_history(table, arm, round, loss, names, ranges))
+        outcomes = read_table(table, arm, round, loss)
+        return core.learn_all(outcomes, f"table[{arm!r}]")
 
     # ------------------------------------------------------------ history
 
@@ -368,7 +369,7 @@ class Learner(Adviser):
     def _again(self, id: int, key: str) -> PendingPlay:
         """Return the play of a key that was asked before."""
         if id in self.core.pending:
-            return self.core.pending_play(id)
+            return self._pending_play(self.core, id)
         line = self._line(id)
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)

@@ -105,7 +105,7 @@ def parts_of(
         got = f"format {header[VERSION]}"
         raise InvalidInput("path", f"format {FORMAT} or older", got, "Update multiplay.")
     try:
-        rebuilt = _rebuild("actions", record, actions), _rebuild("policy", record, policy)
+        rebuilt = rebuild("actions", record, actions), rebuild("policy", record, policy)
         core, log = (_parts if header[VERSION] >= 3 else _parts_of_old)(header, arrays, *rebuilt)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"incomplete: {error!r}") from None
@@ -121,7 +121,7 @@ def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> t
     mind.roster.rename(header["names"])
     mind.seen, mind.told = Seen.of(_below("seen/", arrays)), header["told"]
     days = [mind.usual]
-    builder = _builder(actions)
+    builder = builder_of(actions)
     for k, (plain, limits) in enumerate(header["days"], start=1):
         given = unpack(plain, _below(f"days/{k}/", arrays), builder)
         wanted = Limits(limits["at_most"], tuple(limits["exclude"]), limits["fixed"])
@@ -233,7 +233,8 @@ def _plays_of_format_1(ids: Iterable[int], arrays: Arrays) -> dict[int, Play]:
     return {id: Play(arrays[f"play/{id}/action"], memos.get(str(id), {})) for id in ids}
 
 
-def _rebuild(argument: str, record: Record, given: Any) -> Any:
+def rebuild(argument: str, record: Record, given: Any) -> Any:
+    """Return the set or the policy of a record; or the one that is given, if it is the same."""
     plain, old = record.header[argument], record.header[VERSION] < 2
     arrays = _below(f"{argument}/", record.arrays)
     if given is not None:
@@ -255,7 +256,7 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
             ", ".join(left_out if name == "array" else name for name in sorted(foreign)),
             f"Pass the object again: Learner.load(path, {argument}=...).",
         )
-    builder = _builder()
+    builder = builder_of()
     try:
         built = builder.build(argument, plain) if old else unpack(plain, arrays, builder)
         check_instance(argument, built, KINDS[argument], "another file")
@@ -264,7 +265,7 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
     return built
 
 
-def _builder(*others: object) -> Builder:
+def builder_of(*others: object) -> Builder:
     """Return a builder of all sets and policies of multiplay, and of the classes of others."""
     foreign = {type_name(type(other)): type(other) for other in others}
     return Builder(classes_of(multiplay.actions, multiplay.policies) | foreign)

@@ -59,7 +59,7 @@ def record(core: Core, log: PlayLog | None) -> Record:
     }
     if log is None:
         header["asked"] = core.asked
-        since = {id: [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
+        since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
         header["since"] = since
     arrays: Arrays = {"rng": mind.rng.state}
     arrays |= _under("actions", of_actions) | _under("policy", of_policy)

@@ -131,7 +131,8 @@ class Replica:
         if actions is not None:
             check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         day = Day.of(actions, limits, self.usual_set)
-        return self._known(day) or mind.day(actions, limits), day
+        given = None if day.plain is None else actions  # one that says the same as the usual set
+        return self._known(day) or mind.day(given, limits), day
 
     def _known(self, day: Day) -> Today | None:
         if day.digest == content.USUAL:

@@ -1,0 +1,1 @@
+"""multiplay study: one file for each group of commands."""

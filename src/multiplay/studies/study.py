@@ -27,7 +27,7 @@ from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.streams import Streams, seed_sequence
-from multiplay.studies import beginnings, content, past
+from multiplay.studies import beginnings, content, copies, exports, past
 from multiplay.studies.content import Day
 from multiplay.studies.replica import NO_NUMBERS, Replica
 from multiplay.studies.verification import Verified, verify
@@ -164,6 +164,26 @@ class Study(Adviser):
         first = beginnings.imported(record, int(seed))
         labels = Labels(content.IMPORT, at=seconds("at", None))
         journal = place.create(name, first, labels, beginnings.old_plays(log))
+        return cls(name, place, journal, actions, policy)
+
+    @classmethod
+    def import_journal(
+        cls,
+        name: str,
+        path: str | PathLike[str],
+        *,
+        actions: ActionSet | None = None,
+        policy: Policy | None = None,
+        store: Place = PLACE,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
+        """Begin a study from JSON lines that ``export`` wrote: the same journal, bit for bit.
+
+        A line that is missing or was changed is named, and then nothing is kept. ``progress`` is
+        called with the number of entries that were read.
+        """
+        place = store_at(store)
+        journal = copies.import_journal(place, name, path, actions, policy, progress)
         return cls(name, place, journal, actions, policy)
 
     # ------------------------------------------------------------ what it is
@@ -395,6 +415,38 @@ class Study(Adviser):
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order."""
         return self._journal.entries(start)
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        plays: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Write the journal, or the table of plays, to a file; return how many rows it has.
+
+        Parameters
+        ----------
+        path
+            Its ending says how: ``.csv``, ``.parquet`` (needs ``pip install 'multiplay[parquet]'``)
+            or ``.jsonl``, JSON lines. Those of the journal lose nothing: ``import_journal`` makes
+            the same study of them. In the other two, the content of an entry is JSON text.
+        plays
+            True: the table of plays, as ``plays()`` gives it.
+        progress
+            Called with the number of rows so far.
+        """
+        return exports.export(self.store, self.name, path, plays, progress)
+
+    def backup(
+        self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Copy this study to an SQLite file of its own; return how many entries it has.
+
+        Others may go on meanwhile: the file has all that was done before, whole. Open it as
+        ``Study.open(name, store=path)``. A file that is there already is refused.
+        """
+        return copies.backup(self.store, self.name, path, progress)
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.

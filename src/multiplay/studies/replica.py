@@ -189,16 +189,10 @@ class Replica:
                 raise Differs(f"play {labels.play}, where the next one is {id}")
             return content.asked(chosen, day)
         assert labels.play is not None  # an ask is of a play
-        expected = content.from_number(record.header["expected"])
-        play = Waiting(
-            content.play_of(record, today.actions.names),
-            today,
-            labels.key,
-            None,
-            labels.at,
-            expected,
-        )
-        self.core.keep(labels.play, play)
+        play, header = content.play_of(record, today.actions.names), record.header
+        expected = content.from_number(header["expected"])
+        rest = labels.key, None, labels.at, expected, header["units"]
+        self.core.keep(labels.play, Waiting(play, today, *rest))
         self.next_id, self.last_day = labels.play + 1, day.digest
         return None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path
@@ -36,6 +36,7 @@ PLACE = "sqlite:///multiplay.db"
 SNAPSHOT_EVERY = 500  # entries
 
 Place = Store | str | PathLike[str]
+T = TypeVar("T")
 Ids: TypeAlias = list[int]  # a study has a method that is called list
 Names: TypeAlias = list[str]
 Entries: TypeAlias = list[Entry]
@@ -404,7 +405,8 @@ class Study(Adviser):
         ``chunk``: give it in parts of so many rows, one after the other, without ever holding all
         of them; for a long history.
         """
-        parts = past.plays(self._journal, past.CHUNK if chunk is None else _positive(chunk))
+        rows = past.CHUNK if chunk is None else _positive(chunk)
+        parts = self._guarded(past.plays(self._journal, rows))
         if chunk is not None:
             return parts
         import pandas as pd
@@ -414,7 +416,7 @@ class Study(Adviser):
 
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order."""
-        return self._journal.entries(start)
+        return self._guarded(self._journal.entries(start))
 
     def export(
         self,
@@ -468,6 +470,8 @@ class Study(Adviser):
         """
         with self._lock:
             self._changed = False
+            if self._replica is None:  # so that others need not wait for a long replay
+                self._caught_up(self._journal.head())
             try:
                 with self._journal.turn() as head:
                     yield self._caught_up(head)
@@ -487,6 +491,8 @@ class Study(Adviser):
         replica, self._replica = self._replica, None  # forgotten, if an entry cannot be applied
         if replica is None or head.number < replica.number or _is_other(head, replica):
             replica = self._restored()
+        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
+            replica = max(replica, self._restored(), key=lambda one: one.number)
         if head.number > replica.number:
             for entry in self._journal.entries(replica.number + 1):
                 replica.apply(entry)
@@ -524,6 +530,16 @@ class Study(Adviser):
         replica.advance(self._journal.write(record, labels))
 
     # ------------------------------------------------------------ inside
+
+    def _guarded(self, items: Iterator[T]) -> Iterator[T]:
+        """Give what is read from the journal, one by one, while no other thread uses it."""
+        end = object()
+        while True:
+            with self._lock:
+                item = next(items, end)
+            if item is end:
+                return
+            yield cast(T, item)
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
         """Return what was done with a key before."""

@@ -165,17 +165,13 @@ class Statements:
         self.ends = lru_cache(self._ends)
 
     def _ends(self, count: int) -> Sql:
-        """Return what finds the records of so many kinds about the plays of others."""
-        asked = entries.alias()
-        row = [entries.c[name] for name in Row._fields[:-1]]
+        """Return what finds the records of so many kinds about plays from one to another."""
         return self._sql(
-            sa.select(*row)
-            .join(asked, (asked.c.journal == entries.c.journal) & (asked.c.play == entries.c.play))
+            sa.select(*[entries.c[name] for name in Row._fields[:-1]])
             .where(
-                asked.c.journal == _given("journal"),
-                asked.c.kind == _given("kind"),
-                asked.c.number >= _given("start"),
-                asked.c.number <= _given("stop"),
+                entries.c.journal == _given("journal"),
+                entries.c.play >= _given("first"),
+                entries.c.play <= _given("last"),
                 entries.c.kind.in_([_given(f"end{k}") for k in range(count)]),
             )
             .order_by(entries.c.number)

@@ -256,7 +256,7 @@ class Study(Adviser):
                 return self._again(replica, known)
             core = replica.core
             today, day = replica.day(actions, core.limits(actions, at_most, exclude, fixed))
-            self._changed = True
+            self._changed = True  # arms that are new are met before the policy may fail
             id, play = replica.ask(today, day, when, key)
             self._write(replica, content.asked(play, day), Labels(content.ASK, key, id, when))
             return self._pending_play(core, id)
@@ -281,8 +281,8 @@ class Study(Adviser):
             if known is not None or play is None:
                 return self._told_again(replica, id, losses, known)
             reading, before = core.read(losses, play), core.mind.told
-            self._changed = True
             heard = replica.telling(id).tell(id, reading, final, ignore, when)
+            self._changed = True
             if not heard.told.repeated:
                 names = play.today.actions.names
                 kind = content.TELL if final else content.PART
@@ -365,8 +365,8 @@ class Study(Adviser):
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
                     raise content.used_before(known, "learned from other losses")
                 return content.answered(None, content.LEARN, known.record.header)
-            self._changed = True
             told, reading = replica.learning().learn(today, action, losses, ignore, when)
+            self._changed = True
             given = None if actions is core.mind.actions else actions
             day = Day.of(given, core.limits(None, None, (), None), replica.usual_set)
             record = content.learned(told, reading, action, names, ignore, day)
@@ -391,8 +391,8 @@ class Study(Adviser):
                 if not content.same_outcomes(known.record, outcomes):
                     raise content.used_before(known, "learned from another table")
                 return content.answered(None, content.TABLE, known.record.header)
-            self._changed = True
             told = replica.learning().learn_all(outcomes, f"table[{arm!r}]")
+            self._changed = True
             labels = Labels(content.TABLE, key, None, seconds("at", None))
             self._write(replica, content.learned_table(told, outcomes), labels)
             return told
@@ -549,8 +549,8 @@ class Study(Adviser):
         return next((entry for entry in found if entry is not None), None)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
-        self._changed = True
         told, outcome = replica.telling(id).close(id, when)
+        self._changed = True
         record = Record(content.answer(told) | content.outcome_of(outcome), {})
         self._write(replica, record, Labels(content.CLOSE, key, int(id), when))
         return told
@@ -576,7 +576,7 @@ class Study(Adviser):
 
     def _about(self, id: Any) -> Entries:
         """Return all that was written of a play, if there was one."""
-        about = self._journal.of_play(id) if is_integer(id) and id >= 0 else []
+        about = self._journal.of_play(int(id)) if is_integer(id) and 0 <= id < 2**63 else []
         if not about:
             raise no_play(id, "", "Use the id of a play that ask() gave.")
         return about

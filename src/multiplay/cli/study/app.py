@@ -53,7 +53,12 @@ def opened(name: str, store: str) -> Study:
 
 def print_json(answer: Any) -> None:
     """Print an answer for programs: NaN is null, times are ISO 8601."""
-    typer.echo(json.dumps(plain(answer), ensure_ascii=False))
+    typer.echo(text_of(answer))
+
+
+def text_of(answer: Any) -> str:
+    """Return an answer as JSON."""
+    return json.dumps(plain(answer), ensure_ascii=False)
 
 
 def plain(value: Any) -> Any:

@@ -67,22 +67,22 @@ class Link(ABC):
 
     def fetch(self, sql: Sql, **given: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        return self._safely(lambda: self._fetched(sql.text, sql.values(given)))
+        return self._done(self._fetched, sql.text, sql.values(given))
 
     def change(self, sql: Sql, values: tuple[Any, ...] = (), **given: Any) -> int:
         """Run a statement within a turn; return how many rows it changed."""
-        values = values or sql.values(given)
-        return self._safely(lambda: int(self._run(sql.text, values).rowcount))
+        changed: int = self._done(self._run, sql.text, values or sql.values(given)).rowcount
+        return changed
 
     def begin(self) -> None:
         """Begin to write; ``commit`` or ``roll_back`` ends it."""
-        self._safely(self._begin)
+        self._done(self._begin)
         self._in_turn = True
 
     def begin_turn(self, journal: int) -> tuple[int, bytes] | None:
         """Begin to write to a journal; return its last number and digest, None if it is gone."""
         try:
-            head = self._safely(lambda: self._begin_turn(journal))
+            head = self._done(self._begin_turn, journal)
         except BaseException:
             self.roll_back()
             raise
@@ -111,38 +111,27 @@ class Link(ABC):
         except self.Error:  # the database forgets it with the connection
             self.close()
 
-    def _safely(self, act: Callable[[], T]) -> T:
+    def _done(self, act: Callable[..., T], *values: Any) -> T:
         """Do something, with an error for people; once more if the connection was lost before."""
-        if self._in_turn:
-            return self._tried(act)
-        was_open = self._connect_if_needed()
-        if was_open and self._has_begun():  # a turn whose beginning was interrupted
-            self.roll_back()
+        was_open = self._in_turn or self._connect_if_needed()
         try:
-            return act()
+            return act(*values)
         except self.Error as error:
-            if not (was_open and self._is_lost(error)):
-                self._forget_if_lost(error)
-                raise self._explained(error) from error
-        self.close()
-        self._connect_if_needed()
-        return self._tried(act)
-
-    def _tried(self, act: Callable[[], T]) -> T:
-        try:
-            return act()
-        except self.Error as error:
-            self._forget_if_lost(error)
-            raise self._explained(error) from error
-
-    def _forget_if_lost(self, error: Exception) -> None:
-        if self._is_lost(error):
-            self.close()
+            is_lost = self._is_lost(error)
+            again = is_lost and was_open and not self._in_turn
+            explained = self._explained(error)
+            if is_lost:
+                self.close()
+            if not again:
+                raise explained from error
+        return self._done(act, *values)  # on a new connection: this happens once
 
     def _connect_if_needed(self) -> bool:
         """Make sure that there is a connection of this process; say whether there was one."""
         if self._connection is not None:
             if self._process == os.getpid() and self._is_current():
+                if self._has_begun():  # the beginning of a turn was interrupted
+                    self.roll_back()
                 return True
             self.close()
         try:

@@ -112,12 +112,12 @@ class PostgresqlLink(Link):
     def has_tables(self) -> bool:
         """Say whether there are tables of ours."""
         query = "SELECT to_regclass('multiplay_schema') IS NOT NULL"
-        return bool(self._safely(lambda: self._fetched(query))[0][0])
+        return bool(self._done(self._fetched, query)[0][0])
 
     def begin_to_make_tables(self) -> None:
         """Begin to write; two that make one table at the same time would both fail."""
         self.begin()
-        self._safely(lambda: self._run(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})"))
+        self._done(self._run, f"SELECT pg_advisory_xact_lock({TABLES_LOCK})")
 
     def _prepare(self) -> None:
         connection: psycopg.Connection[Any] = self._connection

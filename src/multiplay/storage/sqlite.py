@@ -130,36 +130,36 @@ class SqliteLink(Link):
         super().__init__(store.url, store.engine, store.sql)
         self._path, self._timeout = str(store.path), store.timeout
         self._synchronous = store.synchronous
-        self._file: tuple[int, int] | None = None
+        self._inode = self._device = -1
 
     def has_tables(self) -> bool:
         """Say whether there are tables of ours; a file that is not there is not made."""
         if not os.path.exists(self._path):
             return False
         query = "SELECT 1 FROM sqlite_master WHERE name = 'multiplay_schema'"
-        return bool(self._safely(lambda: self._fetched(query)))
+        return bool(self._done(self._fetched, query))
 
     def begin_to_make_tables(self) -> None:
         """Begin to write, with a write-ahead log: then readers and the writer do not wait."""
-        self._safely(lambda: self._run("PRAGMA journal_mode=WAL"))
+        self._done(self._run, "PRAGMA journal_mode=WAL")
         self.begin()
 
     def _prepare(self) -> None:
-        self._file = self._identity()
+        with suppress(OSError):  # gone again
+            found = os.stat(self._path)
+            self._inode, self._device = found.st_ino, found.st_dev
         self._run(f"PRAGMA synchronous={self._synchronous}")
         with suppress(sqlite3.OperationalError):  # read-only, or in use: it works without, slower
             if self._fetched("PRAGMA journal_mode") != [("wal",)]:
                 self._connection.execute("PRAGMA journal_mode=WAL")
 
     def _is_current(self) -> bool:
-        return self._identity() == self._file  # else somebody put another file in its place
-
-    def _identity(self) -> tuple[int, int] | None:
+        """Say whether the file is still the one that was opened: a backup may be in its place."""
         try:
             found = os.stat(self._path)
         except OSError:
-            return None
-        return found.st_dev, found.st_ino
+            return False
+        return found.st_ino == self._inode and found.st_dev == self._device
 
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")

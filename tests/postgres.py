@@ -26,7 +26,7 @@ class Server:
     """A server of its own, in a folder of its own, that listens on a socket in it.
 
     Without fsync it is fast, and still survives the death of its processes; only a power cut
-    needs more.
+    asks for more.
     """
 
     def __init__(self, programs: Path) -> None:
@@ -34,22 +34,23 @@ class Server:
         self.programs = programs
         self.folder = Path(tempfile.mkdtemp(prefix="multiplay-pg-"))
         self.data = self.folder / "data"
-        self._databases = count()
+        self._schemas = count()
         if self.user:
             shutil.chown(self.folder, self.user)
-        self._run("initdb", "--auth=trust", "--username=multiplay", "--encoding=UTF8")
+        self._run("initdb", "--auth=trust", "--username=multiplay", "--encoding=UTF8", "--no-sync")
         self.start()
 
-    def url(self, database: str = "postgres") -> str:
-        return f"postgresql://multiplay@/{database}?host={self.folder}"
+    def url(self, schema: str = "public") -> str:
+        place = f"postgresql://multiplay@/postgres?host={self.folder}"
+        return f"{place}&options=-csearch_path%3D{schema}"
 
     def new_url(self) -> str:
-        """Return the URL of a new, empty database."""
+        """Return the URL of an empty place: a new schema, for a database has hundreds of files."""
         import psycopg
 
-        name = f"test{next(self._databases)}"
+        name = f"test{next(self._schemas)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE SCHEMA {name}")
         return self.url(name)
 
     def start(self, fsync: bool = False) -> None:
@@ -70,8 +71,11 @@ class Server:
         """Stop; ``immediate`` is as if its processes were killed."""
         self._run("pg_ctl", "stop", "--wait", f"--mode={mode}")
 
+    def is_running(self) -> bool:
+        return (self.data / "postmaster.pid").exists()
+
     def remove(self) -> None:
-        if (self.data / "postmaster.pid").exists():
+        if self.is_running():
             self.stop("immediate")
         shutil.rmtree(self.folder)
 

@@ -1,6 +1,5 @@
 """Stores of journals: the contract for each, and what databases make hard."""
 
-import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -22,9 +21,9 @@ from multiplay.storage.sql import SqlJournal
 from multiplay.storage.sqlite import SqliteStore
 from multiplay.testing import check_storage, check_store
 from postgres import Server
+from processes import in_processes
 from refusal import refused
 
-FORK = multiprocessing.get_context("fork")
 EMPTY = Record({}, {})
 
 
@@ -356,16 +355,6 @@ def test_newer_tables_are_refused(shared: Store) -> None:
 
 
 # ---------------------------------------------------------------- processes
-
-
-def in_processes(count: int, work: Callable[[int], None]) -> None:
-    """Do the work in forked processes; all must end well."""
-    workers = [FORK.Process(target=work, args=(k,)) for k in range(count)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(120)
-    assert [worker.exitcode for worker in workers] == [0] * count
 
 
 def test_processes_make_tables_at_once(shared: Store) -> None:

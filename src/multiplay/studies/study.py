@@ -456,8 +456,10 @@ class Study(Adviser):
         ``progress`` is called with the number of entries that were replayed.
         """
         with self._lock:
-            live = self._caught_up(self._journal.head())
-            return verify(self._journal, live, *self._given, progress)
+            head, live = self._journal.head(), None
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # is named below
+                live = self._caught_up(head)
+            return verify(self._journal, live, head.number, *self._given, progress)
 
     # ------------------------------------------------------------ turns
 

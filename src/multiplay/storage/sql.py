@@ -267,7 +267,7 @@ class SqlJournal(Handle):
             stop=rows[-1].number,
             **given,
         )
-        last = {row.play: row for row in map(_bare, found)}
+        last = {row.play: row for row in map(_bare, sorted(found))}  # by number
         return [(row, None if row.play is None else last.get(row.play)) for row in rows]
 
     def _keep(self, snapshot: Kept) -> None:

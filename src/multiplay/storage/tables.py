@@ -59,6 +59,7 @@ sa.Index(
     "multiplay_entries_by_play",
     entries.c.journal,
     entries.c.play,
+    entries.c.number,  # else SQLite takes the primary key, which is in this order
     sqlite_where=entries.c.play.is_not(None),
     postgresql_where=entries.c.play.is_not(None),
 )
@@ -166,11 +167,14 @@ class Statements:
 
     def _ends(self, count: int) -> Sql:
         """Return what finds the records of so many kinds about the plays of others."""
-        asked = entries.alias()
+        asked = entries.alias("asked")
         row = [entries.c[name] for name in Row._fields[:-1]]
         return self._sql(
             sa.select(*row)
-            .join(asked, (asked.c.journal == entries.c.journal) & (asked.c.play == entries.c.play))
+            .select_from(asked)
+            .join(
+                entries, (entries.c.journal == asked.c.journal) & (entries.c.play == asked.c.play)
+            )
             .where(
                 asked.c.journal == _given("journal"),
                 asked.c.kind == _given("kind"),
@@ -178,7 +182,6 @@ class Statements:
                 asked.c.number <= _given("stop"),
                 entries.c.kind.in_([_given(f"end{k}") for k in range(count)]),
             )
-            .order_by(entries.c.number)
         )
 
     def _sql(self, statement: sa.sql.ClauseElement) -> Sql:

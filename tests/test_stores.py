@@ -420,3 +420,24 @@ def test_a_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:
     store.create("a", EMPTY).close()
     with refused("name"):
         journal.append(EMPTY)
+
+
+def test_indices_answer(tmp_path: Path) -> None:
+    """A scan of the history would grow with it."""
+    journal = store_at(tmp_path / "a.db").create("a", EMPTY)
+    assert isinstance(journal, SqlJournal)
+    asked = {
+        journal._sql.keyed: "by_key (journal=? AND kind=? AND key=?)",
+        journal._sql.about: "by_play (journal=? AND play=?)",
+        journal._sql.ends(2): "by_play (journal=? AND play=?)",
+        journal._sql.batch: "(journal=? AND number>?)",
+        journal._sql.of_kind: "(journal=? AND number>?)",
+        journal._sql.head: "(journal=?)",
+    }
+    for statement, index in asked.items():
+        values = [1] * len(statement.names)
+        plan = journal._link._connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)
+        steps = [detail for *_, detail in plan.fetchall()]
+        assert steps[-1].endswith(index), steps
+        assert not any("TEMP B-TREE" in step for step in steps), "it must come in order"
+    journal.close()

@@ -267,18 +267,18 @@ class SqlJournal(Handle):
     ) -> list[tuple[Row, Row | None]]:
         found = self._fetch(self._sql.of_kind, kind=kind, start=start, limit=limit)
         rows = [_bare(row) for row in found]
-        plays = [row.play for row in rows if row.play is not None]
-        if not plays or not ends:
+        if not rows or not ends:
             return [(row, None) for row in rows]
         given = {f"end{k}": end for k, end in enumerate(ends)}
         found = self._link.fetch(
             self._sql.ends(len(ends)),
             journal=self._id,
-            first=min(plays),
-            last=max(plays),
+            kind=kind,
+            start=start,
+            stop=rows[-1].number,
             **given,
         )
-        last = {row.play: row for row in map(_bare, found)}
+        last = {row.play: row for row in map(_bare, sorted(found))}  # by number
         return [(row, None if row.play is None else last.get(row.play)) for row in rows]
 
     def _keep(self, snapshot: Kept) -> None:

@@ -25,6 +25,10 @@ CONNECT_TIMEOUT = 10  # seconds
 LONGEST_PAUSE = 300  # seconds within a turn, until the server takes its maker for dead
 TABLES_LOCK = 0x6D756C7469706C61  # "multipla": who makes tables has this advisory lock
 SECRETS = ("password", "sslpassword")
+HAS_TABLES = (  # not to_regclass: it may remember that there were none before we had the lock
+    "SELECT 1 FROM pg_catalog.pg_class"
+    " WHERE relname = 'multiplay_schema' AND pg_catalog.pg_table_is_visible(oid)"
+)
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOST = ("08", "57P", "25P03")  # states after which the server hangs up
 IDLE = psycopg.pq.TransactionStatus.IDLE
@@ -111,8 +115,7 @@ class PostgresqlLink(Link):
 
     def has_tables(self) -> bool:
         """Say whether there are tables of ours."""
-        query = "SELECT to_regclass('multiplay_schema') IS NOT NULL"
-        return bool(self._done(self._fetched, query)[0][0])
+        return bool(self._done(self._fetched, HAS_TABLES))
 
     def begin_to_make_tables(self) -> None:
         """Begin to write; two that make one table at the same time would both fail."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from multiplay.errors import InvalidInput, StoreError
+from multiplay.errors import InvalidInput
 from multiplay.storage.base import NO_LABELS, Head, Labels, Record, Store
 from multiplay.storage.chain import Kept, Row, damaged, sealed, used_key
 from multiplay.storage.handle import Handle
@@ -248,15 +248,8 @@ class SqlJournal(Handle):
             raise self._gone()
         return rows
 
-    def _change(self, sql: Any, values: tuple[Any, ...] = (), **given: Any) -> int:
-        try:
-            return self._link.change(sql, values, **given)
-        except StoreError as error:
-            self._broken = error
-            raise
-
     def _insert(self, row: Row) -> None:
-        if not self._change(self._sql.add, _values(self._id, row)):
+        if not self._link.change(self._sql.add, _values(self._id, row)):
             raise used_key(row)
 
     def _batch(self, start: int, limit: int) -> list[Row]:
@@ -292,7 +285,7 @@ class SqlJournal(Handle):
         ((newest,),) = self._link.fetch(self._sql.last_snapshot, journal=self._id)
         number = 0 if newest is None else newest + 1
         digest, header, arrays = snapshot
-        self._change(
+        self._link.change(
             self._sql.add_snapshot,
             journal=self._id,
             number=number,
@@ -300,7 +293,7 @@ class SqlJournal(Handle):
             header=header,
             arrays=arrays or None,
         )
-        self._change(self._sql.drop_snapshots, journal=self._id, number=number - 1)
+        self._link.change(self._sql.drop_snapshots, journal=self._id, number=number - 1)
 
     def _snapshots(self) -> Iterable[Kept]:
         rows = self._fetch(self._sql.newest)

@@ -66,7 +66,7 @@ class Study(Adviser):
     >>> print(study.tell(play.id, euros))
     play 1: 3 of 3 units seen
     >>> print(study.verify())
-    3 entries, 1 plays: all is as it was written, and comes out the same
+    3 entries, 1 play: all is as it was written, and comes out the same
     >>> study
     Study('lanes' in memory://example, GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """

@@ -35,10 +35,16 @@ class Verified(NamedTuple):
         return not self.problems
 
     def __str__(self) -> str:
-        text = f"{self.entries} entries, {self.plays} plays: "
+        entries, plays = _counted(self.entries, "entry"), _counted(self.plays, "play")
+        text = f"{entries}, {plays}: "
         if self.ok:
             return text + "all is as it was written, and comes out the same"
         return text + "something is wrong\n" + "\n".join(self.problems)
+
+
+def _counted(number: int, word: str) -> str:
+    many = {"entry": "entries", "play": "plays"}
+    return f"{number} {word if number == 1 else many[word]}"
 
 
 def verify(
@@ -85,8 +91,8 @@ def verify(
     states = [one.record() for one in (replica, live) if one is not None and replaying]
     if len(states) == 2 and not same(*states):
         problems.append(f"the state after entry {last} is not what replaying comes to")
-    if snapshot is not None and snapshot.header.get("number", 0) > last:
-        known = snapshot.header["number"]
+    known = 0 if snapshot is None else snapshot.header.get("number", 0)
+    if known > max(last, journal.head().number):  # others may have written on
         problems.append(f"entries {last + 1} to {known} are missing: a snapshot knows them")
     return Verified(seen, plays, tuple(problems))
 

@@ -74,5 +74,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if hasattr(value, "isoformat"):
-        return None if value != value else value.isoformat()  # NaT is not itself
+        return None if value != value else value.isoformat(timespec="microseconds")  # NaT
     return value

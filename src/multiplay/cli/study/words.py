@@ -15,7 +15,10 @@ WORDS = {
     r"\bshortage=([\d.]+)": r"--shortage \1",
     r"\b(losses|rewards)=\((\S+), (\S+)\)": r"--\1 \2,\3",
     r"\b(sense)='max'": "--rewards",
-    r"\bactions=\.\.\.": "--set FILE.toml",
+    r"\bactions=\.\.\.$": "--set FILE.toml.",
+    r"\blearn_table\(table, arm='(\w+)', round='(\w+)', loss='(\w+)'\)": (
+        r"--arm \1 --round \2 --loss \3"
+    ),
     r"\blearn\(plan, losses\)": "multiplay study learn",
     r"\bask\(\)": "multiplay study ask",
 }

@@ -205,7 +205,7 @@ class _History:
         self.waiting += rows_of(plays[status == WAITING])
         enough = self.last is None or len(plays) >= self._most
         kept = plays if enough else pd.concat([self.last, plays])
-        self.last = kept.tail(self._most).copy()
+        self.last = kept.tail(self._most).reset_index(drop=True)
 
 
 def _of_all(realised: FloatArray, units: FloatArray, seen: FloatArray) -> FloatArray:

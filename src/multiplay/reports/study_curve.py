@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay.results.intervals import student
-from multiplay.types import BoolArray, FloatArray
+from multiplay.types import FloatArray
 
 MOST = 200  # stretches that are kept
 FEWEST = 5  # rounds whose average says something
@@ -120,11 +120,22 @@ class Curve:
         ]
 
     def trend(self) -> FloatArray:
-        """Return for every stretch the average of those around it, a fifth of all; NaN if none."""
+        """Return for every stretch the average of those around it, a fifth of all.
+
+        At the ends it is the average of the first and of the last fifth. NaN before the first round
+        whose cost is known, and after the last one.
+        """
         count, total, *_ = self._used(1)
-        around = np.ones(2 * (len(count) // 10) + 1)
-        count, total = (np.convolve(sums, around, "same") for sums in (count, total))
-        trend: FloatArray = (self._origin or 0.0) + _ratio(total, count > 0, count)
+        known = np.flatnonzero(count)
+        trend = np.full(len(count), np.nan)
+        if len(known):
+            first, end = known[0], known[-1] + 1
+            width = min(2 * (len(count) // 10) + 1, end - first)
+            places = np.arange(first, end)
+            start = np.clip(places - width // 2, first, end - width)
+            added = np.pad(np.cumsum([count, total], axis=1), ((0, 0), (1, 0)))
+            rounds, cost = added[:, start + width] - added[:, start]
+            trend[places] = (self._origin or 0.0) + _ratio(cost, rounds)
         return trend
 
     def change(self) -> Change | None:
@@ -167,6 +178,7 @@ def _joined(sums: FloatArray, joined: int) -> FloatArray:
     return together
 
 
-def _ratio(one: FloatArray, where: BoolArray, other: FloatArray) -> FloatArray:
-    ratio: FloatArray = np.divide(one, other, out=np.full(len(one), np.nan), where=where)
+def _ratio(one: FloatArray, other: FloatArray) -> FloatArray:
+    empty = np.full(len(one), np.nan)
+    ratio: FloatArray = np.divide(one, other, out=empty, where=other > 0)
     return ratio

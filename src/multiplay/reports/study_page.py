@@ -45,8 +45,8 @@ def _parts(facts: Facts, store: str | None) -> Iterator[str]:
     yield "</ul>\n"
     for note in words.notes(facts):
         yield f'<p class="note">{escape(note)}</p>\n'
-    if changed := words.arms_changed(facts):
-        yield f"<p>{escape(changed)}.</p>\n"
+    if no_alarm := words.no_alarm(facts):
+        yield f"<p>{escape(no_alarm)}</p>\n"
     yield "<h3>What to do next</h3>\n"
     for step in words.next_steps(facts, store):
         yield f"<p>{escape(step.why)}</p>\n<pre><code>{escape(step.command)}</code></pre>\n"
@@ -92,9 +92,9 @@ def draw_rounds(facts: Facts) -> Figure:
         np.array([getattr(one.average, name) for one in stretches])
         for name in ("realised", "expected")
     )
-    blue, orange, green = COLOURS[:3]
+    blue, orange, green, _, _, light = COLOURS[:6]
     noun = words.wording(facts).noun
-    ax.plot(at, realised, ".", ms=4, color=blue, alpha=0.5, label=noun)
+    ax.plot(at, realised, ".", ms=4, color=light, label=noun)
     if facts.curve.change() is not None:
         ax.plot(at, facts.curve.trend(), color=blue, lw=1.8, label="trend")
     if not np.isnan(expected).all():
@@ -121,7 +121,7 @@ def draw_arms(facts: Facts) -> Figure:
     shown = facts.by_share().head(MOST_ARMS)
     figure, ax = _axes(0.9 + LINE * max(len(shown), 4))
     places = np.arange(len(shown))
-    ax.hlines(places, shown["low"], shown["high"], color=COLOURS[0], lw=2.2, alpha=0.6)
+    ax.hlines(places, shown["low"], shown["high"], color=COLOURS[5], lw=2.2)
     ax.plot(shown["mean"], places, "o", ms=5, color=COLOURS[0])
     names = words.shortened([words.legible(name) for name in shown["arm"]], LONGEST_NAME)
     ax.set_yticks(places, names)

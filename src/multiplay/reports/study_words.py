@@ -72,15 +72,14 @@ def _rounds(facts: Facts) -> dict[str, str]:
     if not whole.rounds:
         return {"rounds": _none_known(facts)}
     if change is None:
-        said = f"{did} {number(whole.realised)} on average{_expected(whole.expected)}"
+        average = f"{did} {number(whole.realised)} on average{_expected(whole.expected)}"
         too_few = f"not to be seen before about {FEWEST * PARTS} rounds are told"
-        return {counted(whole.rounds, "round"): said, "trend": too_few}
-    first, last = change.early, change.late
-    return {
-        f"first {first.rounds}": f"{did} {number(first.realised)} each{_expected(first.expected)}",
-        f"last {last.rounds}": f"{did} {number(last.realised)} each{_expected(last.expected)}",
-        "trend": trend(change),
-    }
+        return {counted(whole.rounds, "round"): average, "trend": too_few}
+    said = {}
+    for which, ends in (("first", change.early), ("last", change.late)):
+        each = f"{did} {number(ends.realised)} each{_expected(ends.expected)}"
+        said[f"{which} {ends.rounds} rounds"] = each
+    return {**said, "trend": trend(change)}
 
 
 def _none_known(facts: Facts) -> str:
@@ -172,9 +171,10 @@ def next_steps(facts: Facts, store: str | None = None) -> list[Step]:
         why = f"{which} outside the range. Begin a study with a wider one:"
         steps.append(Step(why, "multiplay study create --help"))
     if len(facts.alarms):
+        arms, does = counted(len(facts.alarms), "arm"), wording(facts).does
         why = (
-            f"{arms_changed(facts)}. If that goes on, a policy that forgets does better, such as "
-            "GenCTS(discount=0.97):"
+            f"{arms}: a unit {does} clearly more or less than before. If that goes on, a policy "
+            "that forgets does better, such as GenCTS(discount=0.97):"
         )
         steps.append(Step(why, "multiplay study create --help"))
     if not facts.waiting:
@@ -183,15 +183,11 @@ def next_steps(facts: Facts, store: str | None = None) -> list[Step]:
     return steps
 
 
-def arms_changed(facts: Facts) -> str:
-    """Say how many arms have an alarm; nothing, if nothing was seen of them."""
-    does = wording(facts).does
-    if not facts.arms["seen"].any():
+def no_alarm(facts: Facts) -> str:
+    """Say that nothing has changed; nothing, if there are alarms or if nothing was seen."""
+    if len(facts.alarms) or not facts.arms["seen"].any():
         return ""
-    if not len(facts.alarms):
-        return f"No alarm: no arm {does} clearly more or less than before"
-    which = "1 arm" if len(facts.alarms) == 1 else f"{len(facts.alarms)} arms"
-    return f"{which}: a unit {does} clearly more or less than before"
+    return f"No alarm: no arm {wording(facts).does} clearly more or less than before."
 
 
 # ---------------------------------------------------------------- tables
@@ -228,16 +224,16 @@ def waiting_table(facts: Facts, most: int) -> Table:
             str(one.id),
             legible(one.key or UNKNOWN),
             age(one, facts.now),
-            amount(one.expected),
-            str(one.units),
             plan(one.plan),
+            str(one.units),
+            amount(one.expected),
         ]
         for one in facts.waiting[:most]
     ]
-    columns = ["play", "key", "asked", "expected", "units", "plan"]
+    columns = ["play", "key", "asked", "plan", "units", "expected"]
     left_out = len(facts.waiting) - most
     note = f"And {left_out} more, asked later." if left_out > 0 else ""
-    return Table("Plays that wait", columns, rows, note, labels=2)
+    return Table("Plays that wait", columns, rows, note, labels=4)
 
 
 def alarms_table(facts: Facts, most: int) -> Table:

@@ -68,8 +68,8 @@ def _parts(facts: Facts, width: int) -> Iterator[RenderableType]:
     yield from rounds(facts, width)
     yield from _listed(words.waiting_table(facts, MOST_WAITING), width)
     yield from _listed(words.alarms_table(facts, MOST_ALARMS), width)
-    if not len(facts.alarms) and (no_alarm := words.arms_changed(facts)):
-        yield Text(f"\n{no_alarm}.")
+    if no_alarm := words.no_alarm(facts):
+        yield Text(f"\n{no_alarm}")
     yield from _listed(_without(words.plays_table(facts), "told"), width)
 
 
@@ -111,7 +111,7 @@ def _grid(table: tables.Table, width: int, drawn: str = "") -> Table:
 
     ``drawn`` is the head of a column of drawings.
     """
-    wide, left = _widths(table), [*table.columns[: table.labels], drawn, PLAN]
+    wide, left = _widths(table), [*table.columns[: table.labels], drawn]
     if PLAN in table.columns:
         plan = table.columns.index(PLAN)
         room = width - sum(wide) - GAP * (len(wide) - 1) + wide[plan]

@@ -48,6 +48,10 @@ def show(
         multiplay study show lanes --last 30 --level 0.9
 
         multiplay study show lanes --html lanes.html
+
+    JSON: study, store, policy, unit, at; asked, told, waiting, cancelled, clipped, incomplete
+    (numbers); level; arms; best, with plan and expected, or refused; rounds, with mean, expected,
+    change and stretches; drift; plays_waiting; last_plays.
     """
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))

@@ -75,6 +75,28 @@ class Streams:
         return out
 
 
+class Rounds:
+    """Random streams for the rounds of one purpose: that of round t comes from (seed, t).
+
+    Examples
+    --------
+    >>> rounds, again = Rounds(seed=7, purpose=ASK), Rounds(seed=7, purpose=ASK)
+    >>> _ = rounds.at(1), rounds.at(2)
+    >>> bool(rounds.at(365).random((1, 1)) == again.at(365).random((1, 1)))
+    True
+    """
+
+    def __init__(self, seed: int, purpose: int) -> None:
+        words = seed_sequence(seed, purpose, 0).generate_state(3, np.uint64)
+        self._base: NDArray[np.uint64] = words.astype(np.uint64)
+
+    def at(self, t: int) -> Streams:
+        """Return the stream of round t, from its beginning."""
+        state = np.empty((1, 4), dtype=np.uint64)
+        kernels.begin(self._base, t, state[0])
+        return Streams(state)
+
+
 def _of_one_shape(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if a.shape == b.shape:
         return a, b

@@ -143,15 +143,14 @@ class Core:
     def ask(self, id: int, today: Today, when: float, key: str | None) -> Waiting:
         """Choose a play; return it as it was chosen, with its warm start."""
         play, cost = self.mind.choose(today, f"play {self.asked + 1}")
-        waiting = Waiting(play, today, key, None, when, cost)
-        self.keep(id, waiting)
+        waiting = Waiting(play, today, key, None, when, cost, int(play.action.sum()))
+        self._keep(id, waiting)
         return waiting
 
     def keep(self, id: int, play: Waiting) -> None:
-        """Let a play wait that was chosen."""
-        self.mind.take(play)
-        self.pending[id] = play.without_cache()
-        self.asked += 1
+        """Let a play wait that was chosen before."""
+        self.mind.enter(play.today)
+        self._keep(id, play)
 
     def read(self, losses: Losses, play: Waiting) -> Reading:
         """Return what is told of a play, after checking that it is numbers for its arms."""
@@ -185,8 +184,9 @@ class Core:
             if not ignore:
                 report.check_gaps(names)
             outcome = self._close(id, report, when)
-        told = told_of(id, report)._replace(repeated=repeated and not final, final=final)
-        return Heard(told, digests, outcome)
+        seen = play.units if report.whole else int(report.seen.sum())
+        numbers = seen, play.units - seen, report.clipped
+        return Heard(Told(id, *numbers, repeated and not final, final), digests, outcome)
 
     def close(self, id: int, when: float) -> tuple[Told, Outcome]:
         """Learn from what was told of a play so far."""
@@ -205,9 +205,9 @@ class Core:
 
     def warn_if_over(self, before: int) -> None:
         """Warn if the horizon of the policy was passed since so many rounds were told."""
-        for told in range(before + 1, self.mind.told + 1):
-            if told - 1 == self.mind.horizon:
-                warn_if_over(self.mind.policy, told)
+        over = self.mind.horizon
+        if over is not None and before <= over < self.mind.told:
+            warn_if_over(self.mind.policy, over + 1)
 
     # ------------------------------------------------------------ what others did
 
@@ -254,6 +254,11 @@ class Core:
 
     # ------------------------------------------------------------ inside
 
+    def _keep(self, id: int, play: Waiting) -> None:
+        self.mind.keep_warm(play)
+        self.pending[id] = play.without_cache()
+        self.asked += 1
+
     def _report(self, today: Today, action: IntArray, reading: Reading, partly: bool) -> Report:
         terms = Terms(action, today.actions.names, today.bounds, self.mind.ranges)
         return terms.report(reading, partly)
@@ -264,7 +269,7 @@ class Core:
         feedback = self.mind.learn(play, report, when)
         del self.pending[id]
         self.clipped += report.clipped
-        seen = int((feedback.count if feedback.complete else feedback.seen).sum())
+        seen = play.units if feedback.complete else int(feedback.seen.sum())
         return Outcome(seen, self.mind.realised(play.today, feedback), report.clipped)
 
 

@@ -188,7 +188,7 @@ class Learner(Adviser):
         id, line = log.next_id, len(log)
         play = core.ask(id, today, when, key)
         action = play.action[0]
-        log.ask(when, today.actions.names, int(action.sum()), play.expected)
+        log.ask(when, today.actions.names, play.units, play.expected)
         if today.may_lack:
             log.unmet[line] = tuple(today.actions.unmet(action))
         if key is not None:

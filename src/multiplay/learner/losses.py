@@ -69,6 +69,8 @@ class Reading(NamedTuple):
 
 def is_among(digest: bytes, digests: bytes) -> bool:
     """Say whether a digest is one of those that stand one after the other."""
+    if not digests:
+        return False
     return digest in [digests[k : k + DIGEST] for k in range(0, len(digests), DIGEST)]
 
 

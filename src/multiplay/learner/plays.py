@@ -140,6 +140,8 @@ class Waiting(NamedTuple):
     ----------
     asked, expected : float
         When it was asked, and what it was believed to cost then; NaN if that is not known.
+    units : int
+        How many were played in all.
     digests : bytes
         Of all that was told of it, one after the other.
     """
@@ -150,6 +152,7 @@ class Waiting(NamedTuple):
     report: Report | None = None
     asked: float = NEVER
     expected: float = NEVER
+    units: int = 0
     digests: bytes = b""
 
     @property

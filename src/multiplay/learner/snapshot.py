@@ -134,7 +134,8 @@ def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> t
         plays = _plays_of_group(group, arrays)
         for id, day, key, play in zip(ids, of_day, keys, plays, strict=True):
             report = _report(play.action[0], _below(f"reports/{id}/", arrays))
-            pending[id] = Waiting(play, days[day], key, report)
+            units = int(play.action.sum())
+            pending[id] = Waiting(play, days[day], key, report, units=units)
     core = Core(mind, header["missing"])
     core.clipped = header["clipped"]
     if header["log"] is None:
@@ -173,7 +174,8 @@ def _parts_of_old(
     mind.told = header["asked"] - len(plays)
     core = Core(mind)
     core.asked = len(log)
-    core.pending = {id: Waiting(play, mind.usual) for id, play in plays.items()}
+    for id, play in plays.items():
+        core.pending[id] = Waiting(play, mind.usual, units=int(play.action.sum()))
     return core, log
 
 

@@ -2,6 +2,7 @@
 
 from os import PathLike
 
+from multiplay.atomic_files import as_path
 from multiplay.errors import InvalidInput
 from multiplay.storage.base import Store
 from multiplay.storage.memory import MemoryStore
@@ -35,8 +36,21 @@ postgresql://host/database or memory://, got one of 'mysql'. Choose one of these
     """
     if isinstance(place, Store):
         return place
-    scheme, found, rest = place.partition("://") if isinstance(place, str) else ("", "", "")
-    if found and scheme == "memory":
+    scheme, rest = _split(place)
+    if scheme == "memory":
         return MEMORIES.setdefault(rest, MemoryStore(rest))
-    got = f"one of {scheme!r}" if found else repr(place)[:60]
-    raise InvalidInput("store", EXPECTED, got, "Choose one of these.")
+    if scheme in ("postgresql", "postgres"):
+        from multiplay.storage.postgresql import PostgresqlStore  # SQLAlchemy takes a while
+
+        return PostgresqlStore(f"postgresql://{rest}")
+    if scheme not in ("", "sqlite"):
+        raise InvalidInput("store", EXPECTED, f"one of {scheme!r}", "Choose one of these.")
+    from multiplay.storage.sqlite import SqliteStore
+
+    return SqliteStore.at(rest) if scheme else SqliteStore(as_path("store", place))
+
+
+def _split(place: object) -> tuple[str, str]:
+    """Return what stands before and behind ``://``; nothing stands before it in a path."""
+    scheme, found, rest = place.partition("://") if isinstance(place, str) else ("", "", "")
+    return (scheme, rest) if found else ("", "")

@@ -106,7 +106,7 @@ def asked(play: Waiting, day: Day) -> Record:
     action = play.action[0]
     header = {
         "plan": plan_of(action, play.today.actions.names),
-        "units": int(action.sum()),
+        "units": play.units,
         "expected": number(play.expected),
         **day.header(),
     }

@@ -17,10 +17,7 @@ from multiplay.learner.today import NO_LIMITS, Limits, Today
 from multiplay.policies import Policy
 from multiplay.serialization import pack
 from multiplay.storage import Entry, Record
-from multiplay.streams import ASK as ASKING
-from multiplay.streams import LEARN as LEARNING
-from multiplay.streams import TELL as TELLING
-from multiplay.streams import Streams
+from multiplay.streams import ASK, LEARN, TELL, Rounds, Streams
 from multiplay.studies import content
 from multiplay.studies.content import Day
 from multiplay.types import Arrays
@@ -52,7 +49,10 @@ class Replica:
     """
 
     def __init__(self, core: Core, seed: int, first: Entry) -> None:
-        self.core, self.seed = core, seed
+        self.core = core
+        self.asking, self.telling_of, self.learning_at = (
+            Rounds(seed, purpose) for purpose in (ASK, TELL, LEARN)
+        )
         self.number, self.digest = first.number, first.digest
         self.next_id, self.last_day = 1, content.USUAL
         self.usual_set = content.set_digest(*pack(core.mind.actions, "actions"))
@@ -148,24 +148,20 @@ class Replica:
     def ask(self, today: Today, day: Day, when: float, key: str | None) -> tuple[int, Waiting]:
         """Choose the next play."""
         id = self.next_id
-        self.core.mind.rng = self.stream(ASKING, id)
+        self.core.mind.rng = self.asking.at(id)
         play = self.core.ask(id, today, when, key)
         self.next_id, self.last_day = id + 1, day.digest
         return id, play
 
     def telling(self, id: int) -> Core:
         """Return the core, with the random numbers for learning from a play."""
-        self.core.mind.rng = self.stream(TELLING, id)
+        self.core.mind.rng = self.telling_of.at(id)
         return self.core
 
     def learning(self) -> Core:
         """Return the core, with the random numbers for learning from what others did."""
-        self.core.mind.rng = self.stream(LEARNING, self.number + 1)
+        self.core.mind.rng = self.learning_at.at(self.number + 1)
         return self.core
-
-    def stream(self, purpose: int, t: int) -> Streams:
-        """Return the random numbers of (seed, t)."""
-        return Streams.spawn(self.seed, purpose, [t])
 
     # ------------------------------------------------------------ replaying
 
@@ -193,16 +189,10 @@ class Replica:
                 raise Differs(f"play {labels.play}, where the next one is {id}")
             return content.asked(chosen, day)
         assert labels.play is not None  # an ask is of a play
-        expected = content.from_number(record.header["expected"])
-        play = Waiting(
-            content.play_of(record, today.actions.names),
-            today,
-            labels.key,
-            None,
-            labels.at,
-            expected,
-        )
-        self.core.keep(labels.play, play)
+        play, header = content.play_of(record, today.actions.names), record.header
+        expected = content.from_number(header["expected"])
+        rest = labels.key, None, labels.at, expected, header["units"]
+        self.core.keep(labels.play, Waiting(play, today, *rest))
         self.next_id, self.last_day = labels.play + 1, day.digest
         return None
 

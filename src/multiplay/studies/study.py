@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path
@@ -27,7 +27,7 @@ from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.streams import Streams, seed_sequence
-from multiplay.studies import beginnings, content, past
+from multiplay.studies import beginnings, content, copies, exports, past
 from multiplay.studies.content import Day
 from multiplay.studies.replica import NO_NUMBERS, Replica
 from multiplay.studies.verification import Verified, verify
@@ -36,6 +36,7 @@ PLACE = "sqlite:///multiplay.db"
 SNAPSHOT_EVERY = 500  # entries
 
 Place = Store | str | PathLike[str]
+T = TypeVar("T")
 Ids: TypeAlias = list[int]  # a study has a method that is called list
 Names: TypeAlias = list[str]
 Entries: TypeAlias = list[Entry]
@@ -65,7 +66,7 @@ class Study(Adviser):
     >>> print(study.tell(play.id, euros))
     play 1: 3 of 3 units seen
     >>> print(study.verify())
-    3 entries, 1 plays: all is as it was written, and comes out the same
+    3 entries, 1 play: all is as it was written, and comes out the same
     >>> study
     Study('lanes' in memory://example, GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
@@ -166,6 +167,26 @@ class Study(Adviser):
         journal = place.create(name, first, labels, beginnings.old_plays(log))
         return cls(name, place, journal, actions, policy)
 
+    @classmethod
+    def import_journal(
+        cls,
+        name: str,
+        path: str | PathLike[str],
+        *,
+        actions: ActionSet | None = None,
+        policy: Policy | None = None,
+        store: Place = PLACE,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
+        """Begin a study from JSON lines that ``export`` wrote: the same journal, bit for bit.
+
+        A line that is missing or was changed is named, and then nothing is kept. ``progress`` is
+        called with the number of entries that were read.
+        """
+        place = store_at(store)
+        journal = copies.import_journal(place, name, path, actions, policy, progress)
+        return cls(name, place, journal, actions, policy)
+
     # ------------------------------------------------------------ what it is
 
     def __repr__(self) -> str:
@@ -235,7 +256,7 @@ class Study(Adviser):
                 return self._again(replica, known)
             core = replica.core
             today, day = replica.day(actions, core.limits(actions, at_most, exclude, fixed))
-            self._changed = True
+            self._changed = True  # arms that are new are met before the policy may fail
             id, play = replica.ask(today, day, when, key)
             self._write(replica, content.asked(play, day), Labels(content.ASK, key, id, when))
             return self._pending_play(core, id)
@@ -260,8 +281,8 @@ class Study(Adviser):
             if known is not None or play is None:
                 return self._told_again(replica, id, losses, final, known)
             reading, before = core.read(losses, play), core.mind.told
-            self._changed = True
             heard = replica.telling(id).tell(id, reading, final, ignore, when)
+            self._changed = True
             if not heard.told.repeated:
                 names = play.today.actions.names
                 kind = content.TELL if final else content.PART
@@ -344,8 +365,8 @@ class Study(Adviser):
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
                     raise content.used_before(known, "learned from other losses")
                 return content.answered(None, content.LEARN, known.record.header)
-            self._changed = True
             told, reading = replica.learning().learn(today, action, losses, ignore, when)
+            self._changed = True
             given = None if actions is core.mind.actions else actions
             day = Day.of(given, core.limits(None, None, (), None), replica.usual_set)
             record = content.learned(told, reading, action, names, ignore, day)
@@ -370,8 +391,8 @@ class Study(Adviser):
                 if not content.same_outcomes(known.record, outcomes):
                     raise content.used_before(known, "learned from another table")
                 return content.answered(None, content.TABLE, known.record.header)
-            self._changed = True
             told = replica.learning().learn_all(outcomes, f"table[{arm!r}]")
+            self._changed = True
             labels = Labels(content.TABLE, key, None, seconds("at", None))
             self._write(replica, content.learned_table(told, outcomes), labels)
             return told
@@ -384,7 +405,8 @@ class Study(Adviser):
         ``chunk``: give it in parts of so many rows, one after the other, without ever holding all
         of them; for a long history.
         """
-        parts = past.plays(self._journal, past.CHUNK if chunk is None else _positive(chunk))
+        rows = past.CHUNK if chunk is None else _positive(chunk)
+        parts = self._guarded(past.plays(self._journal, rows))
         if chunk is not None:
             return parts
         import pandas as pd
@@ -394,7 +416,39 @@ class Study(Adviser):
 
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order."""
-        return self._journal.entries(start)
+        return self._guarded(self._journal.entries(start))
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        plays: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Write the journal, or the table of plays, to a file; return how many rows it has.
+
+        Parameters
+        ----------
+        path
+            Its ending says how: ``.csv``, ``.parquet`` (needs ``pip install 'multiplay[parquet]'``)
+            or ``.jsonl``, JSON lines. Those of the journal lose nothing: ``import_journal`` makes
+            the same study of them. In the other two, the content of an entry is JSON text.
+        plays
+            True: the table of plays, as ``plays()`` gives it.
+        progress
+            Called with the number of rows so far.
+        """
+        return exports.export(self.store, self.name, path, plays, progress)
+
+    def backup(
+        self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Copy this study to an SQLite file of its own; return how many entries it has.
+
+        Others may go on meanwhile: the file has all that was done before, whole. Open it as
+        ``Study.open(name, store=path)``. A file that is there already is refused.
+        """
+        return copies.backup(self.store, self.name, path, progress)
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.
@@ -402,8 +456,10 @@ class Study(Adviser):
         ``progress`` is called with the number of entries that were replayed.
         """
         with self._lock:
-            live = self._caught_up(self._journal.head())
-            return verify(self._journal, live, *self._given, progress)
+            head, live = self._journal.head(), None
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # is named below
+                live = self._caught_up(head)
+            return verify(self._journal, live, head.number, *self._given, progress)
 
     # ------------------------------------------------------------ turns
 
@@ -416,6 +472,8 @@ class Study(Adviser):
         """
         with self._lock:
             self._changed = False
+            if self._replica is None:  # so that others need not wait for a long replay
+                self._caught_up(self._journal.head())
             try:
                 with self._journal.turn() as head:
                     yield self._caught_up(head)
@@ -435,6 +493,8 @@ class Study(Adviser):
         replica, self._replica = self._replica, None  # forgotten, if an entry cannot be applied
         if replica is None or head.number < replica.number or _is_other(head, replica):
             replica = self._restored()
+        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
+            replica = max(replica, self._restored(), key=lambda one: one.number)
         if head.number > replica.number:
             for entry in self._journal.entries(replica.number + 1):
                 replica.apply(entry)
@@ -473,6 +533,16 @@ class Study(Adviser):
 
     # ------------------------------------------------------------ inside
 
+    def _guarded(self, items: Iterator[T]) -> Iterator[T]:
+        """Give what is read from the journal, one by one, while no other thread uses it."""
+        end = object()
+        while True:
+            with self._lock:
+                item = next(items, end)
+            if item is end:
+                return
+            yield cast(T, item)
+
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
         """Return what was done with a key before."""
         if key is None:
@@ -481,8 +551,8 @@ class Study(Adviser):
         return next((entry for entry in found if entry is not None), None)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
-        self._changed = True
         told, outcome = replica.telling(id).close(id, when)
+        self._changed = True
         record = Record(content.answer(told) | content.outcome_of(outcome), {})
         self._write(replica, record, Labels(content.CLOSE, key, int(id), when))
         return told
@@ -510,7 +580,7 @@ class Study(Adviser):
 
     def _about(self, id: Any) -> Entries:
         """Return all that was written of a play, if there was one."""
-        about = self._journal.of_play(id) if is_integer(id) and id >= 0 else []
+        about = self._journal.of_play(int(id)) if is_integer(id) and 0 <= id < 2**63 else []
         if not about:
             raise no_play(id, "", "Use the id of a play that ask() gave.")
         return about

@@ -7,6 +7,7 @@ in ``multiplay.testing.strategies``, which is imported by itself.
 
 from multiplay.testing.checks import check_actions, check_policy, optimality_gap
 from multiplay.testing.environments import check_environment
+from multiplay.testing.journal import check_store
 from multiplay.testing.settings import check_settings
 from multiplay.testing.storage import check_storage
 from multiplay.testing.studies import check_study
@@ -17,6 +18,7 @@ __all__ = [
     "check_policy",
     "check_settings",
     "check_storage",
+    "check_store",
     "check_study",
     "optimality_gap",
 ]

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from multiplay.cli.app import app
+from multiplay.cli.study.words import Commands
 from multiplay.studies.study import PLACE, Study
 
 study = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="""
@@ -53,7 +55,12 @@ def opened(name: str, store: str) -> Study:
 
 def print_json(answer: Any) -> None:
     """Print an answer for programs: NaN is null, times are ISO 8601."""
-    typer.echo(json.dumps(plain(answer), ensure_ascii=False))
+    typer.echo(text_of(answer))
+
+
+def text_of(answer: Any) -> str:
+    """Return an answer as JSON."""
+    return json.dumps(plain(answer), ensure_ascii=False)
 
 
 def plain(value: Any) -> Any:

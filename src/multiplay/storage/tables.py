@@ -1,0 +1,192 @@
+"""The tables of a database, and all that is said to it: one schema, in the words of each dialect.
+
+Statements are put together once by SQLAlchemy, and run as text by the driver: that takes a third of
+the time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from multiplay.storage.chain import Row
+
+VERSION = 1  # of the tables; a newer one is refused
+TABLES = sa.MetaData()
+
+schema = sa.Table(
+    "multiplay_schema",
+    TABLES,
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+)
+journals = sa.Table(
+    "multiplay_journals",
+    TABLES,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("created", sa.Double, nullable=False),
+    sqlite_autoincrement=True,  # so that the id of a deleted one is not used again
+)
+# The digests come before what may be large: databases read a row from its beginning.
+entries = sa.Table(
+    "multiplay_entries",
+    TABLES,
+    sa.Column("journal", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("key", sa.Text),
+    sa.Column("play", sa.BigInteger),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("previous", sa.LargeBinary, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("header", sa.Text, nullable=False),
+    sa.Column("arrays", sa.LargeBinary),
+)
+sa.Index(
+    "multiplay_entries_by_key",
+    entries.c.journal,
+    entries.c.kind,
+    entries.c.key,
+    unique=True,
+    sqlite_where=entries.c.key.is_not(None),
+    postgresql_where=entries.c.key.is_not(None),
+)
+sa.Index(
+    "multiplay_entries_by_play",
+    entries.c.journal,
+    entries.c.play,
+    sqlite_where=entries.c.play.is_not(None),
+    postgresql_where=entries.c.play.is_not(None),
+)
+snapshots = sa.Table(
+    "multiplay_snapshots",
+    TABLES,
+    sa.Column("journal", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("header", sa.Text, nullable=False),
+    sa.Column("arrays", sa.LargeBinary),
+)
+
+
+class Sql(NamedTuple):
+    """A statement as text, and the names of what it needs, in order."""
+
+    text: str
+    names: tuple[str, ...]
+
+    def values(self, given: dict[str, Any]) -> tuple[Any, ...]:
+        """Return what is given in the order of the statement."""
+        return tuple([given[name] for name in self.names])
+
+
+class Statements:
+    """All statements, in one dialect."""
+
+    def __init__(self, dialect: sa.Dialect) -> None:
+        self._dialect = dialect
+        insert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+        row = [entries.c[name] for name in Row._fields]
+        bare = row[:-1]
+        journal = entries.c.journal == _given("journal")
+        zero: sa.ColumnClause[int] = sa.literal_column("0")
+        one: sa.ColumnClause[int] = sa.literal_column("1")
+
+        self.make = [*self._tables(), self._sql(sa.insert(schema))]
+        self.version = self._sql(sa.select(schema.c.version))
+
+        self.names = self._sql(sa.select(journals.c.name))
+        named = sa.select(journals.c.id, journals.c.name, journals.c.created)
+        self.named = self._sql(named.where(journals.c.name == _given("name")))
+        self.identified = self._sql(named.where(journals.c.id == _given("journal")))
+        new = insert(journals).values({"name": "", "created": 0.0}).inline()
+        self.add_journal = self._sql(new.on_conflict_do_nothing())
+        self.lock_journal = self._sql(
+            sa.select(journals.c.id).where(journals.c.id == _given("journal")).with_for_update()
+        )
+        self.remove = [
+            self._sql(sa.delete(table).where(column == _given("journal")))
+            for table, column in (
+                (journals, journals.c.id),
+                (snapshots, snapshots.c.journal),
+                (entries, entries.c.journal),
+            )
+        ]
+
+        last = sa.select(entries.c.number, entries.c.digest).where(journal)
+        self.head = self._sql(last.order_by(entries.c.number.desc()).limit(one).offset(zero))
+        self.add = self._sql(insert(entries).on_conflict_do_nothing())
+        assert self.add.names == ("journal", *Row._fields)
+        self.batch = self._sql(
+            sa.select(*row)
+            .where(journal, entries.c.number >= _given("start"))
+            .order_by(entries.c.number)
+            .limit(_given("limit"))
+            .offset(zero)
+        )
+        self.keyed = self._sql(
+            sa.select(*row).where(
+                journal, entries.c.kind == _given("kind"), entries.c.key == _given("key")
+            )
+        )
+        self.about = self._sql(
+            sa.select(*row)
+            .where(journal, entries.c.play == _given("play"))
+            .order_by(entries.c.number)
+        )
+        self.of_kind = self._sql(
+            sa.select(*bare)
+            .where(journal, entries.c.kind == _given("kind"), entries.c.number >= _given("start"))
+            .order_by(entries.c.number)
+            .limit(_given("limit"))
+            .offset(zero)
+        )
+
+        self.newest = self._sql(
+            sa.select(snapshots.c.digest, snapshots.c.header, snapshots.c.arrays)
+            .where(snapshots.c.journal == _given("journal"))
+            .order_by(snapshots.c.number.desc())
+        )
+        self.last_snapshot = self._sql(
+            sa.select(sa.func.max(snapshots.c.number)).where(
+                snapshots.c.journal == _given("journal")
+            )
+        )
+        self.add_snapshot = self._sql(sa.insert(snapshots))
+        self.drop_snapshots = self._sql(
+            sa.delete(snapshots).where(
+                snapshots.c.journal == _given("journal"), snapshots.c.number < _given("number")
+            )
+        )
+        self.ends = lru_cache(self._ends)
+
+    def _ends(self, count: int) -> Sql:
+        """Return what finds the records of so many kinds about plays from one to another."""
+        return self._sql(
+            sa.select(*[entries.c[name] for name in Row._fields[:-1]])
+            .where(
+                entries.c.journal == _given("journal"),
+                entries.c.play >= _given("first"),
+                entries.c.play <= _given("last"),
+                entries.c.kind.in_([_given(f"end{k}") for k in range(count)]),
+            )
+            .order_by(entries.c.number)
+        )
+
+    def _sql(self, statement: sa.sql.ClauseElement) -> Sql:
+        compiled = statement.compile(dialect=self._dialect)
+        return Sql(str(compiled), tuple(getattr(compiled, "positiontup", None) or ()))
+
+    def _tables(self) -> list[Sql]:
+        found: list[sa.sql.ClauseElement] = []
+        for table in TABLES.sorted_tables:
+            found += [CreateTable(table), *(CreateIndex(index) for index in table.indexes)]
+        return [self._sql(statement) for statement in found]
+
+
+def _given(name: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(name)

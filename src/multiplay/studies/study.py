@@ -279,7 +279,7 @@ class Study(Adviser):
             ignore = core.ignores(missing)
             play = core.pending.get(id) if is_integer(id) else None
             if known is not None or play is None:
-                return self._told_again(replica, id, losses, known)
+                return self._told_again(replica, id, losses, final, known)
             reading, before = core.read(losses, play), core.mind.told
             heard = replica.telling(id).tell(id, reading, final, ignore, when)
             self._changed = True
@@ -572,9 +572,11 @@ class Study(Adviser):
         then = Expected(content.from_number(asked.record.header["expected"]), math.nan, math.nan)
         return PendingPlay(id, action, plan, asked.labels.key, lambda: then)
 
-    def _told_again(self, replica: Replica, id: Any, losses: Losses, known: Entry | None) -> Told:
+    def _told_again(
+        self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
+    ) -> Told:
         """Answer a report that was told before, with this key or without."""
-        return past.told_before(replica, self._about(id), losses, known)
+        return past.told_before(replica, self._about(id), losses, final, known)
 
     def _about(self, id: Any) -> Entries:
         """Return all that was written of a play, if there was one."""

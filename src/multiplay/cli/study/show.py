@@ -48,6 +48,8 @@ def show(
         multiplay study show lanes --last 30 --level 0.9
 
         multiplay study show lanes --html lanes.html
+
+    JSON: study, asked, told, waiting, arms, best (plan, expected), last_plays, and more.
     """
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))

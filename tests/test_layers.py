@@ -35,6 +35,7 @@ LAYERS = [
     ["environments", "policies"],
     ["results"],
     ["simulation", "learner", "theory"],
+    ["studies"],
     ["testing", "experiments"],
     ["reports"],
     ["cli"],

@@ -52,8 +52,7 @@ def told(play: PendingPlay, number: int, high: float = 1.0) -> dict[str, Any]:
 
 def dump(learner: Learner) -> Any:
     """Return everything that a learner holds, as it would be saved."""
-    parts = learner.mind, learner.log, learner.pending, learner.missing, learner.clipped
-    header, arrays = snapshot.record(snapshot.Parts(*parts))
+    header, arrays = snapshot.record(learner.core, learner.log)
     content = {k: (v.dtype.str, v.shape, v.tobytes()) for k, v in arrays.items()}
     return json.dumps(header), content
 

@@ -430,9 +430,7 @@ class History:
 
     def fingerprint(self) -> tuple[str, dict[str, bytes]]:
         """Return all that the learner holds."""
-        one = self.learner
-        parts = snapshot.Parts(one.mind, one.log, one.pending, one.missing, one.clipped)
-        header, arrays = snapshot.record(parts)
+        header, arrays = snapshot.record(self.learner.core, self.learner.log)
         return json.dumps(header), {name: array.tobytes() for name, array in arrays.items()}
 
     def compare(self) -> None:

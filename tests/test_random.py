@@ -45,8 +45,11 @@ def test_beta(a: float, b: float) -> None:
     # next to 0 and 1 many draws are rounded to the same number: count those, and test the others
     inside = (draws > 1e-12) & (draws < 1 - 1e-12)
     low, high = stats.beta.cdf(1e-12, a, b), stats.beta.cdf(1 - 1e-12, a, b)
+    beta = stats.beta(a, b)
+    # many units are Gaussian but for 1e-7, which is found a thousand times faster
+    cdf = beta.cdf if a < 1e9 else stats.norm(beta.mean(), beta.std()).cdf
     assert stats.binomtest(int(inside.sum()), DRAWS, high - low).pvalue > LEVEL
-    uniform = (stats.beta.cdf(draws[inside], a, b) - low) / (high - low)
+    uniform = (cdf(draws[inside]) - low) / (high - low)
     assert stats.kstest(uniform, "uniform").pvalue > LEVEL
 
 

@@ -34,7 +34,7 @@ from multiplay.environments import (
     Stochastic,
     Uniform,
 )
-from multiplay.errors import InvalidInput
+from multiplay.errors import InvalidInput, StoreError
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.learner import Expected, Learner, PendingPlay, Plan, Told
@@ -63,6 +63,7 @@ from multiplay.policies import (
 from multiplay.results import Result, load
 from multiplay.simulation import simulate
 from multiplay.streams import Rng, Streams
+from multiplay.studies import Study, Verified
 from multiplay.types import Arrays
 from multiplay.version import __version__
 
@@ -124,10 +125,13 @@ __all__ = [
     "Sinusoids",
     "SpanningTree",
     "Stochastic",
+    "StoreError",
     "Streams",
+    "Study",
     "Told",
     "Transport",
     "Uniform",
+    "Verified",
     "__version__",
     "load",
     "simulate",

@@ -14,7 +14,7 @@ from multiplay.kernels import random as kernels
 from multiplay.types import FloatArray, IntArray
 
 # What a stream is for: losses must not depend on what a policy draws, nor on how it draws.
-LOSSES, POLICY, INSTANCE = range(3)
+LOSSES, POLICY, INSTANCE, ASK, TELL, LEARN = range(6)
 
 
 def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:
@@ -73,6 +73,28 @@ class Streams:
         out = np.empty(n.shape, dtype=np.int64)
         kernels.fill_binomial(self.state, n, p, out)
         return out
+
+
+class Rounds:
+    """Random streams for the rounds of one purpose: that of round t comes from (seed, t).
+
+    Examples
+    --------
+    >>> rounds, again = Rounds(seed=7, purpose=ASK), Rounds(seed=7, purpose=ASK)
+    >>> _ = rounds.at(1), rounds.at(2)
+    >>> bool(rounds.at(365).random((1, 1)) == again.at(365).random((1, 1)))
+    True
+    """
+
+    def __init__(self, seed: int, purpose: int) -> None:
+        words = seed_sequence(seed, purpose, 0).generate_state(3, np.uint64)
+        self._base: NDArray[np.uint64] = words.astype(np.uint64)
+
+    def at(self, t: int) -> Streams:
+        """Return the stream of round t, from its beginning."""
+        state = np.empty((1, 4), dtype=np.uint64)
+        kernels.begin(self._base, t, state[0])
+        return Streams(state)
 
 
 def _of_one_shape(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from multiplay.errors import InvalidInput
+from multiplay.errors import InvalidInput, StoreError
 from multiplay.version import __version__
 
 app = typer.Typer(
@@ -35,10 +35,10 @@ def main() -> None:
     """Run the command line; bad input is one clear line, not a traceback."""
     try:
         app()
-    except InvalidInput as error:
+    except (InvalidInput, StoreError) as error:
         typer.secho("multiplay: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(error, err=True)
-        raise SystemExit(2) from None
+        raise SystemExit(2 if isinstance(error, InvalidInput) else 1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

@@ -96,18 +96,21 @@ def read(path: str | Path, **changes: Any) -> Experiment:
 
     An error names the key.
     """
-    path = Path(path)
+    path, hint = Path(path), "See multiplay run --print-example."
+    plain = read_toml("file", path, "an experiment file", hint)
+    return build({**plain, **changes}, path.parent)
+
+
+def read_toml(argument: str, path: Path, expected: str, hint: str) -> dict[str, Any]:
+    """Return what stands in a TOML file, or say what is wrong with it."""
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            "file", "an experiment file", f"{path} ({error})", "See multiplay run --print-example."
-        ) from None
+        raise InvalidInput(argument, expected, f"{path} ({error})", hint) from None
     try:
-        plain = tomllib.loads(text)
+        return tomllib.loads(text)
     except ValueError as error:  # not TOML, or a number with thousands of digits
-        raise InvalidInput(str(path), "TOML", error, "See multiplay run --print-example.") from None
-    return build({**plain, **changes}, path.parent)
+        raise InvalidInput(str(path), "TOML", error, hint) from None
 
 
 def shipped(name: str) -> Path:
@@ -124,10 +127,10 @@ def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
     }
     seed, place = plain.get("seed", 0), Place(str(folder.resolve()))
     builder = FileBuilder(place, partial(_leaf, sizes))
-    actions = _made(builder, "actions", plain["actions"], ActionSet)
+    actions = made(builder, "actions", plain["actions"], ActionSet)
     names = {**sizes, **_draws(plain.get("draw", {}), sizes["trials"], actions.d, seed)}
     builder = FileBuilder(place, partial(_leaf, names))
-    environment = _made(builder, "environment", plain["environment"], Environment)
+    environment = made(builder, "environment", plain["environment"], Environment)
     policies = _policies(plain["policies"], builder)
     return Experiment(
         title=str(plain.get("title", "")),
@@ -180,7 +183,7 @@ def _policies(plain: Any, builder: Builder) -> dict[str, Policy]:
                 hint = "Rename one of the two, or remove one of two equal values of a grid."
                 raise InvalidInput(f"policies.{name}", "a name for every policy", both, hint)
             owners[label] = name
-            policies[label] = _made(builder, f"policies.{name}", single, Policy)
+            policies[label] = made(builder, f"policies.{name}", single, Policy)
     return policies
 
 
@@ -206,7 +209,7 @@ def _leaf(names: Mapping[str, Any], where: str, value: Any) -> Any:
     return evaluate(where, value, names) if is_formula(value) else value
 
 
-def _made(builder: Builder, where: str, plain: Any, wanted: type) -> Any:
+def made(builder: Builder, where: str, plain: Any, wanted: type) -> Any:
     """Build a table that must have a type, one of those wanted."""
     if not isinstance(plain, dict) or "type" not in plain:
         raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')

@@ -30,6 +30,24 @@ def next_bits(g: Generators) -> Any:
 
 
 @kernel
+def begin(base: Generators, t: int, g: Generators) -> None:
+    """Let the generator ``g`` begin round t of a sequence that ``base``, three words, stands for.
+
+    The words and t, mixed by SplitMix64's finaliser (Steele, Lea, Flood 2014), are the seed of
+    SFC64; as in numpy, the first twelve numbers are thrown away.
+    """
+    z = np.uint64(t) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    g[0] = base[0]
+    g[1] = base[1]
+    g[2] = base[2] ^ z ^ (z >> np.uint64(31))
+    g[3] = np.uint64(1)
+    for _ in range(12):
+        next_bits(g)
+
+
+@kernel
 def uniform(g: Generators) -> float:
     """Uniform on [0, 1)."""
     return np.int64(next_bits(g) >> np.uint64(11)) * _TO_UNIT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,41 +11,69 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.report import Report
 from multiplay.tables import column, frame, in_order
-from multiplay.types import FloatArray
+from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 
-def read_history(
-    table: Any, arm: str, round: str, loss: str, names: tuple[str, ...], ranges: Ranges
-) -> list[Report]:
-    """Return a report of all these arms for each round of a table, in the order of its labels."""
+class Outcomes(NamedTuple):
+    """One line for each unit of a history.
+
+    Attributes
+    ----------
+    arms : list of names
+        Each once.
+    arm, round : arrays
+        Of each unit, the number of its arm in ``arms``, and the number of its round.
+    loss : array
+        What each unit lost, in the user's unit; NaN if it did not report.
+    """
+
+    arms: list[str]
+    arm: IntArray
+    round: IntArray
+    loss: FloatArray
+
+
+def read_table(table: Any, arm: str, round: str, loss: str) -> Outcomes:
+    """Return a table as outcomes; rounds are numbered in the order of their labels."""
+    import pandas as pd
+
     example = "learn_table(table, arm='lane', round='day', loss='cost')"
     rows = frame(table, arm)
     labels = column(rows, round, example)
-    arms = column(rows, arm, example).astype(str).to_numpy()
+    names = column(rows, arm, example).astype(str)
     losses = column(rows, loss, example, gaps=True)
+    values = _values(losses, f"table[{loss!r}]")
+    codes, arms = pd.factorize(names)
+    rounds, _ = in_order(labels)
+    return Outcomes([str(name) for name in arms], codes, rounds, values)
+
+
+def reports(
+    outcomes: Outcomes, names: tuple[str, ...], ranges: Ranges, argument: str = "table"
+) -> list[Report]:
+    """Return a report of all these arms for each round of a history."""
     number = {name: i for i, name in enumerate(names)}
-    unknown = [name for name in arms if name not in number]
+    unknown = [name for name in outcomes.arms if name not in number]
     if unknown:
         raise InvalidInput(
-            f"table[{arm!r}]",
+            argument,
             f"the names of arms that are known, such as {names[0]!r}",
             repr(unknown[0]),
             "Rename the arms, or leave the rows of the others out.",
         )
-    values = _values(losses, f"table[{loss!r}]")
-    places = np.array([number[name] for name in arms], dtype=np.int64)
-    rounds, _ = in_order(labels)
-    order, reports = np.lexsort((places, rounds)), []
+    places = np.array([number[name] for name in outcomes.arms], dtype=np.int64)[outcomes.arm]
+    rounds, values = outcomes.round, outcomes.loss
+    order, found = np.lexsort((places, rounds)), []
     bounds = ranges.of(names)
     for rows_of in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
         count = np.bincount(places[rows_of], minlength=len(names))
         learned, clipped = ranges.learned(names, bounds, count, values[rows_of])
         gaps = bool(np.isnan(learned).any())
-        reports.append(Report(count, count, learned, {}, None, gaps, clipped, whole=not gaps))
-    return reports
+        found.append(Report(count, count, learned, {}, None, gaps, clipped, whole=not gaps))
+    return found
 
 
 def _values(losses: pd.Series[Any], argument: str) -> FloatArray:

@@ -5,7 +5,7 @@ import warnings
 from multiplay.checks import is_integer
 from multiplay.policies import Duplicated, Policy
 
-TELLER = 3  # who called the learner
+TELLER = 4  # who called the learner
 
 
 def own_horizon(policy: Policy) -> int | None:

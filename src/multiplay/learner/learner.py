@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,50 +14,39 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path, remove_stale_drafts
-from multiplay.checks import check_instance, is_integer, probability, true_or_false
+from multiplay.checks import is_integer, true_or_false
 from multiplay.errors import InvalidInput
-from multiplay.learner import beliefs, snapshot
-from multiplay.learner.history import read_history
-from multiplay.learner.horizon import warn_if_over
-from multiplay.learner.losses import Reading, read
+from multiplay.learner import snapshot
+from multiplay.learner.adviser import Adviser
+from multiplay.learner.core import Core, Losses, Range, Units, checked_key, no_play, told_again
+from multiplay.learner.history import read_table
+from multiplay.learner.losses import is_among, read
 from multiplay.learner.mind import Mind
 from multiplay.learner.plays import (
     CANCELLED,
-    TOLD,
     Expected,
     PendingPlay,
-    Plan,
     PlayLog,
     Told,
     Waiting,
     duration,
     seconds,
 )
-from multiplay.learner.ranges import Ranges
-from multiplay.learner.report import Report, Terms
-from multiplay.learner.snapshot import Parts
-from multiplay.learner.today import Limits, Today, action_of
+from multiplay.learner.today import action_of
 from multiplay.policies import Policy
-from multiplay.policies.base import check_fits
-from multiplay.serialization import pack
 from multiplay.storage.folder import read_record, write_record
 from multiplay.streams import POLICY, Streams
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.types import Arrays
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-MISSING = ("refuse", "ignore")
-LEVEL = "Write 0.95, for example."
 FIRST_OF_A_LIFE = 2**52  # ids after a restart are random numbers from here to 2^53
 
-Range = tuple[float, float] | Mapping[str, tuple[float, float]]
-Losses = Mapping[str, Any] | Sequence[Any] | FloatArray | float
-Units = Mapping[str, int] | Sequence[int] | IntArray  # or a pandas Series
 When = datetime | float | None
 
 
-class Learner:
+class Learner(Adviser):
     """Learn from every unit that was sent out: ``ask`` for a plan, ``tell`` its losses.
 
     Losses may come late, in parts, incomplete and in any order. The set may be another one every
@@ -109,20 +99,29 @@ class Learner:
         missing: str = "refuse",
         changing: bool = False,
     ) -> None:
-        check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
-        check_instance("policy", policy, Policy, "GenCTS()")
-        check_fits(policy, actions, None, shows_units=True)  # who tells totals is refused there
-        pack(actions, "actions")  # refuses what could not be saved
-        pack(policy, "policy")
-        self.missing = _missing(missing)
-        if true_or_false("changing", changing, "Leave it out.") and not policy.changing:
-            raise _unable(policy, "one that can play on another set every day")
-        if self.missing == "ignore" and not policy.partial:
-            raise _unable(policy, "one that can learn when units are missing")
-        ranges = Ranges.chosen(losses, rewards, outside, actions)
-        self.mind = Mind(actions, policy, ranges, Streams.spawn(seed, POLICY, [0]))
-        self.log, self.clipped = PlayLog(), 0
-        self.pending: dict[int, Waiting] = {}
+        rng = Streams.spawn(seed, POLICY, [0])
+        made_of = losses, rewards, outside, missing, changing
+        self.core, self.log = Core.made(actions, policy, rng, *made_of), PlayLog()
+
+    @property
+    def mind(self) -> Mind:
+        """The policy and what it knows."""
+        return self.core.mind
+
+    @property
+    def pending(self) -> dict[int, Waiting]:
+        """By id, the plays that wait."""
+        return self.core.pending
+
+    @property
+    def missing(self) -> str:
+        """What to do with units that a final report leaves out."""
+        return self.core.missing
+
+    @property
+    def clipped(self) -> int:
+        """How many numbers were clipped."""
+        return self.core.clipped
 
     @property
     def actions(self) -> ActionSet:
@@ -150,14 +149,10 @@ class Learner:
         return len(self.log)
 
     def __repr__(self) -> str:
-        told, waiting = self.log.number(TOLD), len(self.pending)
-        text = f"{type(self.policy).__name__} on {len(self.mind.roster.names)} arms: "
-        text += f"{self.asked} asked, {told} told"
-        text += f", {waiting} waiting" if waiting else ""
-        text += f", {self.mind.ranges}" if not self.mind.ranges.plain else ""
-        text += f", {self.clipped} clipped" if self.clipped else ""
-        text += ", for this set only" if not self.policy.changing else ""
-        return f"Learner({text})"
+        return f"Learner({self.core})"
+
+    def _reading(self) -> AbstractContextManager[Core]:
+        return nullcontext(self.core)
 
     # ------------------------------------------------------------ plays
 
@@ -186,27 +181,19 @@ class Learner:
         at
             When this happens; now if not given.
         """
-        if key is not None:
-            if not isinstance(key, str) or not key:
-                hint = "Give a text such as '2026-11-15', or leave it out."
-                raise InvalidInput("key", "a text", repr(key), hint)
-            if key in self.log.keys:
-                return self._again(self.log.keys[key], key)
-        when, today = seconds("at", at), self._day(actions, at_most, exclude, fixed)
-        play, cost = self.mind.choose(today, f"play {self.asked + 1}")
+        if key is not None and checked_key(key) in self.log.keys:
+            return self._again(self.log.keys[key], key)
+        core, log = self.core, self.log
+        when, today = seconds("at", at), core.day(actions, at_most, exclude, fixed)
+        id, line = log.next_id, len(log)
+        play = core.ask(id, today, when, key)
         action = play.action[0]
-        id = self.log.ask(when, today.actions.names, int(action.sum()), cost)
+        log.ask(when, today.actions.names, play.units, play.expected)
         if today.may_lack:
-            self.log.unmet[self._line(id)] = tuple(today.actions.unmet(action))
+            log.unmet[line] = tuple(today.actions.unmet(action))
         if key is not None:
-            self.log.keys[key] = id
-            self.log.plans[id] = today.plan(action)
-        self.pending[id] = Waiting(play, today, key)
-        return self._pending_play(id)
-
-    def waiting(self) -> list[PendingPlay]:
-        """Return the plays that wait for their losses, oldest first."""
-        return [self._pending_play(id) for id in self.pending]
+            log.keys[key], log.plans[id] = id, today.plan(action)
+        return self._pending_play(core, id)
 
     def tell(
         self,
@@ -245,50 +232,34 @@ class Learner:
         at
             When this happens; now if not given.
         """
-        when, line = seconds("at", at), self._line(id)
+        when, core = seconds("at", at), self.core
         if final is not True:
             final = true_or_false("final", final, "Write final=False if more will come.")
-        ignore = (self.missing if missing is None else _missing(missing)) == "ignore"
-        names, play = self.log.arms[line], self.pending.get(id)
-        reading = read(losses, names, self.policy, self.log.unmet.get(line, ()))
-        digest = reading.digest(None if play is None else play.action[0])
-        repeated = self.log.repeats(line, digest)
+        ignore = core.ignores(missing)
+        play = core.pending.get(id) if is_integer(id) else None
         if play is None:
-            return self._told_again(id, line, repeated)
-        report = play.report
-        if report is None or not repeated:
-            partly = ignore or not final or report is not None
-            part = self._report(play.today, play.action[0], reading, partly)
-            report = part if report is None else report.joined(part, reading.length, names)
-        if not final:
-            self.pending[id] = play._replace(report=report)
-        else:
-            if not ignore:
-                report.check_gaps(names)
-            self._close(id, line, report, when)
-        if not repeated:
-            self.log.note(line, digest)
-            if any(reading.totals.get(arm) == 0 for arm in report.totals):
-                # as it will look when nobody knows any more which arms were played
-                self.log.note(line, reading.digest(None))
-        units = int(self.log.get(line, "units"))
-        seen = units if report.whole else int(report.seen.sum())
-        if final and self.mind.told - 1 == self.mind.horizon:
-            warn_if_over(self.policy, self.mind.told)  # at last: a warning may be made an error
-        return Told(id, seen, units - seen, report.clipped, repeated and not final, final)
+            return self._told_again(id, losses)
+        before = core.mind.told
+        heard = core.tell(id, core.read(losses, play), final, ignore, when)
+        line = self._line(id)
+        self.log.digests[line] = heard.digests
+        if heard.outcome is not None:
+            self.log.tell(line, when, *heard.outcome)
+            core.warn_if_over(before)  # at last: a warning may be made an error
+        return heard.told
 
     def close(self, id: int, *, at: When = None) -> Told:
         """Learn from what was told of a play so far; what is missing will not come."""
-        when, play = seconds("at", at), self._waiting(id)
-        report = Report.empty(play.action[0]) if play.report is None else play.report
-        self._close(id, self._line(id), report, when)
-        warn_if_over(self.policy, self.mind.told)
-        return _told(id, report)
+        when, before = seconds("at", at), self.core.mind.told
+        self._check_waits(id)
+        told = self._close(id, when)
+        self.core.warn_if_over(before)
+        return told
 
     def cancel(self, id: int) -> None:
         """Forget a play that was never driven: nothing is learned from it."""
-        self._waiting(id)
-        del self.pending[id]
+        self._check_waits(id)
+        self.core.cancel(id)
         self.log.end(self._line(id), CANCELLED)
 
     def expire(self, older_than: timedelta | float, *, at: When = None) -> list[int]:
@@ -297,20 +268,15 @@ class Learner:
         Those of which something was told are closed, if the policy can learn from that; the others
         are cancelled.
         """
-        when = seconds("at", at)
-        latest = when - duration("older_than", older_than)
-        asked = {id: self.log.get(self._line(id), "asked") for id in self.pending}
-        late = [id for id, when in asked.items() if not when >= latest]  # NaN: of an old file
-        before = self.mind.told
-        for id in late:
-            report = self.pending[id].report
-            if report is None or not self.mind.can_use(report):
-                self.cancel(id)
+        when, before = seconds("at", at), self.core.mind.told
+        late = self.core.late(when - duration("older_than", older_than))
+        for id, closes in late.items():
+            if closes:
+                self._close(id, when)
             else:
-                self._close(id, self._line(id), report, when)
-        for told in range(before, self.mind.told):
-            warn_if_over(self.policy, told + 1)
-        return late
+                self.cancel(id)
+        self.core.warn_if_over(before)
+        return list(late)
 
     # ------------------------------------------------------------ what others did
 
@@ -329,17 +295,12 @@ class Learner:
         one. Thompson and index policies take the samples. Those that follow a regularised leader
         improve their predictions only, for they do not know how likely they were to play this plan.
         """
-        self._check_absorbs()
-        when, today = seconds("at", at), self.mind.day(actions)
-        ignore = _missing(self.missing if missing is None else missing) == "ignore"
-        action, names = action_of("plan", plan, today.given), today.actions.names
-        reading = read(losses, names, self.policy, today.actions.unmet(action))
-        report = self._report(today, action, reading, ignore)
-        if not ignore:
-            report.check_gaps(names)
-        self.mind.absorb(today, report, when)
-        self.clipped += report.clipped
-        return _told(None, report)
+        core = self.core
+        core.check_absorbs()
+        when, today = seconds("at", at), core.mind.day(actions)
+        ignore = core.ignores(missing)
+        action = action_of("plan", plan, today.given)
+        return core.learn(today, action, losses, ignore, when)[0]
 
     def learn_table(
         self, table: Any, arm: str = "arm", round: str = "round", loss: str = "loss"
@@ -355,75 +316,22 @@ class Learner:
             Its columns: the name of the arm, when it was (any labels that can be sorted), and what
             the unit lost, in the user's unit. A loss may be missing.
         """
-        self._check_absorbs()
-        history = read_history(table, arm, round, loss, self.mind.roster.names, self.mind.ranges)
-        for feedback in [self.mind.usable(report) for report in history]:  # all is checked first
-            self.mind.absorb_all(feedback)
-        clipped = sum(report.clipped for report in history)
-        self.clipped += clipped
-        counts = [_seen_and_missing(report) for report in history]
-        seen, missing = (sum(column) for column in zip(*counts, strict=True))
-        return Told(None, seen, missing, clipped)
+        core = self.core
+        core.check_absorbs()
+        outcomes = read_table(table, arm, round, loss)
+        return core.learn_all(outcomes, f"table[{arm!r}]")
 
-    # ------------------------------------------------------------ beliefs
-
-    def arms(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a table of all arms: units seen, mean with an interval, last seen, share of plans.
-
-        The interval is that of the posterior for Thompson policies, an empirical Bernstein interval
-        for the others; it is to hold the true mean with probability ``level``. Where a policy
-        forgets, mean and interval are of what it still remembers.
-        """
-        return beliefs.arms(self.mind, probability("level", level, LEVEL))
+    # ------------------------------------------------------------ history
 
     def plays(self) -> pd.DataFrame:
         """Return a table of all plays: id, key, when asked and told, units, expected, realised."""
         return self.log.frame()
 
-    def best(
-        self,
-        actions: ActionSet | None = None,
-        *,
-        at_most: Mapping[str, int] | None = None,
-        exclude: Iterable[str] = (),
-        fixed: Mapping[str, int] | None = None,
-    ) -> Plan:
-        """Return the best plan by what is known now, without exploration; it is no play.
-
-        Where nothing but totals of rounds was told, ``LinTS`` and ``LinUCB`` know what plans cost
-        after a few of them. Other policies do not, and then this is refused.
-        """
-        today = self._day(actions, at_most, exclude, fixed)
-        self._check_believes(today)
-        action = today.actions.best(self.mind.mean(today))
-        return Plan(action, today.plan(action), lambda: self.mind.expected(today, action))
-
-    def expect(
-        self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
-    ) -> Expected:
-        """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``.
-
-        Refused where ``best`` is.
-        """
-        today = self.mind.day(actions)
-        action = action_of("plan", plan, today.given)
-        self._check_believes(today)
-        return self.mind.expected(today, action, probability("level", level, LEVEL))
-
-    def drift(self, level: float = 0.05) -> pd.DataFrame:
-        """Return the arms whose recent losses do not fit the old ones: no rows if all is well.
-
-        While nothing changes, this table stays empty for ever with a probability of at least
-        1 - ``level``, however often it is asked for.
-        """
-        return beliefs.drift(self.mind, level)
-
     # ------------------------------------------------------------ save and load
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, from which ``load`` continues bit for bit."""
-        parts = Parts(self.mind, self.log, self.pending, self.missing, self.clipped)
-        write_record(path, snapshot.record(parts))
+        write_record(path, snapshot.record(self.core, self.log))
 
     @classmethod
     def load(
@@ -438,7 +346,7 @@ class Learner:
         record = read_record(place)
         learner = cls.__new__(cls)
         try:
-            parts = snapshot.parts_of(record, actions, policy)
+            learner.core, learner.log = snapshot.parts_of(record, actions, policy)
         except InvalidInput:
             raise
         except ValueError as error:
@@ -448,113 +356,41 @@ class Learner:
                 f"{path} ({error})",
                 "The file is damaged, or another one: restore a backup.",
             ) from None
-        learner.mind, learner.log, learner.pending, learner.missing, learner.clipped = parts
         learner.log.begin_life(FIRST_OF_A_LIFE + secrets.randbelow(FIRST_OF_A_LIFE))
         return learner
 
     # ------------------------------------------------------------ inside
 
-    def _day(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Today:
-        """Return the day that the options of ``ask`` describe."""
-        if at_most is None and fixed is None and isinstance(exclude, tuple) and not exclude:
-            return self.mind.day(actions)
-        given = self.actions if actions is None else actions
-        check_instance("actions", given, ActionSet, "Transport([1, 4, 5], [4, 6])")
-        return self.mind.day(actions, Limits.given(at_most, exclude, fixed, given.names))
-
-    def _report(self, today: Today, action: IntArray, reading: Reading, partly: bool) -> Report:
-        terms = Terms(action, today.actions.names, today.bounds, self.mind.ranges)
-        return terms.report(reading, partly)
-
-    def _close(self, id: int, line: int, report: Report, when: float) -> None:
-        """Let the policy learn from a play: nothing more will come."""
-        play = self.pending[id]
-        feedback = self.mind.learn(play, report, when)
-        units = int(self.log.get(line, "units"))
-        del self.pending[id]
-        self.clipped += report.clipped
-        seen = units if feedback.complete else int(feedback.seen.sum())
-        self.log.tell(line, when, seen, self.mind.realised(play.today, feedback), report.clipped)
-
-    def _pending_play(self, id: int) -> PendingPlay:
-        play = self.pending[id]
-        today, action = play.today, play.action[0].copy()
-
-        def expect() -> Expected:
-            return self.mind.expected(today, play.action[0])
-
-        return PendingPlay(id, action, today.plan(action), play.key, expect)
+    def _close(self, id: int, when: float) -> Told:
+        told, outcome = self.core.close(id, when)
+        self.log.tell(self._line(id), when, *outcome)
+        return told
 
     def _again(self, id: int, key: str) -> PendingPlay:
         """Return the play of a key that was asked before."""
-        if id in self.pending:
-            return self._pending_play(id)
+        if id in self.core.pending:
+            return self._pending_play(self.core, id)
         line = self._line(id)
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)
         then = Expected(self.log.get(line, "expected"), math.nan, math.nan)
         return PendingPlay(id, action, dict(plan), key, lambda: then)
 
-    def _told_again(self, id: int, line: int, repeated: bool) -> Told:
+    def _told_again(self, id: Any, losses: Losses) -> Told:
         """Answer a report of a play that does not wait any more."""
-        if self.log.status(line) == CANCELLED:
-            hint = "Use learn(plan, losses) if it was driven all the same."
-            raise _no_play(id, "which was cancelled", hint)
-        if not repeated:
-            hint = "Correct the report, or leave it: what was learned cannot be taken back."
-            raise _no_play(id, "which was told already, and with other losses", hint)
+        line = self._line(id)
+        reading = read(losses, self.log.arms[line], self.policy, self.log.unmet.get(line, ()))
+        known = is_among(reading.digest(None), self.log.digests.get(line, b""))
         numbers = (int(self.log.get(line, name)) for name in ("units", "seen", "clipped"))
-        units, seen, clipped = numbers
-        return Told(id, seen, units - seen, clipped, repeated=True)
+        return told_again(id, self.log.status(line), known, *numbers)
 
     def _line(self, id: Any) -> int:
         line = self.log.line(id) if is_integer(id) else None
         if line is None:
-            raise _no_play(id, "", "Use the id of a play that ask() gave.")
+            raise no_play(id, "", "Use the id of a play that ask() gave.")
         return line
 
-    def _waiting(self, id: Any) -> Waiting:
+    def _check_waits(self, id: Any) -> None:
         status = self.log.status(self._line(id))
-        if id not in self.pending:
-            raise _no_play(id, f"which was {status}", "Leave it: this play is over.")
-        return self.pending[id]
-
-    def _check_believes(self, today: Today) -> None:
-        if np.isnan(self.mind.mean(today)).any():
-            raise InvalidInput(
-                "policy",
-                "one that knows what a plan costs",
-                f"{self.policy!r}, which was told totals of rounds only, and not enough of them",
-                "Tell the losses of each arm, or play on with ask().",
-            )
-
-    def _check_absorbs(self) -> None:
-        if not self.policy.absorbs:
-            raise _unable(self.policy, "one that can learn from plans of others")
-
-
-def _no_play(id: Any, what: str, hint: str) -> InvalidInput:
-    got = f"{id!r}, {what}" if what else repr(id)
-    return InvalidInput("id", "a play that waits for its losses", got, hint)
-
-
-def _unable(policy: Policy, expected: str) -> InvalidInput:
-    hint = "Use GenCTS or GenLBINFV, for example."
-    return InvalidInput("policy", expected, f"{policy!r}, which cannot", hint)
-
-
-def _missing(given: Any) -> str:
-    if not isinstance(given, str) or given not in MISSING:
-        hint = "Leave it out for 'refuse'."
-        raise InvalidInput("missing", "'refuse' or 'ignore'", repr(given), hint)
-    return given
-
-
-def _seen_and_missing(report: Report) -> tuple[int, int]:
-    played = int(report.played.sum())
-    seen = played if report.whole else int(report.seen.sum())
-    return seen, played - seen
-
-
-def _told(id: int | None, report: Report) -> Told:
-    return Told(id, *_seen_and_missing(report), report.clipped)
+        if id not in self.core.pending:
+            raise no_play(id, f"which was {status}", "Leave it: this play is over.")

@@ -67,6 +67,13 @@ class Reading(NamedTuple):
         return hashlib.blake2b(content, digest_size=DIGEST).digest()
 
 
+def is_among(digest: bytes, digests: bytes) -> bool:
+    """Say whether a digest is one of those that stand one after the other."""
+    if not digests:
+        return False
+    return digest in [digests[k : k + DIGEST] for k in range(0, len(digests), DIGEST)]
+
+
 def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()) -> Reading:
     """Return what was told, after checking that it is numbers for arms; ``also`` may be named."""
     if type(losses) is not dict:

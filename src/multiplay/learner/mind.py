@@ -86,26 +86,31 @@ class Mind:
             self.seen.grow(len(self.roster.names))
         return self.roster.places(names)
 
+    def enter(self, today: Today) -> IntArray | None:
+        """Begin a round on the set of a day; return the places of its arms."""
+        places = self.meet(today)
+        self.roster.enter(today.actions)
+        return places
+
     # ------------------------------------------------------------ rounds
 
     def choose(self, today: Today, when: str) -> tuple[Play, float]:
         """Choose a play, and say what the policy believes that it costs: NaN if it does not say.
 
-        The state has the warm start of the play, and nothing else of it.
+        The state knows nothing of it yet: see ``keep_warm``.
         """
-        places = self.meet(today)
-        self.roster.enter(today.actions)
-        state = self.roster.cut(places)
+        state = self.roster.cut(self.enter(today))
         play = self.policy.choose(today.actions, state, self.rng)
         check_play(self.policy, today.actions, play, 1, when, restored=self.restored)
-        self.roster.state |= play.cache  # makes the next choice faster, and no more
-        self.last = today
-        if play.cache:
-            play = Play(play.action, play.memo)
         believed = self.policy.believed(state) if self._believes else None
         if believed is None:
             return play, math.nan
         return play, self.cost(today, play.action[0], believed[0])
+
+    def keep_warm(self, play: Waiting) -> None:
+        """Take the warm start of a play that was chosen, and nothing else of it."""
+        self.roster.state |= play.play.cache  # makes the next choice faster, and no more
+        self.last = play.today
 
     def learn(self, play: Waiting, report: Report, when: float) -> Feedback:
         """Learn from a play of our own, and return what was learned from."""

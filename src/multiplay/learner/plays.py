@@ -15,7 +15,6 @@ import numpy as np
 
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.learner.losses import DIGEST
 from multiplay.learner.report import Report
 from multiplay.learner.today import Today
 from multiplay.policies import Play
@@ -135,12 +134,26 @@ class Told(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A play that waits: its day, its key, and what was told of it so far."""
+    """A play that waits: its day, its key, and what was told of it so far.
+
+    Attributes
+    ----------
+    asked, expected : float
+        When it was asked, and what it was believed to cost then; NaN if that is not known.
+    units : int
+        How many were played in all.
+    digests : bytes
+        Of all that was told of it, one after the other.
+    """
 
     play: Play
     today: Today
     key: str | None = None
     report: Report | None = None
+    asked: float = NEVER
+    expected: float = NEVER
+    units: int = 0
+    digests: bytes = b""
 
     @property
     def action(self) -> IntArray:
@@ -151,6 +164,12 @@ class Waiting(NamedTuple):
     def memo(self) -> Arrays:
         """What the policy wants to know of it later."""
         return self.play.memo
+
+    def without_cache(self) -> Waiting:
+        """Return the same without its warm start, which the state has."""
+        if not self.play.cache:
+            return self
+        return self._replace(play=Play(self.play.action, self.play.memo))
 
 
 class PlayLog:
@@ -210,13 +229,16 @@ class PlayLog:
         pairs = zip(self.lives, ends, strict=True)
         return [(first, range(line, end)) for (first, line), end in pairs]
 
-    def ask(self, when: float, arms: tuple[str, ...], units: int, expected: float) -> int:
-        """Open a line; return the id of its play."""
+    @property
+    def next_id(self) -> int:
+        """The id of the next play."""
         first, line = self.lives[-1]
-        id = first + len(self) - line
+        return first + len(self) - line
+
+    def ask(self, when: float, arms: tuple[str, ...], units: int, expected: float) -> None:
+        """Open a line."""
         self.numbers.extend((when, NEVER, units, 0.0, expected, NEVER, 0.0, 0.0))
         self.arms.append(self._tuples.setdefault(arms, arms))
-        return id
 
     def get(self, line: int, column: str) -> float:
         """Return a number of a line."""
@@ -244,36 +266,15 @@ class PlayLog:
         numbers[start + 1], numbers[start + 3] = when, seen  # as in COLUMNS
         numbers[start + 5], numbers[start + 6], numbers[start + 7] = realised, clipped, 1
 
-    def repeats(self, line: int, digest: bytes) -> bool:
-        """Say whether this was told of a play before."""
-        known = self.digests.get(line)
-        if known is None:
-            return False
-        return digest in [known[k : k + DIGEST] for k in range(0, len(known), DIGEST)]
-
-    def note(self, line: int, digest: bytes) -> None:
-        """Remember what was told of a play."""
-        self.digests[line] = self.digests.get(line, b"") + digest
+    def since(self, line: int) -> tuple[float, float, bytes]:
+        """Return when a play was asked, what was expected, and the digests of what was told."""
+        digests = self.digests.get(line, b"")
+        return self.get(line, "asked"), self.get(line, "expected"), digests
 
     def frame(self) -> pd.DataFrame:
         """Return all lines as a table."""
-        import pandas as pd
-
         ids, by_id = self.ids(), {id: key for key, id in self.keys.items()}
-        table: dict[str, Any] = {name: self.column(name) for name in COLUMNS}
-        for name in ("asked", "told"):
-            table[name] = pd.to_datetime(table[name], unit="s", utc=True)
-        for name in ("units", "seen", "clipped"):
-            table[name] = table[name].astype(np.int64)
-        status = [STATUS[int(k)] for k in table.pop("status")]
-        return pd.DataFrame(
-            {
-                "id": np.array(ids, dtype=np.int64),
-                "key": pd.Series([by_id.get(id) for id in ids], dtype=object),
-                "status": pd.Series(status, dtype=object),
-                **table,
-            }
-        )
+        return plays_table(ids, [by_id.get(id) for id in ids], np.array(self.numbers))
 
     def record(self) -> tuple[dict[str, Any], Arrays]:
         """Return all of it as plain data, and arrays."""
@@ -310,6 +311,26 @@ class PlayLog:
         for line, size in zip(arrays["told_lines"].tolist(), sizes, strict=True):
             log.digests[line], end = joined[end : end + size], end + size
         return log
+
+
+def plays_table(ids: list[int], keys: list[str | None], numbers: FloatArray) -> pd.DataFrame:
+    """Return plays as a table; ``numbers`` has those of ``COLUMNS``, line after line."""
+    import pandas as pd
+
+    table: dict[str, Any] = dict(zip(COLUMNS, numbers.reshape(-1, WIDTH).T, strict=True))
+    for name in ("asked", "told"):
+        table[name] = pd.to_datetime(table[name], unit="s", utc=True)
+    for name in ("units", "seen", "clipped"):
+        table[name] = table[name].astype(np.int64)
+    status = [STATUS[int(k)] for k in table.pop("status")]
+    return pd.DataFrame(
+        {
+            "id": np.array(ids, dtype=np.int64),
+            "key": pd.Series(keys, dtype=object),
+            "status": pd.Series(status, dtype=object),
+            **table,
+        }
+    )
 
 
 def seconds(argument: str, when: datetime | float | None) -> float:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from multiplay.actions import ActionSet
 from multiplay.builder import Builder, classes_of
 from multiplay.checks import check_instance, shortened
 from multiplay.errors import InvalidInput
+from multiplay.learner.core import Core
 from multiplay.learner.mind import Mind
 from multiplay.learner.plays import TOLD, PlayLog, Waiting
 from multiplay.learner.ranges import OTHERS, Ranges
@@ -32,25 +33,15 @@ NEWER = ("count", "sum")  # of Hybrid and FPLIX: not in files that are older tha
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
-class Parts(NamedTuple):
-    """Everything that a learner holds."""
-
-    mind: Mind
-    log: PlayLog
-    pending: dict[int, Waiting]
-    missing: str = "refuse"
-    clipped: int = 0
-
-
-def record(parts: Parts) -> Record:
-    """Return a learner in one record."""
-    mind, log, pending, missing, clipped = parts
+def record(core: Core, log: PlayLog | None) -> Record:
+    """Return a learner in one record; without a log, if that is kept elsewhere."""
+    mind, pending = core.mind, core.pending
     actions, of_actions = pack(mind.actions, "actions")
     policy, of_policy = pack(mind.policy, "policy")
     alike = _alike(pending)
     days = list(dict.fromkeys([mind.usual, mind.last, *(play.today for play in pending.values())]))
     number = {day: k for k, day in enumerate(days)}
-    log_header, of_log = log.record()
+    log_header, of_log = (None, {}) if log is None else log.record()
     header = {
         VERSION: FORMAT,
         "actions": actions,
@@ -58,14 +49,18 @@ def record(parts: Parts) -> Record:
         "ranges": [mind.ranges.argument, mind.ranges.outside, mind.ranges.by_name],
         "names": list(mind.roster.names),
         "told": mind.told,
-        "missing": missing,
-        "clipped": clipped,
+        "missing": core.missing,
+        "clipped": core.clipped,
         "log": log_header,
         "last": number[mind.last],
         "pending": alike,
         "days_of": [[number[pending[id].today] for id in ids] for ids in alike],
         "keys_of": [[pending[id].key for id in ids] for ids in alike],
     }
+    if log is None:
+        header["asked"] = core.asked
+        since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
+        header["since"] = since
     arrays: Arrays = {"rng": mind.rng.state}
     arrays |= _under("actions", of_actions) | _under("policy", of_policy)
     arrays |= _under("state", mind.roster.state) | _under("seen", mind.seen.arrays())
@@ -95,7 +90,9 @@ def record(parts: Parts) -> Record:
     return Record(header, arrays)
 
 
-def parts_of(record: Record, actions: ActionSet | None, policy: Policy | None) -> Parts:
+def parts_of(
+    record: Record, actions: ActionSet | None, policy: Policy | None
+) -> tuple[Core, PlayLog]:
     """Return what was in a record; ``actions`` and ``policy`` stand for those in it.
 
     Raises ``InvalidInput`` where one of them is needed or does not fit, ``ValueError`` where the
@@ -108,15 +105,15 @@ def parts_of(record: Record, actions: ActionSet | None, policy: Policy | None) -
         got = f"format {header[VERSION]}"
         raise InvalidInput("path", f"format {FORMAT} or older", got, "Update multiplay.")
     try:
-        rebuilt = _rebuild("actions", record, actions), _rebuild("policy", record, policy)
-        parts = (_parts if header[VERSION] >= 3 else _parts_of_old)(header, arrays, *rebuilt)
+        rebuilt = rebuild("actions", record, actions), rebuild("policy", record, policy)
+        core, log = (_parts if header[VERSION] >= 3 else _parts_of_old)(header, arrays, *rebuilt)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"incomplete: {error!r}") from None
-    parts.mind.roster.state = _fitting(parts.mind, _below("state/", arrays))
-    return parts
+    core.mind.roster.state = _fitting(core.mind, _below("state/", arrays))
+    return core, log
 
 
-def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> Parts:
+def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> tuple[Core, PlayLog]:
     argument, outside, by_name = header["ranges"]
     pairs = {name: tuple(pair) for name, pair in by_name.items()}
     ranges = Ranges(argument, pairs, outside, [name for name in pairs if name != OTHERS])
@@ -124,7 +121,7 @@ def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> P
     mind.roster.rename(header["names"])
     mind.seen, mind.told = Seen.of(_below("seen/", arrays)), header["told"]
     days = [mind.usual]
-    builder = _builder(actions)
+    builder = builder_of(actions)
     for k, (plain, limits) in enumerate(header["days"], start=1):
         given = unpack(plain, _below(f"days/{k}/", arrays), builder)
         wanted = Limits(limits["at_most"], tuple(limits["exclude"]), limits["fixed"])
@@ -137,14 +134,28 @@ def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> P
         plays = _plays_of_group(group, arrays)
         for id, day, key, play in zip(ids, of_day, keys, plays, strict=True):
             report = _report(play.action[0], _below(f"reports/{id}/", arrays))
-            pending[id] = Waiting(play, days[day], key, report)
-    log = PlayLog.of(header["log"], _below("log/", arrays))
-    asked = {id: line for line, id in enumerate(log.ids())}
-    pending = {id: pending[id] for id in sorted(pending, key=lambda id: asked[id])}
-    return Parts(mind, log, pending, header["missing"], header["clipped"])
+            units = int(play.action.sum())
+            pending[id] = Waiting(play, days[day], key, report, units=units)
+    core = Core(mind, header["missing"])
+    core.clipped = header["clipped"]
+    if header["log"] is None:
+        log, core.asked = PlayLog(), header["asked"]
+        rows = [(int(id), *numbers) for id, numbers in header["since"].items()]
+        since = {id: (asked, expected, bytes.fromhex(told)) for id, asked, expected, told in rows}
+    else:
+        log = PlayLog.of(header["log"], _below("log/", arrays))
+        core.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
+        order = sorted(pending, key=lambda id: line[id])
+        since = {id: log.since(line[id]) for id in order}
+    for id, (asked, expected, digests) in since.items():
+        waits = {"asked": asked, "expected": expected, "digests": digests}
+        core.pending[id] = pending[id]._replace(**waits)
+    return core, log
 
 
-def _parts_of_old(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> Parts:
+def _parts_of_old(
+    header: Any, arrays: Arrays, actions: ActionSet, policy: Policy
+) -> tuple[Core, PlayLog]:
     """Formats 1 and 2: one set, losses in [0, 1], and no log of the plays."""
     ranges = Ranges.chosen(None, None, "refuse", actions)
     mind = Mind(actions, policy, ranges, Streams(arrays["rng"]), restored=True)
@@ -161,8 +172,11 @@ def _parts_of_old(header: Any, arrays: Arrays, actions: ActionSet, policy: Polic
         if id not in plays:
             log.end(id - 1, TOLD)
     mind.told = header["asked"] - len(plays)
-    pending = {id: Waiting(play, mind.usual) for id, play in plays.items()}
-    return Parts(mind, log, pending)
+    core = Core(mind)
+    core.asked = len(log)
+    for id, play in plays.items():
+        core.pending[id] = Waiting(play, mind.usual, units=int(play.action.sum()))
+    return core, log
 
 
 def _fitting(mind: Mind, state: Arrays) -> Arrays:
@@ -221,7 +235,8 @@ def _plays_of_format_1(ids: Iterable[int], arrays: Arrays) -> dict[int, Play]:
     return {id: Play(arrays[f"play/{id}/action"], memos.get(str(id), {})) for id in ids}
 
 
-def _rebuild(argument: str, record: Record, given: Any) -> Any:
+def rebuild(argument: str, record: Record, given: Any) -> Any:
+    """Return the set or the policy of a record; or the one that is given, if it is the same."""
     plain, old = record.header[argument], record.header[VERSION] < 2
     arrays = _below(f"{argument}/", record.arrays)
     if given is not None:
@@ -243,7 +258,7 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
             ", ".join(left_out if name == "array" else name for name in sorted(foreign)),
             f"Pass the object again: Learner.load(path, {argument}=...).",
         )
-    builder = _builder()
+    builder = builder_of()
     try:
         built = builder.build(argument, plain) if old else unpack(plain, arrays, builder)
         check_instance(argument, built, KINDS[argument], "another file")
@@ -252,7 +267,7 @@ def _rebuild(argument: str, record: Record, given: Any) -> Any:
     return built
 
 
-def _builder(*others: object) -> Builder:
+def builder_of(*others: object) -> Builder:
     """Return a builder of all sets and policies of multiplay, and of the classes of others."""
     foreign = {type_name(type(other)): type(other) for other in others}
     return Builder(classes_of(multiplay.actions, multiplay.policies) | foreign)

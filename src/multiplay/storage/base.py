@@ -1,7 +1,7 @@
 """What every storage has."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -161,8 +161,17 @@ class Store(Protocol):
     def url(self) -> str:
         """Where it is, without a password."""
 
-    def create(self, name: str, record: Record, labels: Labels = NO_LABELS) -> Journal:
-        """Begin a journal with its first record; a name that is taken is refused."""
+    def create(
+        self,
+        name: str,
+        record: Record,
+        labels: Labels = NO_LABELS,
+        more: Iterable[tuple[Record, Labels]] = (),
+    ) -> Journal:
+        """Begin a journal with its first record, and more of them: all are kept, or none.
+
+        A name that is taken is refused.
+        """
 
     def open(self, name: str) -> Journal:
         """Return a new handle on a journal; a name that there is not is refused."""

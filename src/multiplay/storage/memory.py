@@ -190,9 +190,18 @@ class MemoryStore(Store):
         """Where it is."""
         return f"memory://{self._name}"
 
-    def create(self, name: str, record: Record, labels: Labels = NO_LABELS) -> MemoryJournal:
-        """Begin a journal with its first record."""
+    def create(
+        self,
+        name: str,
+        record: Record,
+        labels: Labels = NO_LABELS,
+        more: Iterable[tuple[Record, Labels]] = (),
+    ) -> MemoryJournal:
+        """Begin a journal with its first records."""
         shelf = _Shelf(checked_name(name), self.url, sealed(Head(), record, labels))
+        for following in more:
+            last = shelf.rows[-1]
+            shelf.add([sealed(Head(last.number, last.digest), *following)], [])
         with self._lock:
             if name in self._shelves:
                 raise taken(name, self.url)

@@ -82,6 +82,10 @@ class PostgresqlStore(SqlStore):
             use_native_hstore=False,  # spares a question to the server
         )
         super().__init__(_public(place), engine)
+        self._given = url
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (self._given,)
 
     def _link(self) -> PostgresqlLink:
         return PostgresqlLink(self)

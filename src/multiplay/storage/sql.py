@@ -53,8 +53,14 @@ class SqlStore(Store):
         """Where it is, without a password."""
         return self._url
 
-    def create(self, name: str, record: Record, labels: Labels = NO_LABELS) -> SqlJournal:
-        """Begin a journal with its first record, and the tables if there are none."""
+    def create(
+        self,
+        name: str,
+        record: Record,
+        labels: Labels = NO_LABELS,
+        more: Iterable[tuple[Record, Labels]] = (),
+    ) -> SqlJournal:
+        """Begin a journal with its first records, and the tables if there are none."""
         checked_name(name)
         first = sealed(Head(), record, labels)
         self._make_place()
@@ -68,6 +74,11 @@ class SqlStore(Store):
             found = self._found(link, name)
             assert found is not None
             link.change(self.sql.add, _values(found.id, first))
+            last = first
+            for following in more:
+                last = sealed(Head(last.number, last.digest), *following)
+                if not link.change(self.sql.add, _values(found.id, last)):
+                    raise used_key(last)
             link.commit()
         return SqlJournal(link, found)
 

@@ -74,6 +74,9 @@ class SqliteStore(SqlStore):
         engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
         super().__init__(f"sqlite:///{path}{options}", engine)
 
+    def __reduce__(self) -> tuple[type, tuple[Path, str, float]]:
+        return type(self), (self.path, self.synchronous, self.timeout)
+
     @classmethod
     def at(cls, rest: str) -> SqliteStore:
         """Return the store of a URL, from behind ``sqlite://``."""

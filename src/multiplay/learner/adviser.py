@@ -1,0 +1,105 @@
+"""What one may ask of a learner without changing anything."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from multiplay.actions import ActionSet
+from multiplay.checks import probability
+from multiplay.learner import beliefs
+from multiplay.learner.core import Core, Units
+from multiplay.learner.plays import Expected, PendingPlay, Plan
+from multiplay.learner.today import Today, action_of
+from multiplay.types import IntArray
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+LEVEL = "Write 0.95, for example."
+
+
+class Adviser(ABC):
+    """Beliefs, plans and what waits, by what is known when one asks."""
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Core]:
+        """Give all that is known now; nobody changes it within the block."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of all that is told and shown: "losses from 0 to 250", for example."""
+        with self._reading() as core:
+            return str(core.mind.ranges)
+
+    def waiting(self) -> list[PendingPlay]:
+        """Return the plays that wait for their losses, oldest first."""
+        with self._reading() as core:
+            return [self._pending_play(core, id) for id in core.pending]
+
+    def arms(self, level: float = 0.95) -> pd.DataFrame:
+        """Return a table of all arms: units seen, mean with an interval, last seen, share of plans.
+
+        The interval is that of the posterior for Thompson policies, an empirical Bernstein interval
+        for the others; it is to hold the true mean with probability ``level``. Where a policy
+        forgets, mean and interval are of what it still remembers.
+        """
+        with self._reading() as core:
+            return beliefs.arms(core.mind, probability("level", level, LEVEL))
+
+    def best(
+        self,
+        actions: ActionSet | None = None,
+        *,
+        at_most: Mapping[str, int] | None = None,
+        exclude: Iterable[str] = (),
+        fixed: Mapping[str, int] | None = None,
+    ) -> Plan:
+        """Return the best plan by what is known now, without exploration; it is no play.
+
+        Where nothing but totals of rounds was told, ``LinTS`` and ``LinUCB`` know what plans cost
+        after a few of them. Other policies do not, and then this is refused.
+        """
+        with self._reading() as core:
+            today = core.day(actions, at_most, exclude, fixed)
+            core.check_believes(today)
+            action = today.actions.best(core.mind.mean(today))
+        return Plan(action, today.plan(action), lambda: self._expected(today, action))
+
+    def expect(
+        self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
+    ) -> Expected:
+        """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``.
+
+        Refused where ``best`` is.
+        """
+        with self._reading() as core:
+            today = core.mind.day(actions)
+            action = action_of("plan", plan, today.given)
+            core.check_believes(today)
+            return core.mind.expected(today, action, probability("level", level, LEVEL))
+
+    def drift(self, level: float = 0.05) -> pd.DataFrame:
+        """Return the arms whose recent losses do not fit the old ones: no rows if all is well.
+
+        While nothing changes, this table stays empty for ever with a probability of at least
+        1 - ``level``, however often it is asked for.
+        """
+        with self._reading() as core:
+            return beliefs.drift(core.mind, level)
+
+    def _expected(self, today: Today, action: IntArray) -> Expected:
+        with self._reading() as core:
+            return core.mind.expected(today, action)
+
+    def _pending_play(self, core: Core, id: int) -> PendingPlay:
+        """Return a play that waits, as its caller sees it."""
+        play = core.pending[id]
+        today, action = play.today, play.action[0].copy()
+
+        def expect() -> Expected:
+            return self._expected(today, play.action[0])
+
+        return PendingPlay(id, action, today.plan(action), play.key, expect)

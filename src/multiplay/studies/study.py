@@ -1,0 +1,608 @@
+"""A study: a learner whose every verb is durable, for any number of processes and machines."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from os import PathLike
+from typing import Any, Self, TypeAlias, TypeVar, cast
+
+from multiplay.actions import ActionSet
+from multiplay.atomic_files import as_path
+from multiplay.checks import is_integer, true_or_false
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.learner import snapshot
+from multiplay.learner.adviser import Adviser
+from multiplay.learner.core import Core, Losses, Range, Units, checked_key, no_play
+from multiplay.learner.history import read_table
+from multiplay.learner.learner import When
+from multiplay.learner.losses import read
+from multiplay.learner.plays import Expected, PendingPlay, Told, duration, seconds
+from multiplay.learner.today import action_of
+from multiplay.policies import Policy
+from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
+from multiplay.storage.folder import read_record
+from multiplay.storage.stores import store_at
+from multiplay.streams import Streams, seed_sequence
+from multiplay.studies import beginnings, content, copies, exports, past
+from multiplay.studies.content import Day
+from multiplay.studies.replica import NO_NUMBERS, Replica
+from multiplay.studies.verification import Verified, verify
+
+PLACE = "sqlite:///multiplay.db"
+SNAPSHOT_EVERY = 500  # entries
+
+Place = Store | str | PathLike[str]
+T = TypeVar("T")
+Ids: TypeAlias = list[int]  # a study has a method that is called list
+Names: TypeAlias = list[str]
+Entries: TypeAlias = list[Entry]
+
+
+class Study(Adviser):
+    """A learner with a journal in a store: what a verb has done is safe when it returns.
+
+    Made by ``Study.create``, found again by ``Study.open``. The verbs are those of ``Learner``.
+    Any number of processes, threads and machines may use one study: each verb waits for its turn,
+    takes what the others did, and does its part. The state is what replaying the journal gives.
+
+    ``key`` makes a verb safe to repeat. The first time, it does something; with the same key
+    again, it answers the same and changes nothing. So after a crash or a lost connection, call it
+    again with the same key. Each verb has keys of its own.
+
+    Examples
+    --------
+    >>> from multiplay import GenCTS, Study, Transport
+    >>> plans = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
+    >>> study = Study.create("lanes", plans, GenCTS(), losses=(0, 250), store="memory://example")
+    >>> play = study.ask(key="Monday")
+    >>> same = Study.open("lanes", store="memory://example").ask(key="Monday")
+    >>> same.plan == play.plan
+    True
+    >>> euros = {lane: [120.0] * trucks for lane, trucks in play.plan.items()}
+    >>> print(study.tell(play.id, euros))
+    play 1: 3 of 3 units seen
+    >>> print(study.verify())
+    3 entries, 1 play: all is as it was written, and comes out the same
+    >>> study
+    Study('lanes' in memory://example, GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
+    """
+
+    def __init__(
+        self, name: str, store: Store, journal: Journal, actions: Any = None, policy: Any = None
+    ) -> None:
+        self.name, self.store = name, store
+        self._journal, self._given = journal, (actions, policy)
+        self._lock = threading.RLock()
+        self._replica: Replica | None = None
+        self._changed = False
+        self._snapshot_at = 0
+
+    # ------------------------------------------------------------ all studies of a store
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        actions: ActionSet,
+        policy: Policy,
+        *,
+        seed: int = 0,
+        losses: Range | None = None,
+        rewards: Range | None = None,
+        outside: str = "refuse",
+        missing: str = "refuse",
+        changing: bool = False,
+        store: Place = PLACE,
+    ) -> Self:
+        """Begin a study.
+
+        Parameters
+        ----------
+        name
+            What the study is called; a name that is taken is refused.
+        actions, policy, seed, losses, rewards, outside, missing, changing
+            As in ``Learner``. The random numbers of round t come from (seed, t).
+        store
+            Where it is kept: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
+            machines, ``memory://`` for a try. The file ``multiplay.db`` if not given.
+        """
+        seed_sequence(seed, 0, 0)  # refuses what is no seed
+        made_of = losses, rewards, outside, missing, changing
+        core = Core.made(actions, policy, Streams(NO_NUMBERS), *made_of)
+        record = beginnings.created(core, int(seed), changing)
+        labels = Labels(content.CREATE, at=seconds("at", None))
+        place = store_at(store)
+        return cls(name, place, place.create(name, record, labels), actions, policy)
+
+    @classmethod
+    def open(
+        cls,
+        name: str,
+        *,
+        store: Place = PLACE,
+        actions: ActionSet | None = None,
+        policy: Policy | None = None,
+    ) -> Self:
+        """Go on with a study; a set or policy that is not multiplay's own must be passed again."""
+        place = store_at(store)
+        study = cls(name, place, place.open(name), actions, policy)
+        with study._reading():
+            return study
+
+    @classmethod
+    def list(cls, *, store: Place = PLACE) -> Names:
+        """Return the names of all studies of a store."""
+        return store_at(store).names()
+
+    @classmethod
+    def delete(cls, name: str, *, store: Place = PLACE) -> None:
+        """Remove a study with all that it knows, for good."""
+        store_at(store).delete(name)
+
+    @classmethod
+    def import_learner(
+        cls,
+        name: str,
+        path: str | PathLike[str],
+        *,
+        seed: int = 0,
+        actions: ActionSet | None = None,
+        policy: Policy | None = None,
+        store: Place = PLACE,
+    ) -> Self:
+        """Begin a study from a file that ``Learner.save`` wrote: it goes on where that stopped.
+
+        Plays keep their ids and keys. ``seed`` draws the plays to come.
+        """
+        place = store_at(store)
+        record = read_record(as_path("path", path))
+        seed_sequence(seed, 0, 0)  # refuses what is no seed
+        _, log = snapshot.parts_of(record, actions, policy)
+        first = beginnings.imported(record, int(seed))
+        labels = Labels(content.IMPORT, at=seconds("at", None))
+        journal = place.create(name, first, labels, beginnings.old_plays(log))
+        return cls(name, place, journal, actions, policy)
+
+    @classmethod
+    def import_journal(
+        cls,
+        name: str,
+        path: str | PathLike[str],
+        *,
+        actions: ActionSet | None = None,
+        policy: Policy | None = None,
+        store: Place = PLACE,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
+        """Begin a study from JSON lines that ``export`` wrote: the same journal, bit for bit.
+
+        A line that is missing or was changed is named, and then nothing is kept. ``progress`` is
+        called with the number of entries that were read.
+        """
+        place = store_at(store)
+        journal = copies.import_journal(place, name, path, actions, policy, progress)
+        return cls(name, place, journal, actions, policy)
+
+    # ------------------------------------------------------------ what it is
+
+    def __repr__(self) -> str:
+        text = f"{self.name!r} in {self.store.url}"
+        with suppress(StoreError), self._reading() as core:
+            text += f", {core}"
+        return f"Study({text})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.disconnect()
+
+    def __reduce__(self) -> Any:
+        return _opened, (type(self), self.name, self.store, *self._given)
+
+    def disconnect(self) -> None:
+        """Give back the connection to the store; the next verb opens one again."""
+        with self._lock:
+            self._journal.close()
+
+    @property
+    def actions(self) -> ActionSet:
+        """What may be played as a rule."""
+        with self._reading() as core:
+            return core.mind.actions
+
+    @property
+    def policy(self) -> Policy:
+        """How to learn."""
+        with self._reading() as core:
+            return core.mind.policy
+
+    @property
+    def asked(self) -> int:
+        """How many plays were asked."""
+        with self._reading() as core:
+            return core.asked
+
+    @property
+    def clipped(self) -> int:
+        """How many numbers were outside their range, and were moved to its end."""
+        with self._reading() as core:
+            return core.clipped
+
+    # ------------------------------------------------------------ plays
+
+    def ask(
+        self,
+        actions: ActionSet | None = None,
+        *,
+        key: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        exclude: Iterable[str] = (),
+        fixed: Mapping[str, int] | None = None,
+        at: When = None,
+    ) -> PendingPlay:
+        """Choose the next play; as ``Learner.ask``.
+
+        The same key gives the same play for ever, whatever else is given.
+        """
+        when = seconds("at", at)
+        with self._turn() as replica:
+            known = self._known(key, content.ASK)
+            if known is not None:
+                return self._again(replica, known)
+            core = replica.core
+            today, day = replica.day(actions, core.limits(actions, at_most, exclude, fixed))
+            self._changed = True  # arms that are new are met before the policy may fail
+            id, play = replica.ask(today, day, when, key)
+            self._write(replica, content.asked(play, day), Labels(content.ASK, key, id, when))
+            return self._pending_play(core, id)
+
+    def tell(
+        self,
+        id: int,
+        losses: Losses,
+        *,
+        final: bool = True,
+        missing: str | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Told:
+        """Learn from the losses of a play; as ``Learner.tell``."""
+        when = seconds("at", at)
+        final = true_or_false("final", final, "Write final=False if more will come.")
+        with self._turn() as replica:
+            core, known = replica.core, self._known(key, content.TELL, content.PART)
+            ignore = core.ignores(missing)
+            play = core.pending.get(id) if is_integer(id) else None
+            if known is not None or play is None:
+                return self._told_again(replica, id, losses, final, known)
+            reading, before = core.read(losses, play), core.mind.told
+            heard = replica.telling(id).tell(id, reading, final, ignore, when)
+            self._changed = True
+            if not heard.told.repeated:
+                names = play.today.actions.names
+                kind = content.TELL if final else content.PART
+                record = content.reported(heard, reading, names, ignore)
+                self._write(replica, record, Labels(kind, key, int(id), when))
+            told = heard.told
+        core.warn_if_over(before)
+        return told
+
+    def close(self, id: int, *, key: str | None = None, at: When = None) -> Told:
+        """Learn from what was told of a play so far; what is missing will not come."""
+        when = seconds("at", at)
+        with self._turn() as replica:
+            known = self._known(key, content.CLOSE)
+            if known is not None:
+                self._check_same_play(known, id)
+                return content.answered(id, content.CLOSE, known.record.header)
+            self._check_waits(replica, id)
+            before = replica.core.mind.told
+            told = self._close(replica, id, key, when)
+        replica.core.warn_if_over(before)
+        return told
+
+    def cancel(self, id: int, *, key: str | None = None, at: When = None) -> None:
+        """Forget a play that was never driven: nothing is learned from it."""
+        when = seconds("at", at)
+        with self._turn() as replica:
+            known = self._known(key, content.CANCEL)
+            if known is not None:
+                return self._check_same_play(known, id)
+            self._check_waits(replica, id)
+            return self._cancel(replica, id, key, when)
+
+    def expire(
+        self, older_than: timedelta | float, *, key: str | None = None, at: When = None
+    ) -> Ids:
+        """End the plays that were asked longer ago than this; as ``Learner.expire``."""
+        when, length = seconds("at", at), duration("older_than", older_than)
+        with self._turn() as replica:
+            known = self._known(key, content.EXPIRE)
+            if known is not None:
+                plays: Ids = known.record.header["plays"]
+                return plays
+            before, late = replica.core.mind.told, replica.core.late(when - length)
+            if late or key is not None:
+                record = Record({"plays": [*late]}, {})
+                self._write(replica, record, Labels(content.EXPIRE, key, None, when))
+            for id, closes in late.items():
+                end = self._close if closes else self._cancel
+                end(replica, id, None, when)
+        replica.core.warn_if_over(before)
+        return [*late]
+
+    # ------------------------------------------------------------ what others did
+
+    def learn(
+        self,
+        plan: Units,
+        losses: Losses,
+        *,
+        actions: ActionSet | None = None,
+        missing: str | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Told:
+        """Learn from a plan that somebody else chose; as ``Learner.learn``.
+
+        Give a key, the date say: without one, the same plan told twice is learned twice.
+        """
+        when = seconds("at", at)
+        with self._turn() as replica:
+            core = replica.core
+            core.check_absorbs()
+            today, ignore = core.mind.day(actions), core.ignores(missing)
+            action, names = action_of("plan", plan, today.given), today.actions.names
+            known = self._known(key, content.LEARN)
+            if known is not None:
+                reading = read(losses, names, core.mind.policy, today.actions.unmet(action))
+                said = content.plan_of(action, names), content.losses_of(reading, names)
+                if said != tuple(known.record.header[name] for name in ("plan", "losses")):
+                    raise content.used_before(known, "learned from other losses")
+                return content.answered(None, content.LEARN, known.record.header)
+            told, reading = replica.learning().learn(today, action, losses, ignore, when)
+            self._changed = True
+            given = None if actions is core.mind.actions else actions
+            day = Day.of(given, core.limits(None, None, (), None), replica.usual_set)
+            record = content.learned(told, reading, action, names, ignore, day)
+            self._write(replica, record, Labels(content.LEARN, key, None, when))
+            return told
+
+    def learn_table(
+        self,
+        table: Any,
+        arm: str = "arm",
+        round: str = "round",
+        loss: str = "loss",
+        *,
+        key: str | None = None,
+    ) -> Told:
+        """Learn from years of history; as ``Learner.learn_table``."""
+        outcomes = read_table(table, arm, round, loss)
+        with self._turn() as replica:
+            replica.core.check_absorbs()
+            known = self._known(key, content.TABLE)
+            if known is not None:
+                if not content.same_outcomes(known.record, outcomes):
+                    raise content.used_before(known, "learned from another table")
+                return content.answered(None, content.TABLE, known.record.header)
+            told = replica.learning().learn_all(outcomes, f"table[{arm!r}]")
+            self._changed = True
+            labels = Labels(content.TABLE, key, None, seconds("at", None))
+            self._write(replica, content.learned_table(told, outcomes), labels)
+            return told
+
+    # ------------------------------------------------------------ history
+
+    def plays(self, *, chunk: int | None = None) -> Any:
+        """Return a table of all plays: id, key, when asked and told, units, expected, realised.
+
+        ``chunk``: give it in parts of so many rows, one after the other, without ever holding all
+        of them; for a long history.
+        """
+        rows = past.CHUNK if chunk is None else _positive(chunk)
+        parts = self._guarded(past.plays(self._journal, rows))
+        if chunk is not None:
+            return parts
+        import pandas as pd
+
+        tables = [*parts]
+        return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+
+    def entries(self, start: int = 0) -> Iterator[Entry]:
+        """Yield the entries of the journal from this number on, in order."""
+        return self._guarded(self._journal.entries(start))
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        plays: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Write the journal, or the table of plays, to a file; return how many rows it has.
+
+        Parameters
+        ----------
+        path
+            Its ending says how: ``.csv``, ``.parquet`` (needs ``pip install 'multiplay[parquet]'``)
+            or ``.jsonl``, JSON lines. Those of the journal lose nothing: ``import_journal`` makes
+            the same study of them. In the other two, the content of an entry is JSON text.
+        plays
+            True: the table of plays, as ``plays()`` gives it.
+        progress
+            Called with the number of rows so far.
+        """
+        return exports.export(self.store, self.name, path, plays, progress)
+
+    def backup(
+        self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Copy this study to an SQLite file of its own; return how many entries it has.
+
+        Others may go on meanwhile: the file has all that was done before, whole. Open it as
+        ``Study.open(name, store=path)``. A file that is there already is refused.
+        """
+        return copies.backup(self.store, self.name, path, progress)
+
+    def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
+        """Replay the whole journal, and compare every play and the state, bit for bit.
+
+        ``progress`` is called with the number of entries that were replayed.
+        """
+        with self._lock:
+            head, live = self._journal.head(), None
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # is named below
+                live = self._caught_up(head)
+            return verify(self._journal, live, head.number, *self._given, progress)
+
+    # ------------------------------------------------------------ turns
+
+    @contextmanager
+    def _turn(self) -> Iterator[Replica]:
+        """Have the study for oneself, with all that others did; what was written is kept at last.
+
+        If anything fails after the state was changed, the state is forgotten, and what the journal
+        has is read again.
+        """
+        with self._lock:
+            self._changed = False
+            if self._replica is None:  # so that others need not wait for a long replay
+                self._caught_up(self._journal.head())
+            try:
+                with self._journal.turn() as head:
+                    yield self._caught_up(head)
+            except BaseException as error:
+                if self._changed or not isinstance(error, InvalidInput):
+                    self._replica = None
+                raise
+            self._keep_snapshot()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Core]:
+        with self._lock:
+            yield self._caught_up(self._journal.head()).core
+
+    def _caught_up(self, head: Head) -> Replica:
+        """Return the state after all that was written."""
+        replica, self._replica = self._replica, None  # forgotten, if an entry cannot be applied
+        if replica is None or head.number < replica.number or _is_other(head, replica):
+            replica = self._restored()
+        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
+            replica = max(replica, self._restored(), key=lambda one: one.number)
+        if head.number > replica.number:
+            for entry in self._journal.entries(replica.number + 1):
+                replica.apply(entry)
+        self._replica = replica
+        return replica
+
+    def _restored(self) -> Replica:
+        """Return the state of the newest snapshot, or that at the beginning."""
+        first = next(self._journal.entries())
+        replica = Replica.begun(first, *self._given)
+        self._given = replica.core.mind.actions, replica.core.mind.policy
+        kept = self._journal.get()
+        if kept is not None:
+            with suppress(ValueError, KeyError, TypeError, StopIteration):  # replay, if it is bad
+                replica = self._from_snapshot(replica, kept)
+        self._snapshot_at = replica.number
+        return replica
+
+    def _from_snapshot(self, first: Replica, kept: Record) -> Replica:
+        """Return the state of a snapshot, if it is one of this journal as it is now."""
+        replica = first.restored(kept)
+        entry = next(self._journal.entries(replica.number))
+        return replica if entry.digest == replica.digest else first
+
+    def _keep_snapshot(self) -> None:
+        """Keep a snapshot, if the last one is old; the study does well without."""
+        replica = self._replica
+        if replica is None or replica.number < self._snapshot_at + SNAPSHOT_EVERY:
+            return
+        self._snapshot_at = replica.number
+        with suppress(StoreError, InvalidInput):
+            self._journal.put(replica.record())
+
+    def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
+        replica.advance(self._journal.write(record, labels))
+
+    # ------------------------------------------------------------ inside
+
+    def _guarded(self, items: Iterator[T]) -> Iterator[T]:
+        """Give what is read from the journal, one by one, while no other thread uses it."""
+        end = object()
+        while True:
+            with self._lock:
+                item = next(items, end)
+            if item is end:
+                return
+            yield cast(T, item)
+
+    def _known(self, key: str | None, *kinds: str) -> Entry | None:
+        """Return what was done with a key before."""
+        if key is None:
+            return None
+        found = (self._journal.find(kind, checked_key(key)) for kind in kinds)
+        return next((entry for entry in found if entry is not None), None)
+
+    def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
+        told, outcome = replica.telling(id).close(id, when)
+        self._changed = True
+        record = Record(content.answer(told) | content.outcome_of(outcome), {})
+        self._write(replica, record, Labels(content.CLOSE, key, int(id), when))
+        return told
+
+    def _cancel(self, replica: Replica, id: int, key: str | None, when: float) -> None:
+        self._changed = True
+        replica.core.cancel(id)
+        self._write(replica, Record({}, {}), Labels(content.CANCEL, key, int(id), when))
+
+    def _again(self, replica: Replica, asked: Entry) -> PendingPlay:
+        """Return a play that was asked before."""
+        id = asked.labels.play
+        assert id is not None
+        if id in replica.core.pending:
+            return self._pending_play(replica.core, id)
+        action, plan = past.plan_again(replica, asked.record)
+        then = Expected(content.from_number(asked.record.header["expected"]), math.nan, math.nan)
+        return PendingPlay(id, action, plan, asked.labels.key, lambda: then)
+
+    def _told_again(
+        self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
+    ) -> Told:
+        """Answer a report that was told before, with this key or without."""
+        return past.told_before(replica, self._about(id), losses, final, known)
+
+    def _about(self, id: Any) -> Entries:
+        """Return all that was written of a play, if there was one."""
+        about = self._journal.of_play(int(id)) if is_integer(id) and 0 <= id < 2**63 else []
+        if not about:
+            raise no_play(id, "", "Use the id of a play that ask() gave.")
+        return about
+
+    def _check_waits(self, replica: Replica, id: Any) -> None:
+        if not is_integer(id) or id not in replica.core.pending:
+            raise past.is_over(id, self._about(id))
+
+    def _check_same_play(self, known: Entry, id: Any) -> None:
+        if known.labels.play != id:
+            raise content.used_before(known, f"was used for play {known.labels.play}")
+
+
+def _positive(chunk: Any) -> int:
+    if not is_integer(chunk) or chunk < 1:
+        raise InvalidInput("chunk", "a positive integer", repr(chunk), "Write 1000, for example.")
+    return int(chunk)
+
+
+def _is_other(head: Head, replica: Replica) -> bool:
+    return head.number == replica.number and head.digest != replica.digest
+
+
+def _opened(kind: type[Study], name: str, store: Store, actions: Any, policy: Any) -> Study:
+    return kind.open(name, store=store, actions=actions, policy=policy)

@@ -612,6 +612,8 @@ def test_files_of_format_1_continue_as_they_did(
     with refused("actions"):
         Learner.load(DATA / name, actions=mp.Transport([5, 4, 1], [4, 6]))
     assert Learner.load(DATA / name, actions=PLANS).actions is PLANS
+    policy = mp.Learner.load(DATA / name).policy
+    assert Learner.load(DATA / name, policy=policy).policy is policy, "with settings of today"
 
 
 def test_an_old_file_without_its_large_array_asks_for_the_set(tmp_path: Path) -> None:

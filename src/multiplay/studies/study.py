@@ -24,6 +24,7 @@ from multiplay.learner.plays import Expected, PendingPlay, Told, duration, secon
 from multiplay.learner.today import action_of
 from multiplay.policies import Policy
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
+from multiplay.storage.chain import damaged
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.streams import Streams, seed_sequence
@@ -497,7 +498,7 @@ class Study(Adviser):
             replica = max(replica, self._restored(), key=lambda one: one.number)
         if head.number > replica.number:
             for entry in self._journal.entries(replica.number + 1):
-                replica.apply(entry)
+                _apply(replica, entry)
         self._replica = replica
         return replica
 
@@ -602,6 +603,13 @@ def _positive(chunk: Any) -> int:
 
 def _is_other(head: Head, replica: Replica) -> bool:
     return head.number == replica.number and head.digest != replica.digest
+
+
+def _apply(replica: Replica, entry: Entry) -> None:
+    try:
+        replica.apply(entry)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(entry.number, f"one that cannot be replayed ({error})") from error
 
 
 def _opened(kind: type[Study], name: str, store: Store, actions: Any, policy: Any) -> Study:

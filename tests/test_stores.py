@@ -3,16 +3,30 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage import Damaged, Head, Journal, Labels, MemoryStore, Record, Storage, store_at
+from multiplay.storage import (
+    Damaged,
+    Entry,
+    Head,
+    Journal,
+    Labels,
+    MemoryStore,
+    Record,
+    Storage,
+    store_at,
+)
 from multiplay.storage import handle as handles
 from multiplay.storage.base import Store
 from multiplay.storage.blobs import from_bytes, to_bytes
@@ -152,6 +166,89 @@ def test_the_contract_sees_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> No
         patch.setattr("multiplay.storage.memory.deleted", lambda *_: KeyError())
         with pytest.raises(KeyError):
             check_store(MemoryStore())
+
+
+class Diaries(RuleBasedStateMachine):
+    """Two handles, and a list that knows what they must say."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.handles = [store.create("a", EMPTY), store.open("a")]
+        self.written: list[Entry] = list(self.handles[0].entries())
+        self.snapshots: list[int | None] = [None]
+
+    handle = st.integers(0, 1)
+    labels = st.lists(
+        st.tuples(
+            st.sampled_from(["ask", "tell"]),
+            st.one_of(st.none(), st.sampled_from("abcdef")),
+            st.one_of(st.none(), st.integers(0, 3)),
+        ),
+        max_size=4,
+    )
+
+    @rule(handle=handle, labels=labels, ends=st.sampled_from(["well", "badly", "with a snapshot"]))
+    def turn(self, handle: int, labels: list[Any], ends: str) -> None:
+        journal = self.handles[handle]
+        new: list[Entry] = []
+        with suppress(ZeroDivisionError), journal.turn() as head:
+            assert head == (self.written[-1].number, self.written[-1].digest)
+            for k, (kind, key, play) in enumerate(labels):
+                record = Record({"k": k, "by": handle}, {"k": np.arange(k)} if k % 2 else {})
+                if key and any(one.labels[:2] == (kind, key) for one in [*self.written, *new]):
+                    with refused("key"):
+                        journal.write(record, Labels(kind, key, play))
+                else:
+                    new.append(journal.write(record, Labels(kind, key, play, k / 3)))
+            if ends == "with a snapshot":
+                journal.put(Record({"number": journal.head().number}, {}))
+            assert 1 / (ends != "badly")
+        if ends != "badly":
+            self.written += new
+        if ends == "with a snapshot":
+            self.snapshots.append(self.written[-1].number)
+
+    @rule(handle=handle)
+    def close(self, handle: int) -> None:
+        self.handles[handle].close()
+
+    @rule(handle=handle, part=st.floats(0, 1))
+    def look(self, handle: int, part: float) -> None:
+        journal, start = self.handles[handle], int(part * len(self.written))
+        assert looks(journal.entries(start)) == looks(self.written[start:])
+        for play in range(4):
+            expected = [entry for entry in self.written if entry.labels.play == play]
+            assert looks(journal.of_play(play)) == looks(expected)
+        for entry in self.written[start : start + 3]:
+            if entry.labels.key is not None:
+                found = journal.find(entry.labels.kind, entry.labels.key)
+                assert found is not None
+                assert looks([found]) == looks([entry])
+        snapshot = journal.get()
+        assert (snapshot and snapshot.header["number"]) == self.snapshots[-1]
+
+    def teardown(self) -> None:
+        for journal in self.handles:
+            journal.close()
+
+
+def looks(entries: Iterable[Entry]) -> list[Any]:
+    return [
+        (one.number, one.labels, one.digest, one.record.header, len(one.record.arrays))
+        for one in entries
+    ]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_any_order_of_things(kind: str, tmp_path: Path) -> None:
+    numbers = count()
+
+    class Here(Diaries):
+        def __init__(self) -> None:
+            place = f"sqlite:///{tmp_path}/{next(numbers)}.db?synchronous=normal"
+            super().__init__(store_at(place) if kind == "sqlite" else MemoryStore())
+
+    run_state_machine_as_test(Here, settings=settings(max_examples=12, stateful_step_count=12))
 
 
 # ---------------------------------------------------------------- reading

@@ -79,7 +79,7 @@ def bills(run: Run, id: int, cost: float = 100.0) -> str:
 def test_a_first_day(run: Run, tmp_path: Path) -> None:
     said = run("create", "lanes", *LANES)
     assert "GenCTS on 6 arms" in said.out
-    assert "Next: multiplay study ask lanes --store memory://" in said.out
+    assert said.out.endswith("Next: multiplay study ask lanes\n")
     said = run("ask", "lanes", "--key", "Monday")
     assert "Play 1, Monday" in said.out
     assert "10 units, should cost 1250.0 in all (" in said.out
@@ -356,7 +356,8 @@ def test_a_learner_becomes_a_study(run: Run, tmp_path: Path) -> None:
 
 def test_what_is_damaged_is_named(run: Run, tmp_path: Path) -> None:
     store = ["--store", tmp_path / "lanes.db"]
-    run("create", "lanes", *LANES, *store)
+    said = run("create", "lanes", *LANES, *store)
+    assert f"Next: multiplay study ask lanes --store sqlite:///{tmp_path}/lanes.db" in said.out
     for _ in range(3):
         run("ask", "lanes", *store)
     database = sqlite3.connect(tmp_path / "lanes.db")
@@ -406,7 +407,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_every_command_teaches(run: Run) -> None:
-    for name in (name for names in PANELS.values() for name in names if name != "show"):
+    for name in (name for names in PANELS.values() for name in names):
         said = run(name, "--help")
         assert said.code == 0
         assert f"multiplay study {name}" in said.out

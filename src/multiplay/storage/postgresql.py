@@ -21,7 +21,12 @@ except ImportError:
         "Run: pip install 'multiplay[postgresql]'.",
     ) from None
 
-CONNECT_TIMEOUT = 10  # seconds
+PATIENCE = {  # seconds, until a server that does not answer is taken for dead
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
 LONGEST_PAUSE = 300  # seconds within a turn, until the server takes its maker for dead
 TABLES_LOCK = 0x6D756C7469706C61  # "multipla": who makes tables has this advisory lock
 SECRETS = ("password", "sslpassword")
@@ -50,6 +55,11 @@ class PostgresqlStore(SqlStore):
     url
         ``postgresql://user:password@host/database``, with the options that libpq knows
         (``?sslmode=require``), and ``timeout``: seconds to wait for others.
+
+    Notes
+    -----
+    A turn in which nothing happens for five minutes is ended by the server: its process may be
+    on a machine that is gone, and others wait.
     """
 
     def __init__(self, url: str) -> None:
@@ -64,7 +74,7 @@ class PostgresqlStore(SqlStore):
         self.secrets = [
             str(found) for found in (place.password, *map(options.get, SECRETS)) if found
         ]
-        options.setdefault("connect_timeout", f"{CONNECT_TIMEOUT}")
+        options = {**PATIENCE, **options}
         engine = sa.create_engine(
             place.set(drivername="postgresql+psycopg", query=options),
             poolclass=NullPool,

@@ -295,6 +295,7 @@ class SqlJournal(Handle):
         )
         self._link.change(self._sql.drop_snapshots, journal=self._id, number=number - 1)
 
-    def _snapshots(self) -> Iterable[Kept]:
-        rows = self._fetch(self._sql.newest)
-        return [Kept(digest, header, arrays or b"") for digest, header, arrays in rows]
+    def _snapshots(self) -> Iterator[Kept]:
+        for older in range(2):  # one by one: they may be large, and the first will do as a rule
+            for digest, header, arrays in self._fetch(self._sql.snapshot, older=older):
+                yield Kept(digest, header, arrays or b"")

@@ -147,10 +147,12 @@ class Statements:
             .offset(zero)
         )
 
-        self.newest = self._sql(
+        self.snapshot = self._sql(
             sa.select(snapshots.c.digest, snapshots.c.header, snapshots.c.arrays)
             .where(snapshots.c.journal == _given("journal"))
             .order_by(snapshots.c.number.desc())
+            .limit(one)
+            .offset(_given("older"))
         )
         self.last_snapshot = self._sql(
             sa.select(sa.func.max(snapshots.c.number)).where(

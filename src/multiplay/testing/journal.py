@@ -293,6 +293,7 @@ def check_store(store: Store) -> None:
             store.create(bad, Record({}, {}))
     with _refused("a record that cannot be kept"):
         store.create("check odd", Record({"odd": print}, {}))
+    _check_beginning(store)
     for act in (store.open, store.delete):
         with _refused("a name that there is not", near=mine[0]):
             act("check lines")
@@ -303,6 +304,24 @@ def check_store(store: Store) -> None:
         journal.close()
         store.delete(name)
     assert store.names() == before, "what was deleted must be gone"
+
+
+def _check_beginning(store: Store) -> None:
+    """A journal may begin with many records: all, or none."""
+    name, first = "check many", (Record({"k": 0}, {}), Labels("ask", "0"))
+    more = [(Record({"k": k}, {"x": np.arange(k)}), Labels("tell", f"{k}", k)) for k in (1, 2, 3)]
+    for bad in ((Record({"odd": print}, {}), Labels()), more[0], first):
+        with _refused("a beginning of which one record cannot be kept"):
+            store.create(name, *first, [*more, bad])
+        assert name not in store.names(), "then nothing of it may be kept"
+    journal, single = store.create(name, *first, more), store.create("check single", *first)
+    for record, labels in more:
+        single.write(record, labels)
+    together, one_by_one = list(journal.entries()), list(single.entries())
+    assert _same(together, one_by_one), "records of the beginning must be as if they came later"
+    for handle, its_name in ((journal, name), (single, "check single")):
+        handle.close()
+        store.delete(its_name)
 
 
 def _check_deleting(store: Store, name: str, journal: Journal) -> None:

@@ -21,7 +21,7 @@ from multiplay.storage.sql import SqlJournal
 from multiplay.studies import study as studies
 from postgres import Server
 from processes import in_processes
-from trucks import euros, new_study, store_of, tables
+from trucks import ask_and_tell, euros, new_study, store_of, tables, verified
 
 
 class Office:
@@ -250,3 +250,25 @@ def test_a_server_that_stops(postgresql: Server) -> None:
     finally:
         if not postgresql.is_running():
             postgresql.start()
+
+
+def test_a_backup_that_is_put_in_place_of_a_study(tmp_path: Path) -> None:
+    """Others may have written more to it than a handle knows of the old one."""
+    path, backup = tmp_path / "trucks.db", tmp_path / "backup.db"
+    with new_study(store_at(path)) as study:
+        ask_and_tell(study, 2)
+        study.disconnect()
+        shutil.copy(path, backup)
+        ask_and_tell(study, 3)
+        study.disconnect()
+        backup.replace(path)
+        with mp.Study.open("lanes", store=path) as other:
+            play = other.ask()
+            other.cancel(play.id)
+            ask_and_tell(other, 3)
+            assert len([*other.entries()]) > 11
+            assert tables(study) == tables(other)
+            assert study.verify().ok
+            study.cancel(study.ask().id)
+            assert tables(study) == tables(other)
+            assert verified(study).ok

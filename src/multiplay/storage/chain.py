@@ -59,15 +59,18 @@ def sealed(head: Head, record: Record, labels: Labels) -> Row:
 
 def opened(row: Row) -> Entry:
     """Return the entry that was sealed; raise ``Damaged`` if the row is another one now."""
+    if not _is_whole(row):
+        raise damaged(row.number, "one that was changed")
+    return unchecked(row)
+
+
+def _is_whole(row: Row) -> bool:
     try:
         labels = Labels(row.kind, row.key, row.play, row.at)
         digest = digest_of(row.previous, row.number, labels, row.header, row.arrays)
-        whole = digest == row.digest
     except (AttributeError, TypeError, UnicodeError, struct.error):  # a number instead of text
-        whole = False
-    if not whole:
-        raise damaged(row.number, "one that was changed")
-    return unchecked(row)
+        return False
+    return digest == row.digest
 
 
 def unchecked(row: Row) -> Entry:
@@ -86,7 +89,7 @@ def followed(rows: Iterable[Row], start: int) -> Iterator[Entry]:
     expected = start
     for row in rows:
         if row.number < start:
-            previous = _digest_if_whole(row)
+            previous = row.digest if _is_whole(row) else None  # it says nothing about the next
             continue
         if row.number != expected:
             raise damaged(expected, "none")
@@ -95,13 +98,6 @@ def followed(rows: Iterable[Row], start: int) -> Iterator[Entry]:
             raise damaged(expected, "one that does not fit the one before it")
         previous, expected = row.digest, expected + 1
         yield entry
-
-
-def _digest_if_whole(row: Row) -> bytes | None:
-    try:
-        return opened(row).digest
-    except Damaged:
-        return None  # it says nothing about the one behind it
 
 
 def checked(labels: Labels) -> Labels:

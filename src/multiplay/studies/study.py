@@ -497,7 +497,11 @@ class Study(Adviser):
         elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
             replica = max(replica, self._restored(), key=lambda one: one.number)
         if head.number > replica.number:
-            for entry in self._journal.entries(replica.number + 1):
+            entries = self._journal.entries(replica.number)
+            if next(entries).digest != replica.digest:  # a backup is in the place of what was here
+                replica = self._restored()
+                entries = self._journal.entries(replica.number + 1)
+            for entry in entries:
                 _apply(replica, entry)
         self._replica = replica
         return replica

@@ -34,7 +34,7 @@ from multiplay.studies.replica import NO_NUMBERS, Replica
 from multiplay.studies.verification import Verified, verify
 
 PLACE = "sqlite:///multiplay.db"
-SNAPSHOT_EVERY = 500  # entries
+SNAPSHOT_EVERY = 500  # entries, at least; see _interval
 
 Place = Store | str | PathLike[str]
 T = TypeVar("T")
@@ -496,6 +496,8 @@ class Study(Adviser):
             replica = self._restored()
         elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
             replica = max(replica, self._restored(), key=lambda one: one.number)
+        elif self._is_snapshot_due(replica.core, head.number):  # who wrote that entry keeps it
+            self._snapshot_at = head.number
         if head.number > replica.number:
             entries = self._journal.entries(replica.number)
             if next(entries).digest != replica.digest:  # a backup is in the place of what was here
@@ -527,11 +529,15 @@ class Study(Adviser):
     def _keep_snapshot(self) -> None:
         """Keep a snapshot, if the last one is old; the study does well without."""
         replica = self._replica
-        if replica is None or replica.number < self._snapshot_at + SNAPSHOT_EVERY:
+        if replica is None or not self._is_snapshot_due(replica.core, replica.number):
             return
         self._snapshot_at = replica.number
         with suppress(StoreError, InvalidInput):
             self._journal.put(replica.record())
+
+    def _is_snapshot_due(self, core: Core, number: int) -> bool:
+        every = _interval(core)
+        return number // every > self._snapshot_at // every
 
     def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
         replica.advance(self._journal.write(record, labels))
@@ -597,6 +603,16 @@ class Study(Adviser):
     def _check_same_play(self, known: Entry, id: Any) -> None:
         if known.labels.play != id:
             raise content.used_before(known, f"was used for play {known.labels.play}")
+
+
+def _interval(core: Core) -> int:
+    """Return how many entries there are from one snapshot to the next.
+
+    To write a snapshot takes as long as an entry at 6 arms, 7 entries at 100, 40 at 10,000, and
+    one more for every 30 plays that wait. So there are more entries in between where many plays
+    wait. They are doubled, so that all processes agree on where the next snapshot is.
+    """
+    return SNAPSHOT_EVERY << (len(core.pending) // SNAPSHOT_EVERY).bit_length()
 
 
 def _positive(chunk: Any) -> int:

@@ -25,6 +25,7 @@ from benchmarks import (
     sets,
     startup,
     step,
+    studies,
 )
 from benchmarks.harness import ROOT, Section, calibration, machine, target_table
 from multiplay.atomic_files import writable_folder, write_whole
@@ -39,6 +40,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "growth": growth.run,
     "learner": learner.run,
     "live": live.run,
+    "studies": studies.run,
     "startup": startup.run,
 }
 

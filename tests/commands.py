@@ -25,10 +25,21 @@ MULTIPLAY = [sys.executable, "-m", "multiplay"]
 PATIENCE = 300.0  # seconds for a command
 
 SERVER = """
-import json, os, runpy, sys
-import h5netcdf, pandas, scipy.optimize, xarray
-from matplotlib.backends import backend_agg, backend_svg
-import multiplay.cli
+import contextlib, gc, json, os, pathlib, runpy, sys, tempfile
+import multiplay as mp
+from multiplay.cli import main
+from multiplay.experiments import paper
+
+# whatever is imported, compiled or read late is there before the first command
+with contextlib.redirect_stdout(None), contextlib.suppress(SystemExit):
+    sys.argv = ["multiplay", "--version"]
+    main()
+with tempfile.TemporaryDirectory() as folder:
+    file = pathlib.Path(folder, "result.nc")
+    paper.run("corrupted", horizon=55, trials=1).save(file)
+    for suffix in (".png", ".svg"):
+        mp.load(file).plot().savefig(file.with_suffix(suffix))
+gc.freeze()
 
 for line in sys.stdin:
     request = json.loads(line)

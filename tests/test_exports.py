@@ -31,8 +31,7 @@ from multiplay.storage import Head, Labels, Record, store_at
 from multiplay.storage.blobs import from_bytes
 from multiplay.storage.chain import sealed
 from multiplay.storage.memory import MemoryStore
-from multiplay.studies import exports
-from multiplay.studies import study as studies
+from multiplay.studies import exports, mirror
 from refusal import refused
 
 PLANS = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "süd"]), shortage=9.0)
@@ -388,7 +387,7 @@ def test_a_backup_has_what_was_done_before_it(tmp_path: Path) -> None:
 
 
 def test_a_backup_opens_without_replaying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studies, "SNAPSHOT_EVERY", 3)
+    monkeypatch.setattr(mirror, "SNAPSHOT_EVERY", 3)
     lived_through(store=store_at(tmp_path / "lively.db")).backup(tmp_path / "lanes.db")
     journal = store_at(tmp_path / "lanes.db").open("lanes")
     assert journal.get() is not None

@@ -15,8 +15,7 @@ from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Head, MemoryStore, Store, store_at
 from multiplay.storage.memory import MemoryJournal
 from multiplay.streams import Rounds, Streams
-from multiplay.studies import content
-from multiplay.studies import study as studies
+from multiplay.studies import content, mirror
 from multiplay.studies.replica import Replica
 from multiplay.testing import check_study, study_machine
 from processes import in_processes
@@ -29,7 +28,7 @@ DATA = Path(__file__).parent / "data"
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a snapshot after every few entries."""
-    monkeypatch.setattr(studies, "SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr(mirror, "SNAPSHOT_EVERY", 5)
 
 
 @pytest.fixture(params=STORES)

@@ -18,7 +18,7 @@ import multiplay as mp
 from multiplay.errors import StoreError
 from multiplay.storage import Store, store_at
 from multiplay.storage.sql import SqlJournal
-from multiplay.studies import study as studies
+from multiplay.studies import mirror
 from postgres import Server
 from processes import in_processes
 from trucks import ask_and_tell, euros, new_study, store_of, tables, verified
@@ -73,7 +73,7 @@ def office_in(store: Store) -> Iterator[Office]:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a snapshot after nearly every verb."""
-    monkeypatch.setattr(studies, "SNAPSHOT_EVERY", 2)
+    monkeypatch.setattr(mirror, "SNAPSHOT_EVERY", 2)
 
 
 def pragma(study: mp.Study, text: str) -> int:

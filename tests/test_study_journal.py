@@ -15,14 +15,14 @@ import multiplay as mp
 from multiplay.storage import Damaged, Entry, Head, Labels, chain, store_at
 from multiplay.storage.chain import Row
 from multiplay.storage.handle import Handle
-from multiplay.studies import study as studies
+from multiplay.studies import mirror
 from trucks import STORES, ask_and_tell, euros, new_study, store_of, tables, verified
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a snapshot after every few entries."""
-    monkeypatch.setattr(studies, "SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr(mirror, "SNAPSHOT_EVERY", 5)
 
 
 # ---------------------------------------------------------------- verify

@@ -10,7 +10,7 @@ import pytest
 
 import multiplay as mp
 from multiplay.storage import MemoryStore, Store, store_at
-from multiplay.studies import study as studies
+from multiplay.studies import mirror
 from multiplay.studies.replica import bits
 from postgres import Server
 from study_workers import Crew, Request
@@ -20,7 +20,7 @@ from trucks import new_study, tables, verified
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep snapshots, so that some die of it."""
-    monkeypatch.setattr(studies, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(mirror, "SNAPSHOT_EVERY", 20)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
@@ -344,13 +345,11 @@ class StudyMachine(RuleBasedStateMachine):
 
     def open_again(self) -> None:
         """Give a handle up, and open another one; or send it to another process, if that can be."""
-        old, sent = self.handles[self.who], self.draw(st.booleans())
-        try:
-            self.handles[self.who] = pickle.loads(pickle.dumps(old))
-        except TypeError:  # in a store of this process
-            sent = False
-        if not sent:
-            self.handles[self.who] = self.studies.open(self.name)
+        old, new = self.handles[self.who], None
+        if self.draw(st.booleans()):
+            with suppress(TypeError):  # in a store of this process
+                new = pickle.loads(pickle.dumps(old))
+        self.handles[self.who] = self.studies.open(self.name) if new is None else new
         disconnect(old)
 
     def nonsense(self) -> None:

@@ -131,8 +131,8 @@ class Journal(Storage, Protocol):
         Raise ``Damaged``, with the number, at one that is lost or does not fit its digest.
         """
 
-    def find(self, kind: str, key: str) -> Entry | None:
-        """Return the record of this kind with this key, if there is one."""
+    def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
+        """Return the record of this kind, or of one of these, with this key, if there is one."""
 
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""

@@ -42,8 +42,8 @@ from multiplay.storage import Labels
 from multiplay.storage.base import header_text
 from multiplay.storage.blobs import to_bytes
 from multiplay.studies import content
+from multiplay.studies.mirror import SNAPSHOT_EVERY, _interval
 from multiplay.studies.replica import USUAL_DAY, Replica
-from multiplay.studies.study import SNAPSHOT_EVERY, _interval
 
 CREWS = (1, 8)
 AT_LEAST = {OPTUNA_SQLITE: 30, OPTUNA_JOURNAL: 3}  # times faster

@@ -1,4 +1,4 @@
-"""The command, run as people run it: in a process of its own."""
+"""The command, run as people run it."""
 
 import os
 import signal
@@ -12,15 +12,11 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
+from commands import ENVIRONMENT, MULTIPLAY, forked, fresh
 from multiplay import Policy, Result, __version__, load, policies
 from multiplay.builder import classes_of
 from multiplay.experiments import paper
 
-MULTIPLAY = [sys.executable, "-m", "multiplay"]
-FORCES_COLOUR = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS", "PY_COLORS")
-ENVIRONMENT = {
-    name: value for name, value in os.environ.items() if name not in (*FORCES_COLOUR, "COLUMNS")
-}
 SMALL = ["--trials", "3", "--horizon", "300", "--seed", "5"]
 CLAIMS = [
     "GenCTS below CTS",
@@ -41,13 +37,6 @@ FILES = {
 }
 
 
-def multiplay(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [*MULTIPLAY, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, encoding="utf-8", env=ENVIRONMENT, timeout=120
-    )
-
-
 Reproduce = Callable[[int], tuple[Path, subprocess.CompletedProcess[str]]]
 
 
@@ -59,7 +48,8 @@ def reproduce(tmp_path_factory: pytest.TempPathFactory) -> Reproduce:
     def run(jobs: int) -> tuple[Path, subprocess.CompletedProcess[str]]:
         if jobs not in done:
             folder = tmp_path_factory.mktemp("results") / "new" / "[b]folder"
-            said = multiplay("reproduce", *SMALL, "--jobs", jobs, "--out", folder)
+            start = fresh if jobs > 1 else forked
+            said = start("reproduce", *SMALL, "--jobs", jobs, "--out", folder)
             assert said.returncode == 0, said.stderr
             done[jobs] = folder, said
         return done[jobs]
@@ -71,7 +61,7 @@ def reproduce(tmp_path_factory: pytest.TempPathFactory) -> Reproduce:
 
 
 def test_help_teaches_and_its_python_code_runs() -> None:
-    said = multiplay("--help")
+    said = forked("--help")
     assert said.returncode == 0
     for words in ("how many", "multiplay reproduce", "import multiplay as mp", "--version"):
         assert words in said.stdout
@@ -85,7 +75,7 @@ def test_help_teaches_and_its_python_code_runs() -> None:
 
 
 def test_help_of_reproduce_teaches() -> None:
-    said = multiplay("reproduce", "--help")
+    said = forked("reproduce", "--help")
     assert said.returncode == 0
     words = " ".join(said.stdout.split())
     for option, default in (
@@ -102,7 +92,7 @@ def test_help_of_reproduce_teaches() -> None:
 
 
 def test_version() -> None:
-    said = multiplay("--version")
+    said = fresh("--version")
     assert said.returncode == 0
     assert said.stdout.strip() == f"multiplay {__version__}"
 
@@ -183,7 +173,7 @@ def test_without_a_terminal_there_is_no_progress_bar_and_no_escape_code(
 def test_all_policies_are_run_and_reported(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["--trials", "2", "--horizon", "60", "--jobs", "1", "--all-policies"]
-    said = multiplay("reproduce", *arguments, "--out", out)
+    said = forked("reproduce", *arguments, "--out", out)
     assert said.returncode == 0, said.stderr
     assert "report.html" in said.stdout
     result = load(out / "corrupted-all.nc")
@@ -270,7 +260,7 @@ def test_bad_options_are_refused_and_nothing_is_written(
     option: str, value: object, expected: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "results"
-    said = multiplay("reproduce", f"--{option}", value, "--out", out)
+    said = forked("reproduce", f"--{option}", value, "--out", out)
     assert said.returncode == 2
     message = " ".join(said.stderr.split())
     assert option in message
@@ -285,7 +275,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """The folder is named as it was given, on one line, whatever characters it has."""
     (tmp_path / "file").touch()
     out = tmp_path / "file" / "[b]results[/b]"
-    said = multiplay("reproduce", *SMALL, "--out", out)
+    said = forked("reproduce", *SMALL, "--out", out)
     assert said.returncode == 2
     assert str(out) in said.stderr
     assert "out" in said.stderr
@@ -295,7 +285,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_command_is_refused() -> None:
-    said = multiplay("reprodcue")
+    said = forked("reprodcue")
     assert said.returncode == 2
     assert "reprodcue" in said.stderr
     assert "Traceback" not in said.stderr

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from commands import MULTIPLAY
 from multiplay import load
 from multiplay.experiments.experiment import build, read
-from test_experiment import BESIDE, OWN, SMALL, multiplay, plain, same, wait_for_blocks, written
+from test_experiment import BESIDE, OWN, SMALL, plain, same, wait_for_blocks, written
 
 pytest.importorskip("distributed")
 
@@ -58,7 +59,7 @@ def test_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     blocks = tmp_path / "out" / "blocks"
     with cluster(2, tmp_path) as (address, workers):
-        command = [sys.executable, "-m", "multiplay", "run", "small.toml", "--out", "out"]
+        command = [*MULTIPLAY, "run", "small.toml", "--out", "out"]
         run = subprocess.Popen(
             [*command, "--cluster", address], cwd=tmp_path, stderr=subprocess.PIPE, text=True
         )
@@ -100,10 +101,21 @@ def _wait_for_workers(address: str, number: int) -> None:
         client.wait_for_workers(number, timeout=60)
 
 
+HASTY = """
+from multiplay.cli import main
+from multiplay.simulation import cluster
+
+cluster.PATIENCE = 0.2
+main()
+"""
+
+
 def test_nobody_listens(tmp_path: Path) -> None:
+    """Waiting for somebody to come takes less patience here than in real life."""
     (tmp_path / "small.toml").write_text(SMALL)
     for address in (f"tcp://127.0.0.1:{free_port()}", "nonsense"):
-        done = multiplay("run", "small.toml", "--cluster", address, folder=tmp_path)
+        command = [sys.executable, "-c", HASTY, "run", "small.toml", "--cluster", address]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 2, done.stderr
         assert "cluster: expected the address of a Dask scheduler" in done.stderr
         assert len(done.stderr.splitlines()) == 1

@@ -94,6 +94,9 @@ def check(kind: type, folder: Path) -> None:
     if any(base.__name__ == "Storage" for base in kind.__mro__):
         testing.check_storage(opener(kind, folder))
         return
+    if any(base.__name__ == "Store" for base in kind.__mro__):
+        testing.check_store(kind())
+        return
     promise = next((CHECKS[base] for base in kind.__mro__ if base in CHECKS), None)
     assert promise, f"{kind.__name__} is of no kind that has a contract: {list(CHECKS)}"
     try:

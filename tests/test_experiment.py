@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from commands import MULTIPLAY, Forked, forked, fresh
 from multiplay import (
     Adversarial,
     Budget,
@@ -63,13 +64,6 @@ def plain(**changes: Any) -> dict[str, Any]:
             inside = inside[table]
         inside[last] = value
     return data
-
-
-def multiplay(*arguments: object, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "multiplay", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=300, **options
-    )
 
 
 def test_files_of_the_paper_are_its_experiments() -> None:
@@ -434,7 +428,7 @@ def stored(folder: Path) -> list[Path]:
     return sorted(folder.glob("record-*"))[1:]
 
 
-def wait_for_blocks(folder: Path, number: int, process: subprocess.Popen[str]) -> None:
+def wait_for_blocks(folder: Path, number: int, process: subprocess.Popen[str] | Forked) -> None:
     """Wait until so many blocks are stored, or the process is done."""
     deadline = time.monotonic() + 60
     while len(stored(folder)) < number and process.poll() is None:
@@ -454,32 +448,25 @@ def test_killed_ten_times_and_resumed(tmp_path: Path, undisturbed: Any) -> None:
     """200 blocks; `kill -9` at ten random moments: the result is that of an undisturbed run."""
     file, blocks = tmp_path / "small.toml", tmp_path / "out" / "blocks"
     file.write_text(SMALL)
-    command = [sys.executable, "-m", "multiplay", "run", str(file), "--out", str(tmp_path / "out")]
+    command = ["run", file, "--out", tmp_path / "out", "--resume"]
     moments, sizes = random.Random(0), []
     for _ in range(10):
-        process = subprocess.Popen(
-            [*command, "--jobs", "1", "--resume"],
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        process = Forked(*command, "--jobs", "1", streams=tmp_path)
         wait_for_blocks(blocks, len(stored(blocks)) + moments.randint(1, 15), process)
         time.sleep(moments.random() * 0.05)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert process.returncode == -signal.SIGKILL, "it must not be done, nor have failed"
+        ended = process.kill()
+        assert ended == -signal.SIGKILL, "it must not be done, nor have failed"
         sizes.append(len(stored(blocks)))
     assert 10 <= sizes[-1] < 200
     assert sizes == sorted(sizes)
-    assert multiplay(*command[3:], "--resume", folder=tmp_path).returncode == 0
+    assert forked(*command).returncode == 0
     assert same(load(tmp_path / "out" / "result.nc").dataset, undisturbed)
     assert not blocks.exists()
 
 
 def test_interrupted_by_hand(tmp_path: Path, undisturbed: Any) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    command = [sys.executable, "-m", "multiplay", "run", "small.toml", "--out", "out"]
+    command = [*MULTIPLAY, "run", "small.toml", "--out", "out"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     wait_for_blocks(tmp_path / "out" / "blocks", 1, process)
     process.send_signal(signal.SIGINT)
@@ -488,12 +475,10 @@ def test_interrupted_by_hand(tmp_path: Path, undisturbed: Any) -> None:
         pytest.skip("it was done before it could be interrupted")
     assert process.returncode == 130
     assert "--resume" in said
-    again = multiplay("run", "small.toml", "--out", "out", folder=tmp_path)
+    again = forked("run", "small.toml", "--out", "out", folder=tmp_path)
     assert again.returncode == 2
     assert "--resume" in again.stderr
-    assert (
-        multiplay("run", "small.toml", "--out", "out", "--resume", folder=tmp_path).returncode == 0
-    )
+    assert forked("run", "small.toml", "--out", "out", "--resume", folder=tmp_path).returncode == 0
     assert same(load(tmp_path / "out" / "result.nc").dataset, undisturbed)
 
 
@@ -542,17 +527,17 @@ def test_blocks_do_not_change_the_numbers(undisturbed: Any) -> None:
 
 
 def test_run_on_the_command_line(tmp_path: Path) -> None:
-    example = multiplay("run", "--print-example", folder=tmp_path)
+    example = forked("run", "--print-example", folder=tmp_path)
     (tmp_path / "ads.toml").write_text(example.stdout.replace("2_000", "60"))
-    done = multiplay("run", "ads.toml", folder=tmp_path)
+    done = fresh("run", "ads.toml", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "reward lost" in done.stdout
     files = {path.name for path in (tmp_path / "results" / "ads").iterdir()}
     assert files == {"result.nc", "regret.png", "regret.svg"}
-    again = multiplay("run", "ads.toml", folder=tmp_path)
+    again = forked("run", "ads.toml", folder=tmp_path)
     assert again.returncode == 2
     assert "multiplay show" in again.stderr
-    assert multiplay("run", folder=tmp_path).returncode == 2
+    assert forked("run", folder=tmp_path).returncode == 2
     configuration = load(tmp_path / "results" / "ads" / "result.nc").configuration
     assert json.loads(json.dumps(configuration)) == configuration
     assert configuration["horizon"] == 60
@@ -573,7 +558,7 @@ def test_a_refused_run_leaves_no_folder(
 ) -> None:
     (tmp_path / "small.toml").write_text(SMALL.replace("horizon = 60", change))
     for out in ("a/b/out", "out"):
-        done = multiplay("run", "small.toml", "--out", out, *options, folder=tmp_path)
+        done = forked("run", "small.toml", "--out", out, *options, folder=tmp_path)
         assert done.returncode == 2, done.stderr
         assert len(done.stderr.splitlines()) == 1
         assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]

@@ -115,8 +115,9 @@ def random_instance(rng: np.random.Generator) -> Instance:
             continue
 
 
-def test_no_promise_is_below_the_lower_bound() -> None:
-    """On 300 random instances, for each promise of the form c log T that has a constant.
+@pytest.mark.parametrize("instances", [100, pytest.param(300, marks=pytest.mark.soak)])
+def test_no_promise_is_below_the_lower_bound(instances: int) -> None:
+    """On random instances of all sets, for each promise of the form c log T that has a constant.
 
     GenCTS sees coins only, so that its regret is that on Bernoulli losses with the same means. Its
     proof knows no more of losses than that they are sub-Gaussian with variance 1/4, so it may not
@@ -126,7 +127,7 @@ def test_no_promise_is_below_the_lower_bound() -> None:
     """
     rng, e = np.random.default_rng(0), np.array([math.e])
     closest = dict.fromkeys(("GenCTS", "LS", "GD"), np.inf)
-    for _ in range(300):
+    for _ in range(instances):
         instance = random_instance(rng)
         actions, means = instance.actions, instance.means
         some = rng.uniform(0.01, 0.25, actions.d)

@@ -125,7 +125,7 @@ MEMORY = """
 import multiplay as mp, numpy as np, re, sys
 plans = mp.Transport([1, 4, 5], [4, 6])
 world = mp.Stochastic(mp.Uniform(0, 2 * np.full(6, 0.3)))
-run = lambda T: mp.simulate(plans, world, {"A": mp.GenCTS(), "B": mp.GenCTS()}, T, trials=100,
+run = lambda T: mp.simulate(plans, world, {"A": mp.GenCTS(), "B": mp.RandomAction()}, T, trials=100,
                             record=min(T, 1000))
 run(int(sys.argv[1]))
 print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1)) / 1024)

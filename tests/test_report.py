@@ -2,12 +2,9 @@
 
 import html
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from browser import measured
+from commands import forked, fresh
 from multiplay import (
     Bernoulli,
     Budget,
@@ -37,22 +36,7 @@ from multiplay.reports.tables import comparisons, number
 
 NASTY = '<b>&"A"</b>'
 BRACKETS = "[red]B[/red] 5$ a$ id='x'"
-FORCES_COLOUR = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS", "PY_COLORS")
-ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if name not in FORCES_COLOUR},
-    "COLUMNS": "200",
-}
-
-
-def multiplay(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "multiplay", *map(str, arguments)],
-        capture_output=True,
-        encoding="utf-8",
-        env=ENVIRONMENT,
-        timeout=120,
-        cwd=cwd,
-    )
+multiplay, multiplay_anew = (partial(start, COLUMNS="200") for start in (forked, fresh))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_show_tells_regret_verdicts_quantities_and_what_was_run(folder: Path) -> None:
-    said = multiplay("show", "nasty run.nc", cwd=folder)
+    said = multiplay_anew("show", "nasty run.nc", folder=folder)
     assert said.returncode == 0, said.stderr
     assert said.stderr == ""
     result, words = load(folder / "nasty run.nc"), " ".join(said.stdout.split())
@@ -104,7 +88,7 @@ def row_of(A: str, B: str) -> str:
 
 
 def test_show_of_one_policy_and_one_trial(folder: Path) -> None:
-    said = multiplay("show", "arms.nc", cwd=folder)
+    said = multiplay("show", "arms.nc", folder=folder)
     assert said.returncode == 0, said.stderr
     assert "final reward lost" in said.stdout
     assert "none" in said.stdout, "no interval"
@@ -114,11 +98,11 @@ def test_show_of_one_policy_and_one_trial(folder: Path) -> None:
 
 def test_a_shown_experiment_gives_the_same_numbers(folder: Path, tmp_path: Path) -> None:
     for name in ("nasty run.nc", "arms.nc"):
-        said = multiplay("show", folder / name, "--experiment", cwd=tmp_path)
+        said = multiplay("show", folder / name, "--experiment", folder=tmp_path)
         assert said.returncode == 0, said.stderr
         (tmp_path / "again.toml").write_text(said.stdout, encoding="utf-8")
         out = tmp_path / Path(name).stem
-        ran = multiplay("run", "again.toml", "--out", out, "--jobs", 1, cwd=tmp_path)
+        ran = multiplay("run", "again.toml", "--out", out, "--jobs", 1, folder=tmp_path)
         assert ran.returncode == 0, ran.stderr
         before, after = load(folder / name), load(out / "result.nc")
         assert (before.regret == after.regret).all()
@@ -132,7 +116,7 @@ def test_an_experiment_with_a_function_is_not_written_down(folder: Path) -> None
     plain["environment"] = {"type": "Adversarial", "losses": {"type": "function", "name": "f"}}
     result = Result(dataset.assign_attrs(configuration=json.dumps(plain)))
     result.save(folder / "function.nc")
-    said = multiplay("show", "function.nc", "--experiment", cwd=folder)
+    said = multiplay("show", "function.nc", "--experiment", folder=folder)
     assert (said.returncode, said.stdout) == (2, "")
     assert "experiment: expected" in said.stderr
     assert "run the script again" in report({"function.nc": result})
@@ -149,7 +133,7 @@ def test_plot_writes_what_the_name_says(
     suffix: str, begins: bytes, folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "new" / f"regret.{suffix}"
-    said = multiplay("plot", "nasty run.nc", "-o", out, cwd=folder)
+    said = multiplay("plot", "nasty run.nc", "-o", out, folder=folder)
     assert said.returncode == 0, said.stderr
     assert out.read_bytes().startswith(begins)
     assert str(out) in said.stdout
@@ -169,7 +153,7 @@ def test_plot_has_every_choice(folder: Path, tmp_path: Path) -> None:
         "--title",
         "Ünder 5$",
     ]
-    said = multiplay("plot", "nasty run.nc", "-o", out, *options, cwd=folder)
+    said = multiplay_anew("plot", "nasty run.nc", "-o", out, *options, folder=folder)
     assert said.returncode == 0, said.stderr
     comments = out.read_text(encoding="utf-8")
     for words in ("round, log scale", "cumulative realised regret, where positive", "Ünder 5$"):
@@ -191,7 +175,7 @@ def test_plot_has_every_choice(folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_help_teaches(command: str, words: list[str], tmp_path: Path) -> None:
-    said = multiplay(command, "--help", cwd=tmp_path)
+    said = multiplay(command, "--help", folder=tmp_path)
     assert said.returncode == 0
     for word in words:
         assert word in " ".join(said.stdout.split())
@@ -243,7 +227,7 @@ def test_what_is_no_result_is_refused_in_one_line(
     if command == "plot":
         out = out.with_suffix(".png")
     options = [] if command == "show" else ["-o", out]
-    said = multiplay(command, *good, bad, *options, cwd=tmp_path)
+    said = multiplay(command, *good, bad, *options, folder=tmp_path)
     assert (said.returncode, said.stdout) == (2, "")
     assert len(said.stderr.splitlines()) == 1, said.stderr
     assert said.stderr.startswith("multiplay: path: expected")
@@ -275,7 +259,7 @@ def test_bad_choices_and_places_are_refused_in_one_line(
 ) -> None:
     out = tmp_path / "new"
     before = sorted(folder.iterdir())
-    said = multiplay(*(word.replace("OUT", str(out)) for word in arguments), cwd=folder)
+    said = multiplay(*(word.replace("OUT", str(out)) for word in arguments), folder=folder)
     assert (said.returncode, said.stdout) == (2, "")
     assert len(said.stderr.splitlines()) == 1, said.stderr
     for name in names:
@@ -317,7 +301,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def page(folder: Path) -> str:
     arguments = ["report", "nasty run.nc", "arms.nc", "many.nc", "--title", "A <title> & more"]
-    said = multiplay(*arguments, "-o", "new/report.html", cwd=folder)
+    said = multiplay_anew(*arguments, "-o", "new/report.html", folder=folder)
     assert said.returncode == 0, said.stderr
     assert said.stderr == ""
     assert "report.html" in said.stdout
@@ -414,7 +398,7 @@ def test_figure_2_of_the_paper_is_marked() -> None:
 def test_plot_shows_marks_or_not(folder: Path, tmp_path: Path) -> None:
     texts = []
     for option in ("--marks", "--no-marks"):
-        said = multiplay("plot", "nasty run.nc", "-o", tmp_path / "a.svg", option, cwd=folder)
+        said = multiplay("plot", "nasty run.nc", "-o", tmp_path / "a.svg", option, folder=folder)
         assert said.returncode == 0, said.stderr
         texts.append((tmp_path / "a.svg").read_text(encoding="utf-8"))
     assert "corruption from round 21" in texts[0]
@@ -548,57 +532,6 @@ def test_files_of_the_same_name_are_told_apart(folder: Path) -> None:
 
 
 # ---------------------------------------------------------------- the page in a browser
-
-# the page stands in a frame as wide as a phone: a window of its own cannot be as narrow
-PHONE = """<!DOCTYPE html><body><iframe style="width: 360px; height: 800px; border: 0"
-srcdoc="{page}"></iframe><script>
-addEventListener("load", () => {{
-  const frame = document.querySelector("iframe"), inner = frame.contentWindow;
-  const root = inner.document.documentElement, all = (what) => [...root.querySelectorAll(what)];
-  const colour = (what, key) => inner.getComputedStyle(root.querySelector(what))[key];
-  document.body.innerText = "MEASURED" + JSON.stringify({{
-    inner: inner.innerWidth,
-    scroll: root.scrollWidth,
-    height: root.scrollHeight,
-    figures: all("svg").map((svg) => svg.getBoundingClientRect().width),
-    heights: all("svg").map((svg) => svg.getBoundingClientRect().height),
-    scrolling: all(".table").filter((box) => box.scrollWidth > box.clientWidth).length,
-    letters: Math.min(...all("svg text").map((text) => text.getBoundingClientRect().height)),
-    fetched: inner.performance.getEntriesByType("resource").length,
-    paper: colour("body", "backgroundColor"),
-    ink: colour("body", "color"),
-    label: colour("svg text", "fill"),
-    names: all("svg text").map((text) => text.textContent),
-  }}) + "END";
-}});
-</script></body>"""
-
-
-def chromium() -> str:
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    if os.environ.get("MULTIPLAY_NEEDS_BROWSER"):
-        pytest.fail("MULTIPLAY_NEEDS_BROWSER is set, and there is no chromium")
-    pytest.skip("no chromium on this machine: the page is not opened")
-
-
-def measured(page: str, tmp_path: Path, *options: str) -> dict[str, Any]:
-    """Open the page on a phone and measure what the browser makes of it."""
-    wrapper = tmp_path / "phone.html"
-    wrapper.write_text(PHONE.format(page=html.escape(page)), encoding="utf-8")
-    command = [
-        chromium(),
-        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-        *(f"--user-data-dir={tmp_path / 'profile'}", "--window-size=800,900", *options),
-        *("--dump-dom", wrapper.as_uri()),
-    ]
-    said = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True)
-    found = re.search("MEASURED(.*)END", html.unescape(said.stdout))
-    assert found, said.stdout[-2000:]
-    answer: dict[str, Any] = json.loads(found.group(1))
-    return answer
 
 
 def test_a_phone_shows_the_page_without_scrolling_sideways(page: str, tmp_path: Path) -> None:

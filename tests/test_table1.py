@@ -1,17 +1,16 @@
 """Table 1, measured: every number is that of a result, and no row breaks the table."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from commands import forked, fresh
 from multiplay import (
     Bernoulli,
     Beta,
@@ -31,6 +30,7 @@ from multiplay import (
     load,
 )
 from multiplay.actions import ActionSet
+from multiplay.cli import main
 from multiplay.experiments import paper, table1
 from multiplay.experiments.growth import Growth, exponent, growth, memory
 from multiplay.reports import table1 as report
@@ -43,6 +43,8 @@ FILES = {
     *("table1.txt", "table1.html", "table1.png", "table1.svg", "costs.json"),
     *("stochastic.nc", "corrupted.nc", "adversarial.nc"),
 }
+GROWN = Growth([10, 20], [9, 24], [1.0, 2.0], [100, 200])
+run, run_anew = (partial(start, "table1", COLUMNS="100") for start in (forked, fresh))
 NAMES = [row.name for row in table1.ROWS]
 ADS = """
 title = "Ads"
@@ -63,14 +65,6 @@ distribution = { type = "Bernoulli", mean = [0.2, 0.5, 0.7] }
 [policies]
 Mine = { type = "RandomAction" }
 """
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "multiplay", "table1", *map(str, arguments)]
-    environment = {**os.environ, "COLUMNS": "100"}
-    return subprocess.run(
-        command, capture_output=True, encoding="utf-8", env=environment, timeout=300
-    )
 
 
 def cells(text: str, title: str, wide: int) -> dict[str, list[list[str]]]:
@@ -94,7 +88,7 @@ def cells(text: str, title: str, wide: int) -> dict[str, list[list[str]]]:
 @pytest.fixture(scope="module")
 def of_paper(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("table1") / "new"
-    said = run("--trials", 2, "--horizon", 60, "--seed", 5, "--jobs", 1, "--out", folder)
+    said = run_anew("--trials", 2, "--horizon", 60, "--seed", 5, "--jobs", 1, "--out", folder)
     assert said.returncode == 0, said.stderr
     assert said.stderr == ""
     return folder, said.stdout
@@ -197,10 +191,17 @@ def test_the_page_fetches_nothing_and_has_it_all(of_paper: tuple[Path, str]) -> 
     assert len(set(ids)) == len(ids)
 
 
-def test_an_experiment_file_brings_its_set_losses_and_numbers(tmp_path: Path) -> None:
+def test_an_experiment_file_brings_its_set_losses_and_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How time and memory grow has nothing to do with the file: this is not measured again."""
     (tmp_path / "ads.toml").write_text(ADS, encoding="utf-8")
-    said = run(tmp_path / "ads.toml", "--horizon", 60, "--jobs", 1, "--out", tmp_path / "out")
-    assert said.returncode == 0, said.stderr
+    arguments = [tmp_path / "ads.toml", "--horizon", 60, "--jobs", 1, "--out", tmp_path / "out"]
+    monkeypatch.setattr("sys.argv", ["multiplay", "table1", *map(str, arguments)])
+    monkeypatch.setattr("multiplay.cli.table1.growth_of", lambda policy: GROWN)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
     for regime in table1.REGIMES:
         result = load(tmp_path / "out" / f"{regime}.nc")
@@ -212,7 +213,7 @@ def test_an_experiment_file_brings_its_set_losses_and_numbers(tmp_path: Path) ->
     assert corrupted["after"]["mean"] == pytest.approx([0.8, 0.5, 0.3])
     adversarial = load(tmp_path / "out" / "adversarial.nc").configuration["environment"]
     assert adversarial["shift"] == pytest.approx(0.2)
-    assert "On Ads" in said.stdout
+    assert "On Ads" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- what is refused
@@ -249,8 +250,7 @@ def measured(instance: table1.Instance) -> table1.Measurements:
     fitting = table1.fitting(instance)
     rows = [row for row in table1.ROWS if row.name in fitting.memory]
     outcomes = {regime: table1.run(instance, regime, rows) for regime in table1.REGIMES}
-    grown = Growth([10, 20], [9, 24], [1.0, 2.0], [100, 200])
-    return table1.Measurements(instance, fitting, outcomes, dict.fromkeys(NAMES, grown), {})
+    return table1.Measurements(instance, fitting, outcomes, dict.fromkeys(NAMES, GROWN), {})
 
 
 def shown_regret(found: table1.Measurements) -> dict[str, list[str]]:

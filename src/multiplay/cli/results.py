@@ -9,8 +9,8 @@ from rich.console import Console
 
 from multiplay.atomic_files import write_text, write_whole
 from multiplay.cli.app import app
+from multiplay.cli.files import check_suffix
 from multiplay.cli.screen import for_screen
-from multiplay.errors import InvalidInput
 from multiplay.experiments import toml_writer
 from multiplay.reports import tables
 from multiplay.reports.conclusion import conclusion
@@ -78,7 +78,7 @@ def plot(
 
         multiplay plot run.nc -o regret.svg --x log --trials --title "Ads on a budget"
     """
-    _check_suffix(out, (".png", ".svg", ".pdf"))
+    check_suffix("out", out, (".png", ".svg", ".pdf"))
     figure = load(result).plot(title=title, trials=trials, x=x, y=y, measure=measure, marks=marks)
     write_whole(out, partial(figure.savefig, dpi=150))
     typer.echo(f"{out}")
@@ -103,17 +103,7 @@ def report(
 
         multiplay report results/stochastic.nc results/corrupted.nc -o report.html
     """
-    _check_suffix(out, (".html", ".htm"))
+    check_suffix("out", out, (".html", ".htm"))
     page = page_about({str(path): load(path) for path in results}, title)
     write_text(out, page)
     typer.echo(f"{out}")
-
-
-def _check_suffix(out: Path, allowed: tuple[str, ...]) -> None:
-    if out.suffix.lower() not in allowed:
-        raise InvalidInput(
-            "out",
-            f"a name that ends in {' or '.join(allowed)}",
-            str(out),
-            "Choose one of these endings.",
-        )

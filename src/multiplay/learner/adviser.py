@@ -28,6 +28,12 @@ class Adviser(ABC):
     def _reading(self) -> AbstractContextManager[Core]:
         """Give all that is known now; nobody changes it within the block."""
 
+    @property
+    def unit(self) -> str:
+        """The unit of all that is told and shown: "losses from 0 to 250", for example."""
+        with self._reading() as core:
+            return str(core.mind.ranges)
+
     def waiting(self) -> list[PendingPlay]:
         """Return the plays that wait for their losses, oldest first."""
         with self._reading() as core:

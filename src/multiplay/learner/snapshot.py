@@ -240,9 +240,7 @@ def rebuild(argument: str, record: Record, given: Any) -> Any:
     plain, old = record.header[argument], record.header[VERSION] < 2
     arrays = _below(f"{argument}/", record.arrays)
     if given is not None:
-        header, of_given = (describe(given), {}) if old else pack(given, argument)
-        same = header == plain if old else _same((header, of_given), (plain, arrays))
-        if not same:
+        if not _is_saved(argument, record, given):
             expected = f"what was saved, {shortened(str(_readable(plain, arrays)), LONGEST)}"
             got = shortened(str(describe(given)), LONGEST)
             raise InvalidInput(argument, expected, got, "Pass the same object again.")
@@ -265,6 +263,18 @@ def rebuild(argument: str, record: Record, given: Any) -> Any:
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return built
+
+
+def _is_saved(argument: str, record: Record, given: Any) -> bool:
+    """Say whether a set or policy is that of a record; settings newer than it have defaults."""
+    plain, arrays = record.header[argument], _below(f"{argument}/", record.arrays)
+    packed = pack(given, argument)
+    if describe(given) == plain if record.header[VERSION] < 2 else _same(packed, (plain, arrays)):
+        return True
+    try:
+        return _same(packed, pack(rebuild(argument, record, None), argument))
+    except ValueError:
+        return False
 
 
 def builder_of(*others: object) -> Builder:

@@ -260,7 +260,8 @@ def recorded_rounds(horizon: int, record: int | Sequence[int] | None) -> IntArra
             )
         )
         count = positive_integer("record", min(count, horizon), "", MOST_RECORDED)
-        return np.unique(np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64))
+        even = np.round(np.linspace(horizon / count, horizon, count)).astype(np.int64)
+        return even[np.diff(even, prepend=0) > 0]  # as np.unique, for what is sorted
     rounds = np.unique(whole_numbers("record", record))
     if np.ndim(record) != 1 or len(rounds) == 0 or rounds[0] < 1 or rounds[-1] > horizon:
         raise InvalidInput(

@@ -11,7 +11,7 @@ from multiplay.storage.base import (
     Store,
 )
 from multiplay.storage.folder import FolderStorage
-from multiplay.storage.memory import MemoryStorage
+from multiplay.storage.memory import MemoryStorage, MemoryStore
 from multiplay.storage.stores import store_at
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Journal",
     "Labels",
     "MemoryStorage",
+    "MemoryStore",
     "Record",
     "Storage",
     "Store",

@@ -116,7 +116,8 @@ class Journal(Storage, Protocol):
         """Have the journal for oneself, from the head that is given until the end of the block.
 
         What is written within is kept durably when the block ends, all of it; nothing of it, if
-        the block raises. Others wait for their turn. Outside a turn, each ``write`` is a turn.
+        the block raises or anything failed in it. Others wait for their turn. Outside a turn, each
+        ``write`` and each ``put`` is a turn. A turn within a turn is an error.
         """
 
     def head(self) -> Head:
@@ -128,7 +129,8 @@ class Journal(Storage, Protocol):
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield all from this number on, in order, without holding all of them in memory.
 
-        Raise ``Damaged``, with the number, at one that is lost or does not fit its digest.
+        Raise ``Damaged``, with the number, at one that is lost, does not fit its digest, or does
+        not fit the one before it. What is missing at the end cannot be seen: remember the head.
         """
 
     def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
@@ -138,9 +140,10 @@ class Journal(Storage, Protocol):
         """Return all records about a play, in order."""
 
     def pairs(self, kind: str, ends: Sequence[str]) -> Iterator[tuple[Entry, Entry | None]]:
-        """Yield all records of a kind, each with that of its play that is of a kind in ``ends``.
+        """Yield all records of a kind, each with the last of its play of a kind in ``ends``.
 
-        Without arrays, in order, and without holding all of them in memory.
+        Without arrays, in order, and without holding all of them in memory. Digests are not
+        compared: they are of the arrays too.
         """
 
     def close(self) -> None:

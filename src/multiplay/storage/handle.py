@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from multiplay.errors import StoreError
 from multiplay.storage.base import NO_LABELS, Entry, Head, Journal, Labels, Record
 from multiplay.storage.chain import (
     Kept,
@@ -32,23 +31,20 @@ class Turn:
         handle = self._handle
         if handle._head is not None:
             raise RuntimeError("a turn cannot begin within a turn of the same handle")
-        handle._broken = None
         head = handle._head = handle._begin()
         return head
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         handle = self._handle
         handle._head = None
-        if kind is None and handle._broken is None:
-            try:
-                handle._commit()
-            except BaseException:
-                handle._roll_back()
-                raise
+        if kind is not None:
+            handle._roll_back()
             return
-        handle._roll_back()
-        if kind is None and handle._broken is not None:  # the block went on as if nothing was
-            raise handle._broken
+        try:
+            handle._commit()
+        except BaseException:
+            handle._roll_back()
+            raise
 
 
 class Handle(Journal):
@@ -58,7 +54,6 @@ class Handle(Journal):
     """
 
     _head: Head | None = None
-    _broken: StoreError | None = None  # what failed in this turn
 
     def turn(self) -> Turn:
         """Have the journal for oneself until the end of the block."""
@@ -138,7 +133,7 @@ class Handle(Journal):
 
     @abstractmethod
     def _commit(self) -> None:
-        """Keep what was written in this turn."""
+        """Keep what was written in this turn; raise if anything failed in it."""
 
     @abstractmethod
     def _roll_back(self) -> None:

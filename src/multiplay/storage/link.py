@@ -21,6 +21,7 @@ T = TypeVar("T")
 UNKNOWN_END = (
     "Nobody knows whether the last turn was kept: look, or do the same again with the same key."
 )
+AFTER_IT = "End the turn first."
 
 
 class Link(ABC):
@@ -48,15 +49,21 @@ class Link(ABC):
         self._connection: Any = None  # of the driver
         self._process = 0  # that opened it
         self._in_turn = False
+        self._failure: StoreError | None = None  # of this turn: then nothing of it may be kept
 
     def __del__(self) -> None:
         with suppress(Exception):  # modules may be gone already
-            self.close()
+            self._drop()
 
     def close(self) -> None:
-        """Close the connection, if it is ours; the next call opens another one."""
+        """Close the connection; the next call opens another one."""
+        if self._in_turn:
+            self._failure = StoreError(self.url, "the handle was closed in its turn", AFTER_IT)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Close the connection, if it is ours."""
         connection, self._connection = self._connection, None
-        self._in_turn = False
         if connection is None:
             return
         if self._process == os.getpid():
@@ -91,40 +98,53 @@ class Link(ABC):
 
     def commit(self) -> None:
         """Keep what was written."""
+        self._check_turn()
         try:
             self._run("COMMIT")
         except self.Error as error:
-            reason = self._explained(error)
+            failure = self._explained(error)
             if self._is_lost(error):
-                self.close()
-                hint = UNKNOWN_END
-                reason = StoreError(self.url, f"{reason.reason}, at the end of a turn", hint)
-            raise reason from error
+                self._drop()
+                reason = f"{failure.reason}, at the end of a turn"
+                failure = StoreError(self.url, reason, UNKNOWN_END)
+            raise failure from error
         self._in_turn = False
 
     def roll_back(self) -> None:
         """Forget what was written; never raises."""
-        self._in_turn = False
+        self._in_turn, self._failure = False, None
+        if self._connection is None or self._process != os.getpid():
+            return
         try:
-            if self._connection is not None and self._has_begun():
+            if self._has_begun():
                 self._run("ROLLBACK")
         except self.Error:  # the database forgets it with the connection
-            self.close()
+            self._drop()
 
     def _done(self, act: Callable[..., T], *values: Any) -> T:
         """Do something, with an error for people; once more if the connection was lost before."""
-        was_open = self._in_turn or self._connect_if_needed()
+        if self._in_turn:
+            self._check_turn()
+            was_open = False
+        else:
+            was_open = self._connect_if_needed()
         try:
             return act(*values)
         except self.Error as error:
-            is_lost = self._is_lost(error)
-            again = is_lost and was_open and not self._in_turn
-            explained = self._explained(error)
+            is_lost, failure = self._is_lost(error), self._explained(error)
             if is_lost:
-                self.close()
-            if not again:
-                raise explained from error
+                self._drop()
+            if not (is_lost and was_open):
+                self._failure = failure if self._in_turn else None
+                raise failure from error
         return self._done(act, *values)  # on a new connection: this happens once
+
+    def _check_turn(self) -> None:
+        """Make sure that the turn is whole: nothing failed, and it is that of this process."""
+        if self._failure is not None:
+            raise self._failure
+        if self._process != os.getpid():
+            raise StoreError(self.url, "the turn is that of the parent process", AFTER_IT)
 
     def _connect_if_needed(self) -> bool:
         """Make sure that there is a connection of this process; say whether there was one."""
@@ -133,7 +153,7 @@ class Link(ABC):
                 if self._has_begun():  # the beginning of a turn was interrupted
                     self.roll_back()
                 return True
-            self.close()
+            self._drop()
         try:
             detached = self._engine.raw_connection()
             detached.detach()
@@ -145,7 +165,7 @@ class Link(ABC):
             self._prepare()
             self.greet()
         except BaseException as error:
-            self.close()
+            self._drop()
             if isinstance(error, self.Error):
                 raise self._explained(error) from error
             raise

@@ -200,14 +200,15 @@ class MemoryStore(Store):
     ) -> MemoryJournal:
         """Begin a journal with its first records."""
         shelf = _Shelf(checked_name(name), self.url, sealed(Head(), record, labels))
-        for following in more:
-            last = shelf.rows[-1]
-            shelf.add([sealed(Head(last.number, last.digest), *following)], [])
+        journal = MemoryJournal(shelf)
+        with journal.turn():
+            for following in more:
+                journal.write(*following)
         with self._lock:
             if name in self._shelves:
                 raise taken(name, self.url)
             self._shelves[name] = shelf
-        return MemoryJournal(shelf)
+        return journal
 
     def open(self, name: str) -> MemoryJournal:
         """Return a new handle on a journal."""

@@ -21,10 +21,19 @@ except ImportError:
         "Run: pip install 'multiplay[postgresql]'.",
     ) from None
 
-CONNECT_TIMEOUT = 10  # seconds
+PATIENCE = {  # seconds, until a server that does not answer is taken for dead
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
 LONGEST_PAUSE = 300  # seconds within a turn, until the server takes its maker for dead
 TABLES_LOCK = 0x6D756C7469706C61  # "multipla": who makes tables has this advisory lock
 SECRETS = ("password", "sslpassword")
+HAS_TABLES = (  # not to_regclass: it may remember that there were none before we had the lock
+    "SELECT 1 FROM pg_catalog.pg_class"
+    " WHERE relname = 'multiplay_schema' AND pg_catalog.pg_table_is_visible(oid)"
+)
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOST = ("08", "57P", "25P03")  # states after which the server hangs up
 IDLE = psycopg.pq.TransactionStatus.IDLE
@@ -46,6 +55,11 @@ class PostgresqlStore(SqlStore):
     url
         ``postgresql://user:password@host/database``, with the options that libpq knows
         (``?sslmode=require``), and ``timeout``: seconds to wait for others.
+
+    Notes
+    -----
+    A turn in which nothing happens for five minutes is ended by the server: its process may be
+    on a machine that is gone, and others wait.
     """
 
     def __init__(self, url: str) -> None:
@@ -60,7 +74,7 @@ class PostgresqlStore(SqlStore):
         self.secrets = [
             str(found) for found in (place.password, *map(options.get, SECRETS)) if found
         ]
-        options.setdefault("connect_timeout", f"{CONNECT_TIMEOUT}")
+        options = {**PATIENCE, **options}
         engine = sa.create_engine(
             place.set(drivername="postgresql+psycopg", query=options),
             poolclass=NullPool,
@@ -111,8 +125,7 @@ class PostgresqlLink(Link):
 
     def has_tables(self) -> bool:
         """Say whether there are tables of ours."""
-        query = "SELECT to_regclass('multiplay_schema') IS NOT NULL"
-        return bool(self._done(self._fetched, query)[0][0])
+        return bool(self._done(self._fetched, HAS_TABLES))
 
     def begin_to_make_tables(self) -> None:
         """Begin to write; two that make one table at the same time would both fail."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from multiplay.errors import InvalidInput, StoreError
+from multiplay.errors import InvalidInput
 from multiplay.storage.base import NO_LABELS, Head, Labels, Record, Store
 from multiplay.storage.chain import Kept, Row, damaged, sealed, used_key
 from multiplay.storage.handle import Handle
@@ -248,15 +248,8 @@ class SqlJournal(Handle):
             raise self._gone()
         return rows
 
-    def _change(self, sql: Any, values: tuple[Any, ...] = (), **given: Any) -> int:
-        try:
-            return self._link.change(sql, values, **given)
-        except StoreError as error:
-            self._broken = error
-            raise
-
     def _insert(self, row: Row) -> None:
-        if not self._change(self._sql.add, _values(self._id, row)):
+        if not self._link.change(self._sql.add, _values(self._id, row)):
             raise used_key(row)
 
     def _batch(self, start: int, limit: int) -> list[Row]:
@@ -275,25 +268,25 @@ class SqlJournal(Handle):
     ) -> list[tuple[Row, Row | None]]:
         found = self._fetch(self._sql.of_kind, kind=kind, start=start, limit=limit)
         rows = [_bare(row) for row in found]
-        plays = [row.play for row in rows if row.play is not None]
-        if not plays or not ends:
+        if not rows or not ends:
             return [(row, None) for row in rows]
         given = {f"end{k}": end for k, end in enumerate(ends)}
         found = self._link.fetch(
             self._sql.ends(len(ends)),
             journal=self._id,
-            first=min(plays),
-            last=max(plays),
+            kind=kind,
+            start=start,
+            stop=rows[-1].number,
             **given,
         )
-        last = {row.play: row for row in map(_bare, found)}
+        last = {row.play: row for row in map(_bare, sorted(found))}  # by number
         return [(row, None if row.play is None else last.get(row.play)) for row in rows]
 
     def _keep(self, snapshot: Kept) -> None:
         ((newest,),) = self._link.fetch(self._sql.last_snapshot, journal=self._id)
         number = 0 if newest is None else newest + 1
         digest, header, arrays = snapshot
-        self._change(
+        self._link.change(
             self._sql.add_snapshot,
             journal=self._id,
             number=number,
@@ -301,8 +294,9 @@ class SqlJournal(Handle):
             header=header,
             arrays=arrays or None,
         )
-        self._change(self._sql.drop_snapshots, journal=self._id, number=number - 1)
+        self._link.change(self._sql.drop_snapshots, journal=self._id, number=number - 1)
 
-    def _snapshots(self) -> Iterable[Kept]:
-        rows = self._fetch(self._sql.newest)
-        return [Kept(digest, header, arrays or b"") for digest, header, arrays in rows]
+    def _snapshots(self) -> Iterator[Kept]:
+        for older in range(2):  # one by one: they may be large, and the first will do as a rule
+            for digest, header, arrays in self._fetch(self._sql.snapshot, older=older):
+                yield Kept(digest, header, arrays or b"")

@@ -29,11 +29,13 @@ LOST = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,  # for ever, even if the file may be written again
 )
+ALLOW = "Allow this user to write its folder, the file, and those beside it with -wal and -shm."
 REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "Make room, and try again."),
-    sqlite3.SQLITE_READONLY: ("it can only be read", "Allow this user to write file and folder."),
-    sqlite3.SQLITE_PERM: ("this user may not use it", "Allow this user to write file and folder."),
+    sqlite3.SQLITE_READONLY: ("it can only be read", ALLOW),
+    sqlite3.SQLITE_PERM: ("this user may not use it", ALLOW),
     sqlite3.SQLITE_CANTOPEN: (
         "it cannot be opened",
         "Check that file and folder are there, and that this user may write them.",
@@ -130,7 +132,7 @@ class SqliteLink(Link):
         super().__init__(store.url, store.engine, store.sql)
         self._path, self._timeout = str(store.path), store.timeout
         self._synchronous = store.synchronous
-        self._inode = self._device = -1
+        self._file: tuple[int, ...] = ()
 
     def has_tables(self) -> bool:
         """Say whether there are tables of ours; a file that is not there is not made."""
@@ -146,20 +148,21 @@ class SqliteLink(Link):
 
     def _prepare(self) -> None:
         with suppress(OSError):  # gone again
-            found = os.stat(self._path)
-            self._inode, self._device = found.st_ino, found.st_dev
+            self._file = _identity(self._path)
         self._run(f"PRAGMA synchronous={self._synchronous}")
         with suppress(sqlite3.OperationalError):  # read-only, or in use: it works without, slower
             if self._fetched("PRAGMA journal_mode") != [("wal",)]:
                 self._connection.execute("PRAGMA journal_mode=WAL")
 
     def _is_current(self) -> bool:
-        """Say whether the file is still the one that was opened: a backup may be in its place."""
+        """Say whether the file is still the one that was opened, and who may write it.
+
+        A backup may be in its place. Who opened it while it could only be read never writes.
+        """
         try:
-            found = os.stat(self._path)
+            return _identity(self._path) == self._file
         except OSError:
             return False
-        return found.st_ino == self._inode and found.st_dev == self._device
 
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")
@@ -202,6 +205,11 @@ class SqliteLink(Link):
             told = " ".join(str(error).split())
             reason, hint = REASONS.get(code, (told, "Read what it says, and try again."))
         return StoreError(self.url, reason, hint)
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    found = os.stat(path)
+    return found.st_ino, found.st_dev, found.st_mode
 
 
 def _code(error: Exception) -> int:

@@ -59,6 +59,7 @@ sa.Index(
     "multiplay_entries_by_play",
     entries.c.journal,
     entries.c.play,
+    entries.c.number,  # else SQLite takes the primary key, which is in this order
     sqlite_where=entries.c.play.is_not(None),
     postgresql_where=entries.c.play.is_not(None),
 )
@@ -141,10 +142,12 @@ class Statements:
             .offset(zero)
         )
 
-        self.newest = self._sql(
+        self.snapshot = self._sql(
             sa.select(snapshots.c.digest, snapshots.c.header, snapshots.c.arrays)
             .where(snapshots.c.journal == _given("journal"))
             .order_by(snapshots.c.number.desc())
+            .limit(one)
+            .offset(_given("older"))
         )
         self.last_snapshot = self._sql(
             sa.select(sa.func.max(snapshots.c.number)).where(
@@ -170,16 +173,22 @@ class Statements:
         )
 
     def _ends(self, count: int) -> Sql:
-        """Return what finds the records of so many kinds about plays from one to another."""
+        """Return what finds the records of so many kinds about the plays of others."""
+        asked = entries.alias("asked")
+        row = [entries.c[name] for name in Row._fields[:-1]]
         return self._sql(
-            sa.select(*[entries.c[name] for name in Row._fields[:-1]])
+            sa.select(*row)
+            .select_from(asked)
+            .join(
+                entries, (entries.c.journal == asked.c.journal) & (entries.c.play == asked.c.play)
+            )
             .where(
-                entries.c.journal == _given("journal"),
-                entries.c.play >= _given("first"),
-                entries.c.play <= _given("last"),
+                asked.c.journal == _given("journal"),
+                asked.c.kind == _given("kind"),
+                asked.c.number >= _given("start"),
+                asked.c.number <= _given("stop"),
                 entries.c.kind.in_([_given(f"end{k}") for k in range(count)]),
             )
-            .order_by(entries.c.number)
         )
 
     def _sql(self, statement: sa.sql.ClauseElement) -> Sql:

@@ -13,7 +13,7 @@ from multiplay.learner.losses import is_among, read
 from multiplay.learner.plays import CANCELLED, NEVER, STATUS, TOLD, WAITING, Told, plays_table
 from multiplay.storage import Entry, Journal, Record
 from multiplay.studies import content
-from multiplay.studies.content import ASK, CANCEL, ENDS, from_number
+from multiplay.studies.content import ASK, CANCEL, ENDS, PART, TELL, from_number
 from multiplay.studies.replica import Replica
 from multiplay.types import IntArray
 
@@ -74,19 +74,20 @@ def plan_again(replica: Replica, asked: Record) -> tuple[IntArray, dict[str, int
 
 
 def told_before(
-    replica: Replica, about: Sequence[Entry], losses: Losses, known: Entry | None
+    replica: Replica, about: Sequence[Entry], losses: Losses, final: bool, known: Entry | None
 ) -> Told:
     """Answer a report of a play that is over, or one whose key is ``known``.
 
-    ``about`` is all that was written of the play.
+    ``about`` is all that was written of the play. ``final`` belongs to what a key stands for: who
+    was answered that a play is open for more must not believe that it is closed.
     """
     asked, id = about[0].record, about[0].labels.play
     assert id is not None
     names, unmet = _names(replica, asked)
     reading = read(losses, names, replica.core.mind.policy, unmet)
     if known is not None:
-        said = known.labels.play, known.record.header["losses"]
-        if said != (id, content.losses_of(reading, names)):
+        said = known.labels.play, known.labels.kind, known.record.header["losses"]
+        if said != (id, TELL if final else PART, content.losses_of(reading, names)):
             raise content.used_before(known, f"told something else of play {known.labels.play}")
         return content.answered(id, known.labels.kind, known.record.header)
     end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias
 
 from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path
 from multiplay.checks import is_integer, true_or_false
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner import snapshot
-from multiplay.learner.adviser import Adviser
 from multiplay.learner.core import Core, Losses, Range, Units, checked_key, no_play
 from multiplay.learner.history import read_table
 from multiplay.learner.learner import When
@@ -23,26 +21,25 @@ from multiplay.learner.losses import read
 from multiplay.learner.plays import Expected, PendingPlay, Told, duration, seconds
 from multiplay.learner.today import action_of
 from multiplay.policies import Policy
-from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
+from multiplay.storage import Entry, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.streams import Streams, seed_sequence
 from multiplay.studies import beginnings, content, copies, exports, past
 from multiplay.studies.content import Day
+from multiplay.studies.mirror import Mirror
 from multiplay.studies.replica import NO_NUMBERS, Replica
 from multiplay.studies.verification import Verified, verify
 
 PLACE = "sqlite:///multiplay.db"
-SNAPSHOT_EVERY = 500  # entries, at least; see _interval
 
 Place = Store | str | PathLike[str]
-T = TypeVar("T")
 Ids: TypeAlias = list[int]  # a study has a method that is called list
 Names: TypeAlias = list[str]
 Entries: TypeAlias = list[Entry]
 
 
-class Study(Adviser):
+class Study(Mirror):
     """A learner with a journal in a store: what a verb has done is safe when it returns.
 
     Made by ``Study.create``, found again by ``Study.open``. The verbs are those of ``Learner``.
@@ -66,7 +63,7 @@ class Study(Adviser):
     >>> print(study.tell(play.id, euros))
     play 1: 3 of 3 units seen
     >>> print(study.verify())
-    3 entries, 1 plays: all is as it was written, and comes out the same
+    3 entries, 1 play: all is as it was written, and comes out the same
     >>> study
     Study('lanes' in memory://example, GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
@@ -74,12 +71,8 @@ class Study(Adviser):
     def __init__(
         self, name: str, store: Store, journal: Journal, actions: Any = None, policy: Any = None
     ) -> None:
+        super().__init__(journal, actions, policy)
         self.name, self.store = name, store
-        self._journal, self._given = journal, (actions, policy)
-        self._lock = threading.RLock()
-        self._replica: Replica | None = None
-        self._changed = False
-        self._snapshot_at = 0
 
     # ------------------------------------------------------------ all studies of a store
 
@@ -279,7 +272,7 @@ class Study(Adviser):
             ignore = core.ignores(missing)
             play = core.pending.get(id) if is_integer(id) else None
             if known is not None or play is None:
-                return self._told_again(replica, id, losses, known)
+                return self._told_again(replica, id, losses, final, known)
             reading, before = core.read(losses, play), core.mind.told
             heard = replica.telling(id).tell(id, reading, final, ignore, when)
             self._changed = True
@@ -456,96 +449,12 @@ class Study(Adviser):
         ``progress`` is called with the number of entries that were replayed.
         """
         with self._lock:
-            live = self._caught_up(self._journal.head())
-            return verify(self._journal, live, *self._given, progress)
-
-    # ------------------------------------------------------------ turns
-
-    @contextmanager
-    def _turn(self) -> Iterator[Replica]:
-        """Have the study for oneself, with all that others did; what was written is kept at last.
-
-        If anything fails after the state was changed, the state is forgotten, and what the journal
-        has is read again.
-        """
-        with self._lock:
-            self._changed = False
-            if self._replica is None:  # so that others need not wait for a long replay
-                self._caught_up(self._journal.head())
-            try:
-                with self._journal.turn() as head:
-                    yield self._caught_up(head)
-            except BaseException as error:
-                if self._changed or not isinstance(error, InvalidInput):
-                    self._replica = None
-                raise
-            self._keep_snapshot()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Core]:
-        with self._lock:
-            yield self._caught_up(self._journal.head()).core
-
-    def _caught_up(self, head: Head) -> Replica:
-        """Return the state after all that was written."""
-        replica, self._replica = self._replica, None  # forgotten, if an entry cannot be applied
-        if replica is None or head.number < replica.number or _is_other(head, replica):
-            replica = self._restored()
-        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
-            replica = max(replica, self._restored(), key=lambda one: one.number)
-        elif self._is_snapshot_due(replica.core, head.number):  # who wrote that entry keeps it
-            self._snapshot_at = head.number
-        if head.number > replica.number:
-            for entry in self._journal.entries(replica.number + 1):
-                replica.apply(entry)
-        self._replica = replica
-        return replica
-
-    def _restored(self) -> Replica:
-        """Return the state of the newest snapshot, or that at the beginning."""
-        first = next(self._journal.entries())
-        replica = Replica.begun(first, *self._given)
-        self._given = replica.core.mind.actions, replica.core.mind.policy
-        kept = self._journal.get()
-        if kept is not None:
-            with suppress(ValueError, KeyError, TypeError, StopIteration):  # replay, if it is bad
-                replica = self._from_snapshot(replica, kept)
-        self._snapshot_at = replica.number
-        return replica
-
-    def _from_snapshot(self, first: Replica, kept: Record) -> Replica:
-        """Return the state of a snapshot, if it is one of this journal as it is now."""
-        replica = first.restored(kept)
-        entry = next(self._journal.entries(replica.number))
-        return replica if entry.digest == replica.digest else first
-
-    def _keep_snapshot(self) -> None:
-        """Keep a snapshot, if the last one is old; the study does well without."""
-        replica = self._replica
-        if replica is None or not self._is_snapshot_due(replica.core, replica.number):
-            return
-        self._snapshot_at = replica.number
-        with suppress(StoreError, InvalidInput):
-            self._journal.put(replica.record())
-
-    def _is_snapshot_due(self, core: Core, number: int) -> bool:
-        every = _interval(core)
-        return number // every > self._snapshot_at // every
-
-    def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
-        replica.advance(self._journal.write(record, labels))
+            head, live = self._journal.head(), None
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # is named below
+                live = self._caught_up(head)
+            return verify(self._journal, live, head.number, *self._given, progress)
 
     # ------------------------------------------------------------ inside
-
-    def _guarded(self, items: Iterator[T]) -> Iterator[T]:
-        """Give what is read from the journal, one by one, while no other thread uses it."""
-        end = object()
-        while True:
-            with self._lock:
-                item = next(items, end)
-            if item is end:
-                return
-            yield cast(T, item)
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
         """Return what was done with a key before."""
@@ -573,9 +482,11 @@ class Study(Adviser):
         then = Expected(content.from_number(asked.record.header["expected"]), math.nan, math.nan)
         return PendingPlay(id, action, plan, asked.labels.key, lambda: then)
 
-    def _told_again(self, replica: Replica, id: Any, losses: Losses, known: Entry | None) -> Told:
+    def _told_again(
+        self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
+    ) -> Told:
         """Answer a report that was told before, with this key or without."""
-        return past.told_before(replica, self._about(id), losses, known)
+        return past.told_before(replica, self._about(id), losses, final, known)
 
     def _about(self, id: Any) -> Entries:
         """Return all that was written of a play, if there was one."""
@@ -593,24 +504,10 @@ class Study(Adviser):
             raise content.used_before(known, f"was used for play {known.labels.play}")
 
 
-def _interval(core: Core) -> int:
-    """Return how many entries there are from one snapshot to the next.
-
-    To write a snapshot takes as long as an entry at 6 arms, 7 entries at 100, 40 at 10,000, and
-    one more for every 30 plays that wait. So there are more entries in between where many plays
-    wait. They are doubled, so that all processes agree on where the next snapshot is.
-    """
-    return SNAPSHOT_EVERY << (len(core.pending) // SNAPSHOT_EVERY).bit_length()
-
-
 def _positive(chunk: Any) -> int:
     if not is_integer(chunk) or chunk < 1:
         raise InvalidInput("chunk", "a positive integer", repr(chunk), "Write 1000, for example.")
     return int(chunk)
-
-
-def _is_other(head: Head, replica: Replica) -> bool:
-    return head.number == replica.number and head.digest != replica.digest
 
 
 def _opened(kind: type[Study], name: str, store: Store, actions: Any, policy: Any) -> Study:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.storage import Damaged, Entry, Journal, Record
 from multiplay.studies import content
@@ -34,32 +35,40 @@ class Verified(NamedTuple):
         return not self.problems
 
     def __str__(self) -> str:
-        text = f"{self.entries} entries, {self.plays} plays: "
+        entries, plays = _counted(self.entries, "entry"), _counted(self.plays, "play")
+        text = f"{entries}, {plays}: "
         if self.ok:
             return text + "all is as it was written, and comes out the same"
         return text + "something is wrong\n" + "\n".join(self.problems)
 
 
+def _counted(number: int, word: str) -> str:
+    many = {"entry": "entries", "play": "plays"}
+    return f"{number} {word if number == 1 else many[word]}"
+
+
 def verify(
     journal: Journal,
-    live: Replica,
+    live: Replica | None,
+    last: int,
     actions: ActionSet | None = None,
     policy: Policy | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Verified:
-    """Replay all entries up to those of a live state, and compare.
+    """Replay all entries up to the last of a live state, and compare.
 
-    After the first entry that cannot be replayed, the others are only compared with their digests.
-    ``progress`` is called with the number of entries that were read.
+    There is no live state if an entry cannot be applied; that one is named. After the first that
+    cannot be replayed, the others are only compared with their digests. ``progress`` is
+    called with the number of entries that were read.
     """
     snapshot, problems = journal.get(), list[str]()
     replica: Replica | None = None
     seen = plays = number = 0
     replaying = True
-    while number <= live.number:
+    while number <= last:
         try:
             for entry in journal.entries(number):
-                if entry.number > live.number:
+                if entry.number > last:
                     break
                 number = entry.number + 1
                 seen, plays = seen + 1, plays + (entry.labels.kind == content.ASK)
@@ -70,6 +79,8 @@ def verify(
                         replica = _next(replica, entry, actions, policy)
                         _compare_snapshot(replica, snapshot)
                     except (ValueError, KeyError, TypeError, AttributeError) as error:
+                        if replica is None and isinstance(error, InvalidInput):
+                            raise  # a class of others must be given, or multiplay is too old
                         problems.append(f"{name(entry)}: {error}")
                         replaying = False
             break
@@ -77,11 +88,12 @@ def verify(
             number = number if damaged.number is None else damaged.number
             problems.append(f"entry {number}: {damaged}")
             replaying, number = False, number + 1
-    if replaying and replica is not None and not same(replica.record(), live.record()):
-        problems.append(f"the state after entry {live.number} is not what replaying comes to")
-    if snapshot is not None and snapshot.header.get("number", 0) > live.number:
-        last = snapshot.header["number"]
-        problems.append(f"entries {live.number + 1} to {last} are missing: a snapshot knows them")
+    states = [one.record() for one in (replica, live) if one is not None and replaying]
+    if len(states) == 2 and not same(*states):
+        problems.append(f"the state after entry {last} is not what replaying comes to")
+    known = 0 if snapshot is None else snapshot.header.get("number", 0)
+    if known > max(last, journal.head().number):  # others may have written on
+        problems.append(f"entries {last + 1} to {known} are missing: a snapshot knows them")
     return Verified(seen, plays, tuple(problems))
 
 

@@ -5,20 +5,26 @@ from collections.abc import Callable
 import numpy as np
 
 from multiplay.errors import InvalidInput
-from multiplay.storage import Damaged, Record, Storage
+from multiplay.storage import Damaged, Journal, Record, Storage
+from multiplay.testing.journal import check_journal
 
 
 def check_storage(
-    open_storage: Callable[[str], Storage], damage: Callable[[Storage, int], None] | None = None
+    open_storage: Callable[[str], Storage],
+    damage: Callable[[Storage, int], None] | None = None,
+    damage_snapshot: Callable[[Storage], None] | None = None,
 ) -> None:
-    """Check everything that a storage promises.
+    """Check everything that a storage promises, and a journal if it is one.
 
     Parameters
     ----------
     open_storage
-        Returns a new handle on the storage of this name, which is empty when it is first opened.
+        Returns a new handle on the storage of this name. When it is first opened, a storage is
+        empty, and a journal has one record.
     damage
         Spoils the record of this number, if the storage can be spoiled from outside.
+    damage_snapshot
+        Spoils the newest snapshot of a journal.
 
     Examples
     --------
@@ -26,24 +32,45 @@ def check_storage(
     >>> memory = {name: MemoryStorage() for name in CHAPTERS}
     >>> check_storage(memory.__getitem__)
     """
-    _check_order(open_storage("order"))
-    _check_content(open_storage("content"))
-    _check_handles(open_storage("handles"), open_storage("handles"))
-    _check_snapshot(open_storage("snapshot"), open_storage("snapshot"))
-    _check_refusals(open_storage("refusals"))
-    if damage is not None:
-        _check_damage(open_storage("damage"), open_storage("damage"), damage)
+    opened: list[Storage] = []
+
+    def opener(name: str) -> Storage:
+        opened.append(open_storage(name))
+        return opened[-1]
+
+    try:
+        _check_order(opener("order"))
+        _check_content(opener("content"))
+        _check_handles(opener("handles"), opener("handles"))
+        _check_snapshot(opener("snapshot"), opener("snapshot"))
+        _check_refusals(opener("refusals"))
+        if damage is not None:
+            _check_damage(opener("damage"), opener("damage"), damage)
+        if isinstance(opened[0], Journal):
+            check_journal(opener, damage, damage_snapshot)
+    finally:
+        for storage in opened:
+            if isinstance(storage, Journal):
+                storage.close()
 
 
 CHAPTERS = ("order", "content", "handles", "snapshot", "refusals", "damage")
 
 
+def _begins(storage: Storage) -> int:
+    """Return the number of the first record that comes: a journal begins with one."""
+    return 1 if isinstance(storage, Journal) else 0
+
+
 def _check_order(storage: Storage) -> None:
-    assert list(storage.read()) == [], "a new storage must be empty"
+    first = _begins(storage)
+    assert len(list(storage.read())) == first, "a new storage must be empty, a journal has a record"
     numbers = [storage.append(_numbered(k)) for k in range(12)]
-    assert numbers == list(range(12)), "records must be numbered from 0, without gaps"
+    expected = list(range(first, first + 12))
+    assert numbers == expected, "records must be numbered from 0, without gaps"
     assert _seen(storage) == list(range(12)), "records must be read in the order they came"
-    assert _seen(storage, 7) == list(range(7, 12)), "reading must begin at the number asked for"
+    seen = _seen(storage, 7)
+    assert seen == list(range(7, 12)), "reading must begin at the number asked for"
     assert _seen(storage, 12) == [], "behind the last record there must be nothing"
 
 
@@ -59,14 +86,14 @@ def _check_content(storage: Storage) -> None:
     record = Record(header, arrays)
     storage.append(record)
     storage.put(record)
-    kept, snapshot = next(iter(storage.read()))[1], storage.get()
+    (_, kept), snapshot = next(storage.read(_begins(storage))), storage.get()
     assert _same(kept, record), "a record must be read as it was written"
     assert snapshot is not None, "the snapshot must be kept"
     assert _same(snapshot, record), "a snapshot must be read as it was written"
     arrays["number"][...] = 8
     header["text"] = "changed"
     kept.arrays["file"][:] = 0
-    again = next(iter(storage.read()))[1]
+    _, again = next(storage.read(_begins(storage)))
     assert again.header["text"] != "changed", "a kept header must not be the caller's"
     assert again.arrays["number"] == 7, "a kept array must not be the caller's"
     assert again.arrays["file"][0] == 0.1, "an array that was read must not be the kept one"
@@ -74,7 +101,8 @@ def _check_content(storage: Storage) -> None:
 
 def _check_handles(one: Storage, other: Storage) -> None:
     numbers = [(one if k % 3 else other).append(_numbered(k)) for k in range(12)]
-    assert numbers == list(range(12)), "handles must share their numbers"
+    first = _begins(one)
+    assert numbers == list(range(first, first + 12)), "handles must share their numbers"
     assert _seen(one) == _seen(other) == list(range(12)), "handles must see the same records"
 
 
@@ -105,24 +133,27 @@ def _check_refusals(storage: Storage) -> None:
     snapshot = storage.get()
     assert snapshot is not None, "a refused snapshot must leave the old one"
     assert _same(snapshot, _numbered(0)), "a refused snapshot must leave the old one"
-    assert storage.append(_numbered(1)) == 1, "a refused record must not use up a number"
+    number = storage.append(_numbered(1))
+    assert number == _begins(storage) + 1, "a refused record must not use up a number"
 
 
 def _check_damage(one: Storage, other: Storage, damage: Callable[[Storage, int], None]) -> None:
+    first = _begins(one)
     for k in range(4):
         one.append(_numbered(k))
-    damage(one, 2)
+    damage(one, first + 2)
     for storage in (one, other):
         seen, lost = [], None
         try:
-            for _, record in storage.read():
+            for _, record in storage.read(first):
                 seen.append(record.header["k"])
         except Damaged as damaged:
             lost = damaged.number
-        assert lost == 2, "a damaged record must raise Damaged, with its number"
+        assert lost == first + 2, "a damaged record must raise Damaged, with its number"
         assert seen == [0, 1], "records before the damaged one must be read"
         assert _seen(storage, 3) == [3], "records behind the damaged one must be read"
-    assert other.append(_numbered(4)) == 4, "the number of a damaged record must not be used again"
+    number = other.append(_numbered(4))
+    assert number == first + 4, "the number of a damaged record must not be used again"
 
 
 def _numbered(k: int) -> Record:
@@ -130,8 +161,12 @@ def _numbered(k: int) -> Record:
 
 
 def _seen(storage: Storage, start: int = 0) -> list[int]:
-    """Return the contents from a number on, after making sure that nothing is mixed up."""
+    """Return the contents from a number on, after making sure that nothing is mixed up.
+
+    Numbers count from the first record that came.
+    """
     seen = []
+    start += _begins(storage)
     for expected, (number, record) in enumerate(storage.read(start), start):
         assert number == expected, "records must come with their numbers"
         assert (record.arrays["k"] == record.header["k"]).all(), "a record must stay together"

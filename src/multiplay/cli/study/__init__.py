@@ -1,9 +1,9 @@
 """multiplay study: one file for each group of commands."""
 
-from multiplay.cli.study import ask, create, keep, look, tell
+from multiplay.cli.study import ask, create, keep, look, show, tell
 from multiplay.cli.study.app import study
 
-__all__ = ["ask", "create", "keep", "look", "study", "tell"]
+__all__ = ["ask", "create", "keep", "look", "show", "study", "tell"]
 
 # As --help shows them.
 PANELS = {

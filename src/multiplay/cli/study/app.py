@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from multiplay.cli.app import app
+from multiplay.cli.study.words import Commands
 from multiplay.studies.study import PLACE, Study
 
 study = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="""
@@ -72,5 +74,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if hasattr(value, "isoformat"):
-        return None if value != value else value.isoformat()  # NaT is not itself
+        return None if value != value else value.isoformat(timespec="microseconds")  # NaT
     return value

@@ -92,8 +92,8 @@ def ask(
         play = known.ask(today, key=key, **_limits(at_most, exclude, fixed))
         if as_json:
             return print_json(described(play))
-        called = "" if play.key is None else f" ({play.key})"
-        show(plan_table(play.plan, f"Play {play.id}{called} of {name}"))
+        called = "" if play.key is None else f", {play.key}"
+        show(plan_table(play.plan, f"Play {play.id}{called}"))
         number = int(play.action.sum())
         typer.echo(f"{number} units, {outlook(play.expected, known.actions.sense)}")
         typer.echo(next_step(f"tell {quoted(name)} {play.id} costs.csv", known, store))
@@ -133,7 +133,7 @@ def best(
         plan = known.best(today, **_limits(at_most, exclude, fixed))
         if as_json:
             return print_json({"plan": plan.plan, "expected": plan.expected._asdict()})
-        show(plan_table(plan.plan, f"Best plan of {name}"))
+        show(plan_table(plan.plan, "Best plan"))
         typer.echo(outlook(plan.expected, known.actions.sense))
     return None
 

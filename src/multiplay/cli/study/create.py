@@ -64,6 +64,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     r"""Begin a study: what may be played, how to learn, and what a unit can cost.
+
     For transport, [b]--supply[/b] and [b]--demand[/b]; for a knapsack, [b]--weights[/b] and
     [b]--capacity[/b]; for a number of units to be spread, [b]--budget[/b] and [b]--caps[/b]. Names
     may stand before the numbers, or in options of their own. Any other set

@@ -36,6 +36,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     r"""Write the journal, or the table of plays, to a file; one that is there is replaced.
+
     JSON lines of the journal lose nothing: [b]multiplay study import[/b] makes the
     same study of them. Parquet needs pip install 'multiplay\[parquet]'.
 
@@ -109,7 +110,9 @@ def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
 
     JSON: entries, plays, ok, problems (a list of texts).
     """
-    with opened(name, store) as known, bar("replaying", size(known)) as progress:
+    place = store_at(store)
+    known = Study(name, place, place.open(name))  # not opened: it may be damaged
+    with known, bar("replaying", size(known)) as progress:
         found = known.verify(progress)
     if as_json:
         print_json({**found._asdict(), "ok": found.ok})
@@ -127,6 +130,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy a study to a file of its own, while others go on with it.
+
     The file is a store: [b]--store FILE[/b] opens it. It is written whole or not at
     all, also from a PostgreSQL database.
 

@@ -18,6 +18,7 @@ from multiplay.cli.study.app import (
 )
 from multiplay.cli.study.ask import described
 from multiplay.cli.study.screens import moment, show
+from multiplay.learner.plays import TOLD
 from multiplay.reports.tables import Table, between, number
 from multiplay.storage import store_at
 from multiplay.studies import Study
@@ -127,8 +128,8 @@ def plays(
             return _print_list(rows if last is None else deque(rows, last))
         few = deque(rows, FEW if last is None else last)
         title = f"The newest {len(few)} of {known.asked} plays of {name}"
-    columns = ["id", "key", "status", "asked", "told", "units", "seen", "expected", "realised"]
-    return show(Table(title, columns, [[_cell(row[c]) for c in columns] for row in few], labels=3))
+    columns = ["id", "key", "asked", "units", "expected", "realised"]
+    return show(Table(title, columns, [_cells(row) for row in few], labels=2))
 
 
 def _print_list(rows: Iterable[Any]) -> None:
@@ -146,12 +147,18 @@ def _separated(texts: Iterable[str]) -> Iterator[str]:
         before = ",\n"
 
 
-def _cell(value: Any) -> str:
-    if hasattr(value, "isoformat"):
-        return moment(value)
-    if value is None or isinstance(value, str):
-        return value or ""
-    return number_or_none(value) if isinstance(value, float) else str(value)
+def _cells(row: dict[str, Any]) -> list[str]:
+    """Return a play for the screen; where nothing is realised, say why."""
+    units, seen, status = row["units"], row["seen"], row["status"]
+    told = status == TOLD
+    return [
+        str(row["id"]),
+        row["key"] or "",
+        moment(row["asked"]),
+        f"{seen} of {units}" if told and seen < units else str(units),
+        number_or_none(row["expected"]),
+        number_or_none(row["realised"]) if told else status,
+    ]
 
 
 def number_or_none(value: float) -> str:

@@ -35,12 +35,22 @@ def read_csv(path: str, arm: str) -> pd.DataFrame:
             keep_default_na=False,  # an arm may be called NA
             na_values=[""],
             skipinitialspace=True,
+            skip_blank_lines=False,  # so that rows know their lines
         )
     except ValueError as error:  # those of the parser are ValueErrors
-        got = f"{path} ({' '.join(str(error).split())})"
+        got = f"{name_of(path)} ({' '.join(str(error).split())})"
         hint = "Write the names of the columns in the first line, and one row for each unit."
         raise InvalidInput("table", "a CSV file", got, hint) from None
+    if not isinstance(table.index, pd.RangeIndex):  # there were cells without a column
+        hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
+        expected, got = "as many cells in a row as in the first line", "more"
+        raise InvalidInput("table", expected, got, hint)
+    table = table.dropna(how="all")
     if arm in table:
+        empty = table.index[table[arm].isna()]
+        if len(empty):
+            hint = "Write the name of the arm, or remove the line."
+            raise InvalidInput(f"table, line {empty[0] + 2}", f"{arm!r}", "nothing", hint)
         table[arm] = table[arm].str.strip()
     return table
 
@@ -49,10 +59,15 @@ def losses_by_arm(table: pd.DataFrame, arm: str, loss: str) -> dict[str, list[fl
     """Return the losses of every arm, in the order of the rows; None where none is given."""
     example = "--arm lane --loss euros"
     losses: dict[str, list[float | None]] = {}
-    values = column(table, loss, example, gaps=True)
-    for row, (name, value) in enumerate(zip(column(table, arm, example), values, strict=True)):
-        losses.setdefault(name, []).append(_loss(value, f"table[{loss!r}], row {row + 1}"))
+    arms, values = column(table, arm, example), column(table, loss, example, gaps=True)
+    for line, name, value in zip(table.index + 2, arms, values, strict=True):
+        losses.setdefault(name, []).append(_loss(value, f"table, line {line}"))
     return losses
+
+
+def name_of(path: str) -> str:
+    """Name a table for people."""
+    return "what came through the pipe" if path == STDIN else path
 
 
 def _loss(value: Any, argument: str) -> float | None:
@@ -72,7 +87,7 @@ def _text(path: str) -> str:
     except UnicodeDecodeError:
         hint = "Save it as CSV UTF-8."
         raise InvalidInput(
-            "table", "a CSV file in UTF-8", f"{path} in another code", hint
+            "table", "a CSV file in UTF-8", f"{name_of(path)}, in another code", hint
         ) from None
     except OSError as error:
         got = f"{path} ({error.strerror})"

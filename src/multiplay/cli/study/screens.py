@@ -1,6 +1,7 @@
 """What the commands of studies show, and how they count along."""
 
 import math
+import os
 import shlex
 import sys
 import time
@@ -79,7 +80,8 @@ def moment(time: Any) -> str:
 
 def next_step(command: str, study: Study, store: str) -> str:
     """Say which command comes next."""
-    where = "" if store == DEFAULT_STORE else f" --store {quoted(study.store.url)}"
+    usual = os.environ.get("MULTIPLAY_STORE", DEFAULT_STORE)
+    where = "" if store == usual else f" --store {quoted(study.store.url)}"
     return f"Next: multiplay study {command}{where}"
 
 

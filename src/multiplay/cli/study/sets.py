@@ -6,13 +6,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-import multiplay.policies
+from multiplay import actions, policies
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.builder import Builder, check_keys, classes_of, unknown
 from multiplay.cli.study.texts import named_numbers, names
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
-from multiplay.learner.snapshot import builder_of
 from multiplay.policies import Policy
 from multiplay.serialization import settings
 
@@ -58,22 +57,22 @@ def read(path: Path) -> Given:
     if "type" in plain:  # the set alone
         plain = {"actions": plain}
     check_keys("", plain, ("actions", "policy", *KEYS), ("actions",))
-    builder = builder_of()
+    sets, ways = Builder(classes_of(actions)), Builder(classes_of(policies))
     policy = plain.get("policy")
     return Given(
-        made(builder, "actions", plain["actions"], ActionSet),
-        None if policy is None else made(builder, "policy", policy, Policy),
+        made(sets, "actions", plain["actions"], ActionSet),
+        None if policy is None else made(ways, "policy", policy, Policy),
         {key: plain[key] for key in KEYS if key in plain},
     )
 
 
 def policy_called(name: str) -> Policy:
     """Return the policy of this name, as it is without settings."""
-    found = classes_of(multiplay.policies).items()
-    kinds = {name: kind for name, kind in found if issubclass(kind, Policy)}
-    if name not in kinds:
+    kinds = {k: kind for k, kind in classes_of(policies).items() if issubclass(kind, Policy)}
+    found = {k.lower(): k for k in kinds}.get(name.lower())
+    if found is None:
         raise unknown("--policy", name, kinds)
-    built: Policy = Builder(kinds).build("--policy", {"type": name}, Policy)
+    built: Policy = Builder(kinds).build("--policy", {"type": found}, Policy)
     return built
 
 

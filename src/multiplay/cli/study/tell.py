@@ -46,6 +46,7 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Tell what the units of a play have cost; the study learns from it.
+
     The table has a row for each unit, with the columns [b]arm[/b] and [b]loss[/b]. An empty
     loss says that this unit did not report:
 
@@ -147,6 +148,7 @@ def learn(
     as_json: AsJson = False,
 ) -> None:
     """Learn from plans that others chose: years of history, in one table.
+
     It has a row for each unit: its arm, when it was, and what it cost. Give a
     [b]--key[/b], the name of the table say: without one, the same table told twice is
     learned twice.

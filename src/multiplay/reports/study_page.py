@@ -1,0 +1,143 @@
+"""A page about a study that needs nothing but a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multiplay.errors import InvalidInput
+from multiplay.reports import study_words as words
+from multiplay.reports.page import WIDTH, html_table, svg, whole_page
+from multiplay.reports.study import Facts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_ROWS = 500  # of a table
+MOST_ARMS = 20  # in the figure
+LONGEST_NAME = 24  # letters there
+HEIGHT = 3.2  # inches of a figure
+LINE = 0.24  # inches of an arm in its figure
+SMALL = 9  # points of letters
+
+
+def page(facts: Facts, store: str | None = None) -> str:
+    """Return a page in the looks of all reports: what is shown on the screen, with figures.
+
+    ``store`` is what commands must say of it, if anything.
+    """
+    return whole_page(f"multiplay: study {facts.name}", "".join(_parts(facts, store)))
+
+
+def _parts(facts: Facts, store: str | None) -> Iterator[str]:
+    for line in [*words.head(facts), f"In {facts.store}, on {words.moment(facts.now)} UTC"]:
+        yield f"<p>{escape(line)}.</p>\n"
+    yield '<div class="figures">\n'
+    yield from _figures(facts)
+    yield "</div>\n<ul>\n"
+    for name, said in words.outcomes(facts).items():
+        yield f"<li><b>{escape(name)}</b>: {escape(said)}</li>\n"
+    yield "</ul>\n"
+    for note in words.notes(facts):
+        yield f'<p class="note">{escape(note)}</p>\n'
+    if no_alarm := words.no_alarm(facts):
+        yield f"<p>{escape(no_alarm)}</p>\n"
+    yield "<h3>What to do next</h3>\n"
+    for step in words.next_steps(facts, store):
+        yield f"<p>{escape(step.why)}</p>\n<pre><code>{escape(step.command)}</code></pre>\n"
+    for make in (words.waiting_table, words.alarms_table, words.arms_table):
+        yield html_table(make(facts, MOST_ROWS))
+    yield html_table(words.plays_table(facts))
+
+
+# ---------------------------------------------------------------- figures
+
+
+def _figures(facts: Facts) -> Iterator[str]:
+    noun = words.wording(facts).noun
+    if facts.curve.known:
+        said = "; ".join(f"{name}: {text}" for name, text in words.outcomes(facts).items())
+        label = f"{noun.capitalize()} per round. {said}."
+        yield _figure(svg(partial(draw_rounds, facts), "rounds-", label), _caption(facts))
+    shown = facts.by_share().head(MOST_ARMS)
+    many = f" Those that are in most plans, {len(shown)} of {len(facts.arms)}."
+    caption = f"Every arm: mean and {words.level(facts)} interval of the {noun} of a unit."
+    caption += many if len(shown) < len(facts.arms) else ""
+    yield _figure(svg(partial(draw_arms, facts), "arms-", caption), caption)
+
+
+def _figure(drawn: str, caption: str) -> str:
+    return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>\n"
+
+
+def _caption(facts: Facts) -> str:
+    together = facts.curve.stretches()[0].last
+    dots = "One dot for each round" if together == 1 else f"One dot for {together} rounds"
+    return f"{dots}, in the order in which they were asked."
+
+
+def draw_rounds(facts: Facts) -> Figure:
+    """Draw what rounds cost, the trend, what was expected, and what the best plan should cost."""
+    from multiplay.results.colours import COLOURS
+
+    figure, ax = _axes(HEIGHT)
+    stretches = facts.curve.stretches()
+    at = np.array([(one.first + one.last) / 2 for one in stretches])
+    realised, expected = (
+        np.array([getattr(one.average, name) for one in stretches])
+        for name in ("realised", "expected")
+    )
+    blue, orange, green, _, _, light = COLOURS[:6]
+    noun = words.wording(facts).noun
+    ax.plot(at, realised, ".", ms=4, color=light, label=noun)
+    if facts.curve.change() is not None:
+        ax.plot(at, facts.curve.trend(), color=blue, lw=1.8, label="trend")
+    if not np.isnan(expected).all():
+        known = ~np.isnan(expected)
+        marker = "_" if known.sum() == 1 else ""
+        look: Any = {"color": orange, "ls": "--", "lw": 1.2, "marker": marker}
+        ax.plot(at[known], expected[known], label="expected", **look)
+    if not isinstance(facts.best, InvalidInput):
+        total, low, high = facts.best.expected
+        ax.axhline(total, color=green, lw=1.4, ls=(0, (1, 1)), label="best plan")
+        if np.isfinite([low, high]).all():
+            ax.axhspan(low, high, color=green, alpha=0.12, lw=0)
+    ax.set_xlim(0.5, facts.curve.rounds + 0.5)
+    ax.set_xlabel("round")
+    ax.set_ylabel(f"{noun} per round")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=SMALL)
+    return figure
+
+
+def draw_arms(facts: Facts) -> Figure:
+    """Draw the mean of every arm with its interval; without a dot where nothing was seen."""
+    from multiplay.results.colours import COLOURS
+
+    shown = facts.by_share().head(MOST_ARMS)
+    figure, ax = _axes(0.9 + LINE * max(len(shown), 4))
+    places = np.arange(len(shown))
+    ax.hlines(places, shown["low"], shown["high"], color=COLOURS[5], lw=2.2)
+    ax.plot(shown["mean"], places, "o", ms=5, color=COLOURS[0])
+    names = words.shortened([words.legible(name) for name in shown["arm"]], LONGEST_NAME)
+    ax.set_yticks(places, names)
+    for text in ax.get_yticklabels():
+        text.set_parse_math(False)
+    ax.set_ylim(max(len(shown), 4) - 0.5, -0.5)
+    ax.set_xlabel(f"{words.wording(facts).noun} of a unit")
+    return figure
+
+
+def _axes(height: float) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    ax = figure.add_subplot()
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=SMALL)
+    return figure, ax

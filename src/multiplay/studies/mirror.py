@@ -1,0 +1,142 @@
+"""The state of a study in this process, kept in step with its journal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar, cast
+
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.learner.adviser import Adviser
+from multiplay.learner.core import Core
+from multiplay.storage import Entry, Head, Journal, Labels, Record
+from multiplay.storage.chain import damaged
+from multiplay.studies.replica import Replica
+
+SNAPSHOT_EVERY = 500  # entries, at least; see _interval
+
+T = TypeVar("T")
+
+
+class Mirror(Adviser):
+    """A journal, and the state that it comes to: what others wrote is taken before every verb.
+
+    A set or policy that is not multiplay's own is given again.
+    """
+
+    def __init__(self, journal: Journal, actions: Any = None, policy: Any = None) -> None:
+        self._journal, self._given = journal, (actions, policy)
+        self._lock = threading.RLock()
+        self._replica: Replica | None = None
+        self._changed = False
+        self._snapshot_at = 0
+
+    @contextmanager
+    def _turn(self) -> Iterator[Replica]:
+        """Have the study for oneself, with all that others did; what was written is kept at last.
+
+        If anything fails after the state was changed, the state is forgotten, and what the journal
+        has is read again.
+        """
+        with self._lock:
+            self._changed = False
+            if self._replica is None:  # so that others need not wait for a long replay
+                self._caught_up(self._journal.head())
+            try:
+                with self._journal.turn() as head:
+                    yield self._caught_up(head)
+            except BaseException as error:
+                if self._changed or not isinstance(error, InvalidInput):
+                    self._replica = None
+                raise
+            self._keep_snapshot()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Core]:
+        with self._lock:
+            yield self._caught_up(self._journal.head()).core
+
+    def _caught_up(self, head: Head) -> Replica:
+        """Return the state after all that was written."""
+        replica, self._replica = self._replica, None  # forgotten, if an entry cannot be applied
+        if replica is None or head.number < replica.number or _is_other(head, replica):
+            replica = self._restored()
+        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
+            replica = max(replica, self._restored(), key=lambda one: one.number)
+        elif self._is_snapshot_due(replica.core, head.number):  # who wrote that entry keeps it
+            self._snapshot_at = head.number
+        if head.number > replica.number:
+            entries = self._journal.entries(replica.number)
+            if next(entries).digest != replica.digest:  # a backup is in the place of what was here
+                replica = self._restored()
+                entries = self._journal.entries(replica.number + 1)
+            for entry in entries:
+                _apply(replica, entry)
+        self._replica = replica
+        return replica
+
+    def _restored(self) -> Replica:
+        """Return the state of the newest snapshot, or that at the beginning."""
+        first = next(self._journal.entries())
+        replica = Replica.begun(first, *self._given)
+        self._given = replica.core.mind.actions, replica.core.mind.policy
+        kept = self._journal.get()
+        if kept is not None:
+            with suppress(ValueError, KeyError, TypeError, StopIteration):  # replay, if it is bad
+                replica = self._from_snapshot(replica, kept)
+        self._snapshot_at = replica.number
+        return replica
+
+    def _from_snapshot(self, first: Replica, kept: Record) -> Replica:
+        """Return the state of a snapshot, if it is one of this journal as it is now."""
+        replica = first.restored(kept)
+        entry = next(self._journal.entries(replica.number))
+        return replica if entry.digest == replica.digest else first
+
+    def _keep_snapshot(self) -> None:
+        """Keep a snapshot, if the last one is old; the study does well without."""
+        replica = self._replica
+        if replica is None or not self._is_snapshot_due(replica.core, replica.number):
+            return
+        self._snapshot_at = replica.number
+        with suppress(StoreError, InvalidInput):
+            self._journal.put(replica.record())
+
+    def _is_snapshot_due(self, core: Core, number: int) -> bool:
+        every = _interval(core)
+        return number // every > self._snapshot_at // every
+
+    def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
+        replica.advance(self._journal.write(record, labels))
+
+    def _guarded(self, items: Iterator[T]) -> Iterator[T]:
+        """Give what is read from the journal, one by one, while no other thread uses it."""
+        end = object()
+        while True:
+            with self._lock:
+                item = next(items, end)
+            if item is end:
+                return
+            yield cast(T, item)
+
+
+def _interval(core: Core) -> int:
+    """Return how many entries there are from one snapshot to the next.
+
+    To write a snapshot takes as long as an entry at 6 arms, 7 entries at 100, 40 at 10,000, and
+    one more for every 30 plays that wait. So there are more entries in between where many plays
+    wait. They are doubled, so that all processes agree on where the next snapshot is.
+    """
+    return SNAPSHOT_EVERY << (len(core.pending) // SNAPSHOT_EVERY).bit_length()
+
+
+def _is_other(head: Head, replica: Replica) -> bool:
+    return head.number == replica.number and head.digest != replica.digest
+
+
+def _apply(replica: Replica, entry: Entry) -> None:
+    try:
+        replica.apply(entry)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(entry.number, f"one that cannot be replayed ({error})") from error

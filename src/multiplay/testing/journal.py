@@ -1,0 +1,384 @@
+"""The contract of a journal, and that of a store."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import numpy as np
+
+from multiplay.errors import InvalidInput
+from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Storage, Store
+
+PAUSE = 0.05  # seconds in which somebody who does not wait for the turn would have it
+FIRST = 1  # the number behind the record that a journal begins with
+DAMAGED = "a damaged record must not be shown as a good one"
+
+
+def check_journal(
+    open_storage: Callable[[str], Storage],
+    damage: Callable[[Storage, int], None] | None = None,
+    damage_snapshot: Callable[[Storage], None] | None = None,
+) -> None:
+    """Check what a journal promises beyond a storage; see ``check_storage``."""
+
+    def opener(name: str) -> Journal:
+        journal = open_storage(name)
+        assert isinstance(journal, Journal), "every storage must be a journal, or none"
+        return journal
+
+    _check_labels(opener("labels"), opener("labels"))
+    _check_keys(opener("keys"), opener("keys"))
+    _check_bad_labels(opener("bad labels"))
+    _check_pairs(opener("pairs"))
+    _check_chain(opener("chain"))
+    _check_rollback(opener("rollback"), opener("rollback"))
+    _check_turns(opener("turns"), opener("turns"))
+    _check_waiting(opener("waiting"), opener("waiting"))
+    _check_closing(opener("closing"))
+    if damage is not None:
+        _check_damage(opener("damaged labels"), damage)
+    if damage_snapshot is not None:
+        _check_snapshots(opener("snapshots"), damage_snapshot)
+
+
+def _check_labels(one: Journal, other: Journal) -> None:
+    written = [
+        one.write(Record({"k": 0}, {"k": np.arange(3)}), Labels("ask", 'ü "k"\n', 7, 1e9 + 0.1)),
+        one.write(Record({"k": 1}, {}), Labels("tell", None, 7, -0.5)),
+        one.write(Record({"k": 2}, {}), Labels("ask", "", 2**63 - 1)),
+        one.write(Record({"k": 3}, {})),
+    ]
+    for journal in (one, other):
+        assert _same(list(journal.entries(FIRST)), written), "entries must be read as written"
+        assert _same(journal.of_play(7), written[:2]), "of_play must find all records of the play"
+        assert _same(journal.of_play(2**63 - 1), written[2:3]), "plays may be large"
+        assert journal.of_play(8) == [], "of_play must be empty for a play that nobody knows"
+        found = [journal.find("ask", 'ü "k"\n'), journal.find("ask", "")]
+        assert _same(found, [written[0], written[2]]), "find must return the record with the key"
+        assert journal.find("tell", "") is None, "a key belongs to its kind"
+        assert journal.head() == (written[-1].number, written[-1].digest), "head is the last"
+
+
+def _check_keys(one: Journal, other: Journal) -> None:
+    one.write(Record({"k": 0}, {}), Labels("ask", "Monday"))
+    with _refused("a key that is used already"):
+        other.write(Record({"k": 1}, {}), Labels("ask", "Monday"))
+    with one.turn():
+        one.write(Record({"k": 2}, {}), Labels("tell", "Monday"))
+        for _ in range(2):
+            with _refused("a key that was used in this turn"):
+                one.write(Record({"k": 3}, {}), Labels("tell", "Monday"))
+        one.write(Record({"k": 4}, {}), Labels("tell", "Tuesday"))
+    kept = [entry.record.header["k"] for entry in other.entries(FIRST)]
+    assert kept == [0, 2, 4], "a refused key must leave the rest of the turn alone"
+
+
+def _check_bad_labels(journal: Journal) -> None:
+    bad = [
+        Labels("a\0b"),
+        Labels("x" * 51),
+        Labels("ask", "\ud800"),
+        Labels("ask", "a\0"),
+        Labels("ask", "x" * 501),
+        Labels("ask", None, -1),
+        Labels("ask", None, 2**63),
+        Labels("ask", None, None, math.nan),
+    ]
+    for labels in bad:
+        with _refused(f"what not every store can keep, {labels}"):
+            journal.write(Record({}, {}), labels)
+    assert journal.head().number == FIRST - 1, "what was refused must not be there"
+
+
+def _check_pairs(journal: Journal) -> None:
+    for play in range(5):
+        journal.write(Record({"play": play}, {"memo": np.arange(9)}), Labels("ask", None, play))
+    journal.write(Record({"by": "nobody"}, {}), Labels("ask"))
+    for play, kind in ((3, "tell"), (1, "cancel"), (3, "close"), (3, "note"), (2, "note")):
+        journal.write(Record({"end": kind}, {"units": np.arange(9)}), Labels(kind, None, play))
+    pairs = list(journal.pairs("ask", ("tell", "cancel", "close")))
+    plays = [asked.labels.play for asked, _ in pairs]
+    assert plays == [0, 1, 2, 3, 4, None], "pairs must have all of the kind, in order"
+    ends = [end and end.record.header["end"] for _, end in pairs]
+    expected = [None, "cancel", None, "close", None, None]
+    assert ends == expected, "pairs must have the last end of each play, if there is one"
+    bare = [one for pair in pairs for one in pair if one is not None]
+    assert all(entry.record.arrays == {} for entry in bare), "pairs must come without arrays"
+    assert [end for _, end in journal.pairs("ask", ())] == [None] * 6, "there may be no ends"
+
+
+def _check_chain(journal: Journal) -> None:
+    record, labels = Record({"k": 1}, {"x": np.arange(3)}), Labels("ask", "key", 3, 0.5)
+    others = [
+        (record, labels._replace(kind="askk")),
+        (record, labels._replace(key="ey")),
+        (record, labels._replace(key=None)),
+        (record, labels._replace(play=4)),
+        (record, labels._replace(play=None)),
+        (record, labels._replace(at=0.25)),
+        (Record({"k": 2}, record.arrays), labels),
+        (Record({"k": 1}, {"y": np.arange(3)}), labels),
+        (Record({"k": 1}, {"x": np.arange(3, dtype=np.int32)}), labels),
+        (Record({"k": 1}, {"x": np.arange(3)[::-1]}), labels),
+        (Record({"k": 1}, {}), labels),
+    ]
+    digests = [_digest(journal, *one) for one in [(record, labels), *others]]
+    assert len(set(digests)) == len(digests), "a digest must depend on all of its entry"
+    assert _digest(journal, record, labels) == digests[0], "a digest must depend on nothing else"
+    journal.write(Record({}, {}))
+    assert _digest(journal, record, labels) not in digests, "a digest must hold what is before"
+
+
+def _digest(journal: Journal, record: Record, labels: Labels) -> bytes:
+    """Return the digest of what is written now, and taken back."""
+    digest = b""
+    with _taken_back(journal):
+        digest = journal.write(record, labels).digest
+    assert 16 <= len(digest) <= 64, "a digest must be long enough that nobody finds another"
+    return digest
+
+
+class _Regret(Exception):
+    """Raised to take a turn back."""
+
+
+@contextmanager
+def _taken_back(journal: Journal) -> Iterator[Head]:
+    try:
+        with journal.turn() as head:
+            yield head
+            raise _Regret
+    except _Regret:
+        return
+    raise AssertionError("what the block of a turn raises must be raised")
+
+
+def _check_rollback(one: Journal, other: Journal) -> None:
+    one.put(Record({"snapshot": 0}, {}))
+    before = one.write(Record({"k": 0}, {}), Labels("ask", "a", 1))
+    with _taken_back(one) as head:
+        assert head == (before.number, before.digest), "a turn must begin with the head"
+        entry = one.write(Record({"k": 1}, {}), Labels("ask", "b", 1))
+        one.put(Record({"snapshot": 1}, {}))
+        assert one.head() == (entry.number, entry.digest), "a turn must see what it wrote"
+        assert len(one.of_play(1)) == 2, "a turn must see what it wrote"
+        assert one.find("ask", "b") is not None, "a turn must see what it wrote"
+        assert [e.number for e in one.entries(FIRST)] == [FIRST, FIRST + 1], "a turn must see all"
+        snapshot = one.get()
+        assert snapshot is not None, "a turn must see the snapshot"
+        assert snapshot.header == {"snapshot": 1}, "a turn must see its snapshot"
+    for journal in (one, other):
+        assert journal.head() == (before.number, before.digest), "nothing of it may be kept"
+        assert len(journal.of_play(1)) == 1, "nothing of it may be kept"
+        assert journal.find("ask", "b") is None, "nothing of it may be kept"
+        snapshot = journal.get()
+        assert snapshot is not None, "an older snapshot must stay"
+        assert snapshot.header == {"snapshot": 0}, "a snapshot must be taken back as well"
+    assert other.append(Record({"k": 2}, {})) == FIRST + 1, "its numbers must be given again"
+
+
+def _check_turns(one: Journal, other: Journal) -> None:
+    with one.turn():
+        for k in range(3):
+            one.write(Record({"k": k}, {}), Labels("ask", f"{k}", 0))
+            assert other.head().number == FIRST - 1, "others must see nothing before the end"
+            assert other.find("ask", f"{k}") is None, "others must see nothing before the end"
+        one.put(Record({}, {}))
+        assert other.get() is None, "others must see nothing before the end"
+    assert other.head().number == FIRST + 2, "others must see all after the end"
+    assert len(other.of_play(0)) == 3, "others must see all after the end"
+    with one.turn() as head:
+        assert head.number == FIRST + 2, "a turn that does nothing is allowed"
+    assert other.head().number == FIRST + 2, "a turn that does nothing must change nothing"
+
+
+def _check_waiting(one: Journal, other: Journal) -> None:
+    """Who does not wait for the turn gets the head from before it, and a number twice."""
+    waiting, done = Event(), Event()
+    heads: list[int] = []
+
+    def wait() -> None:
+        waiting.set()
+        with other.turn() as head:
+            heads.append(head.number)
+            other.append(Record({"by": "other"}, {}))
+        done.set()
+
+    with one.turn():
+        thread = Thread(target=wait, daemon=True)
+        thread.start()
+        waiting.wait()
+        assert not done.wait(PAUSE), "two must not have the turn at once"
+        number = one.append(Record({"by": "one"}, {}))
+    thread.join()
+    assert heads == [number], "who waited must get the head as it is then"
+    writers = [entry.record.header["by"] for entry in one.entries(FIRST)]
+    assert writers == ["one", "other"], "who waited must write behind it"
+
+
+def _check_closing(journal: Journal) -> None:
+    journal.append(Record({}, {}))
+    for _ in range(2):
+        journal.close()
+    assert journal.head().number == FIRST, "a handle must work after it was closed"
+    journal.close()
+    assert journal.append(Record({}, {})) == FIRST + 1, "a handle must work after it was closed"
+
+
+def _check_damage(journal: Journal, damage: Callable[[Storage, int], None]) -> None:
+    for k in range(4):
+        journal.write(Record({"k": k}, {"x": np.arange(k)}), Labels("ask", f"{k}", k // 2))
+    damage(journal, FIRST + 1)
+    shown = (FIRST, None)
+    assert _number_or_damaged(lambda: journal.find("ask", "1"), FIRST + 1) in shown, DAMAGED
+    assert _number_or_damaged(lambda: journal.of_play(0)[-1], FIRST + 1) in shown, DAMAGED
+    found = journal.find("ask", "2")
+    assert found is not None, "a record behind the damaged one must be found"
+    assert found.record.header == {"k": 2}, "a record behind the damaged one must be found"
+
+
+def _number_or_damaged(look: Callable[[], Entry | None], damaged: int) -> int | None:
+    """Return the number of what is found; None if nothing is, or it says that it is damaged."""
+    try:
+        found = look()
+    except Damaged as error:
+        found = None
+        if error.number != damaged:
+            raise AssertionError("Damaged must have the number") from error
+    return None if found is None else found.number
+
+
+def _check_snapshots(journal: Journal, damage: Callable[[Storage], None]) -> None:
+    for k in range(4):
+        journal.put(Record({"k": k}, {"x": np.arange(k)}))
+    for expected in (2, None):
+        damage(journal)
+        snapshot = journal.get()
+        found = None if snapshot is None else snapshot.header["k"]
+        assert found == expected, "get must take the newest of two snapshots that can be read"
+    journal.put(Record({"k": 4}, {}))
+    snapshot = journal.get()
+    assert snapshot is not None, "a new snapshot must be read"
+    assert snapshot.header == {"k": 4}, "a new snapshot must be read"
+
+
+def check_store(store: Store) -> None:
+    """Check everything that a store of journals promises; what it made is deleted at the end.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStore
+    >>> check_store(MemoryStore())
+    """
+    before, mine = store.names(), ["check lanes", "check ways", "check Länder ü"]
+    assert not set(before) & set(mine), "the names that are tried must be free"
+    assert store.url.partition("://")[1], "url must say where the store is"
+    made = [store.create(name, Record({"of": name}, {}), Labels("create", "0")) for name in mine]
+    assert store.names() == sorted([*before, *mine]), "names must be those of all, sorted"
+    for name, journal in zip(mine, made, strict=True):
+        other = store.open(name)
+        for handle in (journal, other):
+            first = list(handle.entries())
+            assert [entry.record.header for entry in first] == [{"of": name}], "one first record"
+            assert [entry.labels for entry in first] == [Labels("create", "0")], "with its labels"
+            assert handle.head() == (0, first[0].digest), "the first record is number 0"
+        assert other.find("create", "0") is not None, "the first record must be found"
+        other.close()
+    with _refused("a name that is taken"):
+        store.create(mine[0], Record({"of": "another"}, {}))
+    assert next(made[0].entries()).record.header == {"of": mine[0]}, "it must stay as it was"
+    for bad in ("", " ", "a\nb", "x" * 201, "\ud800"):
+        with _refused(f"the name {bad!r}"):
+            store.create(bad, Record({}, {}))
+    with _refused("a record that cannot be kept"):
+        store.create("check odd", Record({"odd": print}, {}))
+    _check_beginning(store)
+    for act in (store.open, store.delete):
+        with _refused("a name that there is not", near=mine[0]):
+            act("check lines")
+    made[1].write(Record({"n": 1}, {}))
+    _check_deleting(store, mine[0], made[0])
+    assert made[1].head().number == 1, "other journals must stay as they are"
+    for name, journal in zip(mine, made, strict=True):
+        journal.close()
+        store.delete(name)
+    assert store.names() == before, "what was deleted must be gone"
+
+
+def _check_beginning(store: Store) -> None:
+    """A journal may begin with many records: all, or none."""
+    name, first = "check many", (Record({"k": 0}, {}), Labels("ask", "0"))
+    more = [(Record({"k": k}, {"x": np.arange(k)}), Labels("tell", f"{k}", k)) for k in (1, 2, 3)]
+    for bad in ((Record({"odd": print}, {}), Labels()), more[0], first):
+        with _refused("a beginning of which one record cannot be kept"):
+            store.create(name, *first, [*more, bad])
+        assert name not in store.names(), "then nothing of it may be kept"
+    journal, single = store.create(name, *first, more), store.create("check single", *first)
+    for record, labels in more:
+        single.write(record, labels)
+    together, one_by_one = list(journal.entries()), list(single.entries())
+    assert _same(together, one_by_one), "records of the beginning must be as if they came later"
+    for handle, its_name in ((journal, name), (single, "check single")):
+        handle.close()
+        store.delete(its_name)
+
+
+def _check_deleting(store: Store, name: str, journal: Journal) -> None:
+    """A journal of the same name is another journal."""
+    closed = store.open(name)
+    closed.head()
+    closed.close()
+    store.delete(name)
+    assert name not in store.names(), "what was deleted must be gone"
+    with _refused("a name that was deleted"):
+        store.open(name)
+    acts: list[Callable[[Journal], object]] = [
+        lambda handle: handle.head(),
+        lambda handle: handle.append(Record({}, {})),
+        lambda handle: list(handle.entries()),
+        lambda handle: list(handle.read()),
+        lambda handle: handle.find("create", "0"),
+        lambda handle: handle.of_play(0),
+        lambda handle: list(handle.pairs("create", ("x",))),
+        lambda handle: handle.put(Record({}, {})),
+        lambda handle: handle.get(),
+        lambda handle: handle.turn().__enter__(),
+    ]
+    for again in (False, True):
+        if again:
+            store.create(name, Record({"of": "another"}, {}), Labels("create", "0")).close()
+        for handle in (journal, closed):
+            for act in acts:
+                with _refused("a journal that was deleted"):
+                    act(handle)
+            handle.close()
+    new = store.open(name)
+    assert [entry.record.header for entry in new.entries()] == [{"of": "another"}], "it is new"
+    new.close()
+
+
+@contextmanager
+def _refused(what: str, near: str = "") -> Iterator[None]:
+    """Expect ``InvalidInput``, whose hint names something near."""
+    hint = None
+    try:
+        yield
+    except InvalidInput as error:
+        hint = "" if isinstance(error, Damaged) else error.hint
+    assert hint, f"{what} must be refused with InvalidInput"
+    assert near in hint, f"{what} must be refused with the hint {near!r}"
+
+
+def _same(some: list[Entry] | list[Entry | None], others: list[Entry]) -> bool:
+    if len(some) != len(others):
+        return False
+    return all(
+        one is not None
+        and one[:2] == other[:2]
+        and one.digest == other.digest
+        and one.record.header == other.record.header
+        and one.record.arrays.keys() == other.record.arrays.keys()
+        and all((array == other.record.arrays[k]).all() for k, array in one.record.arrays.items())
+        for one, other in zip(some, others, strict=True)
+    )

@@ -1,0 +1,156 @@
+"""The command line: in a new process, as people run it, or in one that has imported already.
+
+A start takes a second or two, most of it for imports. What a command does can be tested without
+paying this each time: a server imports once and forks for every command. Its children have
+arguments, a folder, streams and a way out of their own, and run the program as Python does. Every
+command is started anew in some test.
+"""
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+FORCES_COLOUR = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS", "PY_COLORS")
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name not in (*FORCES_COLOUR, "COLUMNS")
+}
+MULTIPLAY = [sys.executable, "-m", "multiplay"]
+PATIENCE = 300.0  # seconds for a command
+
+SERVER = """
+import contextlib, gc, json, os, pathlib, runpy, sys, tempfile
+import multiplay as mp
+from multiplay.cli import main
+from multiplay.experiments import paper
+
+# whatever is imported, compiled or read late is there before the first command
+with contextlib.redirect_stdout(None), contextlib.suppress(SystemExit):
+    sys.argv = ["multiplay", "--version"]
+    main()
+with tempfile.TemporaryDirectory() as folder:
+    file = pathlib.Path(folder, "result.nc")
+    paper.run("corrupted", horizon=55, trials=1).save(file)
+    for suffix in (".png", ".svg"):
+        mp.load(file).plot().savefig(file.with_suffix(suffix))
+gc.freeze()
+
+for line in sys.stdin:
+    request = json.loads(line)
+    child = os.fork()
+    if not child:
+        break
+    print(child, flush=True)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+else:
+    sys.exit()
+
+for stream, path in enumerate((os.devnull, request["out"], request["err"])):
+    file = os.open(path, os.O_RDWR)
+    os.dup2(file, stream)
+    os.close(file)
+os.chdir(request["folder"])
+os.environ.update(request["environment"])
+sys.argv = ["multiplay", *request["arguments"]]
+runpy.run_module("multiplay", run_name="__main__", alter_sys=True)
+"""
+
+
+def fresh(
+    *arguments: object, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a new process."""
+    return subprocess.run(
+        [*MULTIPLAY, *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=folder,
+        env=ENVIRONMENT | environment,
+        timeout=PATIENCE,
+    )
+
+
+def forked(
+    *arguments: object, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process that has imported already."""
+    with tempfile.TemporaryDirectory() as streams:
+        command = Forked(*arguments, folder=folder, streams=Path(streams), **environment)
+        status = command.wait()
+        said, complained = (
+            (Path(streams) / name).read_text(encoding="utf-8") for name in ("stdout", "stderr")
+        )
+    return subprocess.CompletedProcess(list(map(str, arguments)), status, said, complained)
+
+
+class Forked:
+    """A running command, in a process that has imported already; one at a time."""
+
+    def __init__(
+        self, *arguments: object, folder: Path | None = None, streams: Path, **environment: str
+    ) -> None:
+        for name in ("stdout", "stderr"):
+            (streams / name).touch()
+        request = {
+            "arguments": list(map(str, arguments)),
+            "folder": str(folder or Path.cwd()),
+            "environment": environment,
+            "out": str(streams / "stdout"),
+            "err": str(streams / "stderr"),
+        }
+        self.returncode: int | None = None
+        self.asks, self.answers = _server()
+        os.write(self.asks, (json.dumps(request) + "\n").encode())
+        self.pid = self._answer(PATIENCE)
+
+    def poll(self) -> int | None:
+        """Return how the process ended, or None while it runs."""
+        if self.returncode is None and select.select([self.answers], [], [], 0)[0]:
+            self.returncode = self._answer(PATIENCE)
+        return self.returncode
+
+    def wait(self) -> int:
+        """Wait for the end of the process, and return how it ended."""
+        if self.returncode is None:
+            self.returncode = self._answer(PATIENCE)
+        return self.returncode
+
+    def kill(self) -> int:
+        """End the process as nobody can refuse, and return how it ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+        return self.wait()
+
+    def _answer(self, patience: float) -> int:
+        line = b""
+        while not line.endswith(b"\n"):
+            if not select.select([self.answers], [], [], patience)[0]:
+                os.kill(self.pid, signal.SIGKILL)
+                raise TimeoutError(f"a command took more than {patience} s")
+            byte = os.read(self.answers, 1)
+            assert byte, "the server of commands is gone"
+            line += byte
+        return int(line)
+
+
+@cache
+def _server() -> tuple[int, int]:
+    """Start the server; return where it is asked, and where it answers."""
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=ENVIRONMENT,
+        bufsize=0,
+    )
+    atexit.register(server.communicate)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    return server.stdin.fileno(), server.stdout.fileno()

@@ -133,8 +133,8 @@ class Journal(Storage, Protocol):
         not fit the one before it. What is missing at the end cannot be seen: remember the head.
         """
 
-    def find(self, kind: str, key: str) -> Entry | None:
-        """Return the record of this kind with this key, if there is one."""
+    def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
+        """Return the record of this kind, or of one of these, with this key, if there is one."""
 
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""

@@ -240,7 +240,8 @@ class Crew:
         """Let all play with a keeper for a while; return the seconds for each pair of any."""
         for pipe in self._pipes:
             pipe.send((name, duration))
-        return 1.0 / sum(pipe.recv() for pipe in self._pipes)
+        rate: float = sum(pipe.recv() for pipe in self._pipes)
+        return 1.0 / rate
 
 
 def _work(

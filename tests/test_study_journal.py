@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import multiplay as mp
-from multiplay.storage import Damaged, Entry, Head, Labels, chain, store_at
+from multiplay.storage import Damaged, Entry, Head, chain, store_at
 from multiplay.storage.chain import Row
 from multiplay.storage.handle import Handle
 from multiplay.studies import mirror
@@ -76,8 +76,8 @@ def sealed_again(door: sqlite3.Connection, number: int, old: str, new: str) -> N
     for row in door.execute(f"SELECT {columns} FROM multiplay_entries ORDER BY number").fetchall():
         row = Row(*row)
         header = row.header.replace(old, new) if row.number == number else row.header
-        labels = Labels(row.kind, row.key, row.play, row.at)
-        digest = chain.digest_of(head.digest, row.number, labels, header, row.arrays or b"")
+        of_row = row.kind, row.key, row.play, row.at, head.digest, header, row.arrays or b""
+        digest = chain.digest_of(row.number, *of_row)
         door.execute(
             "UPDATE multiplay_entries SET header = ?, previous = ?, digest = ? WHERE number = ?",
             (header, head.digest, digest, row.number),

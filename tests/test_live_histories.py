@@ -20,7 +20,7 @@ from multiplay.learner import snapshot
 from multiplay.learner.core import Core
 from multiplay.learner.mind import Mind
 from multiplay.storage import MemoryStore
-from multiplay.studies import study as studies
+from multiplay.studies import mirror
 from slow_twin import (
     Asked,
     Cancelled,
@@ -570,7 +570,7 @@ SOAK = pytest.mark.soak
 def test_histories_are_those_of_the_slow_twin(
     kind: type[History], histories: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(studies, "SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr(mirror, "SNAPSHOT_EVERY", 7)
     numbers = count()
 
     @settings(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.adviser import Adviser
 from multiplay.learner.core import Core
-from multiplay.storage import Entry, Head, Journal, Labels, Record
+from multiplay.storage import Damaged, Head, Journal, Labels, Record
 from multiplay.storage.chain import damaged
 from multiplay.studies.replica import Replica
 
@@ -67,14 +67,22 @@ class Mirror(Adviser):
         elif self._is_snapshot_due(replica.core, head.number):  # who wrote that entry keeps it
             self._snapshot_at = head.number
         if head.number > replica.number:
-            entries = self._journal.entries(replica.number)
-            if next(entries).digest != replica.digest:  # a backup is in the place of what was here
+            try:
+                self._follow(replica)
+            except Damaged:  # or a backup is in the place of what was here
                 replica = self._restored()
-                entries = self._journal.entries(replica.number + 1)
-            for entry in entries:
-                _apply(replica, entry)
+                self._follow(replica)
         self._replica = replica
         return replica
+
+    def _follow(self, replica: Replica) -> None:
+        """Apply all that was written since."""
+        for entry in self._journal.entries(replica.number + 1, replica.digest):
+            try:
+                replica.apply(entry)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                reason = f"one that cannot be replayed ({error})"
+                raise damaged(entry.number, reason) from error
 
     def _restored(self) -> Replica:
         """Return the state of the newest snapshot, or that at the beginning."""
@@ -133,10 +141,3 @@ def _interval(core: Core) -> int:
 
 def _is_other(head: Head, replica: Replica) -> bool:
     return head.number == replica.number and head.digest != replica.digest
-
-
-def _apply(replica: Replica, entry: Entry) -> None:
-    try:
-        replica.apply(entry)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(entry.number, f"one that cannot be replayed ({error})") from error

@@ -90,9 +90,13 @@ def unchecked(row: Row) -> Entry:
     return Entry(number, Labels(kind, key, play, at), record, digest)
 
 
-def followed(rows: Iterable[Row], start: int) -> Iterator[Entry]:
-    """Yield the entries from a number on; ``rows`` begin with the one before it, if it is there."""
-    previous: bytes | None = b"" if start == 0 else None
+def followed(rows: Iterable[Row], start: int, previous: bytes | None) -> Iterator[Entry]:
+    """Yield the entries from a number on, behind the one with this digest.
+
+    If the digest is not known, ``rows`` begin with the one before, if it is there.
+    """
+    if start == 0:
+        previous = b""
     expected = start
     for row in rows:
         if row.number < start:

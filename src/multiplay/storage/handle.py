@@ -77,9 +77,9 @@ class Handle(Journal):
         """Append a record without labels."""
         return self.write(record).number
 
-    def entries(self, start: int = 0) -> Iterator[Entry]:
+    def entries(self, start: int = 0, previous: bytes | None = None) -> Iterator[Entry]:
         """Yield all from this number on, read in batches."""
-        return followed(self._rows(start - 1), start)
+        return followed(self._rows(start - (previous is None)), start, previous)
 
     def read(self, start: int = 0) -> Iterator[tuple[int, Record]]:
         """Yield the records from this number on."""

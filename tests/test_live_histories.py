@@ -1,4 +1,4 @@
-"""Random histories of a live learner, against a twin that computes everything anew each time."""
+"""Random histories of learners and studies, against a twin that computes all anew each time."""
 
 import json
 import math
@@ -17,6 +17,10 @@ from scipy.optimize import linprog
 
 import multiplay as mp
 from multiplay.learner import snapshot
+from multiplay.learner.core import Core
+from multiplay.learner.mind import Mind
+from multiplay.storage import MemoryStore
+from multiplay.studies import mirror
 from slow_twin import (
     Asked,
     Cancelled,
@@ -205,7 +209,8 @@ class History:
         rewards, clip = rnd.random() < 0.3, rnd.random() < 0.4
         self.sense, self.certain = ("max" if rewards else "min"), rnd.random() < 0.5
         unit: dict[str, Any] = {"rewards" if rewards else "losses": given}
-        self.learner = mp.Learner(
+        self.file = folder / "learner.npz"
+        self.learner: Any = self.begun(
             USUAL.actions(self.sense),
             self.policy,
             seed=seed % 1000,
@@ -223,8 +228,10 @@ class History:
         self.shown: dict[int, dict[str, int]] = {}
         self.issued: set[int] = set()
         self.clock = count(1)
-        self.file = folder / "learner.npz"
         self.saved: int | None = None
+
+    def begun(self, actions: mp.ActionSet, policy: mp.Policy, **settings: Any) -> Any:
+        return mp.Learner(actions, policy, **settings)
 
     def now(self) -> float:
         return 3600.0 * next(self.clock)
@@ -508,8 +515,62 @@ def seen(story: Story, id: int) -> list[Any]:
     return [story.seen_of(play, name) for name in play.units]
 
 
-@pytest.mark.parametrize("histories", [60, pytest.param(1000, marks=pytest.mark.soak)])
-def test_histories_are_those_of_the_slow_twin(histories: int, tmp_path: Path) -> None:
+class InStudy(mp.Study):
+    """A study that can be looked at as a learner can."""
+
+    @property
+    def core(self) -> Core:
+        with self._reading() as core:
+            return core
+
+    @property
+    def mind(self) -> Mind:
+        return self.core.mind
+
+    @property
+    def pending(self) -> dict[int, Any]:
+        return self.core.pending
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return self.mind.roster.state
+
+
+class StudyHistory(History):
+    """The same in a study, which is opened again instead of saved and loaded; nothing crashes."""
+
+    def begun(self, actions: mp.ActionSet, policy: mp.Policy, **settings: Any) -> Any:
+        self.store = MemoryStore()
+        return InStudy.create("lanes", actions, policy, store=self.store, **settings)
+
+    def fingerprint(self) -> tuple[str, dict[str, bytes]]:
+        header, arrays = snapshot.record(self.learner.core, None)
+        bits = {name: array.tobytes() for name, array in arrays.items() if name != "rng"}
+        return json.dumps(header) + self.learner.plays().to_csv(), bits
+
+    def save_and_load(self, rnd: random.Random) -> None:
+        before = self.fingerprint()
+        self.learner = InStudy.open("lanes", store=self.store)
+        assert self.fingerprint() == before
+        self.compare()
+
+
+SOAK = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    ("kind", "histories"),
+    [
+        (History, 60),
+        (StudyHistory, 10),
+        pytest.param(History, 1000, marks=SOAK),
+        pytest.param(StudyHistory, 1000, marks=SOAK),
+    ],
+)
+def test_histories_are_those_of_the_slow_twin(
+    kind: type[History], histories: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror, "SNAPSHOT_EVERY", 7)
     numbers = count()
 
     @settings(
@@ -527,9 +588,11 @@ def test_histories_are_those_of_the_slow_twin(histories: int, tmp_path: Path) ->
     def one_history(policy: str, seed: int, events: list[str]) -> None:
         folder = tmp_path / f"{next(numbers)}"
         folder.mkdir()
-        history, rnd = History(policy, seed, folder), random.Random(seed + 1)
+        history, rnd = kind(policy, seed, folder), random.Random(seed + 1)
         for event in events:
             getattr(history, event)(rnd)
+        if isinstance(history.learner, mp.Study):
+            assert history.learner.verify().ok
 
     one_history()
 

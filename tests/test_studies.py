@@ -246,6 +246,14 @@ def test_what_a_newer_version_wrote_is_refused(
             mp.Study.open("newer", store=store)
 
 
+def test_a_study_that_was_deleted_can_be_shown(store: Store) -> None:
+    with new_study(store) as study:
+        mp.Study.delete("lanes", store=store)
+        assert repr(study).startswith("Study('lanes' in ")
+        with pytest.raises(InvalidInput, match="which was deleted"):
+            study.ask()
+
+
 # ---------------------------------------------------------------- processes and threads
 
 
@@ -258,13 +266,15 @@ def test_a_process_that_was_forked_may_go_on_with_the_handle(
 
         def work(number: int) -> None:
             for k in range(5):
-                play = study.ask(key=f"{number} {k}")
-                study.tell(play.id, euros(play))
+                for key in (f"{number} {k}", f"{k}"):  # of one's own, and one that all ask for
+                    play = study.ask(key=key)
+                    study.tell(play.id, euros(play), key=key)
 
         in_processes(3, work)
         ask_and_tell(study, 1)
-        assert study.plays()["id"].tolist() == list(range(1, 18))
+        assert study.plays()["id"].tolist() == list(range(1, 23))
         assert set(study.plays()["status"]) == {"told"}
+        assert len([*study.entries()]) == 1 + 2 * 22
         assert study.verify().ok
 
 

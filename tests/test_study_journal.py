@@ -236,8 +236,8 @@ def test_a_study_works_on_without_its_snapshots(spoil: str, tmp_path: Path) -> N
         with mp.Study.open("lanes", store=study.store) as other:
             assert tables(other) == tables(study)
             assert other.tell(waits.id, euros(waits)).seen == 5
-            ask_and_tell(other, 3)
-            assert snapshots(other)[0] > 18, "there will be others"
+            ask_and_tell(other, 5)
+            assert min(snapshots(other)) > 18, "there will be others"
             assert tables(other) == tables(study)
             assert study.verify().ok
             assert other.verify().ok

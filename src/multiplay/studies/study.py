@@ -184,7 +184,7 @@ class Study(Mirror):
 
     def __repr__(self) -> str:
         text = f"{self.name!r} in {self.store.url}"
-        with suppress(StoreError), self._reading() as core:
+        with suppress(StoreError, InvalidInput), self._reading() as core:
             text += f", {core}"
         return f"Study({text})"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import multiplay as mp
-from multiplay.storage import Damaged, Entry, Head, chain, store_at
+from multiplay.storage import Damaged, Entry, Head, Record, chain, store_at
 from multiplay.storage.chain import Row
 from multiplay.storage.handle import Handle
 from multiplay.studies import mirror
@@ -76,8 +76,7 @@ def sealed_again(door: sqlite3.Connection, number: int, old: str, new: str) -> N
     for row in door.execute(f"SELECT {columns} FROM multiplay_entries ORDER BY number").fetchall():
         row = Row(*row)
         header = row.header.replace(old, new) if row.number == number else row.header
-        of_row = row.kind, row.key, row.play, row.at, head.digest, header, row.arrays or b""
-        digest = chain.digest_of(row.number, *of_row)
+        digest = chain.digest_of(*row[:5], head.digest, header, row.arrays or b"")
         door.execute(
             "UPDATE multiplay_entries SET header = ?, previous = ?, digest = ? WHERE number = ?",
             (header, head.digest, digest, row.number),
@@ -179,6 +178,44 @@ def test_a_study_opens_from_its_snapshot(
         assert len(read) < 8, "and who does not, what is new"
         assert play.id == 33
         assert other.verify().ok
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The entries behind which a snapshot is kept from now on."""
+    numbers: list[int] = []
+    put = Handle.put
+
+    def counted(self: Handle, snapshot: Record) -> None:
+        if self._head is None:
+            numbers.append(snapshot.header["number"])
+        put(self, snapshot)
+
+    monkeypatch.setattr(Handle, "put", counted)
+    return numbers
+
+
+@pytest.mark.usefixtures("often")
+def test_who_writes_the_entry_keeps_the_snapshot(kept: list[int]) -> None:
+    study = new_study(store_at("memory://kept once"))
+    other = mp.Study.open("lanes", store=study.store)
+    for k in range(9):
+        play = (study, other)[k % 2].ask()
+        other.tell(play.id, euros(play))
+    assert kept == [5, 10, 15]
+    mp.Study.open("lanes", store=study.store).ask()
+    study.ask()
+    assert kept == [5, 10, 15, 20]
+
+
+@pytest.mark.usefixtures("often")
+def test_where_many_plays_wait_snapshots_are_rare(kept: list[int]) -> None:
+    study = new_study(store_at("memory://rare"))
+    plays = [study.ask() for _ in range(50)]
+    assert kept == [5, 10, 20, 40]
+    for play in plays:
+        study.tell(play.id, euros(play))
+    assert kept[4:] == [61, 80, 90, 95, 100]
 
 
 SPOILS = {

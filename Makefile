@@ -17,7 +17,7 @@ test: .venv/installed-dev  ## style, types and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not soak"
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m "not soak"
 
 soak: .venv/installed-dev  ## what takes longer
 	$(BIN)/pytest -m soak

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from multiplay import GenCTS, GenLBINFV, Policy, Study, Transport
+from multiplay import ActionSet, GenCTS, GenLBINFV, Policy, Study
 from multiplay.experiments import paper
 from multiplay.storage.base import header_text
 from multiplay.storage.blobs import to_bytes
@@ -56,7 +56,7 @@ class Keeper(NamedTuple):
 # ---------------------------------------------------------------- studies
 
 
-def losses_of(plans: Transport, number: int = 1000) -> list[list[list[float]]]:
+def losses_of(plans: ActionSet, number: int = 1000) -> list[list[list[float]]]:
     """Return what each unit of each arm costs, in so many rounds."""
     rng = np.random.default_rng(0)
     costs = rng.uniform(0.1, 0.5, plans.d)
@@ -240,7 +240,8 @@ class Crew:
         """Let all play with a keeper for a while; return the seconds for each pair of any."""
         for pipe in self._pipes:
             pipe.send((name, duration))
-        return 1.0 / sum(pipe.recv() for pipe in self._pipes)
+        rates: list[float] = [pipe.recv() for pipe in self._pipes]
+        return 1.0 / sum(rates)
 
 
 def _work(

@@ -30,7 +30,7 @@ def server(folder: Path) -> Iterator[str]:
         shutil.chown(folder, user)
 
     def run(program: str, *arguments: str) -> None:
-        command = [found / program, f"--pgdata={folder / 'data'}", *arguments]
+        command = [f"{found / program}", f"--pgdata={folder / 'data'}", *arguments]
         quiet = subprocess.DEVNULL
         subprocess.run(
             command, user=user, cwd=folder, stdin=quiet, stdout=quiet, stderr=quiet, check=True

@@ -171,8 +171,9 @@ def grown(store: str, name: str, events: int, chunk: int = 10_000) -> None:
     that the newest snapshot is as old as it can be.
     """
     plain = events - SNAPSHOT_EVERY
-    with Study.create(name, transport((3, 2)), GenCTS(), store=store) as study:
-        pair, tables, names = pairs(study), cycle(losses_of(study.actions)), study.actions.names
+    plans = transport((3, 2))
+    with Study.create(name, plans, GenCTS(), store=store) as study:
+        pair, tables, names = pairs(study), cycle(losses_of(plans)), plans.names
         done = study.asked
         while done < max(0, plain // 2):
             upto = min(done + chunk // 2, plain // 2)

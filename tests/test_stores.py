@@ -524,7 +524,7 @@ def test_indices_answer(tmp_path: Path) -> None:
     journal = store_at(tmp_path / "a.db").create("a", EMPTY)
     assert isinstance(journal, SqlJournal)
     asked = {
-        journal._sql.keyed: "by_key (journal=? AND kind=? AND key=?)",
+        journal._sql.keyed(2): "by_key (journal=? AND kind=? AND key=?)",
         journal._sql.about: "by_play (journal=? AND play=?)",
         journal._sql.ends(2): "by_play (journal=? AND play=?)",
         journal._sql.batch: "(journal=? AND number>?)",

@@ -75,6 +75,9 @@ class Streams:
         return out
 
 
+NOTHING_DRAWN = np.zeros((1, 4), dtype=np.uint64)
+
+
 class Rounds:
     """Random streams for the rounds of one purpose: that of round t comes from (seed, t).
 
@@ -92,9 +95,9 @@ class Rounds:
 
     def at(self, t: int) -> Streams:
         """Return the stream of round t, from its beginning."""
-        state = np.empty((1, 4), dtype=np.uint64)
-        kernels.begin(self._base, t, state[0])
-        return Streams(state)
+        streams = Streams(NOTHING_DRAWN)
+        kernels.begin(self._base, t, streams.state[0])
+        return streams
 
 
 def _of_one_shape(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -37,6 +37,15 @@ def all_finite(numbers: FloatArray) -> bool:
 
 
 @kernel
+def any_outside(numbers: FloatArray, low: float, high: float) -> bool:
+    """Say whether a number is below or above an interval; NaN is neither."""
+    outside = False
+    for number in numbers:
+        outside |= number < low or number > high
+    return outside
+
+
+@kernel
 def split(units: FloatArray, count: IntArray, first: IntArray, total: FloatArray) -> None:
     """first[i] = where the units of arm i begin, ``count[i]`` of them; total[i] = their losses."""
     end = 0

@@ -165,16 +165,17 @@ class Core:
     def tell(self, id: int, reading: Reading, final: bool, ignore: bool, when: float) -> Heard:
         """Take a report of a play that waits; learn from all of its reports, if it is the last."""
         play = self.pending[id]
-        names, report, digests = play.today.actions.names, play.report, play.digests
-        digest = reading.digest(play.action[0])
+        action, names = play.action[0], play.today.actions.names
+        report, digests = play.report, play.digests
+        digest = reading.digest(action)
         repeated = is_among(digest, digests)
         if report is None or not repeated:
             partly = ignore or not final or report is not None
-            part = self._report(play.today, play.action[0], reading, partly)
+            part = self._report(play.today, action, reading, partly)
             report = part if report is None else report.joined(part, reading.length, names)
         if not repeated:
             digests += digest
-            if any(reading.totals.get(arm) == 0 for arm in report.totals):
+            if report.totals and any(reading.totals.get(arm) == 0 for arm in report.totals):
                 # as it will look when nobody knows any more which arms were played
                 digests += reading.digest(None)
         outcome = None

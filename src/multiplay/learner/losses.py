@@ -92,6 +92,9 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
             totals[i] = entry
             units.append(())
             continue
+        if entry is None:
+            units.append(())
+            continue
         if hasattr(entry, "__array__"):
             entry = _out_of_array(losses_of(names[i]), entry)
         if is_missing(entry):

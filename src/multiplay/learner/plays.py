@@ -169,7 +169,7 @@ class Waiting(NamedTuple):
         """Return the same without its warm start, which the state has."""
         if not self.play.cache:
             return self
-        return self._replace(play=Play(self.play.action, self.play.memo))
+        return Waiting(Play(self.play.action, self.play.memo), *self[1:])
 
 
 class PlayLog:

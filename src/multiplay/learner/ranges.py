@@ -8,6 +8,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.checks import is_list, is_number
 from multiplay.errors import InvalidInput
+from multiplay.kernels import units as kernels
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
@@ -126,7 +127,7 @@ class Ranges:
 
         They stand arm after arm; arm i has ``length[i]`` of them.
         """
-        if self.plain and not np.count_nonzero((losses < 0) | (losses > 1)):  # as a rule
+        if self.plain and not kernels.any_outside(losses, 0.0, 1.0):  # as a rule
             return losses, 0
         low, high = bounds.low.repeat(length), bounds.high.repeat(length)
         outside = (losses < low) | (losses > high)

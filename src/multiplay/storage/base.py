@@ -126,15 +126,16 @@ class Journal(Storage, Protocol):
     def write(self, record: Record, labels: Labels = NO_LABELS) -> Entry:
         """Append a record with labels. A key that is used already for the kind is refused."""
 
-    def entries(self, start: int = 0) -> Iterator[Entry]:
+    def entries(self, start: int = 0, previous: bytes | None = None) -> Iterator[Entry]:
         """Yield all from this number on, in order, without holding all of them in memory.
 
         Raise ``Damaged``, with the number, at one that is lost, does not fit its digest, or does
         not fit the one before it. What is missing at the end cannot be seen: remember the head.
+        ``previous`` is the digest of the one before the first; give it if you know it.
         """
 
-    def find(self, kind: str, key: str) -> Entry | None:
-        """Return the record of this kind with this key, if there is one."""
+    def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
+        """Return the record of this kind, or of one of these, with this key, if there is one."""
 
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""

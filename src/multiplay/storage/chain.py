@@ -32,9 +32,17 @@ class Row(NamedTuple):
     arrays: bytes
 
 
-def digest_of(previous: bytes, number: int, labels: Labels, header: str, arrays: bytes) -> bytes:
+def digest_of(
+    number: int,
+    kind: str,
+    key: str | None,
+    play: int | None,
+    at: float,
+    previous: bytes,
+    header: str,
+    arrays: bytes,
+) -> bytes:
     """Return the digest of an entry; lengths come first, so that no two entries look the same."""
-    kind, key, play, at = labels
     text = [kind.encode(), b"" if key is None else key.encode(), header.encode()]
     numbers = NUMBERS.pack(
         number,
@@ -45,51 +53,55 @@ def digest_of(previous: bytes, number: int, labels: Labels, header: str, arrays:
         len(text[2]),
     )
     digest = blake2b(b"".join([previous, numbers, *text]), digest_size=SIZE)
-    digest.update(arrays)
+    if arrays:
+        digest.update(arrays)
     return digest.digest()
 
 
 def sealed(head: Head, record: Record, labels: Labels) -> Row:
     """Return the row that comes behind the head, after making sure that it can be kept."""
-    labels, header, arrays = checked(labels), header_text(record), to_bytes(record.arrays)
-    number, previous = head.number + 1, head.digest
-    digest = digest_of(previous, number, labels, header, arrays)
-    return Row(number, *labels, previous, digest, header, arrays)
+    header, arrays = header_text(record), to_bytes(record.arrays)
+    begins = (head.number + 1, *checked(labels), head.digest)
+    return Row(*begins, digest_of(*begins, header, arrays), header, arrays)
 
 
 def opened(row: Row) -> Entry:
     """Return the entry that was sealed; raise ``Damaged`` if the row is another one now."""
-    if not _is_whole(row):
+    if not is_whole(row):
         raise damaged(row.number, "one that was changed")
     return unchecked(row)
 
 
-def _is_whole(row: Row) -> bool:
+def is_whole(row: Row) -> bool:
+    """Say whether a row is what was sealed."""
     try:
-        labels = Labels(row.kind, row.key, row.play, row.at)
-        digest = digest_of(row.previous, row.number, labels, row.header, row.arrays)
+        return digest_of(*row[:6], *row[7:]) == row.digest
     except (AttributeError, TypeError, UnicodeError, struct.error):  # a number instead of text
         return False
-    return digest == row.digest
 
 
 def unchecked(row: Row) -> Entry:
     """Return the entry as it is in the row."""
-    labels = Labels(row.kind, row.key, row.play, row.at)
+    number, kind, key, play, at, _, digest, header, arrays = row
     try:
-        record = Record(json.loads(row.header), from_bytes(row.arrays))
+        record = Record(json.loads(header), from_bytes(arrays))
     except ValueError as error:
-        raise damaged(row.number, f"one that cannot be read ({error})") from None
-    return Entry(row.number, labels, record, row.digest)
+        raise damaged(number, f"one that cannot be read ({error})") from None
+    return Entry(number, Labels(kind, key, play, at), record, digest)
 
 
-def followed(rows: Iterable[Row], start: int) -> Iterator[Entry]:
-    """Yield the entries from a number on; ``rows`` begin with the one before it, if it is there."""
-    previous: bytes | None = b"" if start == 0 else None
+def followed(rows: Iterable[Row], start: int, previous: bytes | None) -> Iterator[Entry]:
+    """Yield the entries from a number on, behind the one with this digest.
+
+    If the digest is not known, ``rows`` begin with the one before, if it is there.
+    """
+    if start == 0:
+        previous = b""
     expected = start
     for row in rows:
         if row.number < start:
-            previous = row.digest if _is_whole(row) else None  # it says nothing about the next
+            if is_whole(row):  # else it says nothing about the one behind it
+                previous = row.digest
             continue
         if row.number != expected:
             raise damaged(expected, "none")
@@ -120,13 +132,16 @@ def checked(labels: Labels) -> Labels:
 
 
 def _check_text(argument: str, text: object, longest: int) -> None:
-    expected = f"text of at most {longest} letters"
     if not isinstance(text, str) or len(text) > longest:
-        raise InvalidInput(argument, expected, repr(text)[:60], "Give shorter text.")
-    if not text.isascii() and not _is_unicode(text):
-        raise InvalidInput(argument, expected, ascii(text)[:60], "Remove half of a character.")
-    if "\0" in text:
-        raise InvalidInput(argument, expected, repr(text)[:60], "Remove the NUL character.")
+        hint = "Give shorter text."
+    elif not text.isascii() and not _is_unicode(text):
+        hint = "Remove half of a character."
+    elif "\0" in text:
+        hint = "Remove the NUL character."
+    else:
+        return
+    expected = f"text of at most {longest} letters"
+    raise InvalidInput(argument, expected, ascii(text)[:60], hint)
 
 
 def _is_unicode(text: str) -> bool:

@@ -77,17 +77,17 @@ class Handle(Journal):
         """Append a record without labels."""
         return self.write(record).number
 
-    def entries(self, start: int = 0) -> Iterator[Entry]:
+    def entries(self, start: int = 0, previous: bytes | None = None) -> Iterator[Entry]:
         """Yield all from this number on, read in batches."""
-        return followed(self._rows(start - 1), start)
+        return followed(self._rows(start - (previous is None)), start, previous)
 
     def read(self, start: int = 0) -> Iterator[tuple[int, Record]]:
         """Yield the records from this number on."""
         return ((entry.number, entry.record) for entry in self.entries(start))
 
-    def find(self, kind: str, key: str) -> Entry | None:
-        """Return the record of this kind with this key, if there is one."""
-        row = self._keyed(kind, key)
+    def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
+        """Return the record of this kind, or of one of these, with this key, if there is one."""
+        row = self._keyed((kind,) if isinstance(kind, str) else kind, key)
         return None if row is None else opened(row)
 
     def of_play(self, play: int) -> list[Entry]:
@@ -121,6 +121,8 @@ class Handle(Journal):
         limit = FIRST_BATCH
         while batch := self._batch(start, limit):
             yield from batch
+            if len(batch) < limit:
+                return
             start = batch[-1].number + 1
             size = sum(len(row.header) + len(row.arrays) for row in batch)
             limit = max(1, min(LARGEST_BATCH, len(batch) * ROOM // (size + 1)))
@@ -150,8 +152,8 @@ class Handle(Journal):
         """Return the next rows from a number on."""
 
     @abstractmethod
-    def _keyed(self, kind: str, key: str) -> Row | None:
-        """Return the row of a kind with a key."""
+    def _keyed(self, kinds: tuple[str, ...], key: str) -> Row | None:
+        """Return the row of one of these kinds with a key."""
 
     @abstractmethod
     def _about(self, play: int) -> list[Row]:

@@ -114,7 +114,7 @@ class MemoryJournal(Handle):
         return Head(last.number, last.digest)
 
     def _insert(self, row: Row) -> None:
-        if row.key is not None and self._keyed(row.kind, row.key):
+        if row.key is not None and self._keyed((row.kind,), row.key):
             raise used_key(row)
         self._new.append(row)
 
@@ -126,12 +126,13 @@ class MemoryJournal(Handle):
         yield from (shelf.rows[number] for number in range(start, shelf.count))
         yield from (row for row in self._new if row.number >= start)
 
-    def _keyed(self, kind: str, key: str) -> Row | None:
+    def _keyed(self, kinds: tuple[str, ...], key: str) -> Row | None:
         shelf = self._shelf()
-        row = shelf.keys.get((kind, key))
-        if row is not None and row.number < shelf.count:
-            return row
-        return next((row for row in self._new if (row.kind, row.key) == (kind, key)), None)
+        for kind in kinds:
+            row = shelf.keys.get((kind, key))
+            if row is not None and row.number < shelf.count:
+                return row
+        return next((row for row in self._new if row.key == key and row.kind in kinds), None)
 
     def _about(self, play: int) -> list[Row]:
         shelf = self._shelf()

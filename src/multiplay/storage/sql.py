@@ -255,8 +255,9 @@ class SqlJournal(Handle):
     def _batch(self, start: int, limit: int) -> list[Row]:
         return [_row(row) for row in self._fetch(self._sql.batch, start=start, limit=limit)]
 
-    def _keyed(self, kind: str, key: str) -> Row | None:
-        rows = self._fetch(self._sql.keyed, kind=kind, key=key)
+    def _keyed(self, kinds: tuple[str, ...], key: str) -> Row | None:
+        given = {f"kind{k}": kind for k, kind in enumerate(kinds)}
+        rows = self._fetch(self._sql.keyed(len(kinds)), key=key, **given)
         return _row(rows[0]) if rows else None
 
     def _about(self, play: int) -> list[Row]:

@@ -20,7 +20,9 @@ from multiplay.storage.link import Link
 from multiplay.storage.sql import TIMEOUT, SqlStore, seconds
 
 SYNCHRONOUS = ("full", "normal")
-SHORTEST, LONGEST = 0.0002, 0.005  # seconds between two tries to have the turn
+# Seconds between two tries to have the turn: by chance, from the shortest to what doubles with each
+# try. Whoever waits long shall not keep those from working who have the turn.
+SHORTEST, FIRST, LONGEST = 0.0002, 0.0025, 0.01
 CHANCE = random.SystemRandom()  # forked processes would share the numbers of another one
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -182,9 +184,10 @@ class SqliteLink(Link):
         except sqlite3.OperationalError as error:
             if _code(error) not in BUSY:
                 raise
-        deadline = time.monotonic() + self._timeout
+        deadline, longest = time.monotonic() + self._timeout, FIRST
         while True:
-            time.sleep(CHANCE.uniform(SHORTEST, LONGEST))
+            time.sleep(CHANCE.uniform(SHORTEST, longest))
+            longest = min(2 * longest, LONGEST)
             try:
                 return connection.execute(text, values)
             except sqlite3.OperationalError as error:

@@ -129,11 +129,6 @@ class Statements:
             .limit(_given("limit"))
             .offset(zero)
         )
-        self.keyed = self._sql(
-            sa.select(*row).where(
-                journal, entries.c.kind == _given("kind"), entries.c.key == _given("key")
-            )
-        )
         self.about = self._sql(
             sa.select(*row)
             .where(journal, entries.c.play == _given("play"))
@@ -165,7 +160,17 @@ class Statements:
                 snapshots.c.journal == _given("journal"), snapshots.c.number < _given("number")
             )
         )
-        self.ends = lru_cache(self._ends)
+        self.keyed, self.ends = lru_cache(self._keyed), lru_cache(self._ends)
+
+    def _keyed(self, count: int) -> Sql:
+        """Return what finds the record with a key, of one of so many kinds."""
+        return self._sql(
+            sa.select(*[entries.c[name] for name in Row._fields]).where(
+                entries.c.journal == _given("journal"),
+                entries.c.kind.in_([_given(f"kind{k}") for k in range(count)]),
+                entries.c.key == _given("key"),
+            )
+        )
 
     def _ends(self, count: int) -> Sql:
         """Return what finds the records of so many kinds about the plays of others."""

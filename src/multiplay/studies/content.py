@@ -122,8 +122,9 @@ def play_of(record: Record, names: Sequence[str]) -> Play:
 
 def plan_of(action: IntArray, names: Sequence[str]) -> dict[str, int]:
     """Return the arms that are played, by name."""
-    which = np.flatnonzero(action).tolist()
-    return {names[i]: int(action[i]) for i in which}
+    (which,) = action.nonzero()
+    arms = [names[i] for i in which.tolist()]
+    return dict(zip(arms, action[which].tolist(), strict=True))
 
 
 def action_of_plan(plan: Mapping[str, int], names: Sequence[str]) -> IntArray:

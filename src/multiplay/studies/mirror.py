@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.adviser import Adviser
 from multiplay.learner.core import Core
-from multiplay.storage import Entry, Head, Journal, Labels, Record
+from multiplay.storage import Damaged, Head, Journal, Labels, Record
 from multiplay.storage.chain import damaged
 from multiplay.studies.replica import Replica
 
@@ -64,17 +64,25 @@ class Mirror(Adviser):
             replica = self._restored()
         elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
             replica = max(replica, self._restored(), key=lambda one: one.number)
-        elif self._is_snapshot_due(replica.core, head.number):  # who wrote that entry keeps it
+        elif _is_due(replica.core, replica.number, head.number):  # who wrote that entry keeps it
             self._snapshot_at = head.number
         if head.number > replica.number:
-            entries = self._journal.entries(replica.number)
-            if next(entries).digest != replica.digest:  # a backup is in the place of what was here
+            try:
+                self._follow(replica)
+            except Damaged:  # or a backup is in the place of what was here
                 replica = self._restored()
-                entries = self._journal.entries(replica.number + 1)
-            for entry in entries:
-                _apply(replica, entry)
+                self._follow(replica)
         self._replica = replica
         return replica
+
+    def _follow(self, replica: Replica) -> None:
+        """Apply all that was written since."""
+        for entry in self._journal.entries(replica.number + 1, replica.digest):
+            try:
+                replica.apply(entry)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                reason = f"one that cannot be replayed ({error})"
+                raise damaged(entry.number, reason) from error
 
     def _restored(self) -> Replica:
         """Return the state of the newest snapshot, or that at the beginning."""
@@ -97,15 +105,11 @@ class Mirror(Adviser):
     def _keep_snapshot(self) -> None:
         """Keep a snapshot, if the last one is old; the study does well without."""
         replica = self._replica
-        if replica is None or not self._is_snapshot_due(replica.core, replica.number):
+        if replica is None or not _is_due(replica.core, self._snapshot_at, replica.number):
             return
         self._snapshot_at = replica.number
         with suppress(StoreError, InvalidInput):
             self._journal.put(replica.record())
-
-    def _is_snapshot_due(self, core: Core, number: int) -> bool:
-        every = _interval(core)
-        return number // every > self._snapshot_at // every
 
     def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
         replica.advance(self._journal.write(record, labels))
@@ -125,18 +129,17 @@ def _interval(core: Core) -> int:
     """Return how many entries there are from one snapshot to the next.
 
     To write a snapshot takes as long as an entry at 6 arms, 7 entries at 100, 40 at 10,000, and
-    one more for every 30 plays that wait. So there are more entries in between where many plays
-    wait. They are doubled, so that all processes agree on where the next snapshot is.
+    one more for every 30 plays that wait. So it is doubled where many plays wait, until it is more
+    than half of them; and doubled only, so that all processes agree on where the next one is.
     """
-    return SNAPSHOT_EVERY << (len(core.pending) // SNAPSHOT_EVERY).bit_length()
+    return SNAPSHOT_EVERY << (len(core.pending) // (2 * SNAPSHOT_EVERY)).bit_length()
+
+
+def _is_due(core: Core, last: int, number: int) -> bool:
+    """Say whether a snapshot is to be kept behind one of the entries since the last."""
+    every = _interval(core)
+    return number // every > last // every
 
 
 def _is_other(head: Head, replica: Replica) -> bool:
     return head.number == replica.number and head.digest != replica.digest
-
-
-def _apply(replica: Replica, entry: Entry) -> None:
-    try:
-        replica.apply(entry)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(entry.number, f"one that cannot be replayed ({error})") from error

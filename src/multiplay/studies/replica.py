@@ -141,7 +141,10 @@ class Replica:
 
     def day_of(self, record: Record) -> tuple[Today, Day]:
         """Return the day of an entry."""
-        day, mind = Day.read(record), self.core.mind
+        mind = self.core.mind
+        if "set" not in record.header and "limits" not in record.header:  # as a rule
+            return mind.usual, USUAL_DAY
+        day = Day.read(record)
         known = self._known(day)
         return known or mind.day(day.given(mind.actions), day.wanted()), day
 
@@ -196,12 +199,14 @@ class Replica:
         self.next_id, self.last_day = labels.play + 1, day.digest
         return None
 
-    def _told(self, entry: Entry, check: bool) -> Record:
+    def _told(self, entry: Entry, check: bool) -> Record | None:
         id, header = self._waiting(entry), entry.record.header
         core = self.telling(id)
         play = core.pending[id]
         reading, final = core.read(header["losses"], play), entry.labels.kind == content.TELL
         heard = core.tell(id, reading, final, header["ignore"], entry.labels.at)
+        if not check:
+            return None
         return content.reported(heard, reading, play.today.actions.names, header["ignore"])
 
     def _closed(self, entry: Entry, check: bool) -> Record:

@@ -458,10 +458,7 @@ class Study(Mirror):
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
         """Return what was done with a key before."""
-        if key is None:
-            return None
-        found = (self._journal.find(kind, checked_key(key)) for kind in kinds)
-        return next((entry for entry in found if entry is not None), None)
+        return None if key is None else self._journal.find(kinds, checked_key(key))
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
         told, outcome = replica.telling(id).close(id, when)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from multiplay.storage import MemoryStore, Store, store_at
 from multiplay.studies import mirror
 from multiplay.studies.replica import bits
 from postgres import Server
-from study_workers import Crew, Request
+from study_workers import KINDS, Crew, Request, requests
 from trucks import new_study, tables, verified
 
 
@@ -25,12 +26,21 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def crew_of(store: Store, folder: Path, workers: int) -> Iterator[Crew]:
+    rehearse()
     new_study(store).disconnect()
     crew = Crew(store, folder, workers, seed=workers)
     try:
         yield crew
     finally:
         crew.kill_all()
+
+
+def rehearse() -> None:
+    """Do each thing once, so that kernels are compiled before anybody is killed for it."""
+    alone, asked = new_study(MemoryStore()), None
+    for request in islice(requests(0), sum(map(len, KINDS))):
+        answer = request.of(alone, asked)
+        asked = answer if request.verb == "ask" else asked
 
 
 def check(store: Store, answered: list[list[tuple[Request, Any]]]) -> None:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import FrozenInstanceError
+from typing import Any
 
 import numpy as np
 
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
-from multiplay.streams import Rng
+from multiplay.streams import Rng, Streams
 from multiplay.types import FloatArray, IntArray
 
 
-@dataclass(frozen=True, init=False)
+class Units(ABC):
+    """The loss of every single unit, kept as a rule that draws them again when they are wanted."""
+
+    @abstractmethod
+    def losses(self) -> FloatArray:
+        """Return all of them, as ``Feedback.units``."""
+
+    @abstractmethod
+    def flip(self, seen: IntArray, rng: Streams) -> IntArray:
+        """Return the sum over the units seen of Y_ij ~ Bernoulli(L_ij), for each arm."""
+
+
 class Feedback:
-    """The losses of one play in every trial.
+    """The losses of one play in every trial. Nothing of it can be changed.
 
     Attributes
     ----------
@@ -31,20 +44,36 @@ class Feedback:
 
     count: IntArray
     total: FloatArray
-    units: FloatArray | None
     first: IntArray | None
     seen: IntArray
+    _units: FloatArray | Units | None
 
-    def __init__(  # of every round: faster than setting one frozen field after the other
+    def __init__(
         self,
         count: IntArray,
         total: FloatArray,
-        units: FloatArray | None = None,
+        units: FloatArray | Units | None = None,
         first: IntArray | None = None,
         seen: IntArray | None = None,
     ) -> None:
-        seen = count if seen is None else seen
-        self.__dict__.update(count=count, total=total, units=units, first=first, seen=seen)
+        own = self.__dict__  # of every round: faster than setting one attribute after the other
+        own["count"], own["total"], own["_units"], own["first"] = count, total, units, first
+        own["seen"] = count if seen is None else seen
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __repr__(self) -> str:
+        fields = ("count", "total", "units", "first", "seen")
+        return f"Feedback({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
+
+    @property
+    def units(self) -> FloatArray | None:
+        """The loss of every single unit, (trials, slots), where it is known."""
+        units = self._units
+        if isinstance(units, Units):
+            units = self.__dict__["_units"] = units.losses()
+        return units
 
     @property
     def complete(self) -> bool:
@@ -103,9 +132,16 @@ class Feedback:
 
         From totals, Binomial(seen, mean): the right mean, and at least the right variance.
         """
-        if self.units is None or self.first is None:
+        units = self._units
+        if units is None or self.first is None:
             return rng.binomial(self.seen, np.minimum(self.mean, 1.0))
+        if isinstance(units, Units):
+            if isinstance(rng, Streams):
+                return units.flip(self.seen, rng)
+            units = units.losses()
         heads = np.empty(self.seen.shape, dtype=np.int64)
-        coins = rng.random(self.units.shape)
-        kernels.count_heads(self.units, self.first, self.seen, coins, heads)
+        if isinstance(rng, Streams):
+            kernels.flip(rng.state, units, self.first, self.seen, heads)
+        else:
+            kernels.count_heads(units, self.first, self.seen, rng.random(units.shape), heads)
         return heads

@@ -2,19 +2,24 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.environments.observation import Observation, OldWorld
+from multiplay.environments.distributions import Law
+from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
+from multiplay.feedback import Feedback, Units
+from multiplay.kernels import losses
 from multiplay.kernels import units as kernels
+from multiplay.streams import Streams
 from multiplay.types import FloatArray, IntArray
 
 EVERY_UNIT = 2048  # up to so many units in all, each has a loss of its own in every round
 SLOTS = 4  # beyond, each arm has this many, and stretches them over the units it plays
+MANY = 32  # slots an arm: from here on their losses are not stored
 LARGEST_DRAW = 1 - 2**-53  # uniform numbers are below 1
 ROUNDING = 1e-9
 
@@ -24,7 +29,7 @@ def few_enough(n: IntArray) -> bool:
     return bool(n.sum() <= EVERY_UNIT)
 
 
-class World(OldWorld, ABC):
+class World(ABC):
     """An environment in action, for a block of trials: one ``observe`` is one round.
 
     Attributes
@@ -102,7 +107,46 @@ class Slots:
         self.every_unit = few_enough(n) if every_unit is None else every_unit
         slots = n if self.every_unit else np.minimum(n, SLOTS)
         self.first = np.concatenate([[0], np.cumsum(slots)])
-        self.owner = np.repeat(np.arange(len(n)), slots)
+        self.size = int(self.first[-1])
+        self.many = self.size > MANY * len(n)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The arm of every slot."""
+        return np.repeat(np.arange(len(self.n)), np.diff(self.first))
+
+    def luck(self, streams: Streams, t: int) -> FloatArray:
+        """Return a uniform number for every slot in round t, (trials, slots)."""
+        shape = len(streams.state), self.size
+        if not self.many:
+            return streams.random(shape)
+        uniforms = np.empty(shape)
+        losses.draw_again(streams.state, t, self.first, uniforms)
+        return uniforms
+
+    def drawn(
+        self, streams: Streams, t: int, law: Law, action: IntArray, means: FloatArray
+    ) -> Observation:
+        """Return what comes of a play in round t: the law at the quantiles ``luck``, in one go."""
+        shape = action.shape
+        total, averages = np.empty(shape), np.empty(shape)
+        units: FloatArray | Units
+        if self.many:
+            units = DrawnUnits(streams, t, law, self)
+            losses.observe_many(
+                streams.state, t, *law, self.first, self.n, action, means, total, averages
+            )
+        else:
+            units = np.empty((shape[0], self.size))
+            losses.observe(
+                streams.state, *law, self.first, self.n, action, means, units, total, averages
+            )
+        return Observation(self._shown(action, total, units), means, averages)
+
+    def _shown(self, action: IntArray, total: FloatArray, units: FloatArray | Units) -> Feedback:
+        if self.every_unit:
+            return Feedback(action, total, units, self.first)
+        return Feedback(action, total)
 
     def observation(self, units: FloatArray, action: IntArray, means: FloatArray) -> Observation:
         """Return what comes of a play, from the losses of all slots (trials, slots)."""
@@ -113,15 +157,32 @@ class Slots:
         """Return the losses of the units that are played, from the losses of all slots."""
         total = np.empty(action.shape)
         kernels.add_up(units, self.first, action, means, total)
-        if self.every_unit:
-            return Feedback(action, total, units, self.first)
-        return Feedback(action, total)
+        return self._shown(action, total, units)
 
     def averages(self, units: FloatArray, means: FloatArray) -> FloatArray:
         """Return the average loss of all units of each arm, from the losses of all slots."""
         averages = np.empty(means.shape)
         kernels.average(units, self.first, self.n, means, averages)
         return averages
+
+
+class DrawnUnits(Units):
+    """Losses of many units, which are drawn again when somebody wants to see them."""
+
+    def __init__(self, streams: Streams, t: int, law: Law, slots: Slots) -> None:
+        self.streams, self.t, self.law, self.slots = streams, t, law, slots
+
+    def losses(self) -> FloatArray:
+        """Return the losses of all slots, played or not."""
+        units = self.slots.luck(self.streams, self.t)
+        losses.apply(*self.law, self.slots.first, units)
+        return units
+
+    def flip(self, seen: IntArray, rng: Streams) -> IntArray:
+        """Draw every unit that was seen again, and flip its coin."""
+        heads = np.empty(seen.shape, dtype=np.int64)
+        losses.flip_again(self.streams.state, self.t, *self.law, seen, rng.state, heads)
+        return heads
 
 
 def largest_change(losses: FloatArray, clean: FloatArray) -> FloatArray:

@@ -96,6 +96,10 @@ class CorruptedWorld(PhasedWorld):
             self.corruption = self.corruption + self._change(losses, u)
         return losses, means
 
+    def wants_losses(self) -> bool:
+        """Corrupted rounds want to be compared."""
+        return self.round >= self.at
+
     def _change(self, losses: FloatArray, u: FloatArray) -> FloatArray:
         """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""
         if self.slots.every_unit:

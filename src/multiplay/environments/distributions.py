@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay.checks import numbers, unit_interval
 from multiplay.errors import InvalidInput
+from multiplay.kernels.losses import COIN, STRAIGHT
 from multiplay.serialization import settings
 from multiplay.types import FloatArray, IntArray
 
@@ -252,3 +253,33 @@ class Constant(Distribution):
     def mirrored(self) -> Constant:
         """Return 1 - value."""
         return Constant(1 - self.value)
+
+
+class Law(NamedTuple):
+    """A distribution as ``multiplay.kernels.losses`` knows it: two numbers for each trial and arm.
+
+    STRAIGHT: a loss is low + width u, with u uniform; COIN: it is 1 if u >= low, else 0.
+    """
+
+    kind: int
+    numbers: FloatArray
+
+
+def law_of(distribution: Distribution) -> Law | None:
+    """Return the law of a distribution (trials, d); None if kernels know none.
+
+    Examples
+    --------
+    >>> law_of(Uniform([[0.25]], [[0.75]]))
+    Law(kind=0, numbers=array([[[0.25]],
+    <BLANKLINE>
+           [[0.5 ]]]))
+    """
+    kind = type(distribution)  # a class of one's own may draw in another way
+    if kind is Uniform and isinstance(distribution, Uniform):
+        return Law(STRAIGHT, np.stack([distribution.low, distribution.high - distribution.low]))
+    if kind is Constant and isinstance(distribution, Constant):
+        return Law(STRAIGHT, np.stack([distribution.value, np.zeros_like(distribution.value)]))
+    if kind is Bernoulli and isinstance(distribution, Bernoulli):
+        return Law(COIN, np.stack([1 - distribution.p, distribution.p]))
+    return None

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import cycle
 from typing import Self
 
@@ -11,7 +12,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance
 from multiplay.environments.base import Environment, Slots, World
-from multiplay.environments.distributions import Bernoulli, Distribution
+from multiplay.environments.distributions import Bernoulli, Distribution, law_of
 from multiplay.environments.observation import Observation
 from multiplay.streams import LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
@@ -58,16 +59,17 @@ class DrawnWorld(World):
     def __init__(self, actions: ActionSet, trials: Sequence[int], seed: int) -> None:
         self.slots = Slots(actions.n)
         self.streams = Streams.spawn(seed, LOSSES, trials)
+        self.round = 0
 
     def observe(self, action: IntArray) -> Observation:
         """Draw the loss of every slot, and show those that are played."""
-        u = self.streams.random((len(action), len(self.slots.owner)))
-        units, means = self.draw(u)
+        self.round += 1
+        units, means = self.draw(self.slots.luck(self.streams, self.round))
         return self.slots.observation(units, action, means)
 
     @abstractmethod
     def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Enter the next round; return its losses at the quantiles u, and the means of the arms."""
+        """Return the losses of this round at the quantiles u, and the means of the arms."""
 
 
 class PhasedWorld(DrawnWorld):
@@ -85,19 +87,41 @@ class PhasedWorld(DrawnWorld):
         seed: int,
     ) -> None:
         super().__init__(actions, trials, seed)
-        arms = np.arange(actions.d)
-        means = [distribution.spread(trials, arms).mean for distribution in distributions]
-        slots = [distribution.spread(trials, self.slots.owner) for distribution in distributions]
-        self.phases = zip(rounds, cycle(zip(means, slots, strict=True)), strict=False)
-        shares = [sum(rounds[k :: len(means)]) * mean for k, mean in enumerate(means)]
+        phases = [Phase(distribution, trials, self.slots) for distribution in distributions]
+        self.phases = zip(rounds, cycle(phases), strict=False)
+        shares = [sum(rounds[k :: len(phases)]) * phase.means for k, phase in enumerate(phases)]
         self.total_means = np.sum(shares, axis=0)
-        self.round = 0
         self.phase_end = 0
+
+    def observe(self, action: IntArray) -> Observation:
+        """Draw the losses in one go, where kernels know their law and nobody else asks for them."""
+        while self.round == self.phase_end:
+            rounds, self.phase = next(self.phases)
+            self.phase_end += rounds
+        law = self.phase.law
+        if law is None or self.wants_losses():
+            return super().observe(action)
+        self.round += 1
+        return self.slots.drawn(self.streams, self.round, law, action, self.phase.means)
 
     def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Draw from the distribution of this phase."""
-        while self.round == self.phase_end:
-            rounds, (self.phase_means, self.losses) = next(self.phases)
-            self.phase_end += rounds
-        self.round += 1
-        return self.losses.quantile(u), self.phase_means
+        return self.phase.losses.quantile(u), self.phase.means
+
+    def wants_losses(self) -> bool:
+        """Say whether ``draw`` must see the losses of the next round."""
+        return False
+
+
+class Phase:
+    """A distribution as worlds need it: the means of the arms, and losses, by law or by slot."""
+
+    def __init__(self, distribution: Distribution, trials: Sequence[int], slots: Slots) -> None:
+        arms = distribution.spread(trials, np.arange(len(slots.n)))
+        self.means, self.law = arms.mean, law_of(arms)
+        self._spread = partial(distribution.spread, trials, slots.owner)
+
+    @cached_property
+    def losses(self) -> Distribution:
+        """The distribution of every slot."""
+        return self._spread()

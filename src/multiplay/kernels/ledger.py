@@ -3,79 +3,63 @@
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
 
+# Of every arm: the last average loss k_i of all units and of those played, sums of k_i and k_i^2 of
+# both, and the sum of the means.
+LAST, S1, S2, LAST_PLAYED, S1_PLAYED, S2_PLAYED, MEANS = range(7)
+# Of every arm: the last action, (a - a*)^+ added up, and the rounds that played the arm.
+ACTION, EXCESS, S0_PLAYED = range(3)
+# Of every trial: two regrets, path lengths of both averages, and the actions that were new.
+PSEUDO, PAID, V1, V1_PLAYED, SWITCHES = range(5)
+
 
 @kernel
-def compare(
+def book(
+    t: int,
+    linear: bool,
     action: IntArray,
     best: IntArray,
     means: FloatArray,
     total: FloatArray,
     averages: FloatArray,
-    pseudo: FloatArray,
-    realised: FloatArray,
+    offset: FloatArray,
+    arms: FloatArray,
+    plays: IntArray,
+    sums: FloatArray,
 ) -> None:
-    """pseudo += <a - a*, means> and realised += (what was paid) - <a*, averages>, per trial."""
-    for k in range(len(action)):
-        expected, paid = 0.0, 0.0
-        for i in range(action.shape[1]):
-            expected += (action[k, i] - best[k, i]) * means[k, i]
-            paid += total[k, i] - best[k, i] * averages[k, i]
-        pseudo[k] += expected
-        realised[k] += paid
+    """Book round t: a* is ``best``, k_i one of ``averages``, and offset_i is known of every loss.
 
-
-@kernel
-def count_plays(
-    action: IntArray, best: IntArray, last: IntArray, excess: IntArray, switches: IntArray
-) -> None:
-    """excess += (a - a*)^+ per arm; switches counts the actions that differ from the last one."""
-    for k in range(len(action)):
-        same = True
-        for i in range(action.shape[1]):
-            excess[k, i] += max(action[k, i] - best[k, i], 0)
-            same &= action[k, i] == last[k, i]
-            last[k, i] = action[k, i]
-        switches[k] += not same
-
-
-@kernel
-def follow(
-    averages: FloatArray, last: FloatArray, S1: FloatArray, S2: FloatArray, V1: FloatArray
-) -> None:
-    """S1 += k and S2 += k^2 per arm, V1 += ||k - last k||_1, for the averages k of a round."""
-    for k in range(len(averages)):
-        for i in range(averages.shape[1]):
-            average = averages[k, i]
-            S1[k, i] += average
-            S2[k, i] += average * average
-            V1[k] += abs(average - last[k, i])
-            last[k, i] = average
-
-
-@kernel
-def follow_played(
-    action: IntArray,
-    total: FloatArray,
-    last: FloatArray,
-    S0: IntArray,
-    S1: FloatArray,
-    S2: FloatArray,
-    V1: FloatArray,
-) -> None:
-    """The same for the average k_i of the units played: arms that were not played are left out.
-
-    S0 counts the rounds that play an arm; V1 goes from such a round to the next one.
+    PSEUDO += <a - a*, means>, where that is what an action is worth, and PAID += (what was paid)
+    - <a*, k>; EXCESS += (a - a*)^+; S1 += k, S2 += k^2, V1 += ||k - last k||_1. The same for the
+    average of the units that were played: arms that were not played are left out, and the path goes
+    from one round that plays an arm to the next.
     """
     for k in range(len(action)):
+        expected, paid, new = 0.0, 0.0, False
         for i in range(action.shape[1]):
-            if action[k, i] > 0:
-                average = total[k, i] / action[k, i]
-                if S0[k, i] > 0:
-                    V1[k] += abs(average - last[k, i])
-                S0[k, i] += 1
-                S1[k, i] += average
-                S2[k, i] += average * average
-                last[k, i] = average
+            a, b, average = action[k, i], best[k, i], averages[k, i]
+            expected += (a - b) * (means[k, i] + offset[i])
+            paid += (total[k, i] + a * offset[i]) - b * (average + offset[i])
+            plays[EXCESS, k, i] += max(a - b, 0)
+            arms[S1, k, i] += average
+            arms[S2, k, i] += average * average
+            arms[MEANS, k, i] += means[k, i]
+            if t > 1:
+                new |= a != plays[ACTION, k, i]
+                sums[V1, k] += abs(average - arms[LAST, k, i])
+            plays[ACTION, k, i] = a
+            arms[LAST, k, i] = average
+            if a > 0:
+                average = total[k, i] / a
+                if plays[S0_PLAYED, k, i] > 0:
+                    sums[V1_PLAYED, k] += abs(average - arms[LAST_PLAYED, k, i])
+                plays[S0_PLAYED, k, i] += 1
+                arms[S1_PLAYED, k, i] += average
+                arms[S2_PLAYED, k, i] += average * average
+                arms[LAST_PLAYED, k, i] = average
+        sums[SWITCHES, k] += new
+        if linear:
+            sums[PSEUDO, k] += expected
+            sums[PAID, k] += paid
 
 
 @kernel

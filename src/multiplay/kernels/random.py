@@ -19,32 +19,48 @@ _TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 
 @kernel
+def advance(a: Any, b: Any, c: Any, w: Any) -> Any:
+    """Return 64 random bits, and the four words of the generator after them."""
+    bits = a + b + w
+    turned = (c << np.uint64(24)) | (c >> np.uint64(40))
+    return bits, b ^ (b >> np.uint64(11)), c + (c << np.uint64(3)), turned + bits, w + np.uint64(1)
+
+
+@kernel
 def next_bits(g: Generators) -> Any:
     """64 random bits; advances the generator ``g``."""
-    bits = g[0] + g[1] + g[3]
-    g[3] += np.uint64(1)
-    g[0] = g[1] ^ (g[1] >> np.uint64(11))
-    g[1] = g[2] + (g[2] << np.uint64(3))
-    g[2] = ((g[2] << np.uint64(24)) | (g[2] >> np.uint64(40))) + bits
+    bits, g[0], g[1], g[2], g[3] = advance(g[0], g[1], g[2], g[3])
     return bits
 
 
 @kernel
-def begin(base: Generators, t: int, g: Generators) -> None:
-    """Let the generator ``g`` begin round t of a sequence that ``base``, three words, stands for.
+def mixed(number: Any) -> Any:
+    """Return 64 bits that look random, other ones for every number.
 
-    The words and t, mixed by SplitMix64's finaliser (Steele, Lea, Flood 2014), are the seed of
-    SFC64; as in numpy, the first twelve numbers are thrown away.
+    This is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
     """
-    z = np.uint64(t) + np.uint64(0x9E3779B97F4A7C15)
+    z = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    g[0] = base[0]
-    g[1] = base[1]
-    g[2] = base[2] ^ z ^ (z >> np.uint64(31))
-    g[3] = np.uint64(1)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def seeded(base: Generators, salt: Any) -> Any:
+    """Return the words of a generator of its own, for every ``base`` of three words and salt.
+
+    They are the seed of SFC64; as in numpy, the first twelve numbers are thrown away.
+    """
+    a, b, c, w = base[0], base[1], base[2] ^ salt, np.uint64(1)
     for _ in range(12):
-        next_bits(g)
+        _, a, b, c, w = advance(a, b, c, w)
+    return a, b, c, w
+
+
+@kernel
+def begin(base: Generators, t: int, g: Generators) -> None:
+    """Let ``g`` begin round t of a sequence that ``base``, three words, stands for."""
+    g[0], g[1], g[2], g[3] = seeded(base, mixed(t))
 
 
 @kernel

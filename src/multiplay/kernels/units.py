@@ -3,19 +3,29 @@
 import math
 
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.random import Generators, uniform
 from multiplay.types import FloatArray, IntArray
+
+
+@kernel
+def stretched(s: float, slots: int, units: int, mean: float) -> float:
+    """Return the average loss of ``units`` units, from the sum s of the losses of all slots.
+
+    An arm that has more units than slots draws the average of its slots towards the mean:
+    mean + sqrt(slots / units) (average of the slots - mean). Its mean and its variance are exact,
+    and it stays in [0, 1]. An arm without units gets 0.
+    """
+    average = s / max(slots, 1)
+    if units <= slots:
+        return average
+    return mean + math.sqrt(slots / units) * (average - mean)
 
 
 @kernel
 def add_up(
     units: FloatArray, first: IntArray, action: IntArray, mean: FloatArray, total: FloatArray
 ) -> None:
-    """total[k, i] = the losses of the first ``action[k, i]`` units of arm i.
-
-    An arm played more often than it has units takes all of them, drawn towards the mean: the
-    average of a units is mean + sqrt(slots / a) (average of the slots - mean). Its mean and its
-    variance are exact, and it stays in [0, 1].
-    """
+    """total[k, i] = the losses of the first ``action[k, i]`` units of arm i."""
     for k in range(action.shape[0]):
         for i in range(action.shape[1]):
             a, slots = action[k, i], first[i + 1] - first[i]
@@ -23,7 +33,7 @@ def add_up(
             for j in range(first[i], first[i] + min(a, slots)):
                 s += units[k, j]
             if a > slots:
-                s = a * (mean[k, i] + math.sqrt(slots / a) * (s / slots - mean[k, i]))
+                s = a * stretched(s, slots, a, mean[k, i])
             total[k, i] = s
 
 
@@ -62,21 +72,13 @@ def split(units: FloatArray, count: IntArray, first: IntArray, total: FloatArray
 def average(
     units: FloatArray, first: IntArray, n: IntArray, mean: FloatArray, averages: FloatArray
 ) -> None:
-    """averages[k, i] = the average loss of all n_i units of arm i, played or not.
-
-    An arm that has more units than slots draws the average of its slots towards the mean, as
-    ``add_up`` does; an arm without units gets 0.
-    """
+    """averages[k, i] = the average loss of all n_i units of arm i, played or not."""
     for k in range(averages.shape[0]):
         for i in range(averages.shape[1]):
-            slots = first[i + 1] - first[i]
             s = 0.0
             for j in range(first[i], first[i + 1]):
                 s += units[k, j]
-            s /= max(slots, 1)
-            if n[i] > slots:
-                s = mean[k, i] + math.sqrt(slots / n[i]) * (s - mean[k, i])
-            averages[k, i] = s
+            averages[k, i] = stretched(s, first[i + 1] - first[i], n[i], mean[k, i])
 
 
 @kernel
@@ -100,6 +102,21 @@ def count_heads(
                 if coins[k, j] < units[k, j]:
                     count += 1
             heads[k, i] = count
+
+
+@kernel
+def flip(
+    generators: Generators, units: FloatArray, first: IntArray, action: IntArray, heads: IntArray
+) -> None:
+    """The same, with a coin for every slot in turn, played or not."""
+    for k in range(action.shape[0]):
+        for i in range(action.shape[1]):
+            heads[k, i] = 0
+        for i in range(action.shape[1]):
+            for j in range(first[i], first[i + 1]):
+                coin = uniform(generators[k])
+                if j < first[i] + action[k, i] and coin < units[k, j]:
+                    heads[k, i] += 1
 
 
 @kernel

@@ -28,75 +28,64 @@ class Ledger:
         self.actions, self.rounds, self.known = actions, set(rounds.tolist()), best is not None
         shape = (trials, actions.d)
         self.best = np.zeros(shape, dtype=np.int64) if best is None else best
-        self.pseudo, self.paid = np.zeros(trials), np.zeros(trials)
-        self.curves: list[tuple[FloatArray, FloatArray]] = []
-        self.last_action = np.zeros(shape, dtype=np.int64)
-        self.excess = np.zeros(shape, dtype=np.int64)
-        self.switches = np.zeros(trials, dtype=np.int64)
-        self.last_average, self.V1 = np.zeros(shape), np.zeros(trials)
-        self.S1, self.S2, self.sum_means = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self.sums: list[tuple[FloatArray, FloatArray]] = []
-        self.last_played, self.V1_played = np.zeros(shape), np.zeros(trials)
-        self.S0_played = np.zeros(shape, dtype=np.int64)
-        self.S1_played, self.S2_played = np.zeros(shape), np.zeros(shape)
+        self.arms, self.plays = np.zeros((7, *shape)), np.zeros((3, *shape), dtype=np.int64)
+        self.sums, self.no_offset = np.zeros((5, trials)), np.zeros(actions.d)
+        self.curves: list[FloatArray] = []
+        self.history: list[FloatArray] = []
 
     def add(self, t: int, today: ActionSet, action: IntArray, seen: Observation) -> None:
         """Book round t, which was played on the set ``today``."""
-        means, averages = _writable(seen.means), _writable(seen.averages)
+        feedback, means, averages = seen
+        means, averages = _writable(means), _writable(averages)
         best = self.best
         if isinstance(best, BestOfEachRound):
             best = best.of(today, means)
-        if t == 1:  # nothing comes before the first round
-            self.last_action[:], self.last_average[:] = action, averages
-        kernels.follow(averages, self.last_average, self.S1, self.S2, self.V1)
-        kernels.follow_played(
+        kernels.book(
+            t,
+            today.linear,
             action,
-            seen.feedback.total,
-            self.last_played,
-            self.S0_played,
-            self.S1_played,
-            self.S2_played,
-            self.V1_played,
+            best,
+            means,
+            feedback.total,
+            averages,
+            self.no_offset if today.offset is None else _writable(today.offset),
+            self.arms,
+            self.plays,
+            self.sums,
         )
-        kernels.count_plays(action, best, self.last_action, self.excess, self.switches)
-        if today.linear:
-            total = seen.feedback.total
-            if today.offset is not None:
-                means, averages = means + today.offset, averages + today.offset
-                total = total + action * today.offset
-            kernels.compare(action, best, means, total, averages, self.pseudo, self.paid)
-        else:
-            self.pseudo += today.value(action, means) - today.value(best, means)
-        if not self.known:
-            self.sum_means += seen.means
+        if not today.linear:
+            self.sums[kernels.PSEUDO] += today.value(action, means) - today.value(best, means)
         if t in self.rounds:
-            self.curves.append((self.pseudo.copy(), self.paid.copy()))
+            self.curves.append(self.sums[[kernels.PSEUDO, kernels.PAID]])
             if not self.known:
-                self.sums.append((self.sum_means.copy(), self.S1.copy()))
+                self.history.append(self.arms[[kernels.MEANS, kernels.S1]])
 
     def finished(self, horizon: int, corruption: FloatArray | None, seconds: float) -> Measured:
         """Close the books after the last round."""
-        sign, trials = self.actions.sign, len(self.pseudo)
-        pseudo, paid = (np.stack(curve, axis=1) for curve in zip(*self.curves, strict=True))
-        excess = self.excess.astype(float)
+        sign, trials = self.actions.sign, self.sums.shape[1]
+        pseudo, paid = np.stack(self.curves, axis=2)
+        excess = self.plays[kernels.EXCESS].astype(float)
         if not self.known:
-            best = self.actions.best(self.sum_means / horizon)[:, None, :]
+            best = self.actions.best(self.arms[kernels.MEANS] / horizon)[:, None, :]
             known = np.multiply.outer(sorted(self.rounds), self._offset)
-            for curve, sums in zip((pseudo, paid), zip(*self.sums, strict=True), strict=True):
-                curve -= (best * (np.stack(sums, axis=1) + known)).sum(axis=2)
+            for curve, sums in zip((pseudo, paid), np.stack(self.history, axis=2), strict=True):
+                curve -= (best * (sums + known)).sum(axis=2)
             excess[:] = np.nan
         if not self.actions.linear:
             paid[:] = np.nan
+        S1, S2 = self.arms[[kernels.S1, kernels.S2]]
+        S0_played = np.maximum(self.plays[kernels.S0_PLAYED], 1)
+        S1_played, S2_played = self.arms[[kernels.S1_PLAYED, kernels.S2_PLAYED]]
         return {
             "regret": sign * pseudo,
             "realised": sign * paid,
             "excess": excess,
-            "switches": self.switches.astype(float),
-            "L_star": self._least(horizon),
-            "Q2": _variation(self.S1, self.S2, horizon),
-            "V1": self.V1,
-            "Q2_played": _variation(self.S1_played, self.S2_played, np.maximum(self.S0_played, 1)),
-            "V1_played": self.V1_played,
+            "switches": self.sums[kernels.SWITCHES],
+            "L_star": self._least(S1, horizon),
+            "Q2": _variation(S1, S2, horizon),
+            "V1": self.sums[kernels.V1],
+            "Q2_played": _variation(S1_played, S2_played, S0_played),
+            "V1_played": self.sums[kernels.V1_PLAYED],
             "corruption": np.full(trials, np.nan) if corruption is None else corruption,
             "seconds": np.full(trials, seconds / trials),
         }
@@ -105,11 +94,11 @@ class Ledger:
     def _offset(self) -> FloatArray:
         return np.zeros(self.actions.d) if self.actions.offset is None else self.actions.offset
 
-    def _least(self, horizon: int) -> FloatArray:
+    def _least(self, S1: FloatArray, horizon: int) -> FloatArray:
         """Return what the best fixed action would have got, where there are fixed actions."""
         if isinstance(self.actions, Changing):
-            return np.full(len(self.S1), np.nan)
-        sums = self.S1 + horizon * self._offset
+            return np.full(len(S1), np.nan)
+        sums = S1 + horizon * self._offset
         least: FloatArray = (self.actions.argmin(self.actions.sign * sums) * sums).sum(axis=1)
         return least
 
@@ -122,4 +111,4 @@ def _variation(S1: FloatArray, S2: FloatArray, rounds: IntArray | int) -> FloatA
 
 def _writable(array: FloatArray) -> FloatArray:
     """Return an array of the one kind that kernels are compiled for."""
-    return np.require(array, requirements=["C", "W"])
+    return array if array.flags.carray else np.require(array, requirements=["C", "W"])

@@ -135,11 +135,11 @@ class Feedback:
         units = self._units
         if units is None or self.first is None:
             return rng.binomial(self.seen, np.minimum(self.mean, 1.0))
-        if isinstance(units, Units):
+        if not isinstance(units, np.ndarray):
             if isinstance(rng, Streams):
                 return units.flip(self.seen, rng)
             units = units.losses()
-        heads = np.empty(self.seen.shape, dtype=np.int64)
+        heads = np.empty(self.seen.shape, np.int64)
         if isinstance(rng, Streams):
             kernels.flip(rng.state, units, self.first, self.seen, heads)
         else:

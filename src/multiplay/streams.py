@@ -62,7 +62,7 @@ class Streams:
 
     def beta(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
         """Beta(a, b) numbers for parameters of shape (trials, d)."""
-        a, b = _of_one_shape(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        a, b = _of_one_shape(np.asarray(a, float), np.asarray(b, float))
         out = np.empty(a.shape)
         kernels.fill_beta(self.state, a, b, out)
         return out

@@ -133,14 +133,10 @@ class Slots:
         units: FloatArray | Units
         if self.many:
             units = DrawnUnits(streams, t, law, self)
-            losses.observe_many(
-                streams.state, t, *law, self.first, self.n, action, means, total, averages
-            )
+            losses.observe_many(streams.state, t, *law, self.first, self.n, action, total, averages)
         else:
             units = np.empty((shape[0], self.size))
-            losses.observe(
-                streams.state, *law, self.first, self.n, action, means, units, total, averages
-            )
+            losses.observe(streams.state, *law, self.first, self.n, action, units, total, averages)
         return Observation(self._shown(action, total, units), means, averages)
 
     def _shown(self, action: IntArray, total: FloatArray, units: FloatArray | Units) -> Feedback:

@@ -83,7 +83,8 @@ class CorruptedWorld(PhasedWorld):
     ) -> None:
         rounds = [min(at, horizon), max(horizon - at, 0)]
         super().__init__([before, after], rounds, actions, trials, seed)
-        self.at, self.clean = at, before.spread(trials, self.slots.owner)
+        self.at = self.last_unwatched = at
+        self.clean = before.spread(trials, self.slots.owner)
         self.corruption = np.zeros(len(trials))
         if not self.slots.every_unit:
             arms = np.flatnonzero(actions.n)
@@ -95,10 +96,6 @@ class CorruptedWorld(PhasedWorld):
         if self.round > self.at:
             self.corruption = self.corruption + self._change(losses, u)
         return losses, means
-
-    def wants_losses(self) -> bool:
-        """Corrupted rounds want to be compared."""
-        return self.round >= self.at
 
     def _change(self, losses: FloatArray, u: FloatArray) -> FloatArray:
         """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""

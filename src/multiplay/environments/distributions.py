@@ -256,9 +256,10 @@ class Constant(Distribution):
 
 
 class Law(NamedTuple):
-    """A distribution as ``multiplay.kernels.losses`` knows it: two numbers for each trial and arm.
+    """A distribution as ``multiplay.kernels.losses`` knows it.
 
-    STRAIGHT: a loss is low + width u, with u uniform; COIN: it is 1 if u >= low, else 0.
+    There are three numbers for each trial and arm: low, width and mean. STRAIGHT: a loss is
+    low + width u, with u uniform; COIN: it is 1 if u >= low, else 0.
     """
 
     kind: int
@@ -270,16 +271,15 @@ def law_of(distribution: Distribution) -> Law | None:
 
     Examples
     --------
-    >>> law_of(Uniform([[0.25]], [[0.75]]))
-    Law(kind=0, numbers=array([[[0.25]],
-    <BLANKLINE>
-           [[0.5 ]]]))
+    >>> law_of(Uniform([[0.25]], [[0.75]])).numbers.ravel()
+    array([0.25, 0.5 , 0.5 ])
     """
-    kind = type(distribution)  # a class of one's own may draw in another way
-    if kind is Uniform and isinstance(distribution, Uniform):
-        return Law(STRAIGHT, np.stack([distribution.low, distribution.high - distribution.low]))
-    if kind is Constant and isinstance(distribution, Constant):
-        return Law(STRAIGHT, np.stack([distribution.value, np.zeros_like(distribution.value)]))
-    if kind is Bernoulli and isinstance(distribution, Bernoulli):
-        return Law(COIN, np.stack([1 - distribution.p, distribution.p]))
+    mean = distribution.mean
+    if type(distribution) is Uniform:  # a class of one's own may draw in another way
+        width = distribution.high - distribution.low
+        return Law(STRAIGHT, np.stack([distribution.low, width, mean]))
+    if type(distribution) is Constant:
+        return Law(STRAIGHT, np.stack([distribution.value, 0 * mean, mean]))
+    if type(distribution) is Bernoulli:
+        return Law(COIN, np.stack([1 - mean, mean, mean]))
     return None

@@ -78,6 +78,8 @@ class PhasedWorld(DrawnWorld):
     Phase p lasts ``rounds[p]`` rounds; after the last distribution comes the first one again.
     """
 
+    last_unwatched: float = np.inf  # the last round whose losses ``draw`` need not see
+
     def __init__(
         self,
         distributions: Sequence[Distribution],
@@ -99,7 +101,7 @@ class PhasedWorld(DrawnWorld):
             rounds, self.phase = next(self.phases)
             self.phase_end += rounds
         law = self.phase.law
-        if law is None or self.wants_losses():
+        if law is None or self.round >= self.last_unwatched:
             return super().observe(action)
         self.round += 1
         return self.slots.drawn(self.streams, self.round, law, action, self.phase.means)
@@ -107,10 +109,6 @@ class PhasedWorld(DrawnWorld):
     def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Draw from the distribution of this phase."""
         return self.phase.losses.quantile(u), self.phase.means
-
-    def wants_losses(self) -> bool:
-        """Say whether ``draw`` must see the losses of the next round."""
-        return False
 
 
 class Phase:

@@ -1,9 +1,9 @@
 """The losses of all slots of a round, drawn, added up and counted in one pass.
 
-Arm i has its slots at ``first[i], ..., first[i + 1] - 1``. The law of its losses is a kind and two
-numbers, ``law[:, k, i]`` in trial k: a loss is a function of a uniform number u,
+Arm i has its slots at ``first[i], ..., first[i + 1] - 1``. The law of its losses is a kind and the
+numbers low, width and mean, ``law[:, k, i]`` in trial k. A loss is a function of a uniform u:
 
-    STRAIGHT: low + width u, with law = (low, width);      COIN: 1 if u >= law[0], else 0.
+    STRAIGHT: low + width u;      COIN: 1 if u >= low, else 0.
 
 There are two ways to draw. ``observe`` draws u for every slot from the generator of the trial, one
 after the other. ``observe_many`` is for arms of many units: slot j of arm i in round t has the j-th
@@ -41,7 +41,6 @@ def observe(
     first: IntArray,
     n: IntArray,
     action: IntArray,
-    means: FloatArray,
     units: FloatArray,
     total: FloatArray,
     averages: FloatArray,
@@ -59,8 +58,8 @@ def observe(
                 if j + 1 == played:
                     total[k, i] = s
             if played > slots:
-                total[k, i] = played * stretched(s, slots, played, means[k, i])
-            averages[k, i] = stretched(s, slots, n[i], means[k, i])
+                total[k, i] = played * stretched(s, slots, played, law[2, k, i])
+            averages[k, i] = stretched(s, slots, n[i], law[2, k, i])
 
 
 @kernel
@@ -72,7 +71,6 @@ def observe_many(
     first: IntArray,
     n: IntArray,
     action: IntArray,
-    means: FloatArray,
     total: FloatArray,
     averages: FloatArray,
 ) -> None:
@@ -86,9 +84,9 @@ def observe_many(
                 some = count * law[0, k, i] + law[1, k, i] * (some / WORD)
                 every = slots * law[0, k, i] + law[1, k, i] * (every / WORD)
             if played > slots:
-                some = played * stretched(some, slots, played, means[k, i])
+                some = played * stretched(some, slots, played, law[2, k, i])
             total[k, i] = some
-            averages[k, i] = stretched(every, slots, n[i], means[k, i])
+            averages[k, i] = stretched(every, slots, n[i], law[2, k, i])
 
 
 @kernel

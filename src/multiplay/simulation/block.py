@@ -18,7 +18,7 @@ from multiplay.simulation.ledger import Ledger
 from multiplay.simulation.referee import Referee
 from multiplay.simulation.rival import BestOfEachRound
 from multiplay.streams import POLICY, Streams
-from multiplay.types import Arrays, IntArray
+from multiplay.types import IntArray
 
 
 class Block(NamedTuple):
@@ -71,23 +71,18 @@ def _play_rounds(
     state = policy.start(today, horizon, trials)
     stride = max(1, horizon // 100)
     for t in range(1, last + 1):
+        before, today = today, actions.at(t)
+        if today is not before:
+            drop_warm_start(policy, state, before)
         chosen = policy.choose(today, state, rng)
-        referee.watch(t, today, chosen.action)
-        seen = world.observe(chosen.action)
+        action = chosen.action
+        referee.watch(t, today, action)
+        seen = world.observe(action)
         policy.update(today, state, chosen, shown(policy, seen.feedback), rng)
-        ledger.add(t, today, chosen.action, seen)
+        ledger.add(t, today, action, seen)
         if t % stride == 0:
             advance(stride)
-        if t < last:
-            today = _next_day(actions.at(t + 1), today, policy, state)
     referee.judge()
-
-
-def _next_day(today: ActionSet, before: ActionSet, policy: Policy, state: Arrays) -> ActionSet:
-    """Return today's set; if it is another one, what belongs to the last one is dropped."""
-    if today is not before:
-        drop_warm_start(policy, state, before)
-    return today
 
 
 def warm_up(block: Block) -> None:

@@ -36,7 +36,8 @@ class Ledger:
     def add(self, t: int, today: ActionSet, action: IntArray, seen: Observation) -> None:
         """Book round t, which was played on the set ``today``."""
         feedback, means, averages = seen
-        means, averages = _writable(means), _writable(averages)
+        if not (means.flags.carray and averages.flags.carray):
+            means, averages = _writable(means), _writable(averages)
         best = self.best
         if isinstance(best, BestOfEachRound):
             best = best.of(today, means)
@@ -111,4 +112,4 @@ def _variation(S1: FloatArray, S2: FloatArray, rounds: IntArray | int) -> FloatA
 
 def _writable(array: FloatArray) -> FloatArray:
     """Return an array of the one kind that kernels are compiled for."""
-    return array if array.flags.carray else np.require(array, requirements=["C", "W"])
+    return np.require(array, requirements=["C", "W"])

@@ -128,13 +128,14 @@ def units(numbers: Sequence[int], budget: float, trials: int = 100) -> Section:
             used = fresh("growth.case", policies=list(some), units=number, trials=250, rounds=5)
             row[f"{kind}, MiB"] = used["peak"] - used["start"]
         rows.append(row)
-    few, many = numbers[0], numbers[-1]
-    ends = [(name, number) for name in NATIVE for number in (few, many)]
-    again = play_in_turns({key: games[key] for key in ends}, budget / 2)
+    few, thousand, many = numbers[0], 1000, numbers[-1]
+    compared = [(name, number) for name in NATIVE for number in (few, thousand, many)]
+    again = play_in_turns({key: games[key] for key in compared}, budget / 2)
     targets = [
-        Target(f"units x {many // few:.0e}: time of {name}, times", ratio, 1.2)
+        Target(f"{number:.0e} units against {few}: time of {name}, times", ratio, limit)
+        for number, limit in ((thousand, 3.0), (many, 1.2))
         for name in NATIVE
-        for ratio in [again[name, many] / again[name, few]]
+        for ratio in [again[name, number] / again[name, few]]
     ]
     more = rows[-1]["native, MiB"] - rows[0]["native, MiB"]
     targets.append(Target(f"units x {many // few:.0e}: memory of both, more by", more, 1, "MiB"))

@@ -1,4 +1,4 @@
-"""Products of rows: one row for each trial, every sum in the same order in any company."""
+"""Rows, one for each trial: their products, every sum in the same order in any company."""
 
 import math
 
@@ -6,6 +6,16 @@ import numpy as np
 
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray
+
+
+@kernel
+def finite(rows: FloatArray) -> bool:
+    """Say whether there is neither NaN nor an infinite number."""
+    count = 0
+    for k in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            count += abs(rows[k, i]) < math.inf
+    return count == rows.size
 
 
 @kernel

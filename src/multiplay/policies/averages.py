@@ -4,12 +4,13 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
-from multiplay.policies.base import Play
+from multiplay.kernels import averages as kernels
+from multiplay.policies.base import Play, arm_totals
 from multiplay.policies.forgetting import Forgetting
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
-FADED = 0.1  # units: an arm of which less is left counts as unseen
+FADED = kernels.FADED
 
 
 class Averages(Forgetting):
@@ -43,7 +44,10 @@ class Averages(Forgetting):
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count every unit, whoever chose it."""
-        self.add(state, feedback.seen, feedback.total)
+        if self.window is None:
+            count(state, feedback)
+        else:
+            self.add(state, feedback.seen, feedback.total)
 
     def forget(self, state: Arrays, rounds: int) -> None:
         """Let N_i and S_i fade, or leave the window."""
@@ -58,8 +62,7 @@ class Averages(Forgetting):
 
 def count(state: Arrays, feedback: Feedback) -> None:
     """N_i += the units seen, S_i += the sum of their losses."""
-    state["count"] += feedback.seen
-    state["sum"] += feedback.total
+    kernels.count(feedback.seen, arm_totals(feedback), state["count"], state["sum"])
 
 
 def averages(state: Arrays) -> FloatArray:
@@ -85,9 +88,8 @@ def unseen_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArra
     So every arm that can be played is seen after at most d rounds told, and again when it is
     forgotten.
     """
-    unseen = (state["count"] < FADED) & (actions.n >= 1)
-    early = unseen.any(axis=1)
-    action = action.copy()
-    if early.any():
+    if kernels.any_unseen(state["count"], actions._n):
+        unseen = (state["count"] < FADED) & (actions.n >= 1)
+        early, action = unseen.any(axis=1), action.copy()
         action[early] = actions.argmin(-unseen[early].astype(float))
     return action

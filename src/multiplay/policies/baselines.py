@@ -82,6 +82,7 @@ class EpsilonGreedy(Averages):
         costs = random_costs(actions, len(action), rng)
         explore = coin < self.epsilon
         if explore.any():
+            action = action.copy()
             action[explore] = actions.argmin(costs[explore])
         return Play(action)
 

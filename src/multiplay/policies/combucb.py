@@ -7,7 +7,8 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.policies.averages import Averages, averages, samples, unseen_first
+from multiplay.kernels.averages import confidence_bounds
+from multiplay.policies.averages import Averages, unseen_first
 from multiplay.policies.base import Play
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
@@ -75,6 +76,7 @@ class CombUCB(Averages):
 
     def bounds(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the lower confidence bounds of losses, or the upper ones of rewards."""
-        log = np.log(self.remembered(state["t"]))[:, None]
-        width = np.sqrt(self.alpha * log / samples(state))
-        return np.clip(averages(state) - actions.sign * width, 0.0, 1.0)
+        t, N, S = state["t"], state["count"], state["sum"]
+        bound = np.empty(N.shape)
+        confidence_bounds(t, N, S, *self.memory, float(self.alpha), actions.sign, bound)
+        return bound

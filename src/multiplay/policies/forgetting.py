@@ -1,5 +1,6 @@
 """Forgetting, for losses that drift: what was learned fades, or leaves a window."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from multiplay.checks import is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import Policy
 from multiplay.serialization import settings
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.types import Arrays, FloatArray
 
 LONGEST = 10**6  # rounds of a window: the state keeps all of them
 
@@ -73,7 +74,8 @@ class Forgetting(Policy):
 
     def pass_round(self, state: Arrays) -> None:
         """Forget, because a round is told: what it adds comes next."""
-        self.forget(state, 1)
+        if self.discount is not None or self.window is not None:
+            self.forget(state, 1)
         if "t" in state:
             state["t"] += 1
 
@@ -103,10 +105,8 @@ class Forgetting(Policy):
         """Forget arms that could not be played as all others."""
         self.forget(state, rounds)
 
-    def remembered(self, rounds: IntArray) -> FloatArray:
-        """Return how many of so many rounds count: all, min(rounds, W), or the sum of gamma^k."""
-        if self.discount is not None:
-            return (1 - self.discount ** rounds.astype(float)) / (1 - self.discount)
-        if self.window is not None:
-            return np.minimum(rounds, self.window).astype(float)
-        return rounds.astype(float)
+    @property
+    def memory(self) -> tuple[float, float]:
+        """The discount, 1 if there is none, and the window, infinite if there is none."""
+        discount = 1.0 if self.discount is None else float(self.discount)
+        return discount, math.inf if self.window is None else float(self.window)

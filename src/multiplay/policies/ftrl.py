@@ -7,11 +7,10 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
-from multiplay.policies.base import Play, Policy
+from multiplay.kernels import ftrl as kernels
+from multiplay.policies.base import Play, Policy, arm_totals
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
-
-TINY = 1e-100  # an arm that is never played has n = x = a = 0, and a / x shall be 0
 
 
 class FTRL(Policy):
@@ -58,12 +57,14 @@ class FTRL(Policy):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Step 4: change the state; ``error`` is k - q, and 0 where nothing was played."""
+        """Step 4: change the state; ``error`` is k - q, and 0 where nothing was seen."""
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Return q + Lhat, of the sign that is minimised."""
-        costs: FloatArray = actions.sign * (self.expected(actions, state) + state["L"])
-        return costs if actions.offset is None else costs + actions.sign * actions.offset
+        losses: FloatArray = self.expected(actions, state) + state["L"]
+        if actions.offset is not None:
+            losses += actions.offset
+        return losses if actions.sign > 0 else -losses
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Lhat = 0, and a point in the interior of the hull as the first warm start."""
@@ -88,12 +89,11 @@ class FTRL(Policy):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Steps 3 and 4; then the play's minimiser, if it is still there, is the warm start."""
-        full = feedback.extrapolated()
-        a, x = full.count, np.maximum(play.memo["x"], TINY)
+        a, seen, total, x = feedback.count, feedback.seen, arm_totals(feedback), play.memo["x"]
         # a play that was saved before q stood in every memo has one that never changes
         q = play.memo["q"] if "q" in play.memo else self.expected(actions, state)
-        error = np.where(a >= 1, full.mean - q, 0.0)
-        state["L"] += q + (a / x) * error
+        error = np.empty(total.shape)
+        kernels.estimate(a, seen, total, x, q, state["L"], error)
         if actions.offset is not None:
             state["L"] += actions.offset
         self.learn(actions, state, play, feedback, error)
@@ -114,6 +114,7 @@ class FTRL(Policy):
 
 def warm_start(hull: Hull, state: Arrays) -> Arrays:
     """Return the last minimiser, or a point of the interior if it is missing."""
-    if all(name in state for name in hull.point):
+    try:
         return {name: state[name] for name in hull.point}
-    return hull.start(len(state["L"]))
+    except KeyError:
+        return hull.start(len(state["L"]))

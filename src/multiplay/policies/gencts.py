@@ -6,6 +6,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
+from multiplay.kernels.averages import count_coins
 from multiplay.policies.base import Play
 from multiplay.policies.forgetting import Forgetting
 from multiplay.streams import Rng
@@ -76,7 +77,10 @@ class GenCTS(Forgetting):
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count the heads and the tails, whoever chose the units."""
         heads = feedback.flip(rng)
-        self.add(state, heads, feedback.seen - heads)
+        if self.window is None:
+            count_coins(feedback.seen, heads, state["p"], state["q"])
+        else:
+            self.add(state, heads, feedback.seen - heads)
 
     def believed(self, state: Arrays) -> FloatArray:
         """Return the mean of the posterior, p_i / (p_i + q_i)."""

@@ -8,7 +8,8 @@ from multiplay.actions import ActionSet
 from multiplay.checks import is_number, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.policies.base import Play
+from multiplay.kernels import ftrl as kernels
+from multiplay.policies.base import Play, arm_totals
 from multiplay.policies.logbarrier import LogBarrier
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
@@ -162,9 +163,8 @@ class GenLBINFV(LogBarrier):
         if self.prediction == "gd":
             super().predict(state, feedback)
             return
-        state["samples"] += feedback.seen
-        state["sum"] += feedback.total
-        state["q"] = (0.5 + state["sum"]) / (1 + state["samples"])
+        sums = state["samples"], state["sum"], state["q"]
+        kernels.average_all(feedback.seen, arm_totals(feedback), *sums)
 
     @property
     def _epsilon(self) -> float:

@@ -10,9 +10,10 @@ from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
+from multiplay.kernels.ftrl import TINY, slow_rate
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play
-from multiplay.policies.ftrl import FTRL, TINY
+from multiplay.policies.ftrl import FTRL
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -80,16 +81,20 @@ class Hybrid(FTRL):
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return sqrt(t) / 2, for every arm."""
-        return np.repeat(np.sqrt(state["t"])[:, None] / 2, actions.d, axis=1)
+        beta = np.empty(state["L"].shape)
+        slow_rate(state["t"], beta)
+        return beta
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         """Step 1: Lhat, and beta gamma u is taken off the regulariser."""
-        costs: FloatArray = actions.sign * state["L"] - self.gamma * beta
+        losses = state["L"] if actions.sign > 0 else -state["L"]
+        costs: FloatArray = losses - self.gamma * beta
         return costs
 
     def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return q = 0 for losses and 1 for rewards: the best that can come."""
-        return np.full(state["L"].shape, 0.0 if actions.sign > 0 else 1.0)
+        shape = state["L"].shape
+        return np.zeros(shape) if actions.sign > 0 else np.ones(shape)
 
     def learn(
         self,

@@ -10,8 +10,9 @@ from multiplay.checks import is_number, positive_integer, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
-from multiplay.policies.base import Play
-from multiplay.policies.ftrl import FTRL, TINY
+from multiplay.kernels import ftrl as kernels
+from multiplay.policies.base import Play, arm_totals
+from multiplay.policies.ftrl import FTRL
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -83,16 +84,17 @@ class LogBarrier(FTRL):
         error: FloatArray,
     ) -> None:
         """Steps 4 and 5."""
-        n, g = np.maximum(actions.n, 1), self.gamma(state | play.memo)[:, None]
-        u, rest = np.maximum(play.memo["x"], TINY) / n, play.memo["rest"] / n
-        played = feedback.extrapolated().count / n
-        alpha = (played * error) ** 2 * np.minimum(1.0, 2 * rest / (u**2 * g))
-        state["beta2"] += alpha / g
+        memo = play.memo
+        g = memo["g"] if "g" in memo else self.gamma(state)
+        kernels.strengthen(
+            *(actions._n, g, feedback.count),
+            *(memo["x"], memo["rest"], error, state["beta2"]),
+        )
         self.predict(state, feedback)
 
     def predict(self, state: Arrays, feedback: Feedback) -> None:
         """Step 5, from the newest q, which is not that of a late play."""
-        state["q"] += self.eta * np.where(feedback.seen >= 1, feedback.mean - state["q"], 0.0)
+        kernels.descend(feedback.seen, arm_totals(feedback), float(self.eta), state["q"])
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Step 5 only."""

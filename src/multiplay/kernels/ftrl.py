@@ -1,0 +1,81 @@
+"""What follow-the-regularised-leader learns from a round, arm by arm.
+
+As in the policies: ``a`` units of an arm were played, ``seen`` of them were seen and lost ``total``
+together, k = total / seen on average; ``x`` and ``rest`` = n - x are of the minimiser that the
+action was drawn around, and u = x / n.
+"""
+
+import math
+
+from multiplay.kernels.jit import kernel
+from multiplay.types import FloatArray, IntArray
+
+TINY = 1e-100  # an arm that is never played has n = x = a = 0, and a / x shall be 0
+
+
+@kernel
+def estimate(
+    a: IntArray,
+    seen: IntArray,
+    total: FloatArray,
+    x: FloatArray,
+    q: FloatArray,
+    L: FloatArray,
+    error: FloatArray,
+) -> None:
+    """Lhat_i += q_i + (a_i / x_i) error_i, with error_i = k_i - q_i; 0 where nothing was seen."""
+    for k in range(L.shape[0]):
+        for i in range(L.shape[1]):
+            error[k, i] = 0.0
+            if seen[k, i] >= 1:
+                error[k, i] = total[k, i] / seen[k, i] - q[k, i]
+            L[k, i] += q[k, i] + a[k, i] / max(x[k, i], TINY) * error[k, i]
+
+
+@kernel
+def strengthen(
+    n: IntArray,
+    g: FloatArray,
+    a: IntArray,
+    x: FloatArray,
+    rest: FloatArray,
+    error: FloatArray,
+    beta2: FloatArray,
+) -> None:
+    """beta_i^2 += (a_i / n_i)^2 error_i^2 min{1, 2 (1 - u) / (u^2 g)} / g."""
+    for k in range(beta2.shape[0]):
+        for i in range(beta2.shape[1]):
+            units = max(n[i], 1)
+            u, v = max(x[k, i], TINY) / units, rest[k, i] / units
+            miss = a[k, i] / units * error[k, i]
+            beta2[k, i] += miss**2 * min(1.0, 2.0 * v / (u**2 * g[k])) / g[k]
+
+
+@kernel
+def average_all(
+    seen: IntArray, total: FloatArray, samples: FloatArray, sums: FloatArray, q: FloatArray
+) -> None:
+    """Least squares: q_i = (1/2 + sum of all samples seen) / (1 + number of samples seen)."""
+    for k in range(q.shape[0]):
+        for i in range(q.shape[1]):
+            samples[k, i] += seen[k, i]
+            sums[k, i] += total[k, i]
+            q[k, i] = (0.5 + sums[k, i]) / (1.0 + samples[k, i])
+
+
+@kernel
+def descend(seen: IntArray, total: FloatArray, eta: float, q: FloatArray) -> None:
+    """Gradient descent: q_i += eta (k_i - q_i), where something was seen."""
+    for k in range(q.shape[0]):
+        for i in range(q.shape[1]):
+            if seen[k, i] >= 1:
+                q[k, i] += eta * (total[k, i] / seen[k, i] - q[k, i])
+
+
+@kernel
+def slow_rate(t: FloatArray, beta: FloatArray) -> None:
+    """beta_i = sqrt(t) / 2, for every arm."""
+    for k in range(beta.shape[0]):
+        half = math.sqrt(t[k]) / 2.0
+        for i in range(beta.shape[1]):
+            beta[k, i] = half

@@ -31,7 +31,8 @@ from multiplay import (
 )
 from multiplay.experiments import paper
 from multiplay.simulation.block import Block, play
-from multiplay.simulation.simulate import LARGEST_BLOCK, recorded_rounds
+from multiplay.simulation.plan import LARGEST_BLOCK
+from multiplay.simulation.simulate import recorded_rounds
 
 T = paper.HORIZON  # the regulariser is that of the whole experiment, however few rounds are timed
 POLICIES: dict[str, Policy] = {

@@ -26,6 +26,7 @@ from benchmarks import (
     startup,
     step,
     studies,
+    workers,
 )
 from benchmarks.harness import ROOT, Section, calibration, machine, target_table
 from multiplay.atomic_files import writable_folder, write_whole
@@ -42,6 +43,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "live": live.run,
     "studies": studies.run,
     "startup": startup.run,
+    "workers": workers.run,
 }
 
 

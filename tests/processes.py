@@ -1,7 +1,9 @@
 """Work in forked processes: they begin at once, with all that the test has made."""
 
 import multiprocessing
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 FORK = multiprocessing.get_context("fork")
 
@@ -14,3 +16,24 @@ def in_processes(count: int, work: Callable[[int], None]) -> None:
     for worker in workers:
         worker.join(120)
     assert [worker.exitcode for worker in workers] == [0] * count
+
+
+def alive(session: int) -> list[int]:
+    """Return the processes of a session that still run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:  # no process, or gone by now
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Wait for something that must happen."""
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)

@@ -16,6 +16,7 @@ from commands import ENVIRONMENT, MULTIPLAY, forked, fresh
 from multiplay import Policy, Result, __version__, load, policies
 from multiplay.builder import classes_of
 from multiplay.experiments import paper
+from processes import alive, wait_until
 
 SMALL = ["--trials", "3", "--horizon", "300", "--seed", "5"]
 CLAIMS = [
@@ -294,38 +295,18 @@ def test_an_unknown_command_is_refused() -> None:
 # ---------------------------------------------------------------- interrupts
 
 
-def alive(session: int) -> list[int]:
-    """Return the processes of a session that still run."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:  # no process, or gone by now
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(entry.name))
-    return found
-
-
 def importing_workers(process: subprocess.Popen[str]) -> list[int]:
-    """Return the workers that have begun to import: numpy is there, and most of it is to come."""
+    """Return who imports for the workers: numpy is there, and most of it is to come."""
     found = []
     for pid in alive(process.pid):
         folder = Path(f"/proc/{pid}")
         try:
-            is_worker = "spawn_main" in (folder / "cmdline").read_text()
-            if is_worker and "numpy" in (folder / "maps").read_text():
+            imports = "forkserver" in (folder / "cmdline").read_text()
+            if imports and "numpy" in (folder / "maps").read_text():
                 found.append(pid)
         except OSError:  # gone by now
             continue
     return found
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts processes in /proc")

@@ -1,6 +1,9 @@
 """Learn how many of everything to use, when nobody knows what a unit costs."""
 
-from multiplay import moved, theory
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from multiplay import moved
 from multiplay.actions import (
     ActionSet,
     Assignment,
@@ -37,7 +40,6 @@ from multiplay.environments import (
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
-from multiplay.learner import Expected, Learner, PendingPlay, Plan, Told
 from multiplay.policies import (
     ESCB,
     FPLIX,
@@ -60,12 +62,16 @@ from multiplay.policies import (
     RandomAction,
     ScaledScribble,
 )
-from multiplay.results import Result, load
-from multiplay.simulation import simulate
 from multiplay.streams import Rng, Streams
-from multiplay.studies import Study, Verified
 from multiplay.types import Arrays
 from multiplay.version import __version__
+
+if TYPE_CHECKING:
+    from multiplay import theory
+    from multiplay.learner import Expected, Learner, PendingPlay, Plan, Told
+    from multiplay.results import Result, load
+    from multiplay.simulation.simulate import simulate
+    from multiplay.studies import Study, Verified
 
 __all__ = [
     "ESCB",
@@ -137,5 +143,27 @@ __all__ = [
     "simulate",
     "theory",
 ]
+
+# Imported when somebody asks for them: workers, who play blocks, never do.
+LATER = {
+    "learner": ("Expected", "Learner", "PendingPlay", "Plan", "Told"),
+    "results": ("Result", "load"),
+    "simulation": ("simulate",),
+    "studies": ("Study", "Verified"),
+    "theory": (),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for package, names in LATER.items():
+        if name == package or name in names:
+            found = import_module(f"{__name__}.{package}")
+            return found if name == package else getattr(found, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *LATER})
+
 
 moved.install()

@@ -23,8 +23,9 @@ from multiplay.experiments import paper
 from multiplay.reports import report
 from multiplay.reports.tables import summary
 from multiplay.results import Result
+from multiplay.simulation.pool import MOST_JOBS
 from multiplay.simulation.simulate import MOST_TRIALS
-from multiplay.simulation.workers import MOST_JOBS, LocalProcesses, available_cores
+from multiplay.simulation.workers import available_cores
 
 MOST_INSTANCES = 100  # whose lower bounds are averaged
 
@@ -95,28 +96,26 @@ def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> 
     with errors().status("compiling (the first time takes half a minute)"):
         paper.run("stochastic", horizon=55, trials=2)
     results = {}
-    with LocalProcesses(jobs) as pool:
-        for number, regime in enumerate(paper.REGIMES, start=1):
-            result = paper.run(regime, horizon, trials, seed, jobs, pool)
-            result.save(folder / f"{regime}.nc")
-            bounds = {}
-            if regime == "stochastic":
-                bounds["lower bound"] = paper.lower_bounds(min(trials, MOST_INSTANCES), seed)
-            save = partial(result.plot(bounds=bounds).savefig, dpi=150)
-            for suffix in ("png", "svg"):
-                write_whole(folder / f"figure{number}.{suffix}", save)
-            results[regime] = result
+    for number, regime in enumerate(paper.REGIMES, start=1):
+        result = paper.run(regime, horizon, trials, seed, jobs)
+        result.save(folder / f"{regime}.nc")
+        bounds = {}
+        if regime == "stochastic":
+            bounds["lower bound"] = paper.lower_bounds(min(trials, MOST_INSTANCES), seed)
+        save = partial(result.plot(bounds=bounds).savefig, dpi=150)
+        for suffix in ("png", "svg"):
+            write_whole(folder / f"figure{number}.{suffix}", save)
+        results[regime] = result
     return results
 
 
 def _report_on_all(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> None:
     """Run all policies in both regimes, and write a page about them."""
     policies, results = paper.all_policies(), {}
-    with LocalProcesses(jobs) as pool:
-        for regime in paper.REGIMES:
-            result = paper.run(regime, horizon, trials, seed, jobs, pool, policies)
-            result.save(folder / f"{regime}-all.nc")
-            results[f"{regime}-all.nc"] = result
+    for regime in paper.REGIMES:
+        result = paper.run(regime, horizon, trials, seed, jobs, policies=policies)
+        result.save(folder / f"{regime}-all.nc")
+        results[f"{regime}-all.nc"] = result
     page = report(results, "All policies in the experiments of the paper")
     write_text(folder / "report.html", page)
 

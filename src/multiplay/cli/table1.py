@@ -24,7 +24,8 @@ from multiplay.experiments import table1 as experiment
 from multiplay.experiments.growth import growth as growth_of
 from multiplay.reports import table1 as report
 from multiplay.reports.table1_figure import figure
-from multiplay.simulation.workers import MOST_JOBS, LocalProcesses, available_cores
+from multiplay.simulation.pool import MOST_JOBS
+from multiplay.simulation.workers import available_cores
 
 
 @app.command()
@@ -106,12 +107,11 @@ def _measure(
     with errors().status("compiling, and measuring memory (the first time takes a minute)"):
         fitting = experiment.fitting(instance)
     rows, outcomes = [row for row in experiment.ROWS if row.name in fitting.memory], {}
-    with LocalProcesses(jobs) as pool:
-        for regime in experiment.REGIMES:
-            outcome = experiment.run(instance, regime, rows, jobs, pool)
-            if outcome.result is not None:
-                outcome.result.save(folder / f"{regime}.nc")
-            outcomes[regime] = outcome
+    for regime in experiment.REGIMES:
+        outcome = experiment.run(instance, regime, rows, jobs)
+        if outcome.result is not None:
+            outcome.result.save(folder / f"{regime}.nc")
+        outcomes[regime] = outcome
     with errors().status("measuring how time and memory grow"):
         growth = {row.name: growth_of(row.policy) for row in experiment.ROWS}
     costs = {"memory": fitting.memory, "growth": {k: one._asdict() for k, one in growth.items()}}

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -16,8 +16,22 @@ def kernel(function: F) -> F:
     """Compile a loop over arrays: cached on disk, without the interpreter lock, IEEE division."""
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if hasattr(compiled, "enable_caching"):  # not a plain function, with numba switched off
-        compiled._cache = KernelCache(function)
+        compiled._cache = LateCache(function)
     return cast(F, compiled)
+
+
+class LateCache:
+    """A cache that looks for its folder when the kernel is called first; most never are."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def _cache(self) -> "KernelCache":
+        return KernelCache(self._function)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
 
 
 class KernelCache(FunctionCache):

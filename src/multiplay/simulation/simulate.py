@@ -18,8 +18,10 @@ from multiplay.results.measured import EACH_ROUND, FIXED, QUANTITIES, RIVALS, Me
 from multiplay.results.result import Result
 from multiplay.serialization import describe
 from multiplay.simulation.block import Block, look_ahead, play
+from multiplay.simulation.plan import LARGEST_BLOCK, effort, sizes_of_blocks
+from multiplay.simulation.pool import MOST_JOBS
 from multiplay.simulation.store import Store
-from multiplay.simulation.workers import MOST_JOBS, processes, progress_bars, run_blocks
+from multiplay.simulation.workers import processes, progress_bars, run_blocks
 from multiplay.storage import Storage
 from multiplay.storage.folder import FIRST_RECORD
 from multiplay.streams import POLICY, Streams
@@ -28,7 +30,6 @@ from multiplay.version import __version__
 
 RECORDED = 1000  # rounds kept by default
 MOST_RECORDED = MOST_TRIALS = 10_000_000  # each makes arrays of this length
-LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
 
 
 def simulate(
@@ -66,7 +67,8 @@ def simulate(
     horizon, trials, seed
         Rounds in a trial, number of trials, and the one number that everything is drawn from.
     jobs
-        Number of processes. In a script, more than one wants ``if __name__ == "__main__":``.
+        Number of processes. In a script, more than one wants ``if __name__ == "__main__":``. They
+        are kept for the next call.
     executor
         Any ``concurrent.futures.Executor`` to run on, instead of local processes; ``jobs`` then
         says into how many pieces the trials of a policy are cut.
@@ -151,8 +153,12 @@ def simulate(
     for finished in kept.blocks() if kept else ():
         books.enter(*finished)
 
+    players = list(policies.values())
     size = block or min(LARGEST_BLOCK, -(-trials // jobs))
-    work = [(k, some) for k in range(len(policies)) for some in books.missing(k, size)]
+    sizes = [size] * len(players)
+    if block is None and executor is None:
+        sizes = sizes_of_blocks(actions, players, trials, jobs)
+    work = [(k, some) for k in range(len(players)) for some in books.missing(k, sizes[k])]
     with (
         taken_back_if_refused(made, FIRST_RECORD),
         processes(jobs, executor, len(work)) as workers,
@@ -165,13 +171,12 @@ def simulate(
             ranges = books.missing_anywhere(size)
             for place, found in run_blocks(ahead, ranges, workers, lambda *_: None, horizon):
                 best[ranges[place]] = found
-        players = list(policies.values())
         blocks = [
             Block(actions, environment, players[k], horizon, some, seed, rounds, known, against)
             for k, some in work
             for known in [_rows(best, some)]
         ]
-        for place, measured in run_blocks(play, blocks, workers, advance, horizon):
+        for place, measured in run_blocks(play, blocks, workers, advance, horizon, _effort):
             finished = *work[place], measured
             if kept:
                 kept.keep(*finished)
@@ -243,6 +248,10 @@ def _means_are_luck(actions: ActionSet, environment: Environment, horizon: int, 
     if environment.adaptive:
         return False
     return environment.open(actions, horizon, range(1), seed).total_means is None
+
+
+def _effort(block: Block) -> float:
+    return effort(block.actions, block.policy, len(block.trials))
 
 
 def _rows(best: IntArray | None, trials: range) -> IntArray | None:

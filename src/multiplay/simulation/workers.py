@@ -1,26 +1,24 @@
 """Where blocks of work are run: here, in local processes, or on any executor."""
 
-import multiprocessing
 import os
 import pickle
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
-from multiplay.checks import positive_integer
 from multiplay.errors import InvalidInput
+from multiplay.simulation.pool import LocalProcesses, interrupts_held, lent_processes
 from multiplay.simulation.shipping import sent
-
-MOST_JOBS = 10_000
 
 Done = TypeVar("Done")
 Run = Callable[..., Done]  # of a block and, where it is run here, of a function told of its rounds
 Advance = Callable[[int, int], None]  # told the number of a block, and finished rounds of it
+Effort = Callable[[Any], float]  # what a block will cost, as far as anybody knows
 
 
 def run_blocks(
@@ -29,11 +27,13 @@ def run_blocks(
     executor: Executor | None,
     advance: Advance,
     rounds: int,
+    effort: Effort = len,
 ) -> Iterator[tuple[int, Done]]:
     """Yield the number and the outcome of every block as it finishes, in any order.
 
-    Without an executor they are run here, one after the other. ``advance`` hears of finished
-    rounds of a block; ``rounds`` is the length of a block.
+    Without an executor they are run here, one after the other. On an executor the largest are begun
+    first, so that no large one is left for the end. ``advance`` hears of finished rounds of a
+    block; ``rounds`` is the length of a block.
     """
     if executor is None:
         for number, block in enumerate(blocks):
@@ -41,16 +41,16 @@ def run_blocks(
         return
     if isinstance(executor, LocalProcesses):
         _check_picklable(run, blocks)
-    yield from _run_on(executor, run, blocks, advance, rounds)
+    yield from _run_on(executor, run, blocks, advance, rounds, effort)
 
 
 @contextmanager
 def processes(jobs: int, executor: Executor | None, blocks: int) -> Iterator[Executor | None]:
-    """Yield what runs so many blocks: the given executor, new processes, or None for this one."""
+    """Yield what runs so many blocks: the given executor, processes, or None for this one."""
     if executor is not None or jobs == 1 or blocks <= 1:
         yield executor
         return
-    with LocalProcesses(min(jobs, blocks)) as pool:
+    with lent_processes(min(jobs, blocks)) as pool:
         yield pool
 
 
@@ -74,13 +74,18 @@ def _run_on(
     blocks: Sequence[Any],
     advance: Advance,
     rounds: int,
+    effort: Effort,
 ) -> Iterator[tuple[int, Done]]:
-    with interrupts_held():
-        waiting = {
-            executor.submit(*sent(run, block)): number for number, block in enumerate(blocks)
-        }
+    largest_first = sorted(range(len(blocks)), key=lambda number: -effort(blocks[number]))
+    todo, waiting = iter(largest_first), dict[Future[Done], int]()
+    at_once = executor.lent if isinstance(executor, LocalProcesses) else len(blocks)
     try:
-        while waiting:
+        while True:
+            with interrupts_held():
+                for number in islice(todo, at_once - len(waiting)):
+                    waiting[executor.submit(*sent(run, blocks[number]))] = number
+            if not waiting:
+                return
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                 number = waiting.pop(future)
                 yield number, future.result()
@@ -94,36 +99,6 @@ def _run_on(
         if not isinstance(executor, LocalProcesses):  # which stops by itself
             for future in waiting:
                 future.cancel()
-
-
-class LocalProcesses(ProcessPoolExecutor):
-    """A pool of processes that is gone at once when something goes wrong."""
-
-    def __init__(self, jobs: int) -> None:
-        jobs = positive_integer(
-            "jobs", jobs, "Give a positive integer; each job is a process.", MOST_JOBS
-        )
-        # spawned, not forked: a fork copies whatever locks other threads hold
-        super().__init__(jobs, mp_context=multiprocessing.get_context("spawn"))
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
-        if kind is not None:
-            for process in list((self._processes or {}).values()):
-                process.terminate()
-        return super().__exit__(kind, error, trace)
-
-
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back while processes start: they inherit that, and never hear of it at all."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def available_cores() -> int:

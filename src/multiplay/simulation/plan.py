@@ -1,0 +1,49 @@
+"""How trials are cut into blocks, so that few processes wait for the last one."""
+
+import heapq
+from collections.abc import Sequence
+
+from multiplay.actions import ActionSet
+from multiplay.policies import Duplicated, Policy
+from multiplay.policies.ftrl import FTRL
+
+LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
+ROUND = 200  # what a round costs besides its arms, in arms
+FTRL_STEP = 2  # what the step of an arm costs, in those of other policies
+
+
+def effort(actions: ActionSet, policy: Policy, trials: int) -> float:
+    """Return what a round of so many trials costs, in arms, as far as that is known before."""
+    arms = actions.d
+    while isinstance(policy, Duplicated):
+        policy, arms = policy.policy, int(actions.n.sum())
+    return ROUND + trials * arms * (FTRL_STEP if isinstance(policy, FTRL) else 1)
+
+
+def sizes_of_blocks(
+    actions: ActionSet, policies: Sequence[Policy], trials: int, jobs: int
+) -> list[int]:
+    """Return the most trials of a block of each policy.
+
+    A block of half the trials takes more than half the time. So there are about as many blocks as
+    jobs, or a few times as many if that is balanced better; dear policies are cut more often.
+    """
+    whole = [effort(actions, policy, trials) for policy in policies]
+    fewest = -(-trials // LARGEST_BLOCK)
+
+    def cut(blocks: int) -> list[int]:
+        pieces = (max(fewest, round(blocks * one / sum(whole))) for one in whole)
+        return [-(-trials // some) for some in pieces]
+
+    def duration(sizes: list[int]) -> float:
+        efforts = [
+            effort(actions, policy, size)
+            for policy, size in zip(policies, sizes, strict=True)
+            for _ in range(-(-trials // size))
+        ]
+        busy = [0.0] * min(jobs, len(efforts))
+        for one in sorted(efforts, reverse=True):
+            heapq.heappushpop(busy, busy[0] + one)
+        return max(busy)
+
+    return min((cut(times * jobs) for times in (1, 2, 4)), key=duration)

@@ -9,7 +9,16 @@ from unittest.mock import patch
 import numpy as np
 from scipy import sparse
 
-from multiplay import ActionSet, GenLBINFV, Policy, Stochastic, Streams, Transport, Uniform
+from multiplay import (
+    ActionSet,
+    GenLBINFV,
+    Network,
+    Policy,
+    Stochastic,
+    Streams,
+    Transport,
+    Uniform,
+)
 from multiplay.hull import Regulariser
 from multiplay.streams import POLICY
 from multiplay.types import Arrays, FloatArray
@@ -31,6 +40,24 @@ def transport(size: Size, seed: int = 0) -> Transport:
     supply = rng.integers(1, 10, size[0])
     demand = 1 + rng.multinomial(supply.sum() - size[1], np.full(size[1], 1 / size[1]))
     return Transport(supply, demand)
+
+
+def network(arcs: int, nodes: int, seed: int = 0) -> Network:
+    """Return roads between random nodes, with capacities of 1 to 9 units.
+
+    A ring of wide arcs joins all nodes: so every supply, 1 to 9 units at each tenth node, reaches
+    its demand, which is as large at the next node.
+    """
+    rng = np.random.default_rng((seed, arcs, nodes))
+    ring = np.arange(nodes)
+    tail = np.concatenate([ring, rng.integers(0, nodes, arcs - nodes)])
+    away = np.concatenate([np.ones(nodes, int), rng.integers(1, nodes, arcs - nodes)])
+    capacity = np.concatenate([np.full(nodes, 9), rng.integers(1, 10, arcs - nodes)])
+    sources = ring[: nodes - 1 : 10]
+    supply = rng.integers(1, 10, len(sources))
+    supplies = dict(zip(sources.tolist(), supply.tolist(), strict=True))
+    supplies |= dict(zip((sources + 1).tolist(), (-supply).tolist(), strict=True))
+    return Network(np.column_stack([tail, (tail + away) % nodes]), supplies, capacity)
 
 
 class Game:

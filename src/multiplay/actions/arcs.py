@@ -3,9 +3,11 @@
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay.checks import is_integer, is_list
 from multiplay.errors import InvalidInput
+from multiplay.types import IntArray
 
 Node: TypeAlias = str | int
 
@@ -13,7 +15,13 @@ Node: TypeAlias = str | int
 class Arcs:
     """Pairs of nodes as people write them, ``[("Lyon", "Paris"), ...]``, numbered."""
 
+    pairs: list[tuple[Node, Node]]
+    number: dict[Node, int]
+
     def __init__(self, argument: str, pairs: Any) -> None:
+        if isinstance(pairs, np.ndarray) and _are_numbers(pairs):
+            self._take_numbers(pairs)
+            return
         self.pairs = [_pair(argument, pair) for pair in (pairs if is_list(pairs) else [pairs])]
         if not self.pairs:
             raise InvalidInput(
@@ -22,12 +30,23 @@ class Arcs:
                 "none",
                 "Give at least one pair, as in [('Lyon', 'Paris')].",
             )
-        self.number: dict[Node, int] = {}
+        self.number = {}
         for pair in self.pairs:
             for node in pair:
                 self.number.setdefault(node, len(self.number))
         self.tail = np.array([self.number[tail] for tail, _ in self.pairs])
         self.head = np.array([self.number[head] for _, head in self.pairs])
+
+    def _take_numbers(self, pairs: IntArray) -> None:
+        """Number the nodes in the order in which they come, all at once."""
+        nodes, place, number = np.unique(pairs, return_index=True, return_inverse=True)
+        order = np.argsort(place)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        self.pairs = list(map(tuple, pairs.tolist()))
+        self.number = {node: i for i, node in enumerate(nodes[order].tolist())}
+        ends = rank[number.reshape(pairs.shape)]
+        self.tail, self.head = ends[:, 0].copy(), ends[:, 1].copy()
 
     def names(self, between: str) -> list[str]:
         """Return "tail->head" for every pair, numbered where one pair comes twice."""
@@ -50,6 +69,12 @@ class Arcs:
             repr(label),
             "Add an arc that touches this node.",
         )
+
+
+def _are_numbers(pairs: NDArray[Any]) -> bool:
+    """Say whether an array has a pair of two different integers in every row."""
+    rows = pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
+    return rows and pairs.dtype.kind in "iu" and bool((pairs[:, 0] != pairs[:, 1]).all())
 
 
 def _pair(argument: str, pair: Any) -> tuple[Node, Node]:

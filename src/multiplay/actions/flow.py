@@ -19,10 +19,12 @@ from multiplay.checks import EXACT, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, NetworkHull
 from multiplay.hull.graph import Graph
-from multiplay.kernels import flows, network_simplex
+from multiplay.kernels import extremes, flows, network_simplex
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 BATCH = 1 << 22  # numbers in one batch of cost vectors
+MANY_ARCS = 1000  # from which two searches for each arc take longer than one flow that is changed
+PASSES = 20  # over all nodes: bounds on the flow that reaches them
 DEAD_ENDS = 20  # partial flows that enumeration follows, for each action that it may list
 
 
@@ -71,6 +73,8 @@ class FlowSet(ActionSet, vectorised=True):
     def extremes(self) -> "Extremes":
         """The least and the greatest flow on every arc, and a flow between them."""
         arcs = len(self.capacity)
+        if arcs > MANY_ARCS:
+            return self._widened()
         low, high, total = np.empty(arcs, np.int64), np.empty(arcs, np.int64), np.zeros(arcs)
         chunk = max(1, BATCH // arcs)
         for start in range(0, arcs, chunk):
@@ -83,12 +87,21 @@ class FlowSet(ActionSet, vectorised=True):
                 total += found.sum(axis=0)
         return Extremes(low, high, total / (2 * arcs))
 
+    def _widened(self) -> "Extremes":
+        """Change one flow until it has been at the extremes of all arcs."""
+        graph, arcs = self.graph, len(self.capacity)
+        (low, high), mean = np.empty((2, arcs), np.int64), np.empty(arcs)
+        flow, most = self._flows(np.zeros((1, arcs)))[0], flow_bounds(graph, self.capacity)
+        extremes.widen(graph.tail, graph.head, *graph.incidence, most, flow, low, high, mean)
+        return Extremes(low, high, mean)
+
     def _greatest(self) -> IntArray:
         """Return n: many arms reach their capacities together, and only the others need a search.
 
         Where arcs have no limit, ``extremes`` also finds out whether a cycle has none.
         """
-        if (self.capacity == network_simplex.UNLIMITED).any():
+        unlimited = (self.capacity == network_simplex.UNLIMITED).any()
+        if unlimited or len(self.capacity) > MANY_ARCS:
             return self.extremes.high[self.arms]
         limit = self.capacity[self.arms]
         greatest = self._pushed(limit > 0)
@@ -258,15 +271,57 @@ class MinimumCostFlow:
         flows = np.empty(costs.shape, dtype=np.int64)
         status = network_simplex.minimum_cost_flows(*self._start, costs, flows)
         if status == network_simplex.UNBOUNDED:
-            raise InvalidInput(
-                "capacities",
-                "a limit to the flow round every cycle",
-                "a cycle of arcs without capacities",
-                "Give capacities on the arcs of that cycle.",
-            )
+            raise _without_limit()
         if status != network_simplex.OPTIMAL:
             raise ArithmeticError(f"the network simplex method failed with status {status}")
         return flows
+
+
+def flow_bounds(graph: Graph, capacity: IntArray) -> IntArray:
+    """Return bounds on the flow of every arc, of its capacity at most.
+
+    A flow consists of paths from supplies to demands and of cycles. So an arc that no cycle has
+    carries no more than all supplies. Nor does it carry more than can reach its tail, or leave its
+    head.
+    """
+    tail, head, balance = graph.tail, graph.head, graph.balance
+    nodes, without = len(balance), capacity == network_simplex.UNLIMITED
+    if without.any() and (_circles(graph, without) & without).any():
+        raise _without_limit()
+    supplies = int(np.maximum(balance, 0).sum())
+    paths_and_cycles = supplies + float(capacity[~without].sum(dtype=float))
+    most = np.where(without, int(min(paths_and_cycles, EXACT)), capacity)
+    most = np.where(_circles(graph, capacity > 0), most, np.minimum(most, supplies))
+    for _ in range(PASSES):
+        before = most
+        reaching = balance + np.bincount(head, most, nodes)
+        leaving = np.bincount(tail, most, nodes) - balance
+        limit = np.minimum(reaching[tail], leaving[head])
+        most = np.where(limit < most, np.maximum(limit, 0), most).astype(np.int64)
+        if (most == before).all():
+            break
+    return most
+
+
+def _circles(graph: Graph, arcs: BoolArray) -> BoolArray:
+    """Say of which arcs some cycle of the given ones goes through both ends."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    nodes, ends = len(graph.balance), (graph.tail[arcs], graph.head[arcs])
+    joined = coo_array((np.ones(len(ends[0]), np.int8), ends), (nodes, nodes))
+    _, part = connected_components(joined, connection="strong")
+    within: BoolArray = part[graph.tail] == part[graph.head]
+    return within
+
+
+def _without_limit() -> InvalidInput:
+    return InvalidInput(
+        "capacities",
+        "a limit to the flow round every cycle",
+        "a cycle of arcs without capacities",
+        "Give capacities on the arcs of that cycle.",
+    )
 
 
 def _whole_rows(action: ArrayLike, d: int) -> tuple[IntArray, BoolArray | bool]:

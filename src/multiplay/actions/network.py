@@ -24,7 +24,8 @@ class Network(FlowSet):
     Parameters
     ----------
     arcs
-        Pairs (tail, head) of nodes; a node is a text or an integer. Parallel arcs are welcome.
+        Pairs (tail, head) of nodes; a node is a text or an integer. Parallel arcs are welcome. For
+        many arcs, an array of integers with two columns is fastest.
     supplies
         What each node supplies, by node, as a dict or as pairs; negative where units are demanded,
         and 0 where nothing is said. They sum to zero.
@@ -59,7 +60,7 @@ class Network(FlowSet):
 
     def __init__(
         self,
-        arcs: Sequence[tuple[Node, Node]],
+        arcs: Sequence[tuple[Node, Node]] | IntArray,
         supplies: Mapping[Any, int] | Sequence[tuple[Node, int]],
         capacities: Sequence[int | None] | ArrayLike | None = None,
         names: Sequence[str] | None = None,

@@ -69,30 +69,48 @@ def carry(
     Arcs outside the forest have dx = 0. A leaf has one arc of the forest, which must carry all that
     the leaf lacks; then the leaf is taken off.
     """
-    nodes = missing.shape[1]
-    arcs_left, their_sum = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    leader = np.arange(nodes)
-    for e in np.argsort(-strength):
+    for e in range(len(dx)):
         dx[e] = 0.0
+    leaves, up = spanning_forest(tail, head, strength, missing.shape[1])
+    for v in leaves:
+        e = up[v]
+        lacks = missing[0, v] + missing[1, v]
+        dx[e] = lacks if tail[e] == v else -lacks
+        w = head[e] if tail[e] == v else tail[e]
+        add(missing, w, missing[0, v])
+        add(missing, w, missing[1, v])
+
+
+@kernel
+def spanning_forest(tail: IntArray, head: IntArray, strength: FloatArray, nodes: int) -> Any:
+    """Return a forest of the strongest arcs: (leaves, up).
+
+    ``leaves`` are all nodes but one of each tree, in an order such that each is a leaf when those
+    before it are taken off; ``up[v]`` is the arc of the forest by which v then hangs.
+    """
+    arcs_left, up = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    leader, joined = np.arange(nodes), 0
+    for e in np.argsort(-strength):
         v, w = leader_of(leader, tail[e]), leader_of(leader, head[e])
         if v != w:
             leader[v] = w
+            joined += 1
             for end in (tail[e], head[e]):
                 arcs_left[end] += 1
-                their_sum[end] += e
+                up[end] += e  # the sum of its arcs: when one is left, that one
+    leaves, taken = np.empty(joined, np.int64), 0
     for start in range(nodes):
         v = start
         while arcs_left[v] == 1:
-            e = their_sum[v]
-            lacks = missing[0, v] + missing[1, v]
-            dx[e] = lacks if tail[e] == v else -lacks
+            e = up[v]
             w = head[e] if tail[e] == v else tail[e]
-            add(missing, w, missing[0, v])
-            add(missing, w, missing[1, v])
             arcs_left[v] = 0
             arcs_left[w] -= 1
-            their_sum[w] -= e
+            up[w] -= e
+            leaves[taken] = v
+            taken += 1
             v = w
+    return leaves, up
 
 
 @kernel

@@ -25,6 +25,9 @@ Arcs are numbered with the arms first, nodes in the order of their elimination. 
 what is eliminated: the row of node p holds the weights between p and its later neighbours
 ``neighbour[first[p]:first[p + 1]]``, and eliminating p adds to the entries ``mesh`` of later rows.
 The last nodes, all of them neighbours of each other, have a dense matrix.
+
+Where the elimination would fill too much, nothing is eliminated: ``Pattern`` then says so, and the
+steps come from ``multiplay.kernels.laplacian``.
 """
 
 import heapq
@@ -36,8 +39,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay.kernels import regulariser
-from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest, measure_missing
+from multiplay.kernels.conservation import (
+    NEGLIGIBLE,
+    add,
+    carry,
+    largest,
+    measure_missing,
+    spanning_forest,
+)
 from multiplay.kernels.jit import kernel
+from multiplay.kernels.laplacian import solve_laplacian
 from multiplay.kernels.newton import eliminate_columns
 from multiplay.types import FloatArray, IntArray
 
@@ -72,6 +83,12 @@ NOISE_FLOOR = 2.0**-52  # what a node lacks counts as nothing below this times i
 UNHEARD = 4 * ROUNDING  # steps of less than this times the flow at a node may be rounding
 BALANCED = 1e-6  # what a node may lack, relative to its flow, for the slopes to mean something
 
+SOLVED = 1e-8  # the error of a step where nothing is eliminated, in the local norm
+
+# Where the elimination ends: it is slower then, and its pattern does not fit into the memory
+MOST_MESH = 5_000_000  # entries that are added to
+MOST_DENSE = 800  # nodes in the dense matrix
+
 # What is missing at the end of a step
 VISIBLE = 1e-6  # of a unit: less than that is left to the rounding of flows
 ARM_CARRIES = 1e-10  # at most, as a part of min(x, rest): x stays a minimiser
@@ -89,6 +106,7 @@ class Pattern(NamedTuple):
     first: IntArray
     neighbour: IntArray
     mesh: IntArray
+    too_large: bool  # to be eliminated at all
 
 
 @kernel
@@ -214,6 +232,7 @@ def descend(
     noise, laplacian = np.empty(nodes), np.empty(entries(pattern, nodes))
     missing, has_free = np.empty((2, nodes)), arms < arcs
     near = 0.99 if has_free else 0.95
+    leaves, up = np.empty(0, np.int64), np.empty(0, np.int64)
     unit, dearest = np.inf, 0.0
     for e in range(arms):
         lowest = phi[e, 0] + phi[e, 2] + phi[e, 3]
@@ -239,6 +258,8 @@ def descend(
         gradient,
         weight,
     )
+    if pattern.too_large:
+        leaves, up = spanning_forest(tail, head, weight, nodes)
     for taken in range(1, MAX_ITERATIONS + 1):
         balanced = flow_missing(tail, head, n, balance, state, whole, noise, step)
         if careful:
@@ -247,7 +268,11 @@ def descend(
             for v in range(nodes):
                 step[v] = missing[0, v] + missing[1, v]
         leave_full(n, arms, gradient, state, dx)
-        solve(pattern, weight, dx, laplacian, step)
+        if pattern.too_large:
+            pull_nodes(tail, head, weight, dx, step)
+            solve_laplacian(tail, head, weight, leaves, up, SOLVED, step)
+        else:
+            solve(pattern, weight, dx, laplacian, step)
         for e in range(arcs):
             dx[e] = weight[e] * (step[tail[e]] - step[head[e]] - gradient[e])
         if careful:
@@ -326,6 +351,8 @@ def descend(
 @kernel
 def entries(pattern: Pattern, nodes: int) -> Any:
     """Return the size of the Laplacian: the sparse rows, then the dense matrix."""
+    if pattern.too_large:
+        return 0
     dense = nodes - (len(pattern.first) - 1)
     return pattern.first[-1] + dense * dense
 
@@ -445,10 +472,8 @@ def solve(
     first, neighbour, mesh = pattern.first, pattern.neighbour, pattern.mesh
     for i in range(len(laplacian)):
         laplacian[i] = 0.0
+    pull_nodes(tail, head, weight, gradient, step)
     for e in range(len(weight)):
-        push = weight[e] * gradient[e]
-        step[tail[e]] += push
-        step[head[e]] -= push
         laplacian[entry[e]] += weight[e]
     sparse, met = len(first) - 1, 0
     for p in range(sparse):
@@ -467,6 +492,17 @@ def solve(
     for p in range(sparse - 1, -1, -1):
         for i in range(first[p], first[p + 1]):
             step[p] += laplacian[i] * step[neighbour[i]]
+
+
+@kernel
+def pull_nodes(
+    tail: IntArray, head: IntArray, weight: FloatArray, gradient: FloatArray, step: FloatArray
+) -> None:
+    """Add to the wanted balance what the gradient of the arcs takes away."""
+    for e in range(len(weight)):
+        push = weight[e] * gradient[e]
+        step[tail[e]] += push
+        step[head[e]] -= push
 
 
 @kernel
@@ -668,6 +704,10 @@ def eliminate(nodes: int, tail: IntArray, head: IntArray) -> tuple[IntArray, Pat
             around[t].add(h)
             around[h].add(t)
     order, rows = _order_of_minimum_degree(around)
+    if len(order) < nodes:
+        nothing = np.empty(0, dtype=np.int64)
+        whole = np.ones(1, dtype=np.int64)
+        return np.arange(nodes), Pattern(tail, head, nothing, whole, nothing, nothing, True)
     position = np.empty(nodes, dtype=np.int64)
     position[order] = np.arange(nodes)
 
@@ -693,11 +733,16 @@ def eliminate(nodes: int, tail: IntArray, head: IntArray) -> tuple[IntArray, Pat
         first=first,
         neighbour=np.concatenate([[0], *neighbours]).astype(np.int64),
         mesh=entries_of(pair for row in neighbours for pair in combinations(row.tolist(), 2)),
+        too_large=False,
     )
 
 
 def _order_of_minimum_degree(around: list[set[int]]) -> tuple[list[int], list[list[int]]]:
-    """Return all nodes, and the later neighbours of those that are not in the dense end."""
+    """Return all nodes, and the later neighbours of those that are not in the dense end.
+
+    Where that would be too much, the nodes so far are returned.
+    """
+    mesh = 0
     left, order, rows = set(range(len(around))), list[int](), list[list[int]]()
     queue = [(len(near), node) for node, near in enumerate(around)]
     heapq.heapify(queue)
@@ -707,6 +752,9 @@ def _order_of_minimum_degree(around: list[set[int]]) -> tuple[list[int], list[li
             continue  # its degree has changed since, and it is in the queue again
         if degree == len(left) - 1:
             break
+        mesh += degree * (degree - 1) // 2
+        if mesh > MOST_MESH:
+            return order, rows
         left.remove(node)
         order.append(node)
         rows.append(sorted(around[node]))
@@ -714,4 +762,4 @@ def _order_of_minimum_degree(around: list[set[int]]) -> tuple[list[int], list[li
             around[near] |= around[node]
             around[near] -= {near, node}
             heapq.heappush(queue, (len(around[near]), near))
-    return order + sorted(left), rows
+    return order + sorted(left) * (len(left) <= MOST_DENSE), rows

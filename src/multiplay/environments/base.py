@@ -128,15 +128,16 @@ class Slots:
         self, streams: Streams, t: int, law: Law, action: IntArray, means: FloatArray
     ) -> Observation:
         """Return what comes of a play in round t: the law at the quantiles ``luck``, in one go."""
-        shape = action.shape
+        kind, numbers = law
+        first, n, shape = self.first, self.n, action.shape
         total, averages = np.empty(shape), np.empty(shape)
         units: FloatArray | Units
         if self.many:
             units = DrawnUnits(streams, t, law, self)
-            losses.observe_many(streams.state, t, *law, self.first, self.n, action, total, averages)
+            losses.observe_many(streams.state, t, kind, numbers, first, n, action, total, averages)
         else:
             units = np.empty((shape[0], self.size))
-            losses.observe(streams.state, *law, self.first, self.n, action, units, total, averages)
+            losses.observe(streams.state, kind, numbers, first, n, action, units, total, averages)
         return Observation(self._shown(action, total, units), means, averages)
 
     def _shown(self, action: IntArray, total: FloatArray, units: FloatArray | Units) -> Feedback:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from itertools import chain, count, cycle
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not installed
 
@@ -31,7 +33,8 @@ from benchmarks import (
 from benchmarks.harness import Patience, Plot, Section, Target
 from benchmarks.instances import SIZES, recorded_steps, transport
 
-from multiplay import Budget, Coverage, Transport
+from multiplay import Budget, Coverage, InvalidInput, Transport
+from multiplay.cli import app
 
 SMALL = SIZES[:1]
 
@@ -275,3 +278,34 @@ def test_suite_writes_figures_and_json(
         *("benchmarks.json", "growth.png", "growth.svg")
     }
     assert "NOT MET" in capsys.readouterr().out
+
+
+def test_the_command_runs_the_topics_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+
+    def run(*how: Any, **where: Any) -> SimpleNamespace:
+        started.append((how, where))
+        return SimpleNamespace(returncode=3)
+
+    monkeypatch.setattr("subprocess.run", run)
+    result = CliRunner().invoke(app, ["bench", "rounds", "step", "--quick", "--out", "there"])
+    assert result.exit_code == 3
+    [((command,), where)] = started
+    assert command[1:4] == ["-m", "benchmarks", "--out"]
+    assert Path(command[4]) == Path("there").resolve()
+    assert command[5:] == ["--quick", "--only", "rounds", "step"]
+    assert (where["cwd"] / "benchmarks" / "__main__.py").is_file()
+
+
+def test_without_the_source_or_the_rivals_the_command_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("multiplay.cli.bench.COMPARED", ("no_such_software",))
+        error = CliRunner().invoke(app, ["bench"]).exception
+        assert isinstance(error, InvalidInput)
+        assert "no no_such_software" in str(error)
+    monkeypatch.setattr("multiplay.__file__", str(tmp_path / "lib" / "multiplay" / "__init__.py"))
+    error = CliRunner().invoke(app, ["bench"]).exception
+    assert isinstance(error, InvalidInput)
+    assert "Clone the repository" in str(error)

@@ -77,7 +77,7 @@ def run(quick: bool, trials: Sequence[int] = (1, 30, 1000)) -> list[Section]:
     rows, targets = [], []
     for number in trials:
         rounds = max(100, min(500, 20_000 // number)) * (1 if quick else 3)
-        blocks = {name: _blocks(policy, number, rounds) for name, policy in POLICIES.items()}
+        blocks = {name: blocks_of(policy, number, rounds) for name, policy in POLICIES.items()}
         runs = {name: _runner(parts, number * rounds) for name, parts in blocks.items()}
         timings = interleave(runs, budget=1.0 if quick else 5.0)
         for name, (total, least, _) in timings.items():
@@ -96,7 +96,7 @@ def run(quick: bool, trials: Sequence[int] = (1, 30, 1000)) -> list[Section]:
     return [Section("Rounds of the paper's stochastic experiment", shows, rows, targets)]
 
 
-def _blocks(policy: Policy, trials: int, rounds: int) -> list[Block]:
+def blocks_of(policy: Policy, trials: int, rounds: int) -> list[Block]:
     """Cut the trials as ``simulate`` does; a tenth of the rounds is recorded, as in the paper."""
     environment = paper.environments(rounds, trials, seed=0)["stochastic"]
     recorded = recorded_rounds(rounds, max(1, rounds // 10))

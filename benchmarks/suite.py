@@ -20,6 +20,7 @@ from benchmarks import (
     learner,
     live,
     oracle,
+    overhead,
     rounding,
     rounds,
     sets,
@@ -33,6 +34,7 @@ from multiplay.atomic_files import writable_folder, write_whole
 
 TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "rounds": rounds.run,
+    "overhead": overhead.run,
     "step": step.run,
     "oracle": oracle.run,
     "rounding": rounding.run,

@@ -18,11 +18,13 @@ from benchmarks import (
     ONE_THREAD,
     changing,
     first_use,
+    fused,
     growth,
     harness,
     learner,
     live,
     oracle,
+    overhead,
     rounding,
     rounds,
     sets,
@@ -35,6 +37,8 @@ from benchmarks.instances import SIZES, recorded_steps, transport
 
 from multiplay import Budget, Coverage, InvalidInput, Transport
 from multiplay.cli import app
+from multiplay.experiments import paper
+from multiplay.simulation.block import play
 
 SMALL = SIZES[:1]
 
@@ -224,10 +228,22 @@ def test_recorded_steps_are_consecutive() -> None:
             sets.rounds(0.02, [Budget(2, [1, 1, 1]), Coverage(2, [1, 1]), sets.small_knapsack()]),
             sets.knapsack_hull(0.02, ((4, 40),)),
         ],
+        lambda: [overhead.against_fused(True, {2: 1.0}), overhead.one_trial(True)],
         lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
         lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     ],
-    ids=["step", "oracle", "rounding", "learner", "live", "changing", "sets", "arms", "units"],
+    ids=[
+        "step",
+        "oracle",
+        "rounding",
+        "learner",
+        "live",
+        "changing",
+        "sets",
+        "overhead",
+        "arms",
+        "units",
+    ],
 )
 def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})
@@ -309,3 +325,17 @@ def test_without_the_source_or_the_rivals_the_command_says_what_to_do(
     error = CliRunner().invoke(app, ["bench"]).exception
     assert isinstance(error, InvalidInput)
     assert "Clone the repository" in str(error)
+
+
+@pytest.mark.parametrize("name", overhead.OURS)
+def test_fused_loops_have_the_regret_of_the_library(name: str) -> None:
+    """The same instances, other random numbers: within 4 standard errors of the difference."""
+    trials, length = 400, 150
+    costs = paper.costs(trials, seed=0).reshape(trials, 3, 2)
+    loop = fused.runs()[name](costs, length, 1)
+    policy = rounds.POLICIES[overhead.OURS[name]]
+    blocks = rounds.blocks_of(policy, trials, length)
+    library = np.concatenate([play(block)["regret"][:, -1] for block in blocks])
+    difference = loop - library
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(trials)
+    assert loop.mean() > 10 * difference.std() / np.sqrt(trials), "the test could not fail"

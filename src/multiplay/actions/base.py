@@ -137,13 +137,14 @@ class ActionSet(ABC):
         return (
             type(rows) is np.ndarray
             and rows.dtype is FLOAT
-            and rows.shape[1:] == (self.d,)
+            and rows.shape[1:] == self._n.shape
             and rows.flags.carray
             and finite(rows)
         )
 
     def _argmin(self, costs: FloatArray) -> IntArray:
-        return self.oracle(np.ascontiguousarray(costs.reshape(-1, self.d))).reshape(costs.shape)
+        rows = np.require(costs.reshape(-1, self.d), requirements=["C", "W"])  # as kernels want
+        return self.oracle(rows).reshape(costs.shape)
 
     @abstractmethod
     def oracle(self, costs: FloatArray) -> IntArray:

@@ -105,7 +105,7 @@ class Budget(FlowSet, vectorised=True):
 
     def oracle(self, costs: FloatArray) -> IntArray:
         """Select the cheapest arms."""
-        actions = np.empty(costs.shape, dtype=np.int64)
+        actions = np.empty(costs.shape, np.int64)
         cheapest(costs, self._n, self.total, self.at_most, actions)
         return actions
 

@@ -1,7 +1,7 @@
 """What a policy may ask of the convex hull of an action set."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ NOTHING = np.zeros(1)  # the weight, in all trials, of a part that is not there
 NOTHING.flags.writeable = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Regulariser:
     """phi_i(x), a function of u = x / n_i in four parts.
 
@@ -32,8 +32,19 @@ class Regulariser:
 
     barrier: FloatArray
     entropy: FloatArray
-    root: FloatArray = field(default_factory=lambda: NOTHING)
-    shannon: FloatArray = field(default_factory=lambda: NOTHING)
+    root: FloatArray
+    shannon: FloatArray
+
+    def __init__(  # of every round: faster than setting one frozen field after the other
+        self,
+        barrier: FloatArray,
+        entropy: FloatArray,
+        root: FloatArray = NOTHING,
+        shannon: FloatArray = NOTHING,
+    ) -> None:
+        fields = self.__dict__
+        fields["barrier"], fields["entropy"] = barrier, entropy
+        fields["root"], fields["shannon"] = root, shannon
 
     @cached_property
     def phi(self) -> FloatArray:
@@ -42,7 +53,7 @@ class Regulariser:
         Or (trials, 1, 4), if they are the same for all arms.
         """
         parts = (self.barrier, self.entropy, self.root, self.shannon)
-        arms = max(weight.shape[1] if weight.ndim == 2 else 1 for weight in parts)
+        arms = max([weight.shape[1] if weight.ndim == 2 else 1 for weight in parts])
         phi = np.zeros((len(self.barrier), arms, len(parts)))
         for place, weight in enumerate(parts):
             if weight is not NOTHING:

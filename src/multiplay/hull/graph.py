@@ -4,7 +4,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from multiplay.types import IntArray
+from multiplay.hull.base import not_a_flow
+from multiplay.kernels.rounding import round_flows
+from multiplay.streams import Rng
+from multiplay.types import FloatArray, IntArray
 
 
 class Graph:
@@ -21,6 +24,19 @@ class Graph:
         order = np.lexsort((arcs, ends))
         first = np.searchsorted(ends[order], np.arange(len(self.balance) + 1))
         return first.astype(np.int64), arcs[order].astype(np.int64)
+
+    @cached_property
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+        """All that there is to know: tail, head, balance, first, incident."""
+        return self.tail, self.head, self.balance, *self.incidence
+
+
+def rounded(graph: Graph, flows: FloatArray, rests: FloatArray, rng: Rng) -> IntArray:
+    """Round every row of flows down or up, balance exact, with these flows as the mean."""
+    found, coins = np.empty(flows.shape, np.int64), rng.random(flows.shape)
+    if not round_flows(*graph.arrays, flows, rests, coins, found):
+        raise not_a_flow()
+    return found
 
 
 def bipartite(supply: IntArray, demand: IntArray) -> Graph:

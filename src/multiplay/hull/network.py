@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from multiplay.hull.base import Hull, Regulariser, not_a_flow, not_converged
-from multiplay.hull.graph import Graph
+from multiplay.hull.base import Hull, Regulariser, not_converged
+from multiplay.hull.graph import Graph, rounded
 from multiplay.kernels import network_newton
-from multiplay.kernels.rounding import round_flows
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -42,18 +41,20 @@ class NetworkHull(Hull):
         self.free = np.setdiff1d(np.arange(len(low)), arms)
         self.centre, self.high = np.where(forced, low, centre), high.astype(float)
         self.n = self.high[arms]
+        self._arcs_are_arms = np.array_equal(arms, np.arange(len(low)))
         self._arm = np.flatnonzero(~forced[arms])
         self._slack = np.flatnonzero(~forced[self.free])
         loose = np.concatenate([arms[self._arm], self.free[self._slack]])
-        position, self._pattern = network_newton.eliminate(
+        position, pattern = network_newton.eliminate(
             len(graph.balance), graph.tail[loose], graph.head[loose]
         )
         balance = graph.balance.copy()
         np.subtract.at(balance, graph.tail[forced], low[forced])
         np.add.at(balance, graph.head[forced], low[forced])
-        self._balance = np.empty(len(balance))
-        self._balance[position] = balance
-        self._n, self._centre = self.high[loose], self.centre[loose]
+        ordered = np.empty(len(balance))
+        ordered[position] = balance
+        limits = self.high[loose], self.centre[loose]
+        self._problem = *pattern, ordered, *limits, self._arm, self._slack
 
     def start(self, trials: int) -> Arrays:
         """Return the centre, with multipliers that know of no costs."""
@@ -71,36 +72,21 @@ class NetworkHull(Hull):
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
         """Damped Newton from ``warm``; see ``multiplay.kernels.network_newton``."""
-        point = {name: array.copy() for name, array in warm.items()}
-        if len(self._arm) == 0:
-            return point
-        steps = network_newton.minimise(
-            self._pattern,
-            self._balance,
-            self._n,
-            self._centre,
-            self._arm,
-            self._slack,
-            costs,
-            beta,
-            regulariser.phi,
-            point["x"],
-            point["rest"],
-            point["slack"],
-            point["multipliers"],
-        )
-        if steps == network_newton.FAILED:
-            raise not_converged()
-        return point
+        x, rest, dual = warm["x"].copy(), warm["rest"].copy(), warm["multipliers"].copy()
+        slack = warm["slack"].copy() if len(self.free) else warm["slack"]
+        if len(self._arm):
+            steps = network_newton.minimise(
+                *self._problem, costs, beta, regulariser.phi, x, rest, slack, dual
+            )
+            if steps == network_newton.FAILED:
+                raise not_converged()
+        return {"x": x, "rest": rest, "multipliers": dual, "slack": slack}
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Dependent rounding: every arc is rounded down or up, balance exact, mean x."""
-        g = self.graph
-        flows, rests = np.empty((2, len(point["x"]), len(g.tail)))
+        if self._arcs_are_arms:
+            return rounded(self.graph, point["x"], point["rest"], rng)
+        flows, rests = np.empty((2, len(point["x"]), len(self.high)))
         flows[:, self.arms], flows[:, self.free] = point["x"], point["slack"][:, 0]
         rests[:, self.arms], rests[:, self.free] = point["rest"], point["slack"][:, 1]
-        rounded = np.empty(flows.shape, dtype=np.int64)
-        coins = rng.random(flows.shape)
-        if not round_flows(g.tail, g.head, g.balance, *g.incidence, flows, rests, coins, rounded):
-            raise not_a_flow()
-        return rounded[:, self.arms]
+        return rounded(self.graph, flows, rests, rng)[:, self.arms]

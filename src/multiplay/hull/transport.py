@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from multiplay.hull.base import Hull, Regulariser, not_a_flow, not_converged
-from multiplay.hull.graph import bipartite
+from multiplay.hull.base import Hull, Regulariser, not_converged
+from multiplay.hull.graph import bipartite, rounded
 from multiplay.kernels import newton
-from multiplay.kernels.rounding import round_flows
 from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -44,26 +43,13 @@ class TransportHull(Hull):
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
         """Damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
-        point = {name: array.copy() for name, array in warm.items()}
+        x, rest, dual = warm["x"].copy(), warm["rest"].copy(), warm["multipliers"].copy()
         if self.has_freedom and not newton.minimise(
-            self.free,
-            self.sums,
-            self.n,
-            costs,
-            beta,
-            regulariser.phi,
-            point["x"],
-            point["rest"],
-            point["multipliers"],
+            self.free, self.sums, self.n, costs, beta, regulariser.phi, x, rest, dual
         ):
             raise not_converged()
-        return point
+        return {"x": x, "rest": rest, "multipliers": dual}
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Dependent rounding: every arm is rounded down or up, margins exact, mean x."""
-        g, x, rest = self.graph, point["x"], point["rest"]
-        action = np.empty(x.shape, dtype=np.int64)
-        coins = rng.random(x.shape)
-        if not round_flows(g.tail, g.head, g.balance, *g.incidence, x, rest, coins, action):
-            raise not_a_flow()
-        return action
+        return rounded(self.graph, point["x"], point["rest"], rng)

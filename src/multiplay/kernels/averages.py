@@ -1,6 +1,7 @@
 """What is counted of every arm, and the bounds that follow from it."""
 
 import math
+from typing import Any
 
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
@@ -43,7 +44,7 @@ def samples(N: float) -> float:
 
 
 @kernel
-def remembered(rounds: float, discount: float, window: float) -> float:
+def remembered(rounds: float, discount: float, window: float) -> Any:
     """How many of so many rounds count: min(rounds, W), or the sum of gamma^k if gamma < 1."""
     if discount < 1.0:
         return (1.0 - discount**rounds) / (1.0 - discount)

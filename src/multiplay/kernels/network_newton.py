@@ -111,7 +111,12 @@ class Pattern(NamedTuple):
 
 @kernel
 def minimise(
-    pattern: Pattern,
+    tail: IntArray,
+    head: IntArray,
+    entry: IntArray,
+    first: IntArray,
+    neighbour: IntArray,
+    mesh: IntArray,
     balance: FloatArray,
     n: FloatArray,
     centre: FloatArray,
@@ -127,11 +132,13 @@ def minimise(
 ) -> Any:
     """Move (x, rest, slack, dual), given as an interior start, to the minimiser in every trial.
 
-    ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of phi (trials, d or 1, 4),
-    ``dual`` (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows, complements, and
-    the multipliers of both bounds. ``arm`` and ``free`` are the places there of the arcs of the
-    pattern. Returns the number of Newton steps of all trials, or ``FAILED``.
+    The six arrays of a ``Pattern`` come one by one: a tuple takes longer to hand over than a small
+    problem to solve. ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of phi
+    (trials, d or 1, 4), ``dual`` (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows,
+    complements, and the multipliers of both bounds. ``arm`` and ``free`` are the places there of
+    the arcs of the pattern. Returns the number of Newton steps of all trials, or ``FAILED``.
     """
+    pattern = Pattern(tail, head, entry, first, neighbour, mesh)
     arms, arcs = len(arm), len(arm) + len(free)
     costs, weights, parts = np.zeros(arcs), np.zeros(arcs), np.zeros((arms, 4))
     state = np.ones((4, arcs))

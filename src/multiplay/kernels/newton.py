@@ -9,7 +9,11 @@ the multipliers of the margins are carried, so that gradients are made of reduce
 the Schur complement is a graph Laplacian, eliminated without a single subtraction.
 
 The arms of the plan are ``arm`` (rows, cols), indices into the flat arrays of all arms: forced arms
-are left out, and a plan with more columns than rows is transposed, at no cost.
+are left out, and a plan with more columns than rows is transposed. ``minimise`` copies what it is
+given into matrices of this shape, one trial at a time.
+
+Small plans spend their time on branches that nobody can foresee: whether x > n - x, say. So both
+numbers are computed before one of them is chosen, which needs no branch.
 """
 
 from typing import Any
@@ -17,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels import regulariser
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, part
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
+FEW = 4  # columns, up to which a plain elimination is faster than one in blocks, and the same
 WIDE = 16  # columns from which the matrix product of a library is faster than a loop
 SMALL_STEP = 1e-6  # Newton converges quadratically: after a step this small, errors are near 1e-12
 STALLED_STEP = 1e-2  # steps this small shrink at once, unless they are rounding
@@ -45,22 +50,29 @@ def minimise(
     Returns whether all trials converged.
     """
     rows, cols = arm.shape
+    most, costs, betas = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
+    at, to = np.empty((rows, cols)), np.empty((rows, cols))
     gradient, weight, dx = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
     step, whole, laplacian = np.empty(rows + cols), np.empty(rows + cols), np.empty((cols, cols))
     for k in range(len(x)):
-        f, at, to = phi[k], x[k], rest[k]
-        differentiate(arm, n, c[k], beta[k], f, at, to, dual[k], gradient, weight)
+        f, p = phi[k], dual[k]
+        for i in range(rows):
+            for j in range(cols):
+                a = arm[i, j]
+                most[i, j], costs[i, j], betas[i, j] = n[a], c[k, a], beta[k, a]
+                at[i, j], to[i, j] = x[k, a], rest[k, a]
+        differentiate(arm, most, costs, betas, f, at, to, p, gradient, weight)
         converged, before = False, np.inf
         for _ in range(MAX_ITERATIONS):
-            margins_missing(arm, n, sums, at, to, whole, step)
+            margins_missing(most, sums, at, to, whole, step)
             solve_margins(weight, gradient, dx, laplacian, step)
-            slope, largest, room = newton_step(arm, weight, gradient, step, at, to, dx)
+            slope, largest, room = newton_step(weight, gradient, step, at, to, dx)
             if not np.isfinite(slope):
                 return False
             for v in range(rows + cols):
-                dual[k, v] += step[v]
+                p[v] += step[v]
             length = min(1.0, 0.95 * room)
-            move(arm, n, at, to, dx, length)
+            move(most, at, to, dx, length)
             stalled = largest < STALLED_STEP and slope > 0.1 * before
             converged, before = largest < SMALL_STEP or stalled, slope
             if converged:
@@ -68,19 +80,22 @@ def minimise(
             # The slope along dx grows with the length: where it has become clearly positive the
             # step was too long, and the secant gives a better length. No objective is evaluated.
             while True:
-                differentiate(arm, n, c[k], beta[k], f, at, to, dual[k], gradient, weight)
+                differentiate(arm, most, costs, betas, f, at, to, p, gradient, weight)
                 new_slope = inner(gradient, dx)
                 if not new_slope > 0.3 * slope:
                     break
                 shorter = length * slope / (slope + new_slope)
-                move(arm, n, at, to, dx, shorter - length)
+                move(most, at, to, dx, shorter - length)
                 length = shorter
         if not converged:
             return False
+        for i in range(rows):
+            for j in range(cols):
+                x[k, arm[i, j]], rest[k, arm[i, j]] = at[i, j], to[i, j]
     return True
 
 
-@kernel
+@part
 def differentiate(
     arm: IntArray,
     n: FloatArray,
@@ -94,22 +109,21 @@ def differentiate(
     weight: FloatArray,
 ) -> None:
     """gradient = c - duals + beta phi'(x) and weight = 1 / (beta phi''(x))."""
-    rows, cols = arm.shape
+    rows, cols = n.shape
     for i in range(rows):
         for j in range(cols):
-            a = arm[i, j]
-            u, v = x[a] / n[a], rest[a] / n[a]
-            barrier, entropy, root, shannon = regulariser.weights(phi, a)
+            most, b = n[i, j], beta[i, j]
+            u, v = x[i, j] / most, rest[i, j] / most
+            barrier, entropy, root, shannon = regulariser.weights(phi, arm[i, j])
             logs = regulariser.logarithms(entropy, shannon, u, v)
             phi1 = regulariser.slope(barrier, root, u, logs)
             below = regulariser.curvature_below(barrier, root, shannon, u)
-            gradient[i, j] = c[a] - dual[i] - dual[rows + j] + beta[a] * phi1
-            weight[i, j] = n[a] * u * u * v / (beta[a] * (below * v + entropy * u * u))
+            gradient[i, j] = c[i, j] - dual[i] - dual[rows + j] + b * phi1
+            weight[i, j] = most * u * u * v / (b * (below * v + entropy * u * u))
 
 
-@kernel
+@part
 def margins_missing(
-    arm: IntArray,
     n: FloatArray,
     sums: FloatArray,
     x: FloatArray,
@@ -122,26 +136,25 @@ def margins_missing(
     Arms near n count as n - rest: the n are added up in ``whole``, exactly, and tiny numbers
     survive among the parts.
     """
-    rows, cols = arm.shape
+    rows, cols = n.shape
     for v in range(rows + cols):
         whole[v] = 0.0
         missing[v] = 0.0
     for i in range(rows):
         for j in range(cols):
-            a = arm[i, j]
-            if x[a] > rest[a]:
-                whole[i] += n[a]
-                whole[rows + j] += n[a]
-                missing[i] -= rest[a]
-                missing[rows + j] -= rest[a]
-            else:
-                missing[i] += x[a]
-                missing[rows + j] += x[a]
+            most, part, other = n[i, j], x[i, j], -rest[i, j]
+            full = part > -other
+            part = other if full else part
+            most = most if full else 0.0
+            whole[i] += most
+            whole[rows + j] += most
+            missing[i] += part
+            missing[rows + j] += part
     for v in range(rows + cols):
         missing[v] = (sums[v] - whole[v]) - missing[v]
 
 
-@kernel
+@part
 def solve_margins(
     weight: FloatArray,
     gradient: FloatArray,
@@ -167,7 +180,19 @@ def solve_margins(
             step[rows + j] += weight[i, j] * (gradient[i, j] - average)
             share[i, j] = weight[i, j] / total
     join_columns(weight, share, laplacian)
-    eliminate_columns(laplacian, step[rows:])
+    if cols > FEW:
+        eliminate_columns(laplacian, step[rows:])
+    else:
+        for j in range(cols - 1):
+            degree = 0.0
+            for h in range(j + 1, cols):
+                degree += laplacian[j, h]
+            laplacian[j, j] = degree
+            for h in range(j + 1, cols):
+                ratio = laplacian[j, h] / degree
+                step[rows + h] += ratio * step[rows + j]
+                for o in range(h + 1, cols):
+                    laplacian[h, o] += ratio * laplacian[j, o]
     step[rows + cols - 1] = 0.0
     for j in range(cols - 2, -1, -1):
         for h in range(j + 1, cols):
@@ -178,14 +203,13 @@ def solve_margins(
             step[i] -= share[i, j] * step[rows + j]
 
 
-@kernel
+@part
 def join_columns(weight: FloatArray, share: FloatArray, laplacian: FloatArray) -> None:
     """laplacian[j, h] = sum_i share[i, j] weight[i, h] for h > j."""
     rows, cols = weight.shape
     if cols >= WIDE:
         np.dot(share.T, weight, laplacian)
-        return
-    for j in range(cols):
+    for j in range(cols if cols < WIDE else 0):
         for h in range(j + 1, cols):
             total = 0.0
             for i in range(rows):
@@ -235,9 +259,8 @@ def add_multiple(target: FloatArray, factor: float, source: FloatArray, start: i
         target[h] += factor * source[h]
 
 
-@kernel
+@part
 def newton_step(
-    arm: IntArray,
     weight: FloatArray,
     gradient: FloatArray,
     step: FloatArray,
@@ -246,46 +269,37 @@ def newton_step(
     dx: FloatArray,
 ) -> tuple[float, float, float]:
     """Fill dx; return sum dx^2 / weight, the largest |dx| / min(x, rest), the length to 0 or n."""
-    rows, cols = arm.shape
+    rows, cols = weight.shape
     slope, largest, room = 0.0, 0.0, np.inf
     for i in range(rows):
         for j in range(cols):
-            a = arm[i, j]
+            below, above = x[i, j], rest[i, j]
             d = weight[i, j] * (step[i] + step[rows + j] - gradient[i, j])
             dx[i, j] = d
             slope += d * d / weight[i, j]
-            size, smaller = abs(d), min(x[a], rest[a])
-            if size > largest * smaller:
-                largest = size / smaller
-            ahead = x[a] if d < 0.0 else rest[a]
-            if ahead < room * size:
-                room = ahead / size
+            size, smaller = abs(d), (below if below < above else above)
+            ahead = below if d < 0.0 else above
+            relative, length = size / smaller, ahead / size
+            largest = relative if size > largest * smaller else largest
+            room = length if ahead < room * size else room
     return slope, largest, room
 
 
-@kernel
-def move(
-    arm: IntArray,
-    n: FloatArray,
-    x: FloatArray,
-    rest: FloatArray,
-    dx: FloatArray,
-    length: float,
-) -> None:
+@part
+def move(n: FloatArray, x: FloatArray, rest: FloatArray, dx: FloatArray, length: float) -> None:
     """x += length dx, with x + rest = n kept by the smaller of the two."""
-    rows, cols = arm.shape
+    rows, cols = n.shape
     for i in range(rows):
         for j in range(cols):
-            a = arm[i, j]
-            x[a] += length * dx[i, j]
-            rest[a] -= length * dx[i, j]
-            if x[a] > rest[a]:
-                x[a] = n[a] - rest[a]
-            else:
-                rest[a] = n[a] - x[a]
+            most, d = n[i, j], length * dx[i, j]
+            below, above = x[i, j] + d, rest[i, j] - d
+            full = below > above
+            full_below, empty_above = most - above, most - below
+            x[i, j] = full_below if full else below
+            rest[i, j] = above if full else empty_above
 
 
-@kernel
+@part
 def inner(a: FloatArray, b: FloatArray) -> float:
     """Return the sum of the products of two matrices."""
     total = 0.0

@@ -17,8 +17,8 @@ from multiplay.types import FloatArray
 @kernel
 def weights(phi: FloatArray, arm: int) -> Any:
     """Return the weights of the four parts for an arm."""
-    row = phi[arm if len(phi) > 1 else 0]
-    return row[0], row[1], row[2], row[3]
+    row = arm if len(phi) > 1 else 0
+    return phi[row, 0], phi[row, 1], phi[row, 2], phi[row, 3]
 
 
 @kernel

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest
+from multiplay.kernels.conservation import NEGLIGIBLE, add, carry
 from multiplay.kernels.jit import kernel
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 SELDOM = 1e-9  # a mean that no run is long enough to see
 BIAS = 1e-4  # of a mean, relative to itself, that no run is long enough to notice
@@ -46,14 +46,15 @@ def round_flows(
     cursor = np.empty((nodes, 2), dtype=np.int64)
     path = np.empty(nodes + 1, dtype=np.int64)
     path_arc = np.empty(nodes + 1, dtype=np.int64)
+    along = np.empty(nodes + 1, dtype=np.bool_)  # whether the walk passes it from tail to head
     position = np.full(nodes, -1)
     for k in range(len(x)):
         flow = flows[k]
         for e in range(arcs):
             flow[e] = np.int64(np.floor(x[k, e]))
             fraction[e] = x[k, e] - flow[e]
-        leave_needed(tail, head, balance, flow, fraction, need, missing)
-        if matters(largest(missing), x[k], rest[k]) and not conserve(
+        off = leave_rounded_down(tail, head, balance, flow, fraction, need, missing)
+        if matters(off, x[k], rest[k]) and not conserve(
             tail, head, balance, x[k], rest[k], flow, fraction, need, missing
         ):
             return False
@@ -75,14 +76,16 @@ def round_flows(
                         length += 1
                         path[length] = w
                         path_arc[length] = e
+                        along[length] = tail[e] == v
                         position[w] = length
                         continue
                     start = position[w]
-                    path_arc[start], entered = e, path_arc[start]
-                    push_cycle(path, path_arc, start, length, tail, fraction, coins[k, pushes])
+                    entered, entered_along = path_arc[start], along[start]
+                    path_arc[start], along[start] = e, tail[e] == v
+                    push_cycle(path_arc, along, start, length, fraction, coins[k, pushes])
                     pushes += 1
                     settle(e, tail, head, fraction, flow, need)
-                    path_arc[start] = entered
+                    path_arc[start], along[start] = entered, entered_along
                     keep = length
                     for step in range(length, start, -1):
                         if settle(path_arc[step], tail, head, fraction, flow, need):
@@ -106,6 +109,34 @@ def round_flows(
             if need[v] != 0:
                 return False
     return True
+
+
+@kernel
+def leave_rounded_down(
+    tail: IntArray,
+    head: IntArray,
+    balance: IntArray,
+    flow: IntArray,
+    fraction: FloatArray,
+    need: IntArray,
+    missing: FloatArray,
+) -> Any:
+    """need = what the nodes lack if all arcs are rounded down; return what fractions leave at most.
+
+    That is seen with few digits, as fits who asks whether there is anything to see.
+    """
+    for v in range(len(balance)):
+        need[v], missing[0, v] = balance[v], 0.0
+    for e in range(len(tail)):
+        v, w, whole, part = tail[e], head[e], flow[e], fraction[e]
+        need[v] -= whole
+        need[w] += whole
+        missing[0, v] -= part
+        missing[0, w] += part
+    most = 0.0
+    for v in range(len(balance)):
+        most = max(most, abs(need[v] + missing[0, v]))
+    return most
 
 
 @kernel
@@ -212,42 +243,31 @@ def fractional_arc(
 
 @kernel
 def push_cycle(
-    path: IntArray,
     path_arc: IntArray,
+    along: BoolArray,
     start: int,
     length: int,
-    tail: IntArray,
     fraction: FloatArray,
     coin: float,
 ) -> None:
-    """Push round the cycle path[start..length], closed by the arc in path_arc[start]."""
+    """Push round the cycle of the arcs path_arc[start..length], one way or the other."""
     alpha, beta = 1.0, 1.0
     for step in range(start, length + 1):
-        f = fraction[path_arc[step]]
-        if runs_forward(path, path_arc, step, start, length, tail):
-            alpha, beta = min(alpha, 1.0 - f), min(beta, f)
-        else:
-            alpha, beta = min(alpha, f), min(beta, 1.0 - f)
+        down = fraction[path_arc[step]]
+        up = 1.0 - down
+        ahead, back = (up, down) if along[step] else (down, up)
+        alpha = ahead if ahead < alpha else alpha
+        beta = back if back < beta else beta
     forward = coin * (alpha + beta) < beta
-    delta = alpha if forward else -beta
+    delta = alpha if forward else beta
     for step in range(start, length + 1):
-        e = path_arc[step]
-        if runs_forward(path, path_arc, step, start, length, tail):
-            moved, limit = fraction[e] + delta, (1.0 - fraction[e] if forward else fraction[e])
-        else:
-            moved, limit = fraction[e] - delta, (fraction[e] if forward else 1.0 - fraction[e])
-        if limit <= abs(delta):  # the arc that stopped the push ends exactly at 0 or 1
-            moved = np.round(moved)
-        fraction[e] = min(max(moved, 0.0), 1.0)
-
-
-@kernel
-def runs_forward(
-    path: IntArray, path_arc: IntArray, step: int, start: int, length: int, tail: IntArray
-) -> Any:
-    """Whether the walk passes the arc of this step from its tail to its head."""
-    came_from = path[length] if step == start else path[step - 1]
-    return tail[path_arc[step]] == came_from
+        down = fraction[path_arc[step]]
+        up = 1.0 - down
+        rises = along[step] == forward
+        room, end = (up, 1.0) if rises else (down, 0.0)
+        moved = down + delta if rises else down - delta
+        # the arc that stops the push ends exactly at 0 or 1
+        fraction[path_arc[step]] = end if room <= delta else min(max(moved, 0.0), 1.0)
 
 
 @kernel

@@ -62,10 +62,11 @@ class Duplicated(Policy):
         """Choose copies, and play each arm as often as it has chosen copies."""
         copies, owner = actions.duplicate()
         chosen = self.policy.choose(copies, state, rng)
-        action = np.empty((len(chosen.action), actions.d), dtype=np.int64)
+        action = np.empty((len(chosen.action), actions.d), np.int64)
         kernels.collect(chosen.action, owner, action)
-        memo = {DEEPER + k if k.startswith("copies") else k: v for k, v in chosen.memo.items()}
-        return Play(action, memo | {"copies": chosen.action}, chosen.cache)
+        memo = {_deeper(name): array for name, array in chosen.memo.items()}
+        memo["copies"] = chosen.action
+        return Play(action, memo, chosen.cache)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
@@ -91,3 +92,8 @@ class Duplicated(Policy):
         losses = np.empty(chosen.shape)
         kernels.hand_out(feedback.units, feedback.first, owner, chosen, losses)
         return Feedback(chosen, losses, losses, np.arange(chosen.shape[1] + 1))
+
+
+def _deeper(name: str) -> str:
+    """Return the name that the memo of the copies' policy has in that of their owners'."""
+    return DEEPER + name if name.startswith("copies") else name

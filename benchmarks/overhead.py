@@ -1,0 +1,99 @@
+"""What a round costs beyond its arithmetic: against a program for it alone, and in one trial."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from benchmarks import fused, rounds
+from benchmarks.harness import Section, Target, interleave
+from multiplay import Bernoulli, Budget, CombUCB, GenCTS, GenLBINFV, Hybrid, Policy, Stochastic
+from multiplay.experiments import paper
+from multiplay.simulation.block import Block, play
+from multiplay.simulation.simulate import recorded_rounds
+
+OURS = {"GenCTS": "GenCTS", "CTS": "CTS", "GenLBINFV": "GenLBINFV ls", "LBINFV": "LBINFV"}
+MOST_TIMES = {30: 4.0, 1000: 2.0}  # the time of the fused loop, by trials
+ALONE: dict[str, tuple[Policy, float]] = {  # and the most µs of a round in one trial
+    "GenCTS": (GenCTS(), 15.0),
+    "CombUCB": (CombUCB(), 15.0),
+    "Hybrid": (Hybrid(), 35.0),
+    "GenLBINFV": (GenLBINFV(horizon=rounds.T), 35.0),
+}
+
+
+def run(quick: bool) -> list[Section]:
+    """Measure both."""
+    return [against_fused(quick), one_trial(quick)]
+
+
+def against_fused(quick: bool, most_times: Mapping[int, float] = MOST_TIMES) -> Section:
+    """Compare the paper's policies with loops that were written for its instance alone."""
+    rows, targets = [], []
+    for trials, limit in most_times.items():
+        length = max(20, (20_000 if quick else 100_000) // trials)
+        for name, loop in fused.runs().items():
+            blocks = rounds.blocks_of(rounds.POLICIES[OURS[name]], trials, length)
+            runs = {
+                "ours": our_time(blocks),
+                "fused": fused_time(loop, trials, length),
+            }
+            timings = interleave(runs, budget=0.5 if quick else 3.0)
+            ours, alone = (timings[who].median * 1e6 / (trials * length) for who in runs)
+            rows.append(
+                {
+                    "policy": name,
+                    "trials": trials,
+                    "µs": ours,
+                    "fused loop": alone,
+                    "times": ours / alone,
+                }
+            )
+            what = f"{name}, {trials} trials, times the fused loop"
+            targets.append(Target(what, ours / alone, limit))
+    shows = (
+        "µs of the processor per trial and round. The fused loop runs all rounds of all trials in "
+        "one compiled function: plans are those of two demanders, losses are drawn in place, and "
+        "nothing is kept but the regret."
+    )
+    return Section("Against a program for the paper's instance alone", shows, rows, targets)
+
+
+def one_trial(quick: bool) -> Section:
+    """Time a round of one trial on 10 arms, 5 of them played."""
+    arms, length = Budget(5, caps=[1] * 10), 1000 if quick else 5000
+    losses = Stochastic(Bernoulli(np.linspace(0.2, 0.8, 10)))
+    recorded = recorded_rounds(length, length // 10)
+    runs = {}
+    for name, (policy, _) in ALONE.items():
+        block = Block(arms, losses, policy, length, range(1), 0, recorded)
+        runs[name] = our_time([block])
+    timings = interleave(runs, budget=1.0 if quick else 8.0)
+    took = {name: 1e6 * timing.median / length for name, timing in timings.items()}
+    rows = [{"policy": name, "µs": took[name], "at most": ALONE[name][1]} for name in ALONE]
+    targets = [Target(f"{n}, one trial, a round", took[n], ALONE[n][1], "µs") for n in ALONE]
+    shows = "µs of the processor for a whole round: policy, losses, regret and checks."
+    return Section("One trial, 10 arms, 5 of them played", shows, rows, targets)
+
+
+def our_time(blocks: list[Block]) -> Callable[[], float]:
+    """Return a contender that plays blocks."""
+    return _processor_time(lambda: [play(block) for block in blocks])
+
+
+def fused_time(loop: Any, trials: int, length: int) -> Callable[[], float]:
+    """Return a contender that runs a fused loop on the costs of the paper."""
+    costs = paper.costs(trials, seed=0).reshape(trials, 3, 2)
+    return _processor_time(lambda: loop(costs, length, 0))
+
+
+def _processor_time(function: Callable[[], object]) -> Callable[[], float]:
+    """Return a contender that gives its seconds of the processor: others cannot add to them."""
+
+    def seconds() -> float:
+        started = time.process_time()
+        function()
+        return time.process_time() - started
+
+    return seconds

@@ -21,6 +21,7 @@ from benchmarks import (
     learner,
     live,
     oracle,
+    programs,
     rounding,
     rounds,
     sets,
@@ -213,6 +214,7 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: step.run(True, SMALL),
         lambda: oracle.run(True, SMALL),
         lambda: rounding.run(True, SMALL),
+        lambda: programs.run(True, 6, (2, 5)),
         lambda: learner.run(True),
         lambda: live.run(True, SMALL[:1]),
         lambda: changing.run(True, (2,), SMALL[0]),
@@ -224,7 +226,18 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
         lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     ],
-    ids=["step", "oracle", "rounding", "learner", "live", "changing", "sets", "arms", "units"],
+    ids=[
+        "step",
+        "oracle",
+        "rounding",
+        "programs",
+        "learner",
+        "live",
+        "changing",
+        "sets",
+        "arms",
+        "units",
+    ],
 )
 def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})

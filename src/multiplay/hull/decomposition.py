@@ -29,7 +29,10 @@ class DecompositionHull(Hull):
     better
         For one cost vector, and actions that cost the same: an action that costs less, or one of
         the best if none does. Any descent will do on the way; where asking for the best action is
-        dear, this is cheaper. The oracle is asked if not given.
+        dear, this is cheaper. The oracle is asked if not given. The third argument is by how much
+        it may miss the best.
+    gap
+        What ``better`` may miss, in the objective, times the largest weight of the regulariser.
     """
 
     point = ("x", "rest", "atoms", "weights")
@@ -38,9 +41,10 @@ class DecompositionHull(Hull):
         self,
         oracle: Callable[[FloatArray], IntArray],
         n: IntArray,
-        better: Callable[[FloatArray, IntArray], IntArray] | None = None,
+        better: Callable[[FloatArray, IntArray, float], IntArray] | None = None,
+        gap: float = 0.0,
     ) -> None:
-        self.oracle, self.n, self.better = oracle, n.astype(float), better
+        self.oracle, self.n, self.better, self.gap = oracle, n.astype(float), better, gap
         ends = np.concatenate([np.eye(len(n)), -np.eye(len(n))])
         actions = np.unique(oracle(ends), axis=0)
         self.free = np.flatnonzero(actions.min(axis=0) < n)
@@ -89,7 +93,8 @@ class DecompositionHull(Hull):
                 terms,
             ):
                 break
-            found = self._found(gradient[todo], point["atoms"][todo], point["weights"][todo])
+            atoms, weights = point["atoms"][todo], point["weights"][todo]
+            found = self._found(gradient[todo], atoms, weights, self.gap / beta[todo].max(axis=1))
             if not kernels.admit(
                 self.free, todo, found, gradient, terms, point["atoms"], point["weights"], newcomer
             ):
@@ -99,12 +104,14 @@ class DecompositionHull(Hull):
             todo = todo[newcomer[todo] >= 0]
         raise not_converged()
 
-    def _found(self, gradient: FloatArray, atoms: IntArray, weights: FloatArray) -> IntArray:
+    def _found(
+        self, gradient: FloatArray, atoms: IntArray, weights: FloatArray, gap: FloatArray
+    ) -> IntArray:
         """Return for each trial an action that descends, if there is one."""
         if self.better is None:
             return self.oracle(gradient)
-        rows = zip(gradient, atoms, weights, strict=True)
-        return np.array([self.better(g, known[w > 0.0]) for g, known, w in rows])
+        rows = zip(gradient, atoms, weights, gap.tolist(), strict=True)
+        return np.array([self.better(g, known[w > 0.0], missed) for g, known, w, missed in rows])
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw atom k with probability w_k: the mean is x by construction."""

@@ -85,9 +85,9 @@ BALANCED = 1e-6  # what a node may lack, relative to its flow, for the slopes to
 
 SOLVED = 1e-8  # the error of a step where nothing is eliminated, in the local norm
 
-# Where the elimination ends: it is slower then, and its pattern does not fit into the memory
-MOST_MESH = 5_000_000  # entries that are added to
-MOST_DENSE = 800  # nodes in the dense matrix
+# The largest elimination: beyond, conjugate gradients are several times as fast
+MOST_MESH = 500_000  # entries that are added to
+MOST_DENSE = 300  # nodes in the dense matrix
 
 # What is missing at the end of a step
 VISIBLE = 1e-6  # of a unit: less than that is left to the rounding of flows

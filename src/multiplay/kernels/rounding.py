@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry, largest
+from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, settle
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
 
 SELDOM = 1e-9  # a mean that no run is long enough to see
 BIAS = 1e-4  # of a mean, relative to itself, that no run is long enough to notice
+MANY_NODES = 600  # from which a walk closes cycles that are long
 LITTLE = 1e-3  # units, or parts of what BIAS allows: what an arc may have to carry
 
 
@@ -61,6 +63,10 @@ def round_flows(
             cursor[v, 0] = first[v]
             cursor[v, 1] = first[v] + 1
         pushes = 0
+        if nodes >= MANY_NODES:
+            pushes = cancel_short_cycles(
+                tail, head, first, incident, coins[k], fraction, flow, need
+            )
         for root in range(nodes):
             length = 0  # the walk is path[0..length], entered through path_arc[1..length]
             path[0] = root
@@ -208,57 +214,3 @@ def fractional_arc(
     if s < end:
         return incident[s]
     return -1
-
-
-@kernel
-def push_cycle(
-    path: IntArray,
-    path_arc: IntArray,
-    start: int,
-    length: int,
-    tail: IntArray,
-    fraction: FloatArray,
-    coin: float,
-) -> None:
-    """Push round the cycle path[start..length], closed by the arc in path_arc[start]."""
-    alpha, beta = 1.0, 1.0
-    for step in range(start, length + 1):
-        f = fraction[path_arc[step]]
-        if runs_forward(path, path_arc, step, start, length, tail):
-            alpha, beta = min(alpha, 1.0 - f), min(beta, f)
-        else:
-            alpha, beta = min(alpha, f), min(beta, 1.0 - f)
-    forward = coin * (alpha + beta) < beta
-    delta = alpha if forward else -beta
-    for step in range(start, length + 1):
-        e = path_arc[step]
-        if runs_forward(path, path_arc, step, start, length, tail):
-            moved, limit = fraction[e] + delta, (1.0 - fraction[e] if forward else fraction[e])
-        else:
-            moved, limit = fraction[e] - delta, (fraction[e] if forward else 1.0 - fraction[e])
-        if limit <= abs(delta):  # the arc that stopped the push ends exactly at 0 or 1
-            moved = np.round(moved)
-        fraction[e] = min(max(moved, 0.0), 1.0)
-
-
-@kernel
-def runs_forward(
-    path: IntArray, path_arc: IntArray, step: int, start: int, length: int, tail: IntArray
-) -> Any:
-    """Whether the walk passes the arc of this step from its tail to its head."""
-    came_from = path[length] if step == start else path[step - 1]
-    return tail[path_arc[step]] == came_from
-
-
-@kernel
-def settle(
-    e: int, tail: IntArray, head: IntArray, fraction: FloatArray, flow: IntArray, need: IntArray
-) -> Any:
-    """Take arc e out if it has become integral; say whether it has."""
-    if fraction[e] == 1.0:
-        fraction[e] = 0.0
-        flow[e] += 1
-        need[tail[e]] -= 1
-        need[head[e]] += 1
-        return True
-    return fraction[e] == 0.0

@@ -85,9 +85,9 @@ BALANCED = 1e-6  # what a node may lack, relative to its flow, for the slopes to
 
 SOLVED = 1e-8  # the error of a step where nothing is eliminated, in the local norm
 
-# Where the elimination ends: it is slower then, and its pattern does not fit into the memory
-MOST_MESH = 5_000_000  # entries that are added to
-MOST_DENSE = 800  # nodes in the dense matrix
+# The largest elimination: beyond, conjugate gradients are several times as fast
+MOST_MESH = 500_000  # entries that are added to
+MOST_DENSE = 300  # nodes in the dense matrix
 
 # What is missing at the end of a step
 VISIBLE = 1e-6  # of a unit: less than that is left to the rounding of flows
@@ -117,6 +117,7 @@ def minimise(
     first: IntArray,
     neighbour: IntArray,
     mesh: IntArray,
+    too_large: bool,
     balance: FloatArray,
     n: FloatArray,
     centre: FloatArray,
@@ -132,13 +133,13 @@ def minimise(
 ) -> Any:
     """Move (x, rest, slack, dual), given as an interior start, to the minimiser in every trial.
 
-    The six arrays of a ``Pattern`` come one by one: a tuple takes longer to hand over than a small
+    What a ``Pattern`` has comes one by one: a tuple takes longer to hand over than a small
     problem to solve. ``c, beta, x, rest`` are (trials, d), the weights ``phi`` of phi
     (trials, d or 1, 4), ``dual`` (trials, nodes), and ``slack`` (trials, 4, free arcs) holds flows,
     complements, and the multipliers of both bounds. ``arm`` and ``free`` are the places there of
     the arcs of the pattern. Returns the number of Newton steps of all trials, or ``FAILED``.
     """
-    pattern = Pattern(tail, head, entry, first, neighbour, mesh)
+    pattern = Pattern(tail, head, entry, first, neighbour, mesh, too_large)
     arms, arcs = len(arm), len(arm) + len(free)
     costs, weights, parts = np.zeros(arcs), np.zeros(arcs), np.zeros((arms, 4))
     state = np.ones((4, arcs))

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry
+from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, settle
 from multiplay.kernels.jit import kernel
-from multiplay.types import BoolArray, FloatArray, IntArray
+from multiplay.types import FloatArray, IntArray
 
 SELDOM = 1e-9  # a mean that no run is long enough to see
 BIAS = 1e-4  # of a mean, relative to itself, that no run is long enough to notice
+MANY_NODES = 600  # from which a walk closes cycles that are long
 LITTLE = 1e-3  # units, or parts of what BIAS allows: what an arc may have to carry
 
 
@@ -62,6 +64,10 @@ def round_flows(
             cursor[v, 0] = first[v]
             cursor[v, 1] = first[v] + 1
         pushes = 0
+        if nodes >= MANY_NODES:
+            pushes = cancel_short_cycles(
+                tail, head, first, incident, coins[k], fraction, flow, need
+            )
         for root in range(nodes):
             length = 0  # the walk is path[0..length], entered through path_arc[1..length]
             path[0] = root
@@ -239,46 +245,3 @@ def fractional_arc(
     if s < end:
         return incident[s]
     return -1
-
-
-@kernel
-def push_cycle(
-    path_arc: IntArray,
-    along: BoolArray,
-    start: int,
-    length: int,
-    fraction: FloatArray,
-    coin: float,
-) -> None:
-    """Push round the cycle of the arcs path_arc[start..length], one way or the other."""
-    alpha, beta = 1.0, 1.0
-    for step in range(start, length + 1):
-        down = fraction[path_arc[step]]
-        up = 1.0 - down
-        ahead, back = (up, down) if along[step] else (down, up)
-        alpha = ahead if ahead < alpha else alpha
-        beta = back if back < beta else beta
-    forward = coin * (alpha + beta) < beta
-    delta = alpha if forward else beta
-    for step in range(start, length + 1):
-        down = fraction[path_arc[step]]
-        up = 1.0 - down
-        rises = along[step] == forward
-        room, end = (up, 1.0) if rises else (down, 0.0)
-        moved = down + delta if rises else down - delta
-        # the arc that stops the push ends exactly at 0 or 1
-        fraction[path_arc[step]] = end if room <= delta else min(max(moved, 0.0), 1.0)
-
-
-@kernel
-def settle(
-    e: int, tail: IntArray, head: IntArray, fraction: FloatArray, flow: IntArray, need: IntArray
-) -> Any:
-    """Take arc e out if it has become integral; say whether it has."""
-    if fraction[e] == 1.0:
-        fraction[e] = 0.0
-        flow[e] += 1
-        need[tail[e]] -= 1
-        need[head[e]] += 1
-        return True
-    return fraction[e] == 0.0

@@ -324,7 +324,7 @@ def test_without_the_source_or_the_rivals_the_command_says_what_to_do(
         error = CliRunner().invoke(app, ["bench"]).exception
         assert isinstance(error, InvalidInput)
         assert "no no_such_software" in str(error)
-    monkeypatch.setattr("multiplay.__file__", str(tmp_path / "lib" / "multiplay" / "__init__.py"))
+    monkeypatch.setattr("multiplay.cli.bench.SOURCE", tmp_path)
     error = CliRunner().invoke(app, ["bench"]).exception
     assert isinstance(error, InvalidInput)
     assert "Clone the repository" in str(error)

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-import multiplay
 from multiplay.cli.app import app
 from multiplay.errors import InvalidInput
 
+SOURCE = Path(__file__).parents[3]
 COMPARED = ("clarabel", "cvxpy", "optuna", "ot")  # what the extra "bench" brings
 
 
@@ -37,8 +37,7 @@ def bench(
 
     in a clone sets everything up and runs all of them.
     """
-    source = Path(multiplay.__file__).parents[2]
-    if not (source / "benchmarks" / "__main__.py").is_file():
+    if not (SOURCE / "benchmarks" / "__main__.py").is_file():
         raise InvalidInput(
             "bench",
             "a clone of the source, for the benchmarks are not part of the package",
@@ -55,4 +54,4 @@ def bench(
     command = [sys.executable, "-m", "benchmarks", "--out", str(out.resolve())]
     command += ["--quick"] if quick else []
     command += ["--only", *topics] if topics else []
-    raise typer.Exit(subprocess.run(command, cwd=source, check=False).returncode)
+    raise typer.Exit(subprocess.run(command, cwd=SOURCE, check=False).returncode)

@@ -21,6 +21,7 @@ from benchmarks import (
     fused,
     growth,
     harness,
+    lanes,
     learner,
     live,
     oracle,
@@ -233,6 +234,11 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: [overhead.against_fused(True, {2: 1.0}), overhead.one_trial(True)],
         lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
         lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
+        lambda: [lanes.growth(kind, [100, 10_000, 40_000], rounds=2) for kind in lanes.KINDS],
+    ],
+    ids=[
+        *("step", "oracle", "rounding", "learner", "live", "changing", "sets", "arms", "units"),
+        "lanes",
     ],
     ids=[
         "step",
@@ -250,6 +256,7 @@ def test_recorded_steps_are_consecutive() -> None:
 )
 def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})
+    monkeypatch.setattr(lanes, "fresh", lambda _, **given: lanes.case(**given))
     for section in run():
         assert section.rows
         section.table()

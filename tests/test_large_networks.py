@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not installed
+
 from benchmarks.instances import network
 
 import multiplay.actions.flow as flow_sets

@@ -237,10 +237,6 @@ def test_recorded_steps_are_consecutive() -> None:
         lambda: [lanes.growth(kind, [100, 10_000, 40_000], rounds=2) for kind in lanes.KINDS],
     ],
     ids=[
-        *("step", "oracle", "rounding", "learner", "live", "changing", "sets", "arms", "units"),
-        "lanes",
-    ],
-    ids=[
         "step",
         "oracle",
         "rounding",
@@ -252,6 +248,7 @@ def test_recorded_steps_are_consecutive() -> None:
         "overhead",
         "arms",
         "units",
+        "lanes",
     ],
 )
 def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,6 +198,16 @@ def test_the_total_of_a_round_is_refused(policy: Any) -> None:
         policy.update(actions, state, play, together, rng)
 
 
+@pytest.mark.parametrize("policy", [GenLBINFV(horizon=T), LBINF(horizon=T), Hybrid(), CombUCB()])
+def test_feedback_of_other_trials_is_refused(policy: Any) -> None:
+    actions, rng = Budget(6, CAPS), Streams.spawn(0, POLICY, range(TRIALS))
+    state = policy.start(actions, T, TRIALS)
+    play = policy.choose(actions, state, rng)
+    fewer = Feedback(play.action[:2], play.action[:2] / 2)
+    with pytest.raises(ValueError, match="shape"):
+        policy.update(actions, state, play, fewer, rng)
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_best_and_argmin_refuse_what_is_not_finite(wrong: float) -> None:
     actions, rows = Budget(6, CAPS), np.full((3, 5), 0.5)

@@ -62,7 +62,8 @@ class Averages(Forgetting):
 
 def count(state: Arrays, feedback: Feedback) -> None:
     """N_i += the units seen, S_i += the sum of their losses."""
-    kernels.count(feedback.seen, arm_totals(feedback), state["count"], state["sum"])
+    N = state["count"]
+    kernels.count(feedback.seen, arm_totals(feedback, N), N, state["sum"])
 
 
 def averages(state: Arrays) -> FloatArray:

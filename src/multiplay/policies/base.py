@@ -128,14 +128,17 @@ def drop_warm_start(policy: Policy, state: Arrays, actions: ActionSet) -> None:
         state.pop(name, None)
 
 
-def arm_totals(feedback: Feedback) -> FloatArray:
-    """Return the total of each arm, or raise ``InvalidInput`` where only that of all is known.
+def arm_totals(feedback: Feedback, state: FloatArray) -> FloatArray:
+    """Return the total of each arm, for an array of the state with trials and arms.
 
-    Kernels do not look where an array ends.
+    Kernels do not look where an array ends: who has only the total of the round, or other trials
+    or arms, is refused here.
     """
-    if feedback.total.shape != feedback.seen.shape:
-        return feedback.mean  # which says what is wrong
-    return feedback.total
+    total = feedback.total
+    if not state.shape == total.shape == feedback.seen.shape == feedback.count.shape:
+        mean = feedback.mean  # raises where only the total of the round is known
+        raise ValueError(f"feedback of shape {mean.shape} for a state of shape {state.shape}")
+    return total
 
 
 def shown(policy: Policy, feedback: Feedback) -> Feedback:

@@ -89,11 +89,14 @@ class FTRL(Policy):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Steps 3 and 4; then the play's minimiser, if it is still there, is the warm start."""
-        a, seen, total, x = feedback.count, feedback.seen, arm_totals(feedback), play.memo["x"]
+        L, x = state["L"], play.memo["x"]
+        total = arm_totals(feedback, L)
         # a play that was saved before q stood in every memo has one that never changes
         q = play.memo["q"] if "q" in play.memo else self.expected(actions, state)
-        error = np.empty(total.shape)
-        kernels.estimate(a, seen, total, x, q, state["L"], error)
+        if not x.shape == q.shape == L.shape:
+            x, q = (np.broadcast_to(array, L.shape).copy() for array in (x, q))
+        error = np.empty(L.shape)
+        kernels.estimate(feedback.count, feedback.seen, total, x, q, L, error)
         if actions.offset is not None:
             state["L"] += actions.offset
         self.learn(actions, state, play, feedback, error)

@@ -76,9 +76,9 @@ class GenCTS(Forgetting):
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count the heads and the tails, whoever chose the units."""
-        heads = feedback.flip(rng)
-        if self.window is None:
-            count_coins(feedback.seen, heads, state["p"], state["q"])
+        heads, p = feedback.flip(rng), state["p"]
+        if self.window is None and heads.shape == p.shape:
+            count_coins(feedback.seen, heads, p, state["q"])
         else:
             self.add(state, heads, feedback.seen - heads)
 

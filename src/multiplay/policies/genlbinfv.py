@@ -141,9 +141,10 @@ class GenLBINFV(LogBarrier):
         """Steps 1 and 2; where nobody knows T, the memo has the g of round t, for step 4."""
         if "g" in state:
             return super().choose(actions, state, rng)
-        g = {"g": self.gamma(state)}
-        play = super().choose(actions, state | g, rng)
-        return Play(play.action, play.memo | g, play.cache)
+        g = self.gamma(state)
+        play = super().choose(actions, state | {"g": g}, rng)
+        play.memo["g"] = g
+        return play
 
     def learn(
         self,
@@ -163,8 +164,8 @@ class GenLBINFV(LogBarrier):
         if self.prediction == "gd":
             super().predict(state, feedback)
             return
-        sums = state["samples"], state["sum"], state["q"]
-        kernels.average_all(feedback.seen, arm_totals(feedback), *sums)
+        samples, total = state["samples"], arm_totals(feedback, state["q"])
+        kernels.average_all(feedback.seen, total, samples, state["sum"], state["q"])
 
     @property
     def _epsilon(self) -> float:

@@ -94,7 +94,8 @@ class LogBarrier(FTRL):
 
     def predict(self, state: Arrays, feedback: Feedback) -> None:
         """Step 5, from the newest q, which is not that of a late play."""
-        kernels.descend(feedback.seen, arm_totals(feedback), float(self.eta), state["q"])
+        q = state["q"]
+        kernels.descend(feedback.seen, arm_totals(feedback, q), float(self.eta), q)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Step 5 only."""

@@ -128,3 +128,14 @@ def test_copies_meet_the_losses_of_many_units() -> None:
     result = simulate(few, losses, policies, horizon=3, trials=2)
     paid = result.dataset["realised"].to_numpy()
     np.testing.assert_allclose(paid, result.regret.to_numpy(), rtol=1e-12)  # nothing is luck here
+
+
+@pytest.mark.parametrize("distribution", [*DISTRIBUTIONS, Uniform(0, np.full((3, 6), 0.5))])
+def test_kernels_get_arrays_in_the_order_they_are_compiled_for(distribution: Distribution) -> None:
+    """Parameters that are spread over the trials come in any order of memory."""
+    world = Stochastic(distribution).open(FEW, 10, TRIALS, seed=0)
+    seen = world.observe(plays(FEW))
+    assert seen.means.flags.carray
+    law = law_of(distribution.spread(TRIALS, np.arange(6)))
+    assert law is not None
+    assert law.numbers.flags.carray

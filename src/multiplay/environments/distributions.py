@@ -274,12 +274,13 @@ def law_of(distribution: Distribution) -> Law | None:
     >>> law_of(Uniform([[0.25]], [[0.75]])).numbers.ravel()
     array([0.25, 0.5 , 0.5 ])
     """
-    mean = distribution.mean
+    kind, mean = STRAIGHT, distribution.mean
     if type(distribution) is Uniform:  # a class of one's own may draw in another way
-        width = distribution.high - distribution.low
-        return Law(STRAIGHT, np.stack([distribution.low, width, mean]))
-    if type(distribution) is Constant:
-        return Law(STRAIGHT, np.stack([distribution.value, 0 * mean, mean]))
-    if type(distribution) is Bernoulli:
-        return Law(COIN, np.stack([1 - mean, mean, mean]))
-    return None
+        low, width = distribution.low, distribution.high - distribution.low
+    elif type(distribution) is Constant:
+        low, width = distribution.value, 0 * mean
+    elif type(distribution) is Bernoulli:
+        kind, low, width = COIN, 1 - mean, mean
+    else:
+        return None
+    return Law(kind, np.array([low, width, mean], order="C"))  # the order that kernels want

@@ -116,7 +116,7 @@ class Phase:
 
     def __init__(self, distribution: Distribution, trials: Sequence[int], slots: Slots) -> None:
         arms = distribution.spread(trials, np.arange(len(slots.n)))
-        self.means, self.law = arms.mean, law_of(arms)
+        self.means, self.law = np.ascontiguousarray(arms.mean), law_of(arms)
         self._spread = partial(distribution.spread, trials, slots.owner)
 
     @cached_property

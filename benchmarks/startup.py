@@ -1,11 +1,15 @@
 """The import, and the first use of every kernel, with and without the compilation cache."""
 
+import os
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.harness import Section, Target, fresh
+from benchmarks.harness import ROOT, Section, Target, fresh
 
 IMPORT = "import multiplay"
 
@@ -15,7 +19,29 @@ def run(quick: bool) -> list[Section]:
     with tempfile.TemporaryDirectory() as folder:
         empty = fresh("first_use.first_use", cache=Path(folder))
         filled = [fresh("first_use.first_use", Path(folder)) for _ in range(3 if quick else 9)]
-    return sections(empty, filled)
+    return [*sections(empty, filled), reproduction()]
+
+
+def reproduction() -> Section:
+    """Run ``multiplay reproduce`` as after an installation, and once more with the cache filled."""
+    with tempfile.TemporaryDirectory() as folder:
+        variables = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder, "cache"))}
+        command = [
+            sys.executable,
+            "-m",
+            "multiplay",
+            "reproduce",
+            "--out",
+            str(Path(folder, "out")),
+        ]
+        rows: list[dict[str, Any]] = []
+        for cache in ("empty", "filled"):
+            started = time.perf_counter()
+            subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, check=True)
+            rows.append({"cache": cache, "s": time.perf_counter() - started})
+    shows = f"Seconds of multiplay reproduce, from its start to its end, on {os.cpu_count()} cores."
+    target = Target("make reproduce on a fresh clone", rows[0]["s"], 18, "s")
+    return Section("Reproduction", shows, rows, [target])
 
 
 def sections(empty: dict[str, Any], filled: list[dict[str, Any]]) -> list[Section]:

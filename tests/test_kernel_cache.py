@@ -6,11 +6,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import multiplay
+from multiplay import Transport
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
+from multiplay.kernels.rounding import push_cycle
 from multiplay.kernels.units import collect
 
 CALLER = '''"""A kernel that calls another one."""
@@ -97,3 +100,33 @@ def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
     assert logarithms(2.0, 0.0, u, 1 - u) == -2 * np.log(1 - u)
     phi2 = (curvature_below(barrier, root, shannon, u) / u**2 + entropy / (1 - u)) / n
     assert np.isclose(phi2, (phi1(x + h) - phi1(x - h)) / (2 * h), rtol=1e-8)
+
+
+def test_a_kernel_for_zero_is_that_for_any_number() -> None:
+    """The callers of ``push_cycle`` write 0 here and a variable there."""
+    hull, rng = Transport([1, 4, 5], [4, 6]).hull, np.random.default_rng(0)
+    hull.draw(hull.start(3), rng)
+    assert len(push_cycle.signatures) == 1  # type: ignore[attr-defined]
+
+
+def test_two_processes_compile_a_kernel_once(tmp_path: Path) -> None:
+    """Who comes second waits, and finds it on disk."""
+    program = (
+        "import sys, numba; from multiplay.kernels.units import collect; import numpy as np;"
+        "print('ready', flush=True); sys.stdin.readline();"
+        "ones = np.ones((1, 3), dtype=np.int64);"
+        "collect(ones, np.array([0, 1, 1]), np.zeros((1, 2), dtype=np.int64));"
+        "print(sum(collect.stats.cache_misses.values()))"
+    )
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both: list[Any] = [
+        subprocess.Popen([sys.executable, "-c", program], env=variables, **pipes) for _ in range(2)
+    ]
+    for process in both:
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    misses = [int(process.communicate(timeout=120)[0]) for process in both]
+    assert sorted(misses) == [0, 1]

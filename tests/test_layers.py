@@ -22,6 +22,7 @@ LAYERS = [
     [
         "moved",
         "modules",
+        "deadline",
         "atomic_files",
         "streams",
         "builder",

@@ -1,5 +1,6 @@
 """What may be played."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from multiplay import deadline
 from multiplay.actions.listed import Listed
 from multiplay.actions.spanning import Spanning
 from multiplay.checks import for_each_arm, with_last_axis
@@ -124,7 +126,8 @@ class ActionSet(ABC):
     @cached_property
     def M(self) -> int:  # noqa: N802
         """Largest number of units in one action."""
-        return int(self.argmin(-np.ones(self.d)).sum())
+        with deadline.before(math.inf):  # it is kept for ever
+            return int(self.argmin(-np.ones(self.d)).sum())
 
     def argmin(self, costs: ArrayLike) -> IntArray:
         """Return argmin over a in A of <a, costs>, for every cost vector along the last axis."""

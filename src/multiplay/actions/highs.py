@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from multiplay import deadline
 from multiplay.types import FloatArray, IntArray
 
 # what HiGHS is told once; in the simplex method nothing is gained by simplifying the program first
@@ -53,6 +54,7 @@ class Program:
         """
         with self._one_at_a_time:
             stops = {"objective_target": target, "mip_abs_gap": gap}
+            stops["time_limit"] = max(deadline.left(), 0.0)
             model = self._asked(True, costs, known, presolve="choose", **stops)
             return model and _point(model)[0]
 

@@ -1,5 +1,6 @@
 """Integer programs."""
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -7,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay import deadline
 from multiplay.actions import highs, quiet
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.oracle import OracleSet
@@ -26,6 +28,7 @@ TINY = 1e-100
 # share of sqrt(2 GAP) of the regret. MOST_GAP is for where local search finds nothing: to prove
 # more, branch and bound would take seconds, and in experiments even 1 cost no regret to be seen.
 GAP, MOST_GAP = 0.01, 0.5
+OUT_OF_TIME = 1  # as scipy says it
 PROVED = 1e-8  # of SCALE: an action this near to a lower bound is the best one
 ENOUGH = 0.2  # of what the bound leaves to gain: a neighbour to stop at
 WORTH = 0.01  # of what the bound leaves to gain: below it branch and bound looks for more
@@ -95,14 +98,17 @@ primal_status is None)). Relax a constraint.
         d = self.A.shape[1]
         self._lo, self._hi = _bounds(bounds, d)
         self.bounds = (self._lo.tolist(), [None if h == np.inf else int(h) for h in self._hi])
-        super().__init__(d, names=names, sense=sense)
+        with deadline.told(f"making a program of {d} arms"):
+            super().__init__(d, names=names, sense=sense)
 
     def __repr__(self) -> str:
         return f"IntegerProgram({self.d} arms, {len(self.b)} constraints)"
 
     def solve(self, costs: FloatArray) -> IntArray:
-        """Ask HiGHS."""
-        return _highs(costs, self.A, self.b, self._lo, self._hi)
+        """Ask HiGHS; where its time is up, for the best action that it has found."""
+        limit = deadline.left() if self._memory else math.inf
+        found = _highs(costs, self.A, self.b, self._lo, self._hi, limit)
+        return self._best_known(costs) if found is None or not self.contains(found) else found
 
     def contains(self, action: ArrayLike) -> BoolArray:
         """Say whether vectors are integral, within the bounds, and satisfy A a <= b."""
@@ -156,6 +162,8 @@ primal_status is None)). Relax a constraint.
         if highs.may_stay():
             with quiet.without(STRAY):
                 found = self._program.better(costs, known, target, gap)
+            if found is None and deadline.is_over():
+                return known
         action = self.argmin(costs) if found is None else np.rint(found).astype(np.int64)
         return action if action @ costs < known @ costs and self.contains(action) else known
 
@@ -195,7 +203,9 @@ primal_status is None)). Relax a constraint.
         lo = np.concatenate([self._lo, np.zeros(self.d)])
         hi = np.concatenate([self.n, np.minimum(self.n, 1)])
         costs = np.repeat([0.0, -1.0], self.d)
-        return int(_highs(costs, A, b, lo, hi.astype(float))[self.d :].sum())
+        most = _highs(costs, A, b, lo, hi.astype(float), math.inf)
+        assert most is not None  # there was all the time
+        return int(most[self.d :].sum())
 
     def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
         """Tighten the bounds."""
@@ -238,8 +248,9 @@ def _scaled(costs: FloatArray) -> FloatArray:
 
 
 def _highs(
-    costs: FloatArray, A: FloatArray, b: FloatArray, lo: IntArray, hi: FloatArray
-) -> IntArray:
+    costs: FloatArray, A: FloatArray, b: FloatArray, lo: IntArray, hi: FloatArray, limit: float
+) -> IntArray | None:
+    """Return the best action, or the best that was found in so many seconds, if any was."""
     from scipy import optimize  # takes as long to import as all the rest
 
     with quiet.without(STRAY):
@@ -248,10 +259,12 @@ def _highs(
             integrality=np.ones(len(costs), dtype=np.int64),
             bounds=optimize.Bounds(lo, hi),
             constraints=optimize.LinearConstraint(A, ub=b) if len(b) else (),
-            options={"mip_rel_gap": 0.0},
+            options={"mip_rel_gap": 0.0, "time_limit": max(limit, 0.0)},
         )
     if answer.status == 0:
         return np.rint(answer.x).astype(np.int64)
+    if answer.status == OUT_OF_TIME and deadline.is_over():
+        return None if answer.x is None else np.rint(answer.x).astype(np.int64)
     said = f"HiGHS: {answer.message}"
     if answer.status == 2:
         expected, got = "a set with at least one action", f"none ({said})"

@@ -92,9 +92,10 @@ def reproduce(
 
 
 def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> dict[str, Result]:
-    """Run the two experiments on the same processes; each is on disk before the next begins."""
-    with errors().status("compiling (the first time takes half a minute)"):
-        paper.run("stochastic", horizon=55, trials=2)
+    """Run the two experiments; each is on disk before the next begins.
+
+    The first time kernels are compiled, by each process for the policies that it plays.
+    """
     results = {}
     for number, regime in enumerate(paper.REGIMES, start=1):
         result = paper.run(regime, horizon, trials, seed, jobs)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from multiplay import deadline
 from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.kernels import decomposition as kernels
 from multiplay.streams import Rng
@@ -93,8 +94,12 @@ class DecompositionHull(Hull):
                 terms,
             ):
                 break
+            if deadline.is_over():
+                return self._mixed(point)
             atoms, weights = point["atoms"][todo], point["weights"][todo]
             found = self._found(gradient[todo], atoms, weights, self.gap / beta[todo].max(axis=1))
+            if deadline.was_missed():
+                return self._mixed(point)
             if not kernels.admit(
                 self.free, todo, found, gradient, terms, point["atoms"], point["weights"], newcomer
             ):
@@ -103,6 +108,13 @@ class DecompositionHull(Hull):
                 )
             todo = todo[newcomer[todo] >= 0]
         raise not_converged()
+
+    def _mixed(self, point: Arrays) -> Arrays:
+        """Return the mixture as it is now, with its mean: no minimiser yet, but time is up."""
+        free, atoms, w = self.free, point["atoms"][:, :, self.free], point["weights"][:, :, None]
+        point["x"][:, free] = (w * atoms).sum(axis=1)
+        point["rest"][:, free] = (w * (self.n[free] - atoms)).sum(axis=1)
+        return point
 
     def _found(
         self, gradient: FloatArray, atoms: IntArray, weights: FloatArray, gap: FloatArray

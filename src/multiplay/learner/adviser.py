@@ -102,4 +102,4 @@ class Adviser(ABC):
         def expect() -> Expected:
             return self._expected(today, play.action[0])
 
-        return PendingPlay(id, action, today.plan(action), play.key, expect)
+        return PendingPlay(id, action, today.plan(action), play.key, expect, play.hurried)

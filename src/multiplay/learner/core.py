@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from multiplay import deadline
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance, true_or_false
 from multiplay.errors import InvalidInput
@@ -140,10 +142,14 @@ class Core:
         check_instance("actions", given, ActionSet, "Transport([1, 4, 5], [4, 6])")
         return Limits.given(at_most, exclude, fixed, given.names)
 
-    def ask(self, id: int, today: Today, when: float, key: str | None) -> Waiting:
-        """Choose a play; return it as it was chosen, with its warm start."""
-        play, cost = self.mind.choose(today, f"play {self.asked + 1}")
-        waiting = Waiting(play, today, key, None, when, cost, int(play.action.sum()))
+    def ask(
+        self, id: int, today: Today, when: float, key: str | None, until: float = math.inf
+    ) -> Waiting:
+        """Choose a play before a deadline; return it as it was chosen, with its warm start."""
+        with deadline.told("choosing a play"):
+            play, cost, hurried = self.mind.choose(today, f"play {self.asked + 1}", until)
+        units = int(play.action.sum())
+        waiting = Waiting(play, today, key, None, when, cost, units, hurried=hurried)
         self._keep(id, waiting)
         return waiting
 

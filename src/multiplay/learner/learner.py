@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path, remove_stale_drafts
 from multiplay.checks import is_integer, true_or_false
+from multiplay.deadline import checked_limit
 from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
 from multiplay.learner.adviser import Adviser
@@ -164,6 +166,7 @@ class Learner(Adviser):
         at_most: Mapping[str, int] | None = None,
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
+        time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
         """Choose the next play.
@@ -178,21 +181,29 @@ class Learner(Adviser):
         at_most, exclude, fixed
             Units that an arm may have today at most; arms that are not to be played today; arms
             that are to have exactly so many units. For sets that can express them.
+        time_limit
+            Seconds in which to answer. If the policy has not made its choice by then, the play is
+            an action of the set all the same, drawn so that nothing wrong is learned from it, and
+            marked as ``hurried``. Only the choice is cut short: a set that is new is looked at
+            first, and single answers of an oracle of your own are waited for.
         at
             When this happens; now if not given.
         """
+        until = time.monotonic() + checked_limit(time_limit)
         if key is not None and checked_key(key) in self.log.keys:
             return self._again(self.log.keys[key], key)
         core, log = self.core, self.log
         when, today = seconds("at", at), core.day(actions, at_most, exclude, fixed)
         id, line = log.next_id, len(log)
-        play = core.ask(id, today, when, key)
+        play = core.ask(id, today, when, key, until)
         action = play.action[0]
         log.ask(when, today.actions.names, play.units, play.expected)
         if today.may_lack:
             log.unmet[line] = tuple(today.actions.unmet(action))
         if key is not None:
             log.keys[key], log.plans[id] = id, today.plan(action)
+        if play.hurried:
+            log.hurried.add(id)
         return self._pending_play(core, id)
 
     def tell(
@@ -374,7 +385,7 @@ class Learner(Adviser):
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)
         then = Expected(self.log.get(line, "expected"), math.nan, math.nan)
-        return PendingPlay(id, action, dict(plan), key, lambda: then)
+        return PendingPlay(id, action, dict(plan), key, lambda: then, id in self.log.hurried)
 
     def _told_again(self, id: Any, losses: Losses) -> Told:
         """Answer a report of a play that does not wait any more."""

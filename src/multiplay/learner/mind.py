@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from multiplay import deadline
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -94,18 +95,29 @@ class Mind:
 
     # ------------------------------------------------------------ rounds
 
-    def choose(self, today: Today, when: str) -> tuple[Play, float]:
+    def choose(self, today: Today, when: str, until: float) -> tuple[Play, float, bool]:
         """Choose a play, and say what the policy believes that it costs: NaN if it does not say.
 
-        The state knows nothing of it yet: see ``keep_warm``.
+        At the deadline it is chosen with what there is, and said to be hurried. The state knows
+        nothing of it yet: see ``keep_warm``.
         """
         state = self.roster.cut(self.enter(today))
-        play = self.policy.choose(today.actions, state, self.rng)
+        with deadline.before(until) as limit:
+            play = self.policy.choose(today.actions, state, self.rng)
+        self.check(today, play, when)
+        return play, self._believed_cost(today, state, play.action[0]), limit.hurried
+
+    def check(self, today: Today, play: Play, when: str) -> None:
+        """Raise ``ArithmeticError`` unless a play is an action of the day."""
         check_play(self.policy, today.actions, play, 1, when, restored=self.restored)
+
+    def believed_cost(self, today: Today, action: IntArray) -> float:
+        """Return what the policy believes that a play of a day costs: NaN if it does not say."""
+        return self._believed_cost(today, self.roster.cut(self.enter(today)), action)
+
+    def _believed_cost(self, today: Today, state: Arrays, action: IntArray) -> float:
         believed = self.policy.believed(state) if self._believes else None
-        if believed is None:
-            return play, math.nan
-        return play, self.cost(today, play.action[0], believed[0])
+        return math.nan if believed is None else self.cost(today, action, believed[0])
 
     def keep_warm(self, play: Waiting) -> None:
         """Take the warm start of a play that was chosen, and nothing else of it."""

@@ -81,6 +81,9 @@ class PendingPlay(Outlook):
         The same by the names of the arms; units that cannot be served are shown here too.
     key : str or None
         What the caller calls this play. The same key gives the same play again.
+    hurried : bool
+        The time limit was over before the policy had its choice. It is a play like others, and as
+        good to learn from, but not the one that would have been chosen.
     """
 
     id: int
@@ -88,6 +91,7 @@ class PendingPlay(Outlook):
     plan: dict[str, int]
     key: str | None
     _expect: Callable[[], Expected] = field(repr=False, compare=False)
+    hurried: bool = False
 
     def __init__(
         self,
@@ -96,8 +100,11 @@ class PendingPlay(Outlook):
         plan: dict[str, int],
         key: str | None,
         expect: Callable[[], Expected],
+        hurried: bool = False,
     ) -> None:  # faster than that of a frozen class, which sets one field after the other
-        self.__dict__.update(id=id, action=action, plan=plan, key=key, _expect=expect)
+        self.__dict__.update(
+            id=id, action=action, plan=plan, key=key, _expect=expect, hurried=hurried
+        )
 
 
 class Told(NamedTuple):
@@ -144,6 +151,8 @@ class Waiting(NamedTuple):
         How many were played in all.
     digests : bytes
         Of all that was told of it, one after the other.
+    hurried : bool
+        Whether the time limit was over before the policy had its choice.
     """
 
     play: Play
@@ -154,6 +163,7 @@ class Waiting(NamedTuple):
     expected: float = NEVER
     units: int = 0
     digests: bytes = b""
+    hurried: bool = False
 
     @property
     def action(self) -> IntArray:
@@ -188,6 +198,8 @@ class PlayLog:
         By line, the names in its plan that are no arms: those of units that cannot be served.
     keys, plans : dict
         The id of each key, and by id the plan of a play with a key.
+    hurried : set
+        The ids of plays whose time limit was over.
     """
 
     def __init__(self) -> None:
@@ -198,6 +210,7 @@ class PlayLog:
         self.unmet: dict[int, tuple[str, ...]] = {}
         self.keys: dict[str, int] = {}
         self.plans: dict[int, dict[str, int]] = {}
+        self.hurried: set[int] = set()
         self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
@@ -292,6 +305,7 @@ class PlayLog:
             "arms": [list(names) for names in different],
             "unmet": [[line, list(names)] for line, names in self.unmet.items()],
             "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
+            "hurried": sorted(self.hurried),
         }, arrays
 
     @classmethod
@@ -306,6 +320,7 @@ class PlayLog:
         log.unmet = {line: tuple(names) for line, names in header["unmet"]}
         for key, id, plan in header["keys"]:
             log.keys[key], log.plans[id] = id, plan
+        log.hurried = set(header.get("hurried", ()))
         sizes, joined = arrays["digest_sizes"].tolist(), arrays["digests"].tobytes()
         end = 0
         for line, size in zip(arrays["told_lines"].tolist(), sizes, strict=True):

@@ -61,6 +61,7 @@ def record(core: Core, log: PlayLog | None) -> Record:
         header["asked"] = core.asked
         since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
         header["since"] = since
+        header["hurried"] = [id for id, play in pending.items() if play.hurried]
     arrays: Arrays = {"rng": mind.rng.state}
     arrays |= _under("actions", of_actions) | _under("policy", of_policy)
     arrays |= _under("state", mind.roster.state) | _under("seen", mind.seen.arrays())
@@ -142,14 +143,16 @@ def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> t
         log, core.asked = PlayLog(), header["asked"]
         rows = [(int(id), *numbers) for id, numbers in header["since"].items()]
         since = {id: (asked, expected, bytes.fromhex(told)) for id, asked, expected, told in rows}
+        hurried = set(header.get("hurried", ()))
     else:
         log = PlayLog.of(header["log"], _below("log/", arrays))
         core.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
         order = sorted(pending, key=lambda id: line[id])
         since = {id: log.since(line[id]) for id in order}
+        hurried = log.hurried
     for id, (asked, expected, digests) in since.items():
         waits = {"asked": asked, "expected": expected, "digests": digests}
-        core.pending[id] = pending[id]._replace(**waits)
+        core.pending[id] = pending[id]._replace(**waits, hurried=id in hurried)
     return core, log
 
 

@@ -108,10 +108,16 @@ def asked(play: Waiting, day: Day) -> Record:
         "plan": plan_of(action, play.today.actions.names),
         "units": play.units,
         "expected": number(play.expected),
+        **({"hurried": True} if play.hurried else {}),
         **day.header(),
     }
     arrays = under(SET, day.arrays) | under(MEMO, play.memo) | under(CACHE, play.play.cache)
     return Record(header, arrays)
+
+
+def is_hurried(record: Record) -> bool:
+    """Say whether the time limit of a play was over before the policy had its choice."""
+    return bool(record.header.get("hurried"))
 
 
 def play_of(record: Record, names: Sequence[str]) -> Play:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -148,11 +149,13 @@ class Replica:
         known = self._known(day)
         return known or mind.day(day.given(mind.actions), day.wanted()), day
 
-    def ask(self, today: Today, day: Day, when: float, key: str | None) -> tuple[int, Waiting]:
+    def ask(
+        self, today: Today, day: Day, when: float, key: str | None, until: float = math.inf
+    ) -> tuple[int, Waiting]:
         """Choose the next play."""
         id = self.next_id
         self.core.mind.rng = self.asking.at(id)
-        play = self.core.ask(id, today, when, key)
+        play = self.core.ask(id, today, when, key, until)
         self.next_id, self.last_day = id + 1, day.digest
         return id, play
 
@@ -186,7 +189,8 @@ class Replica:
     def _asked(self, entry: Entry, check: bool) -> Record | None:
         record, labels = entry.record, entry.labels
         today, day = self.day_of(record)
-        if check:
+        hurried = content.is_hurried(record)
+        if check and not hurried:
             id, chosen = self.ask(today, day, labels.at, labels.key)
             if id != labels.play:
                 raise Differs(f"play {labels.play}, where the next one is {id}")
@@ -195,9 +199,30 @@ class Replica:
         play, header = content.play_of(record, today.actions.names), record.header
         expected = content.from_number(header["expected"])
         rest = labels.key, None, labels.at, expected, header["units"]
-        self.core.keep(labels.play, Waiting(play, today, *rest))
+        waiting = Waiting(play, today, *rest, hurried=hurried)
+        says = self._hurried(waiting, day) if check else None
+        self.core.keep(labels.play, waiting)
         self.next_id, self.last_day = labels.play + 1, day.digest
-        return None
+        return says
+
+    def _hurried(self, play: Waiting, day: Day) -> Record:
+        """Return what an entry should say of a play that ran out of time, which none can repeat.
+
+        It must be an action of the day, and a mixture must have the mean that its memo says.
+        """
+        mind = self.core.mind
+        try:
+            mind.check(play.today, play.play, "a hurried play")
+        except ArithmeticError as error:
+            raise Differs(str(error)) from None
+        cache = play.play.cache
+        if {"atoms", "weights"} <= cache.keys():
+            mean = (cache["weights"][:, :, None] * cache["atoms"]).sum(axis=1)
+            if not np.allclose(mean, play.memo["x"], rtol=1e-9, atol=1e-12):
+                raise Differs("its memo is not the mean of its mixture")
+        cost = mind.believed_cost(play.today, play.action[0])
+        units = int(play.action.sum())
+        return content.asked(play._replace(expected=cost, units=units), day)
 
     def _told(self, entry: Entry, check: bool) -> Record | None:
         id, header = self._waiting(entry), entry.record.header

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -12,6 +13,7 @@ from typing import Any, Self, TypeAlias
 from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path
 from multiplay.checks import is_integer, true_or_false
+from multiplay.deadline import checked_limit
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner import snapshot
 from multiplay.learner.core import Core, Losses, Range, Units, checked_key, no_play
@@ -236,13 +238,14 @@ class Study(Mirror):
         at_most: Mapping[str, int] | None = None,
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
+        time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
         """Choose the next play; as ``Learner.ask``.
 
         The same key gives the same play for ever, whatever else is given.
         """
-        when = seconds("at", at)
+        when, until = seconds("at", at), time.monotonic() + checked_limit(time_limit)
         with self._turn() as replica:
             known = self._known(key, content.ASK)
             if known is not None:
@@ -250,7 +253,7 @@ class Study(Mirror):
             core = replica.core
             today, day = replica.day(actions, core.limits(actions, at_most, exclude, fixed))
             self._changed = True  # arms that are new are met before the policy may fail
-            id, play = replica.ask(today, day, when, key)
+            id, play = replica.ask(today, day, when, key, until)
             self._write(replica, content.asked(play, day), Labels(content.ASK, key, id, when))
             return self._pending_play(core, id)
 
@@ -480,7 +483,8 @@ class Study(Mirror):
             return self._pending_play(replica.core, id)
         action, plan = past.plan_again(replica, asked.record)
         then = Expected(content.from_number(asked.record.header["expected"]), math.nan, math.nan)
-        return PendingPlay(id, action, plan, asked.labels.key, lambda: then)
+        hurried = content.is_hurried(asked.record)
+        return PendingPlay(id, action, plan, asked.labels.key, lambda: then, hurried)
 
     def _told_again(
         self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None

@@ -31,12 +31,22 @@ Fixed = Annotated[
     list[str] | None,
     typer.Option(metavar="ARM=N", help="Units that an arm has today exactly; repeatable."),
 ]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Answer in time, if need be with a hurried play."),
+]
 
 
 def described(play: PendingPlay) -> dict[str, Any]:
     """Return a play for programs."""
     expected = play.expected._asdict()
-    return {"id": play.id, "key": play.key, "plan": play.plan, "expected": expected}
+    return {
+        "id": play.id,
+        "key": play.key,
+        "plan": play.plan,
+        "expected": expected,
+        "hurried": play.hurried,
+    }
 
 
 def _limits(
@@ -63,6 +73,7 @@ def ask(
     at_most: AtMost = None,
     exclude: Exclude = None,
     fixed: Fixed = None,
+    time_limit: TimeLimit = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -83,19 +94,22 @@ def ask(
 
         multiplay study ask lanes --supply Lyon=9,Paris=1 --demand north=6,south=4
 
-    JSON: id, key, plan (units by arm), expected (total, low, high).
+    JSON: id, key, plan (units by arm), expected (total, low, high), hurried.
     """
     with opened(name, store) as known:
         today = sets.today(
             known.actions, file, supply, demand, suppliers, demanders, capacity, total
         )
-        play = known.ask(today, key=key, **_limits(at_most, exclude, fixed))
+        limits = _limits(at_most, exclude, fixed)
+        play = known.ask(today, key=key, time_limit=time_limit, **limits)
         if as_json:
             return print_json(described(play))
         called = "" if play.key is None else f", {play.key}"
         show(plan_table(play.plan, f"Play {play.id}{called}"))
         number = int(play.action.sum())
         typer.echo(f"{number} units, {outlook(play.expected, known.actions.sense)}")
+        if play.hurried:
+            typer.echo("hurried: the time limit was over before the policy had its choice")
         typer.echo(next_step(f"tell {quoted(name)} {play.id} costs.csv", known, store))
     return None
 

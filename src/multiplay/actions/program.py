@@ -115,9 +115,10 @@ primal_status is None)). Relax a constraint.
         """Simplicial decomposition, which asks for better actions before it asks for the best."""
         return DecompositionHull(self.oracle, self.n, self._better)
 
-    def _better(self, costs: FloatArray, known: IntArray) -> IntArray:
+    def _better(self, costs: FloatArray, known: IntArray, harmless: float = 0.0) -> IntArray:
         """Return an action that costs less than the ``known`` ones, or a best one if none does.
 
+        If none is proved to cost less by more than the ``harmless`` gap, a known one will do.
         The relaxation says what is left to gain; its solution, rounded, and the known actions are
         where a local search begins. Branch and bound is asked only if that finds nothing.
         """
@@ -125,7 +126,7 @@ primal_status is None)). Relax a constraint.
         relaxed, bound = self._relaxation(scaled)
         best: IntArray = known[(known @ scaled).argmin()]
         now = best @ scaled
-        if now - bound <= PROVED:
+        if now - bound <= max(PROVED, harmless * SCALE / np.abs(costs).max()):
             return best
         rounded = [how(relaxed).astype(np.int64) for how in (np.floor, np.ceil, np.rint)]
         for start in (*(a for a in rounded if self.contains(a)), *known):

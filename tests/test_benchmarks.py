@@ -18,6 +18,7 @@ from benchmarks import (
     first_use,
     growth,
     harness,
+    hull,
     learner,
     live,
     oracle,
@@ -275,3 +276,10 @@ def test_suite_writes_figures_and_json(
         *("benchmarks.json", "growth.png", "growth.svg")
     }
     assert "NOT MET" in capsys.readouterr().out
+
+
+def test_rounds_over_a_knapsack_are_timed_from_the_middle_on(clock: SimpleNamespace) -> None:
+    (section,) = hull.run(quick=True, limits={3: 900.0, 4: 2000.0, 300: 1.0}, last=4)
+    assert [row["items"] for row in section.rows] == [3, 4]
+    assert [row["median, ms"] for row in section.rows] == [1000.0, 1000.0]
+    assert [target.met for target in section.targets] == [False, True]

@@ -8,12 +8,17 @@ import pytest
 
 import multiplay as mp
 from multiplay import ActionSet
-from multiplay.hull import DecompositionHull, Regulariser
+from multiplay.hull import DecompositionHull, Regulariser, decomposition
 from multiplay.hull.decomposition import HARMLESS, SHARE
 from multiplay.types import Arrays, FloatArray, IntArray
 
 Rng = np.random.Generator
 Oracle = Callable[[FloatArray], IntArray]
+
+
+@pytest.fixture(autouse=True)
+def _quick_even_on_a_few_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decomposition, "SMALL", 0)
 
 
 def plain_packing(sack: mp.Knapsack, costs: FloatArray) -> IntArray:

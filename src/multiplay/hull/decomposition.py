@@ -23,6 +23,7 @@ MAX_WAVES = 100  # questions to the oracle in one step, for each slot
 MOST_NUMBERS = 4_000_000  # in the matrices of the trials that are worked on together
 DEPENDENT = 1e-10  # what elimination leaves of an action that the others span, relative to n
 
+SMALL = 24  # arms with any freedom, up to which the careful method is the faster one
 ROWS = (("x", simplex.X), ("rest", simplex.REST), ("pull", simplex.PULL))
 Scalar = TypeVar("Scalar", bound=np.generic)
 Better = Callable[[FloatArray, IntArray, float], IntArray]
@@ -40,7 +41,8 @@ class DecompositionHull(Hull):
     hundredth to the regret (``harmless``). Two methods find it. The first keeps a simplex of atoms
     and its inverse; see ``multiplay.kernels.simplex``. Its numbers are differences, so it fails
     where digits run out: costs of 10^5, say, or 10^9 units. There the second takes over, which is
-    slow and keeps every digit; see ``multiplay.kernels.decomposition``. With ``gap=0`` it does all.
+    slow and keeps every digit; see ``multiplay.kernels.decomposition``. On a few arms it is faster
+    than the first; with ``gap=0`` it does all.
 
     Parameters
     ----------
@@ -70,6 +72,7 @@ class DecompositionHull(Hull):
         actions = np.unique(oracle(np.concatenate([np.eye(len(n)), -np.eye(len(n))])), axis=0)
         self.free = np.flatnonzero(actions.min(axis=0) < n)
         self.scale = self.n[self.free]
+        self.quick = gap > 0.0 and len(self.free) > SMALL
         basis, self.across, actions = self._spanning(actions)
         others = np.delete(actions, basis, axis=0) if len(basis) < len(actions) else actions
         self.real = len(basis)
@@ -108,7 +111,7 @@ class DecompositionHull(Hull):
         if len(self.free) == 0:
             return point
         left = np.arange(len(costs))
-        if self.gap > 0.0:
+        if self.quick:
             together = max(1, MOST_NUMBERS // (len(self.free) + 1) ** 2)
             parts = [
                 self._quickly(costs, beta, regulariser, point, slice(first, first + together))
@@ -222,7 +225,7 @@ class DecompositionHull(Hull):
         todo: IntArray,
     ) -> None:
         """Take the step of some trials with all digits; see ``multiplay.kernels.decomposition``."""
-        for t in todo:
+        for t in todo if self.quick else ():
             self._inside(point, t)
         left = self._descend(costs, beta, regulariser, point, todo)
         if len(left):  # where the old point is no good beginning, the centre may be
@@ -231,7 +234,7 @@ class DecompositionHull(Hull):
                 point[name][left] = fresh[name]
             if len(self._descend(costs, beta, regulariser, point, left)):
                 raise not_converged()
-        for t in todo if self.gap > 0.0 else ():
+        for t in todo if self.quick else ():
             self._renew(point, t)
 
     def _descend(

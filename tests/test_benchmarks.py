@@ -21,6 +21,7 @@ from benchmarks import (
     fused,
     growth,
     harness,
+    hull,
     lanes,
     learner,
     live,
@@ -346,3 +347,10 @@ def test_fused_loops_have_the_regret_of_the_library(name: str) -> None:
     difference = loop - library
     assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(trials)
     assert loop.mean() > 10 * difference.std() / np.sqrt(trials), "the test could not fail"
+
+
+def test_rounds_over_a_knapsack_are_timed_from_the_middle_on(clock: SimpleNamespace) -> None:
+    (section,) = hull.run(quick=True, limits={3: 900.0, 4: 2000.0, 300: 1.0}, last=4)
+    assert [row["items"] for row in section.rows] == [3, 4]
+    assert [row["median, ms"] for row in section.rows] == [1000.0, 1000.0]
+    assert [target.met for target in section.targets] == [False, True]

@@ -12,8 +12,8 @@ import numpy as np
 
 import multiplay
 from multiplay import Transport
+from multiplay.kernels.cycles import push_cycle
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
-from multiplay.kernels.rounding import push_cycle
 from multiplay.kernels.units import collect
 
 CALLER = '''"""A kernel that calls another one."""

@@ -14,7 +14,7 @@ from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whol
 from multiplay.actions.oracle import OracleSet
 from multiplay.checks import is_list, numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
-from multiplay.hull import DecompositionHull, Hull
+from multiplay.hull import DecompositionHull
 from multiplay.kernels import exchange
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -24,10 +24,12 @@ SCALE = 2.0**13  # HiGHS has absolute tolerances: the largest cost is made as la
 # HiGHS prints this line where it repairs a solution, and no option turns it off
 STRAY = b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();\n"
 TINY = 1e-100
-# What the hull may miss, times the largest beta. By a bound in the local norm this costs at most a
-# share of sqrt(2 GAP) of the regret. MOST_GAP is for where local search finds nothing: to prove
-# more, branch and bound would take seconds, and in experiments even 1 cost no regret to be seen.
-GAP, MOST_GAP = 0.01, 0.5
+# What the hull may miss, times the largest beta. To prove less takes branch and bound seconds, and
+# in experiments even 1 cost no regret that could be seen.
+GAP = 0.5
+SEARCHED = (
+    0.02  # of what may be missed: while more may be left to gain, a local search looks for it
+)
 OUT_OF_TIME = 1  # as scipy says it
 PROVED = 1e-8  # of SCALE: an action this near to a lower bound is the best one
 ENOUGH = 0.2  # of what the bound leaves to gain: a neighbour to stop at
@@ -122,7 +124,7 @@ primal_status is None)). Relax a constraint.
         return inside
 
     @cached_property
-    def hull(self) -> Hull:
+    def hull(self) -> DecompositionHull:
         """Simplicial decomposition, which asks for better actions before it asks for the best."""
         return DecompositionHull(self.oracle, self.n, self._better, GAP)
 
@@ -131,14 +133,14 @@ primal_status is None)). Relax a constraint.
 
         One that costs at most ``gap`` more counts as the best. The relaxation says what is left to
         gain; its solution, rounded, and the known actions are where a local search begins. Branch
-        and bound is asked only if that finds nothing, and much may be left.
+        and bound is asked only if that finds nothing, and more than the gap may be left.
         """
         scaled = _scaled(costs)
-        enough = max(PROVED, gap * SCALE / max(np.abs(costs).max(), TINY))
+        most = gap * SCALE / max(np.abs(costs).max(), TINY)
         relaxed, bound = self._relaxation(scaled)
         best: IntArray = known[(known @ scaled).argmin()]
         now = best @ scaled
-        if now - bound <= enough:
+        if now - bound <= max(PROVED, SEARCHED * most):
             return best
         rounded = [how(relaxed).astype(np.int64) for how in (np.floor, np.ceil, np.rint)]
         for start in (*(a for a in rounded if self.contains(a)), *known):
@@ -149,10 +151,10 @@ primal_status is None)). Relax a constraint.
                 break
         if now - best @ scaled > WORTH * (now - bound):
             return best
-        most = enough * MOST_GAP / GAP if gap else enough
         if now - bound <= most:
             return best
-        return self._branch_and_bound(scaled, best, float(now - ENOUGH * (now - bound)), most)
+        target = float(now - ENOUGH * (now - bound))
+        return self._branch_and_bound(scaled, best, target, max(PROVED, most))
 
     def _branch_and_bound(
         self, costs: FloatArray, known: IntArray, target: float, gap: float

@@ -83,6 +83,10 @@ class Hull(ABC):
     ) -> Arrays:
         """argmin over x in conv(A) of <costs, x> + sum_i beta_i phi_i(x_i), from ``warm``."""
 
+    def harmless(self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser) -> FloatArray:
+        """Return by how much ``minimise`` may miss the minimum, for every trial: rounding only."""
+        return np.zeros(len(costs))
+
     @abstractmethod
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw an action of the set whose mean is exactly ``point["x"]``."""

@@ -1,16 +1,33 @@
 """The hull of a set that knows nothing but its oracle."""
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay import deadline
 from multiplay.hull.base import Hull, Regulariser, not_converged
-from multiplay.kernels import decomposition as kernels
+from multiplay.kernels import decomposition as careful
+from multiplay.kernels import simplex
 from multiplay.streams import Rng
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
+SHARE = 0.01  # of the regret that every policy pays for its draws: what an inexact step may add
+# By Cauchy and Schwarz, a step with a duality gap of eps plays at most sqrt(2 eps sum_i 1 / h_i)
+# worse than the exact one. Without a step's error, rounds cost about sum_i x_i / beta_i, which is
+# no less than that sum and no less than 1 / max_i beta_i. So eps = SHARE^2 / 2 / max_i beta_i.
+HARMLESS = SHARE**2 / 2
+ROUNDING = 1e-13  # of the terms that a gap is the difference of: no gap is known better
+PROVED = 0.5  # of the harmless gap, by which ``better`` may miss the best action
 MAX_WAVES = 100  # questions to the oracle in one step, for each slot
+MOST_NUMBERS = 4_000_000  # in the matrices of the trials that are worked on together
+DEPENDENT = 1e-10  # what elimination leaves of an action that the others span, relative to n
+
+SMALL = 24  # arms with any freedom, up to which the careful method is the faster one
+ROWS = (("x", simplex.X), ("rest", simplex.REST), ("pull", simplex.PULL))
+Scalar = TypeVar("Scalar", bound=np.generic)
+Better = Callable[[FloatArray, IntArray, float], IntArray]
 
 
 class DecompositionHull(Hull):
@@ -19,7 +36,14 @@ class DecompositionHull(Hull):
     A point is a mixture of actions, its *atoms*: x = sum_k w_k a_k. Simplicial decomposition finds
     the best weights of the atoms that it knows, and asks the oracle for one more until there is
     none that descends (Holloway 1974; Wolfe 1976). The weights it ends with are a distribution
-    with mean x.
+    with mean x. Atoms are kept from round to round, half of them as a memory.
+
+    A step ends when its duality gap is proved to be harmless: so small that it adds less than a
+    hundredth to the regret (``harmless``). Two methods find it. The first keeps a simplex of atoms
+    and its inverse; see ``multiplay.kernels.simplex``. Its numbers are differences, so it fails
+    where digits run out: costs of 10^5, say, or 10^9 units. There the second takes over, which is
+    slow and keeps every digit; see ``multiplay.kernels.decomposition``. On a few arms it is faster
+    than the first; with ``gap=0`` it does all.
 
     Parameters
     ----------
@@ -28,118 +52,320 @@ class DecompositionHull(Hull):
     n
         max over A of a_i.
     better
-        For one cost vector, and actions that cost the same: an action that costs less, or one of
-        the best if none does. Any descent will do on the way; where asking for the best action is
-        dear, this is cheaper. The oracle is asked if not given. The third argument is by how much
-        it may miss the best.
+        For one cost vector, actions that cost the same, and a harmless gap: an action that costs
+        less. If no action costs less by more than that gap, any of those given will do. Any descent
+        will do on the way; where asking for the best action is dear, this is cheaper. The oracle is
+        asked if not given.
     gap
-        What ``better`` may miss, in the objective, times the largest weight of the regulariser.
+        The harmless gap, times the largest beta_i. 0 for all digits there are.
     """
 
-    point = ("x", "rest", "atoms", "weights")
+    point = ("x", "rest", "atoms", "weights", "pull", "inverse")
 
     def __init__(
         self,
         oracle: Callable[[FloatArray], IntArray],
         n: IntArray,
-        better: Callable[[FloatArray, IntArray, float], IntArray] | None = None,
-        gap: float = 0.0,
+        better: Better | None = None,
+        gap: float = HARMLESS,
     ) -> None:
         self.oracle, self.n, self.better, self.gap = oracle, n.astype(float), better, gap
-        ends = np.concatenate([np.eye(len(n)), -np.eye(len(n))])
-        actions = np.unique(oracle(ends), axis=0)
+        actions = np.unique(oracle(np.concatenate([np.eye(len(n)), -np.eye(len(n))])), axis=0)
         self.free = np.flatnonzero(actions.min(axis=0) < n)
-        slots = 2 * (len(n) + 1)  # at most d + 1 atoms are active; the others are a memory
-        self.atoms = actions[np.arange(slots) % len(actions)]
-        self.weights = np.zeros(slots)
-        basis = _independent(actions[:, self.free] / self.n[self.free])
-        self.weights[basis] = 1 / len(basis)
+        self.scale = self.n[self.free]
+        self.quick = gap > 0.0 and len(self.free) > SMALL
+        basis, self.across, actions = self._spanning(actions)
+        others = np.delete(actions, basis, axis=0) if len(basis) < len(actions) else actions
+        self.real = len(basis)
+        memory = others[np.arange(self.real) % len(others)]
+        self.atoms = np.concatenate([actions[basis], memory])
+        self.weights = np.where(np.arange(2 * self.real) < self.real, 1 / self.real, 0.0)
+        self.inverse = self._inverse(actions[basis])
 
     def start(self, trials: int) -> Arrays:
         """Return an even mixture of independent actions.
 
-        They span the actions with the least and the most of each arm, so x_i is 0 or n_i for none
-        that is free.
+        They span all actions, so x_i is 0 or n_i for none that is free.
         """
         x, rest = self.weights @ self.atoms, self.weights @ (self.n - self.atoms)
         forced = np.delete(np.arange(len(x)), self.free)
         x[forced], rest[forced] = self.n[forced], 0.0
         point = {"x": x, "rest": rest, "atoms": self.atoms, "weights": self.weights}
+        point |= {"pull": np.full(len(x), np.nan), "inverse": self.inverse}
         return {name: np.repeat(array[None], trials, axis=0) for name, array in point.items()}
+
+    def harmless(self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser) -> FloatArray:
+        """Return the largest duality gap with which a step may end, for every trial."""
+        barrier, _, root, shannon = np.moveaxis(regulariser.phi, 2, 0)
+        largest = (beta * (barrier + root + shannon)).max(axis=1)
+        gaps: FloatArray = np.maximum(
+            self.gap / np.maximum(largest, np.finfo(float).tiny),
+            ROUNDING * (1.0 + np.abs(costs) @ self.n),
+        )
+        return gaps
 
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
-        """Ask the oracle until nothing descends; see ``multiplay.kernels.decomposition``."""
+        """Ask the oracle until the duality gap is harmless."""
         point = {name: array.copy() for name, array in warm.items()}
-        todo = np.arange(len(costs) if len(self.free) else 0)
-        newcomer = np.full(len(costs), kernels.NOBODY)
-        gradient, terms = np.zeros(costs.shape), np.empty(len(costs))
-        for _ in range(MAX_WAVES * len(self.weights)):
-            if len(todo) == 0:
-                return point
-            if not kernels.improve(
-                self.free,
-                self.n,
-                costs,
-                beta,
-                regulariser.phi,
-                todo,
-                newcomer,
-                point["atoms"],
-                point["weights"],
-                point["x"],
-                point["rest"],
-                gradient,
-                terms,
-            ):
-                break
-            if deadline.is_over():
-                return self._mixed(point)
-            atoms, weights = point["atoms"][todo], point["weights"][todo]
-            found = self._found(gradient[todo], atoms, weights, self.gap / beta[todo].max(axis=1))
-            if deadline.was_missed():
-                return self._mixed(point)
-            if not kernels.admit(
-                self.free, todo, found, gradient, terms, point["atoms"], point["weights"], newcomer
-            ):
-                raise ArithmeticError(
-                    "the oracle is not exact: it returned an action that is worse than another one"
-                )
-            todo = todo[newcomer[todo] >= 0]
-        raise not_converged()
-
-    def _mixed(self, point: Arrays) -> Arrays:
-        """Return the mixture as it is now, with its mean: no minimiser yet, but time is up."""
-        free, atoms, w = self.free, point["atoms"][:, :, self.free], point["weights"][:, :, None]
-        point["x"][:, free] = (w * atoms).sum(axis=1)
-        point["rest"][:, free] = (w * (self.n[free] - atoms)).sum(axis=1)
+        if len(self.free) == 0:
+            return point
+        left = np.arange(len(costs))
+        if self.quick:
+            together = max(1, MOST_NUMBERS // (len(self.free) + 1) ** 2)
+            parts = [
+                self._quickly(costs, beta, regulariser, point, slice(first, first + together))
+                for first in range(0, len(costs), together)
+            ]
+            left = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if len(left):
+            self._carefully(costs, beta, regulariser, point, left)
         return point
 
-    def _found(
-        self, gradient: FloatArray, atoms: IntArray, weights: FloatArray, gap: FloatArray
+    def _quickly(
+        self,
+        costs: FloatArray,
+        beta: FloatArray,
+        regulariser: Regulariser,
+        point: Arrays,
+        part: slice,
     ) -> IntArray:
-        """Return for each trial an action that descends, if there is one."""
+        """Take the step of some trials over a simplex; return those for which that failed."""
+        W, real = simplex.W, self.real
+        phi = regulariser.phi[part if len(regulariser.phi) > 1 else slice(None)]
+        problem = (
+            self.scale,
+            self._of_free(costs[part]),
+            self._of_free(beta[part]),
+            phi if phi.shape[1] == 1 else np.ascontiguousarray(phi[:, self.free]),
+        )
+        here = {name: array[part] for name, array in point.items()}
+        atoms = self._of_free(here["atoms"]).astype(float, order="C")
+        count, slots = len(atoms), len(self.free) + 1
+        sides = np.ascontiguousarray(here["inverse"][:, :, :-1])
+        offsets = np.ascontiguousarray(here["inverse"][:, :, -1])
+        arms, weights = np.zeros((count, 5, len(self.free))), np.zeros((count, 3, slots))
+        for name, row in ROWS:
+            arms[:, row] = self._of_free(here[name])
+        weights[:, W, :real] = here["weights"][:, :real]
+        marks = np.zeros((count, simplex.MARKS))
+        marks[:, simplex.EPS] = self.harmless(costs[part], beta[part], regulariser)
+        held, ready = np.zeros((2, count, slots), dtype=np.bool_)
+        G, status = np.empty((count, slots, slots)), np.full(count, simplex.GO)
+        state: Any = atoms, sides, offsets, held, arms, weights, marks, G, ready, status
+        todo, gradient = np.arange(count), np.zeros((count, len(self.n)))
+        for _ in range(MAX_WAVES * slots):
+            simplex.improve(*problem, todo, *state)
+            for t in todo[status[todo] == simplex.DRIFTED]:
+                inverse = self._renew(here, t)
+                sides[t], offsets[t] = inverse[:, :-1], inverse[:, -1]
+                atoms[t] = here["atoms"][t][:, self.free]
+                weights[t, W, :real] = here["weights"][t, :real]
+                status[t] = simplex.GO
+            asking = todo[status[todo] == simplex.ASKING]
+            if deadline.is_over():
+                return todo[:0]  # the points are those of the last round
+            if len(asking):
+                gradient[:, self.free] = arms[:, simplex.PULL]
+                found, proved = self._found(gradient, asking, atoms, weights, marks)
+                if deadline.was_missed():
+                    return todo[:0]
+                simplex.admit(asking, found, proved, atoms, arms, marks, status)
+            todo = todo[(status[todo] == simplex.ASKING) | (status[todo] == simplex.GO)]
+            if len(todo) == 0:
+                break
+        if (status == simplex.WRONG).any():
+            raise _inexact()
+        done = status == simplex.DONE
+        for name, row in ROWS:
+            self._put(here[name], arms[:, row], done)
+        self._put(here["atoms"], atoms, done)
+        here["weights"][done, :real] = weights[done, W, :real]
+        here["inverse"][done, :, :-1], here["inverse"][done, :, -1] = sides[done], offsets[done]
+        return (part.start or 0) + np.flatnonzero(~done)
+
+    def _of_free(self, array: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Return what belongs to the arms with any freedom."""
+        if len(self.free) == len(self.n):
+            return array
+        return np.ascontiguousarray(array[..., self.free])
+
+    def _put(self, whole: NDArray[Any], part: FloatArray, done: BoolArray) -> None:
+        """Write what belongs to the arms with any freedom, for the trials that are done."""
+        if len(self.free) == len(self.n):
+            whole[done] = part[done]
+        else:
+            rows = whole[done]
+            rows[..., self.free] = part[done]
+            whole[done] = rows
+
+    def _found(
+        self,
+        gradient: FloatArray,
+        asking: IntArray,
+        atoms: FloatArray,
+        weights: FloatArray,
+        marks: FloatArray,
+    ) -> tuple[FloatArray, float]:
+        """Return an action for each trial, and the share of the harmless gap that it may miss."""
         if self.better is None:
-            return self.oracle(gradient)
-        rows = zip(gradient, atoms, weights, gap.tolist(), strict=True)
-        return np.array([self.better(g, known[w > 0.0], missed) for g, known, w, missed in rows])
+            found, proved = self.oracle(gradient[asking]), 0.0
+        else:
+            rows, proved = [], PROVED
+            for t in asking:
+                known = np.tile(self.n.astype(np.int64), (self.real, 1))
+                known[:, self.free] = atoms[t, : self.real]
+                active = known[weights[t, simplex.W, : self.real] > 0.0]
+                rows.append(self.better(gradient[t], active, PROVED * marks[t, simplex.EPS]))
+            found = np.array(rows)
+        return self._of_free(found).astype(float, order="C"), proved
+
+    def _carefully(
+        self,
+        costs: FloatArray,
+        beta: FloatArray,
+        regulariser: Regulariser,
+        point: Arrays,
+        todo: IntArray,
+    ) -> None:
+        """Take the step of some trials with all digits; see ``multiplay.kernels.decomposition``."""
+        for t in todo if self.quick else ():
+            self._inside(point, t)
+        left = self._descend(costs, beta, regulariser, point, todo)
+        if len(left):  # where the old point is no good beginning, the centre may be
+            fresh = self.start(len(left))
+            for name in self.point:
+                point[name][left] = fresh[name]
+            if len(self._descend(costs, beta, regulariser, point, left)):
+                raise not_converged()
+        for t in todo if self.quick else ():
+            self._renew(point, t)
+
+    def _descend(
+        self,
+        costs: FloatArray,
+        beta: FloatArray,
+        regulariser: Regulariser,
+        point: Arrays,
+        todo: IntArray,
+    ) -> IntArray:
+        """Move some trials to their minimisers; return those for which that failed."""
+        newcomer, phi = np.full(len(costs), careful.NOBODY), regulariser.phi
+        gradient, terms = np.zeros(costs.shape), np.empty(len(costs))
+        missed = PROVED * self.harmless(costs, beta, regulariser) * (self.gap > 0.0)
+        now: Any = tuple(point[name] for name in ("atoms", "weights", "x", "rest"))
+        for _ in range(MAX_WAVES * len(self.weights)):
+            if len(todo) == 0:
+                break
+            problem: Any = (self.free, self.n, costs, beta, phi)
+            state: Any = (todo, newcomer, *now, gradient, terms)
+            if not careful.improve(*problem, *state):
+                if len(todo) == 1:
+                    return todo
+                alone = [np.array([t]) for t in todo]
+                ends = [self._descend(costs, beta, regulariser, point, t) for t in alone]
+                return np.concatenate(ends)
+            if deadline.is_over():
+                return self._mixed(point, todo)
+            if self.better is None:
+                found = self.oracle(gradient[todo])
+            else:
+                known = [point["atoms"][t][point["weights"][t] > 0.0] for t in todo]
+                rows = zip(gradient[todo], known, missed[todo], strict=True)
+                found = np.array([self.better(*row) for row in rows])
+            if deadline.was_missed():
+                return self._mixed(point, todo)
+            atoms, weights = point["atoms"], point["weights"]
+            if not careful.admit(self.free, todo, found, gradient, terms, atoms, weights, newcomer):
+                raise _inexact()
+            todo = todo[newcomer[todo] >= 0]
+        return todo
+
+    def _mixed(self, point: Arrays, todo: IntArray) -> IntArray:
+        """Leave the mixtures as they are now, with their means; nobody failed, but time is up."""
+        for t in todo:
+            self._mix(point, t)
+        return todo[:0]
+
+    def _inside(self, point: Arrays, t: int) -> None:
+        """Move a point away from 0 and n, which the quick method may reach."""
+        x, rest = (point[name][t][self.free] for name in ("x", "rest"))
+        if np.minimum(x, rest).min() > 0.0:
+            return
+        self._renew(point, t)
+        point["weights"][t] = 0.99 * point["weights"][t] + 0.01 * self.weights
+        self._mix(point, t)
+
+    def _mix(self, point: Arrays, t: int) -> None:
+        """x = sum_k w_k a_k and rest = sum_k w_k (n - a_k)."""
+        for name, units in (("x", point["atoms"][t]), ("rest", self.n - point["atoms"][t])):
+            point[name][t, self.free] = point["weights"][t] @ units[:, self.free]
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw atom k with probability w_k: the mean is x by construction."""
         action = np.empty(point["x"].shape, dtype=np.int64)
         uniform = rng.random((len(action), 1))[:, 0]
-        kernels.draw(point["atoms"], point["weights"], uniform, action)
+        careful.draw(point["atoms"], point["weights"], uniform, action)
         return action
 
+    def _spanning(self, actions: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+        """Find actions that span all others.
 
-def _independent(rows: FloatArray) -> IntArray:
-    """Return rows that are affinely independent, and have all others in their affine hull."""
+        Returns their places, an orthonormal basis of what is orthogonal to (a / n, 1) for all of
+        A, and all actions that were found. Who knows a direction in which no action found moves,
+        asks the oracle for one that does.
+        """
+        while True:
+            basis, across = _independent(self._homogeneous(actions))
+            costs = np.zeros((2 * across.shape[1], len(self.n)))
+            costs[:, self.free] = np.concatenate([across.T, -across.T])[:, :-1] / self.scale
+            found = self.oracle(costs) if len(costs) else actions[:0]
+            if not (np.abs(self._homogeneous(found) @ across) > DEPENDENT * len(self.n)).any():
+                return basis, across, actions
+            actions = np.unique(np.concatenate([actions, found]), axis=0)
+
+    def _homogeneous(self, actions: IntArray) -> FloatArray:
+        return np.column_stack([actions[:, self.free] / self.scale, np.ones(len(actions))])
+
+    def _inverse(self, atoms: IntArray) -> FloatArray:
+        """Return the inverse of B, whose columns are (a, 1), and what is orthogonal to them."""
+        inverse = np.linalg.inv(np.concatenate([self._homogeneous(atoms), self.across.T]).T)
+        inverse[:, :-1] /= self.scale
+        return np.ascontiguousarray(inverse)
+
+    def _renew(self, point: Arrays, t: int) -> FloatArray:
+        """Put a simplex of all active atoms first, and compute its inverse anew."""
+        atoms, weights = point["atoms"][t].copy(), point["weights"][t].copy()
+        active = np.flatnonzero(weights > 0.0)
+        basis, inverse = self.atoms[: self.real].copy(), self.inverse.copy()
+        shares, locked = np.zeros(self.real), np.zeros(self.real, dtype=bool)
+        for k in active:
+            alpha = inverse[:, :-1] @ atoms[k, self.free] + inverse[:, -1]
+            z = int(np.where(locked, 0.0, np.abs(alpha[: self.real])).argmax())
+            basis[z], shares[z], locked[z] = atoms[k], weights[k], True
+            inverse[z] /= alpha[z]
+            alpha[z] = 0.0
+            inverse -= alpha[:, None] * inverse[z]
+        others = np.delete(atoms, active, axis=0)
+        memory = np.concatenate([others, self.atoms])[: self.real]
+        point["atoms"][t] = np.concatenate([basis, memory])
+        point["weights"][t] = np.concatenate([shares, np.zeros(self.real)])
+        point["inverse"][t] = inverse = self._inverse(basis)
+        return inverse
+
+
+def _independent(rows: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the places of rows that span all, and an orthonormal basis of their complement."""
     from scipy.linalg import qr  # here: importing multiplay should not wait for it
 
-    if len(rows) == 1:
-        return np.array([0])
-    triangle, order = qr((rows[1:] - rows[0]).T, mode="r", pivoting=True)
+    frame, triangle, order = qr(rows.T, pivoting=True)
     left = np.abs(np.diag(triangle))
-    rank = np.count_nonzero(left > kernels.DEPENDENT * left[0])
-    return np.append(0, 1 + order[:rank]).astype(np.int64)
+    rank = np.count_nonzero(left > DEPENDENT * left[0])
+    return np.sort(order[:rank]).astype(np.int64), np.ascontiguousarray(frame[:, rank:])
+
+
+def _inexact() -> ArithmeticError:
+    return ArithmeticError(
+        "the oracle is not exact: it returned an action that is worse than another one"
+    )

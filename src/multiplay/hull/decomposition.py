@@ -91,7 +91,7 @@ class DecompositionHull(Hull):
         forced = np.delete(np.arange(len(x)), self.free)
         x[forced], rest[forced] = self.n[forced], 0.0
         point = {"x": x, "rest": rest, "atoms": self.atoms, "weights": self.weights}
-        point |= {"pull": np.full(len(x), np.nan), "inverse": self.inverse}
+        point |= {"pull": np.zeros(len(x)), "inverse": self.inverse}
         return {name: np.repeat(array[None], trials, axis=0) for name, array in point.items()}
 
     def harmless(self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser) -> FloatArray:

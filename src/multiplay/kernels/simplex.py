@@ -232,7 +232,7 @@ def prepare(
         held[k] = k >= real or w[k] == 0.0
         slots[MU, k] = 0.0
     marks[NEXT], marks[GAP], marks[LAST] = 1.0, -1.0, FIRST_GAP * marks[EPS]
-    if not np.isnan(pull[0]):
+    if pull[0] != 0.0:  # there was a last round
         foresee(n, c, beta, phi, pull, x, arms[REST])
         marks[TERMS] = differentiate(
             n, c, beta, phi, marks[EPS], x, arms[REST], arms[GRADIENT], arms[METRIC]

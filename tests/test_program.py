@@ -23,7 +23,8 @@ from multiplay.actions.program import _highs
 
 rng = np.random.default_rng([0, 30])
 A = rng.integers(1, 10, (3, 50)).astype(float)
-_highs(-rng.random(50), A, A.sum(axis=1), np.zeros(50, dtype=np.int64), np.full(50, 3.0))
+lo, hi = np.zeros(50, dtype=np.int64), np.full(50, 3.0)
+_highs(-rng.random(50), A, A.sum(axis=1), lo, hi, np.inf)
 """
 
 

@@ -27,9 +27,7 @@ TINY = 1e-100
 # What the hull may miss, times the largest beta. To prove less takes branch and bound seconds, and
 # in experiments even 1 cost no regret that could be seen.
 GAP = 0.5
-SEARCHED = (
-    0.02  # of what may be missed: while more may be left to gain, a local search looks for it
-)
+SEARCHED = 0.02  # of what may be missed: a local search looks for more than this
 OUT_OF_TIME = 1  # as scipy says it
 PROVED = 1e-8  # of SCALE: an action this near to a lower bound is the best one
 ENOUGH = 0.2  # of what the bound leaves to gain: a neighbour to stop at

@@ -98,8 +98,8 @@ def test_conjugate_gradients_find_what_elimination_finds(
     monkeypatch.setattr(network_newton, "MOST_MESH", -1)
     monkeypatch.setattr(network_newton, "MOST_DENSE", 0)
     other = make().hull  # type: ignore[operator]
-    assert other._pattern.too_large
-    assert not hull._pattern.too_large
+    assert network_newton.Pattern(*other._problem[:7]).too_large
+    assert not network_newton.Pattern(*hull._problem[:7]).too_large
     rng, regulariser = np.random.default_rng(0), Regulariser(np.ones(2), np.full(2, LOG_T))
     warm: Arrays = hull.start(2)
     again: Arrays = other.start(2)

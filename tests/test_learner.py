@@ -749,12 +749,12 @@ def test_a_policy_of_ones_own_is_passed_again(policy: mp.Policy, tmp_path: Path)
 
 
 class Crew(mp.OracleSet):
-    """At least two people whose wages are at most 7; it knows what it has answered, and no more."""
+    """At least four people whose wages are at most 11; it knows what it has answered, and no more."""
 
     def __init__(self) -> None:
-        box = np.indices((4, 3, 3, 2)).reshape(4, -1).T
-        self._listed = box[(box @ [2, 3, 1, 4] <= 7) & (box.sum(axis=1) >= 2)]
-        super().__init__(d=4)
+        box = np.indices((3,) * 7).reshape(7, -1).T
+        self._listed = box[(box @ [2, 3, 1, 4, 2, 5, 3] <= 11) & (box.sum(axis=1) >= 4)]
+        super().__init__(d=7)
 
     def solve(self, costs: Any) -> Any:
         return self._listed[np.argmin(self._listed @ costs)]

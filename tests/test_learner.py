@@ -749,7 +749,7 @@ def test_a_policy_of_ones_own_is_passed_again(policy: mp.Policy, tmp_path: Path)
 
 
 class Crew(mp.OracleSet):
-    """At least four people whose wages are at most 11; it knows what it has answered, and no more."""
+    """At least four people, wages of at most 11; it knows what it has answered, and no more."""
 
     def __init__(self) -> None:
         box = np.indices((3,) * 7).reshape(7, -1).T

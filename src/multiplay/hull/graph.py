@@ -5,7 +5,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from multiplay.hull.base import not_a_flow
-from multiplay.kernels.rounding import round_flows
+from multiplay.kernels.rounding import MANY_NODES, NO_FLOW, round_flows, round_with_care
 from multiplay.streams import Rng
 from multiplay.types import FloatArray, IntArray
 
@@ -34,7 +34,11 @@ class Graph:
 def rounded(graph: Graph, flows: FloatArray, rests: FloatArray, rng: Rng) -> IntArray:
     """Round every row of flows down or up, balance exact, with these flows as the mean."""
     found, coins = np.empty(flows.shape, np.int64), rng.random(flows.shape)
-    if not round_flows(*graph.arrays, flows, rests, coins, found):
+    large = len(graph.balance) >= MANY_NODES
+    done = 0 if large else round_flows(*graph.arrays, flows, rests, coins, found)
+    if 0 <= done < len(flows):
+        done = round_with_care(done, *graph.arrays, flows, rests, coins, found)
+    if done == NO_FLOW:
         raise not_a_flow()
     return found
 

@@ -22,6 +22,7 @@ from multiplay.types import FloatArray, IntArray
 SELDOM = 1e-9  # a mean that no run is long enough to see
 BIAS = 1e-4  # of a mean, relative to itself, that no run is long enough to notice
 MANY_NODES = 600  # from which a walk closes cycles that are long
+NO_FLOW = -1
 LITTLE = 1e-3  # units, or parts of what BIAS allows: what an arc may have to carry
 
 
@@ -39,102 +40,154 @@ def round_flows(
 ) -> Any:
     """Round every row of ``x`` (trials, arcs) into ``flows``, with one coin for each push.
 
-    ``rest`` is n - x. The arcs at node v are ``incident[first[v]:first[v + 1]]``. Returns whether
-    every row was a flow: if so, each arc is rounded down or up, and stays in [0, n].
+    ``rest`` is n - x. The arcs at node v are ``incident[first[v]:first[v + 1]]``. Each arc is
+    rounded down or up, and stays in [0, n]. Returns how many rows are done: all of them; or those
+    before one that needs ``round_with_care``, which most programs never compile; or NO_FLOW.
     """
-    nodes, arcs = len(balance), len(tail)
-    fraction = np.empty(arcs)
-    need, missing = np.empty(nodes, dtype=np.int64), np.empty((2, nodes))
-    cursor = np.empty((nodes, 2), dtype=np.int64)
-    path = np.empty(nodes + 1, dtype=np.int64)
-    path_arc = np.empty(nodes + 1, dtype=np.int64)
-    along = np.empty(nodes + 1, dtype=np.bool_)  # whether the walk passes it from tail to head
-    position = np.full(nodes, -1)
+    fraction, need = np.empty(len(tail)), np.empty(len(balance), dtype=np.int64)
+    missing, walk = np.empty((2, len(balance))), new_walk(len(balance))
     for k in range(len(x)):
-        flow = flows[k]
-        for e in range(arcs):
-            flow[e] = np.int64(np.floor(x[k, e]))
-            fraction[e] = x[k, e] - flow[e]
-        off = leave_rounded_down(tail, head, balance, flow, fraction, need, missing)
-        if matters(off, x[k], rest[k]) and not conserve(
-            tail, head, balance, x[k], rest[k], flow, fraction, need, missing
+        off = round_down(tail, head, balance, x[k], flows[k], fraction, need, missing)
+        if matters(off, x[k], rest[k]):
+            return k
+        if not walk_cycles(
+            tail, head, first, incident, coins[k], 0, fraction, flows[k], need, walk
         ):
-            return False
-        for v in range(nodes):
-            cursor[v, 0] = first[v]
-            cursor[v, 1] = first[v] + 1
-        pushes = 0
-        if nodes >= MANY_NODES:
-            pushes = cancel_short_cycles(
-                tail, head, first, incident, coins[k], fraction, flow, need
-            )
-        for root in range(nodes):
-            length = 0  # the walk is path[0..length], entered through path_arc[1..length]
-            path[0] = root
-            path_arc[0] = -1
-            position[root] = 0
-            while length >= 0:
-                v = path[length]
-                e = fractional_arc(v, path_arc[length], first, incident, fraction, cursor)
-                if e >= 0:
-                    w = head[e] if tail[e] == v else tail[e]
-                    if position[w] < 0:
-                        length += 1
-                        path[length] = w
-                        path_arc[length] = e
-                        along[length] = tail[e] == v
-                        position[w] = length
-                        continue
-                    start = position[w]
-                    entered, entered_along = path_arc[start], along[start]
-                    path_arc[start], along[start] = e, tail[e] == v
-                    push_cycle(path_arc, along, start, length, fraction, coins[k, pushes])
-                    pushes += 1
-                    settle(e, tail, head, fraction, flow, need)
-                    path_arc[start], along[start] = entered, entered_along
-                    keep = length
-                    for step in range(length, start, -1):
-                        if settle(path_arc[step], tail, head, fraction, flow, need):
-                            keep = step - 1
-                    for step in range(keep + 1, length + 1):
-                        position[path[step]] = -1
-                    length = keep
-                else:
-                    position[v] = -1
-                    if length > 0:
-                        leaf = path_arc[length]
-                        value = need[v] if tail[leaf] == v else -need[v]
-                        if value != 0 and value != 1:
-                            return False
-                        fraction[leaf] = 0.0
-                        flow[leaf] += value
-                        need[tail[leaf]] -= value
-                        need[head[leaf]] += value
-                    length -= 1
-        for v in range(nodes):
-            if need[v] != 0:
-                return False
-    return True
+            return NO_FLOW
+    return len(x)
 
 
 @kernel
-def leave_rounded_down(
+def round_with_care(
+    done: int,
     tail: IntArray,
     head: IntArray,
     balance: IntArray,
+    first: IntArray,
+    incident: IntArray,
+    x: FloatArray,
+    rest: FloatArray,
+    coins: FloatArray,
+    flows: IntArray,
+) -> Any:
+    """The same from row ``done`` on: for large graphs, and flows that rounding errors unbalance."""
+    fraction, need = np.empty(len(tail)), np.empty(len(balance), dtype=np.int64)
+    missing, walk = np.empty((2, len(balance))), new_walk(len(balance))
+    for k in range(done, len(x)):
+        flow, pushes = flows[k], 0
+        off = round_down(tail, head, balance, x[k], flow, fraction, need, missing)
+        if matters(off, x[k], rest[k]) and not conserve(
+            tail, head, balance, x[k], rest[k], flow, fraction, need, missing
+        ):
+            return NO_FLOW
+        if len(balance) >= MANY_NODES:
+            pushes = cancel_short_cycles(
+                tail, head, first, incident, coins[k], fraction, flow, need
+            )
+        if not walk_cycles(
+            tail, head, first, incident, coins[k], pushes, fraction, flow, need, walk
+        ):
+            return NO_FLOW
+    return len(x)
+
+
+@kernel
+def new_walk(nodes: int) -> Any:
+    """Return room for the cursors of all nodes, and for a walk: nodes, arcs, directions, places."""
+    cursor, path = np.empty((nodes, 2), np.int64), np.empty(nodes + 1, np.int64)
+    path_arc, along = np.empty(nodes + 1, np.int64), np.empty(nodes + 1, np.bool_)
+    return cursor, path, path_arc, along, np.full(nodes, -1)
+
+
+@kernel
+def walk_cycles(
+    tail: IntArray,
+    head: IntArray,
+    first: IntArray,
+    incident: IntArray,
+    coins: FloatArray,
+    pushes: int,
+    fraction: FloatArray,
+    flow: IntArray,
+    need: IntArray,
+    walk: Any,
+) -> Any:
+    """Walk along fractional arcs, push round cycles, decide leaves; say if it was a flow."""
+    cursor, path, path_arc, along, position = walk
+    nodes = len(need)
+    for v in range(nodes):
+        cursor[v, 0] = first[v]
+        cursor[v, 1] = first[v] + 1
+    for root in range(nodes):
+        length = 0  # the walk is path[0..length], entered through path_arc[1..length]
+        path[0] = root
+        path_arc[0] = -1
+        position[root] = 0
+        while length >= 0:
+            v = path[length]
+            e = fractional_arc(v, path_arc[length], first, incident, fraction, cursor)
+            if e >= 0:
+                w = head[e] if tail[e] == v else tail[e]
+                if position[w] < 0:
+                    length += 1
+                    path[length] = w
+                    path_arc[length] = e
+                    along[length] = tail[e] == v  # whether it is passed from tail to head
+                    position[w] = length
+                    continue
+                start = position[w]
+                entered, entered_along = path_arc[start], along[start]
+                path_arc[start], along[start] = e, tail[e] == v
+                push_cycle(path_arc, along, start, length, fraction, coins[pushes])
+                pushes += 1
+                settle(e, tail, head, fraction, flow, need)
+                path_arc[start], along[start] = entered, entered_along
+                keep = length
+                for step in range(length, start, -1):
+                    if settle(path_arc[step], tail, head, fraction, flow, need):
+                        keep = step - 1
+                for step in range(keep + 1, length + 1):
+                    position[path[step]] = -1
+                length = keep
+            else:
+                position[v] = -1
+                if length > 0:
+                    leaf = path_arc[length]
+                    value = need[v] if tail[leaf] == v else -need[v]
+                    if value != 0 and value != 1:
+                        return False
+                    fraction[leaf] = 0.0
+                    flow[leaf] += value
+                    need[tail[leaf]] -= value
+                    need[head[leaf]] += value
+                length -= 1
+    unbalanced = 0
+    for v in range(nodes):
+        unbalanced += need[v] != 0
+    return unbalanced == 0
+
+
+@kernel
+def round_down(
+    tail: IntArray,
+    head: IntArray,
+    balance: IntArray,
+    x: FloatArray,
     flow: IntArray,
     fraction: FloatArray,
     need: IntArray,
     missing: FloatArray,
 ) -> Any:
-    """need = what the nodes lack if all arcs are rounded down; return what fractions leave at most.
+    """Round all arcs down; need = what the nodes lack then. Return what fractions leave at most.
 
     That is seen with few digits, as fits who asks whether there is anything to see.
     """
     for v in range(len(balance)):
         need[v], missing[0, v] = balance[v], 0.0
     for e in range(len(tail)):
-        v, w, whole, part = tail[e], head[e], flow[e], fraction[e]
+        whole = np.int64(np.floor(x[e]))
+        v, w, part = tail[e], head[e], x[e] - whole
+        flow[e], fraction[e] = whole, part
         need[v] -= whole
         need[w] += whole
         missing[0, v] -= part

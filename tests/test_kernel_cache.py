@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 
 import multiplay
-from multiplay import Transport
 from multiplay.kernels.cycles import push_cycle
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
 from multiplay.kernels.units import collect
@@ -104,8 +104,13 @@ def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
 
 def test_a_kernel_for_zero_is_that_for_any_number() -> None:
     """The callers of ``push_cycle`` write 0 here and a variable there."""
-    hull, rng = Transport([1, 4, 5], [4, 6]).hull, np.random.default_rng(0)
-    hull.draw(hull.start(3), rng)
+
+    @numba.njit
+    def call_both(arcs: Any, along: Any, fraction: Any, number: int) -> None:
+        push_cycle(arcs, along, 0, 1, fraction, 0.5)
+        push_cycle(arcs, along, number, number + 1, fraction, 0.5)
+
+    call_both(np.arange(2), np.ones(2, dtype=bool), np.full(2, 0.5), 0)
     assert len(push_cycle.signatures) == 1  # type: ignore[attr-defined]
 
 

@@ -292,8 +292,8 @@ def test_memory_does_not_grow_with_history(tmp_path: Path) -> None:
         try:
             ask_and_tell(study, 50)
             before = held(study)
-            ask_and_tell(study, 700)
+            ask_and_tell(study, 2000)  # caches of some kilobytes are filled on the way
             grown = held(study) - before
         finally:
             tracemalloc.stop()
-    assert grown < 700 * 32, "one number for each entry would be as much"
+    assert grown < 2000 * 32, "one number for each entry would be as much"

@@ -25,6 +25,7 @@ MOST_NUMBERS = 4_000_000  # in the matrices of the trials that are worked on tog
 DEPENDENT = 1e-10  # what elimination leaves of an action that the others span, relative to n
 
 SMALL = 24  # arms with any freedom, up to which the careful method is the faster one
+LARGE = 128  # slots, from which asking at once is faster: measured so at 201, not at 101
 ROWS = (("x", simplex.X), ("rest", simplex.REST), ("pull", simplex.PULL))
 Scalar = TypeVar("Scalar", bound=np.generic)
 Better = Callable[[FloatArray, IntArray, float], IntArray]
@@ -151,9 +152,24 @@ class DecompositionHull(Hull):
         weights[:, W, :real] = here["weights"][:, :real]
         marks = np.zeros((count, simplex.MARKS))
         marks[:, simplex.EPS] = self.harmless(costs[part], beta[part], regulariser)
+        marks[:, simplex.EAGER] = self.better is None and slots > LARGE
         held, ready = np.zeros((2, count, slots), dtype=np.bool_)
-        G, status = np.empty((count, slots, slots)), np.full(count, simplex.GO)
-        state: Any = atoms, sides, offsets, held, arms, weights, marks, G, ready, status
+        G, factor = np.empty((2, count, slots, slots))
+        order, status = np.empty((count, slots), dtype=np.int64), np.full(count, simplex.GO)
+        state: Any = (
+            atoms,
+            sides,
+            offsets,
+            held,
+            arms,
+            weights,
+            marks,
+            G,
+            factor,
+            order,
+            ready,
+            status,
+        )
         todo, gradient = np.arange(count), np.zeros((count, len(self.n)))
         for _ in range(MAX_WAVES * slots):
             simplex.improve(*problem, todo, *state)

@@ -46,32 +46,37 @@ def project(
     G: FloatArray,
     ready: BoolArray,
     factor: FloatArray,
-) -> bool:
+    order: IntArray,
+    size: int,
+) -> int:
     """Fill ``held``, ``mu``, ``pull``, ``dx`` and ``w``, from a guess of the first two.
 
-    ``G`` has entries between the slots that are ``ready``. Returns whether it was solved.
+    ``G`` has entries between the slots that are ``ready``, and ``factor`` is that of the first
+    ``size`` slots in the order: the held ones, or nobody if there is none yet. Returns the new
+    ``size``, or -1 if it was not solved.
     """
     slots = len(base)
-    order, right, lost = np.empty(slots, dtype=np.int64), np.empty(slots), np.empty(slots)
-    size = list_held(real, held, mu, order)
+    right, lost = np.empty(slots), np.empty(slots)
     fewest, patience, refinements = slots + 1, PATIENCE, REFINEMENTS
-    gram(sides, h, order, size, G, ready)
-    if not factorise(G, order, 0, size, factor):
-        patience = 0
+    if size == 0:
+        size = list_held(real, held, mu, order)
+        gram(sides, h, order, size, G, ready)
+        if not factorise(G, order, 0, size, factor):
+            patience = 0
     settled = False  # the first multipliers are a guess, and prove nobody wrong
     while patience > 0:
         wrong, left, change = weigh(sides, g, h, base, real, held, mu, pull, dx, w)
         if wrong == 0 or not settled:
             settled = True
             if wrong == 0 and (left <= RESIDUAL * change + ROUNDING or refinements == 0):
-                return True
+                return size
             refinements -= 1
             for i in range(size):
                 right[i] = w[order[i]]
         else:
             patience = PATIENCE if wrong < fewest else patience - 1
             fewest, refinements = min(wrong, fewest), REFINEMENTS
-            first, size = flip(real, held, mu, w, order, size, lost)
+            first, size = flip(real, held, mu, w, order, size, lost, factor)
             gram(sides, h, order, size, G, ready)
             if not factorise(G, order, first, size, factor):
                 break
@@ -226,6 +231,7 @@ def flip(
     order: IntArray,
     size: int,
     lost: FloatArray,
+    factor: FloatArray,
 ) -> tuple[int, int]:
     """Release what has a negative multiplier, which is ``lost``; hold the most negative weights.
 
@@ -237,24 +243,74 @@ def flip(
         largest = max(largest, abs(mu[k]))
         if not held[k]:
             least = min(least, w[k])
-    kept, first = 0, size
-    for i in range(size):
-        k = order[i]
+    for place in range(size - 1, -1, -1):
+        k = order[place]
         if k < real and mu[k] < -SMALL * largest:
             lost[k] = mu[k]
             mu[k] = 0.0
             held[k] = False
-            first = min(first, kept)
-        else:
-            order[kept] = k
-            kept += 1
-    first = min(first, kept)
+            drop(factor, order, size, place)
+            size -= 1
+    first = size
     for k in range(real):
         if not held[k] and lost[k] == 0.0 and w[k] <= WORST * least:
             held[k] = True
-            order[kept] = k
-            kept += 1
-    return first, kept
+            order[size] = k
+            size += 1
+    return first, size
+
+
+@kernel
+def turn(one: FloatArray, two: FloatArray, place: int, first: int, size: int) -> None:
+    """Rotate two rows from the column ``first`` on, so that two[place] becomes 0."""
+    length = math.hypot(one[place], two[place])
+    if length > 0.0:
+        cosine, sine = one[place] / length, two[place] / length
+        for j in range(first, size):
+            old = one[j]
+            one[j] = cosine * old + sine * two[j]
+            two[j] = cosine * two[j] - sine * old
+
+
+@kernel
+def drop(factor: FloatArray, order: IntArray, size: int, place: int) -> None:
+    """Take one slot out of the order and of the factor."""
+    for i in range(size):
+        row = factor[i]
+        for j in range(max(place, i - 1), size - 1):
+            row[j] = row[j + 1]
+    for i in range(place, size - 1):
+        turn(factor[i], factor[i + 1], i, i, size - 1)
+        order[i] = order[i + 1]
+
+
+@kernel
+def replace(
+    factor: FloatArray, order: IntArray, size: int, z: int, alpha: FloatArray, row: FloatArray
+) -> None:
+    """Take slot z out, and alpha_k / alpha_z times its side from that of every other slot k.
+
+    Rotations make z the first slot. Then only the first row of the factor has its side, and that
+    row without z is a rank-one update of the others.
+    """
+    place = 0
+    while order[place] != z:
+        place += 1
+    for i in range(place, 0, -1):
+        factor[i, i - 1] = 0.0
+        turn(factor[i - 1], factor[i], place, i - 1, size)
+    share = factor[0, place] / alpha[z]
+    for j in range(place, size - 1):
+        order[j] = order[j + 1]
+    for j in range(size - 1):
+        row[j] = factor[0, j if j < place else j + 1] - share * alpha[order[j]]
+    for i in range(size - 1):
+        target, source = factor[i], factor[i + 1]
+        for j in range(i, place):
+            target[j] = source[j]
+        for j in range(max(i, place), size - 1):
+            target[j] = source[j + 1]
+        turn(target, row, i, i, size - 1)
 
 
 @kernel
@@ -274,7 +330,7 @@ def lawson_hanson(
     factor: FloatArray,
     order: IntArray,
     right: FloatArray,
-) -> bool:
+) -> int:
     """Hold one slot more each time, and go back to where no multiplier is negative."""
     slots = len(base)
     old = np.empty(slots)
@@ -289,7 +345,7 @@ def lawson_hanson(
         for _ in range(slots + REFINEMENTS):
             gram(sides, h, order, size, G, ready)
             if not factorise(G, order, first, size, factor):
-                return False
+                return -1
             weigh(sides, g, h, base, real, held, mu, pull, dx, w)
             for i in range(size):
                 right[i] = w[order[i]]
@@ -319,8 +375,8 @@ def lawson_hanson(
             if not held[k] and (held[worst] or w[k] < w[worst]):
                 worst = k
         if held[worst] or w[worst] >= -ROUNDING:
-            return True
+            return size
         held[worst] = True
         order[size] = worst
         size += 1
-    return False
+    return -1

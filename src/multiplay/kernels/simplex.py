@@ -28,7 +28,7 @@ import numpy as np
 
 from multiplay.kernels import regulariser
 from multiplay.kernels.jit import kernel
-from multiplay.kernels.projection import product, project
+from multiplay.kernels.projection import product, project, replace
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 MAX_STEPS = 20  # projections between two questions to the oracle, for each slot
@@ -40,6 +40,7 @@ WORTH = 0.3  # of the descent of the model: an action that promises less waits f
 FIRST_GAP = 1e4  # the last gap, in harmless ones, before there was one
 KNOWN = 0.5  # of the last gap
 SETTLED = 0.3  # of the last gap: slack with which the oracle is asked again
+STALE = 1.1  # ratio of the metric to the Hessian, up to which it need not follow
 ENOUGH = 0.25  # of the harmless gap: slack with which the oracle is asked for a certificate
 FLAT = 1e-9  # u or 1 - u, below which logarithms go on as their tangents
 SHARE_OF_FLAT = 0.1  # of the harmless gap, which tangents may cost
@@ -52,8 +53,8 @@ X, REST, METRIC, PULL, GRADIENT = range(5)  # rows of ``arms``
 W, MU, BASE = range(3)  # rows of ``slots``
 # entries of ``marks``
 EPS, GAP, LAST, SLACK, TERMS, DESCENT, LEVEL = range(7)
-CENTRED, NEXT, FORCE, CERTIFY, AGAIN, ERROR, FRESH = range(7, 14)
-MARKS = 14
+CENTRED, NEXT, FORCE, CERTIFY, AGAIN, ERROR, FRESH, SIZE, EAGER = range(7, 16)
+MARKS = 16
 ASKING, DONE, FAILED, WRONG, DRIFTED, GO = range(6)  # the status of a trial
 
 
@@ -191,11 +192,12 @@ def improve(
     slots: FloatArray,
     marks: FloatArray,
     G: FloatArray,
+    factor: FloatArray,
+    order: IntArray,
     ready: BoolArray,
     status: IntArray,
 ) -> None:
     """Move the trials ``todo`` towards their minimisers, until the oracle should be asked."""
-    factor = np.empty((sides.shape[1], sides.shape[1]))
     for t in todo:
         if status[t] == GO:
             status[t] = prepare(
@@ -205,7 +207,7 @@ def improve(
         if status[t] == ASKING:
             status[t] = approach(
                 *(n, c[t], beta[t], phi[t], atoms[t], sides[t], offsets[t]),
-                *(held[t], arms[t], slots[t], marks[t], G[t], factor, ready[t]),
+                *(held[t], arms[t], slots[t], marks[t], G[t], factor[t], order[t], ready[t]),
             )
 
 
@@ -254,24 +256,39 @@ def centre(
     arms: FloatArray,
     slots: FloatArray,
     marks: FloatArray,
+    bend: FloatArray,
 ) -> Any:
-    """Put the model at the mixture of the weights; say whether that is good enough."""
+    """Put the model at the mixture of the weights; say whether that is good enough.
+
+    ``bend`` becomes the Hessian there.
+    """
     x, rest, pull, g, w = arms[X], arms[REST], arms[PULL], arms[GRADIENT], slots[W]
     real, slack = len(atoms) // 2, 0.0
     marks[NEXT], marks[CENTRED] = 0.0, 1.0
     mix(n, atoms, w, x, rest)
-    marks[TERMS] = differentiate(n, c, beta, phi, marks[EPS], x, rest, g, arms[METRIC])
+    marks[TERMS] = differentiate(n, c, beta, phi, marks[EPS], x, rest, g, bend)
     if not np.isfinite(marks[TERMS]):  # at x = 0; an even mixture is in the interior
         for k in range(real):
             w[k] = 0.99 * w[k] + 0.01 / real
         marks[GAP] = -1.0
         mix(n, atoms, w, x, rest)
-        marks[TERMS] = differentiate(n, c, beta, phi, marks[EPS], x, rest, g, arms[METRIC])
+        marks[TERMS] = differentiate(n, c, beta, phi, marks[EPS], x, rest, g, bend)
     for k in range(len(w)):
         slots[BASE, k] = w[k]
     for i in range(len(n)):
         slack += abs(g[i] - pull[i]) * max(x[i], rest[i])
     return marks[GAP] >= 0.0 and slack + marks[GAP] <= marks[EPS]
+
+
+@kernel
+def renewed(metric: FloatArray, bend: FloatArray) -> bool:
+    """Make the Hessian the metric, unless the old one is near: G and its factor stay with it."""
+    for i in range(len(metric)):
+        if not metric[i] < STALE * bend[i] or not bend[i] < STALE * metric[i]:
+            for j in range(len(metric)):
+                metric[j] = bend[j]
+            return True
+    return False
 
 
 @kernel
@@ -304,6 +321,7 @@ def descend(
     dx: FloatArray,
     dw: FloatArray,
     room: float,
+    bend: FloatArray,
 ) -> None:
     """Move the weights along dw, as far as f descends."""
     x, rest, g, w = arms[X], arms[REST], arms[GRADIENT], slots[W]
@@ -319,7 +337,7 @@ def descend(
         mix(n, atoms, w, x, rest)
         # The slope along dx grows with the length: where it has become clearly positive the
         # step was too long, and the secant gives a better length.
-        differentiate(n, c, beta, phi, eps, x, rest, g, arms[METRIC])
+        differentiate(n, c, beta, phi, eps, x, rest, g, bend)
         new_slope = 0.0
         for i in range(len(n)):
             new_slope += g[i] * dx[i]
@@ -343,6 +361,7 @@ def approach(
     marks: FloatArray,
     G: FloatArray,
     factor: FloatArray,
+    order: IntArray,
     ready: BoolArray,
 ) -> Any:
     """Exchange atoms and move, until no known action helps; return the status."""
@@ -356,20 +375,27 @@ def approach(
         slots[BASE],
     )
     dx, new, dw, costs = np.empty(d), np.empty(D), np.empty(D), np.empty(real)
-    memory, moves = atoms[real:], 0
+    bend, memory, moves = np.empty(d), atoms[real:], 0
     for _ in range(MAX_STEPS * D):
         if marks[NEXT] == 1.0:
             marks[AGAIN] = 0.0
             moves += 1
             if moves > MAX_MOVES:
                 return FAILED
-            if centre(n, c, beta, phi, atoms, arms, slots, marks):
+            if centre(n, c, beta, phi, atoms, arms, slots, marks, bend):
                 return DONE
-            for k in range(D):
-                ready[k] = False
+            if renewed(metric, bend):
+                marks[SIZE] = 0
+                for k in range(D):
+                    ready[k] = False
         if marks[AGAIN] == 0.0:
-            if not project(sides, g, metric, base, real, held, mu, pull, dx, new, G, ready, factor):
+            size = project(
+                *(sides, g, metric, base, real, held, mu, pull, dx, new),
+                *(G, ready, factor, order, int(marks[SIZE])),
+            )
+            if size < 0:
                 return FAILED
+            marks[SIZE] = size
             slack, square, largest, room = measure(n, arms, dx)
             if not np.isfinite(square):
                 return FAILED
@@ -377,7 +403,7 @@ def approach(
             if centred and largest >= NEAR:
                 for k in range(D):
                     dw[k] = new[k] - base[k]
-                descend(n, c, beta, phi, atoms, held, arms, slots, eps, dx, dw, room)
+                descend(n, c, beta, phi, atoms, held, arms, slots, eps, dx, dw, room, bend)
                 marks[NEXT], marks[GAP] = 1.0, -1.0
                 continue
             certify = centred and slack <= ENOUGH * eps and marks[FORCE] == 0.0
@@ -393,15 +419,15 @@ def approach(
         least = max(0.5 * eps, 0.0 if certify else WORTH * marks[DESCENT])
         np.dot(memory, pull, costs)
         best = int(costs.argmin())
-        ask = certify or marks[ERROR] <= SETTLED * marks[LAST]
-        if marks[LEVEL] - costs[best] > max(
-            least, KNOWN * marks[LAST] if ask and not marks[FRESH] else 0.0
-        ):
+        eager = marks[EAGER] == 1.0
+        ask = eager or certify or marks[ERROR] <= SETTLED * marks[LAST]
+        known = np.inf if eager else KNOWN * marks[LAST]
+        if marks[LEVEL] - costs[best] > max(least, known if ask and not marks[FRESH] else 0.0):
             marks[FRESH] = 0.0
             moves = 0
             marks[FORCE] = 1.0 if certify else 0.0
             if not certify and not enter(
-                atoms, real + best, sides, offsets, held, slots, marks, G, ready, dw
+                atoms, real + best, sides, offsets, held, slots, marks, G, factor, order, ready, dw
             ):
                 return FAILED
         elif ask:
@@ -463,6 +489,8 @@ def enter(
     slots: FloatArray,
     marks: FloatArray,
     G: FloatArray,
+    factor: FloatArray,
+    order: IntArray,
     ready: BoolArray,
     alpha: FloatArray,
 ) -> bool:
@@ -483,6 +511,8 @@ def enter(
         atoms[z, i], atoms[newcomer, i] = atoms[newcomer, i], atoms[z, i]
     held[z] = False
     mu[z] = 0.0
+    replace(factor, order, int(marks[SIZE]), z, alpha, np.empty(len(alpha)))
+    marks[SIZE] -= 1
     exchange(sides, offsets, base, G, ready, alpha, z)
     return True
 
@@ -520,18 +550,14 @@ def exchange(
         for k in range(slots):
             ready[k] = False
         return
-    corner, listed, size = G[z, z], np.empty(slots, dtype=np.int64), 0
+    corner, across = G[z, z], G[z].copy()
     for k in range(slots):
         if ready[k] and k != z:
-            listed[size] = k
-            size += 1
-    for i in range(size):
-        k = listed[i]
-        share, row = alpha[k], G[k]
-        mine = share * corner - row[z]
-        for m in range(size):
-            j = listed[m]
-            row[j] += alpha[j] * mine - share * G[z, j]
-    for i in range(size):
-        k = listed[i]
-        G[z, k] = G[k, z] = G[z, k] - alpha[k] * corner
+            # entries of slots that are not ready mean nothing, before and after
+            share, row = alpha[k], G[k]
+            mine = share * corner - across[k]
+            for j in range(slots):
+                row[j] += alpha[j] * mine - share * across[j]
+    for k in range(slots):
+        if ready[k] and k != z:
+            G[z, k] = G[k, z] = across[k] - alpha[k] * corner

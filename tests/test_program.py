@@ -97,6 +97,15 @@ def test_the_gap_that_is_left_is_not_larger_than_stated(kind: str) -> None:
     step(program, program.hull, program.sign * rng.random((4, 8)))
 
 
+@pytest.mark.parametrize("kind", ["cover", "pack"])
+def test_the_gap_of_a_large_program_is_not_larger_than_stated(kind: str) -> None:
+    """Beyond 24 arms a simplex is kept, and what descends may be worse than the memory."""
+    rng = np.random.default_rng(1)
+    program = random_program(rng, kind, 30)
+    assert program.hull.quick
+    step(program, program.hull, program.sign * rng.random((3, 30)) * [[1.0], [10.0], [50.0]])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_depends_on_its_question_alone(kind: str) -> None:
     """Models of HiGHS stay; what was asked before, or by other threads, leaves no trace."""

@@ -129,9 +129,10 @@ primal_status is None)). Relax a constraint.
     def _better(self, costs: FloatArray, known: IntArray, gap: float = 0.0) -> IntArray:
         """Return an action that costs less than the ``known`` ones, or a best one if none does.
 
-        One that costs at most ``gap`` more counts as the best. The relaxation says what is left to
-        gain; its solution, rounded, and the known actions are where a local search begins. Branch
-        and bound is asked only if that finds nothing, and more than the gap may be left.
+        One that costs at most ``gap`` more counts as the best; other answers cost less by more than
+        that. The relaxation says what is left to gain; its solution, rounded, and the known actions
+        are where a local search begins. Branch and bound is asked only if that finds nothing, and
+        more than the gap may be left.
         """
         scaled = _scaled(costs)
         most = gap * SCALE / max(np.abs(costs).max(), TINY)
@@ -147,11 +148,9 @@ primal_status is None)). Relax a constraint.
                 best = near
             if now - best @ scaled > ENOUGH * (now - bound):
                 break
-        if now - best @ scaled > WORTH * (now - bound):
+        if now - best @ scaled > max(most, WORTH * (now - bound)) or now - bound <= most:
             return best
-        if now - bound <= most:
-            return best
-        target = float(now - ENOUGH * (now - bound))
+        target = float(now - max(most, ENOUGH * (now - bound)))
         return self._branch_and_bound(scaled, best, target, max(PROVED, most))
 
     def _branch_and_bound(

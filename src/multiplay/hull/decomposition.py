@@ -54,7 +54,7 @@ class DecompositionHull(Hull):
         max over A of a_i.
     better
         For one cost vector, actions that cost the same, and a harmless gap: an action that costs
-        less. If no action costs less by more than that gap, any of those given will do. Any descent
+        less by more than that gap. If there is none, any of those given will do. Any descent
         will do on the way; where asking for the best action is dear, this is cheaper. The oracle is
         asked if not given.
     gap

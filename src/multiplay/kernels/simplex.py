@@ -449,7 +449,8 @@ def admit(
 ) -> None:
     """Remember the actions ``found``, where the duality gap is not harmless yet.
 
-    ``proved`` is the share of the harmless gap by which an action may be missed.
+    ``proved`` is the share of the harmless gap by which the best action may be missed, unless the
+    action found descends by more.
     """
     real, d = atoms.shape[1] // 2, atoms.shape[2]
     costs = np.empty(real)
@@ -462,7 +463,9 @@ def admit(
         missed = max(gap, 0.0) + proved * eps
         mark[LAST] = max(gap, 0.0)
         np.dot(atoms[t, real:], pull, costs)
-        if min(mark[LEVEL], costs.min()) < mark[LEVEL] - gap - INEXACT * mark[TERMS] - mark[SLACK]:
+        slack = proved * eps + INEXACT * mark[TERMS] + mark[SLACK]
+        descends = proved > 0.0 and gap > proved * eps  # then there may be better ones
+        if not descends and min(mark[LEVEL], costs.min()) < mark[LEVEL] - gap - slack:
             status[t] = WRONG
         elif mark[CERTIFY] == 1.0 and missed + mark[SLACK] <= eps:
             status[t] = DONE

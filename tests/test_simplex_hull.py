@@ -1,5 +1,6 @@
 """FTRL steps that stop at a harmless gap: the gap is proved anew, without the code that made it."""
 
+import warnings
 from collections.abc import Callable
 
 import cvxpy as cp
@@ -152,7 +153,10 @@ def test_every_step_is_proved_by_a_list_of_all_actions(
 
 
 def flow_form(sack: mp.Knapsack, costs: FloatArray, beta: FloatArray, g: float) -> float:
-    """Return the minimum over flows: a node for each item and load, an arc for each count."""
+    """Return the minimum over flows: a node for each item and load, an arc for each count.
+
+    NaN where Clarabel itself says that its answer may be inaccurate.
+    """
     room, weights = int(sack.capacity), sack.weights.astype(np.int64)
     arcs, units = [], []
     for i, weight in enumerate(weights):
@@ -178,14 +182,16 @@ def flow_form(sack: mp.Knapsack, costs: FloatArray, beta: FloatArray, g: float) 
     goal = costs[free] @ x + cp.sum(cp.multiply((beta * sack.n)[free], phi))
     sums = [balance[inner] @ flow == 0, balance[0] @ flow == -1, balance[1 : room + 1] @ flow == 0]
     problem = cp.Problem(cp.Minimize(goal), sums)
-    problem.solve(solver=cp.CLARABEL)
-    return float(problem.value)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate")
+        problem.solve(solver=cp.CLARABEL)
+    return float(problem.value) if problem.status == cp.OPTIMAL else np.nan
 
 
 @pytest.mark.parametrize("problems", [12, pytest.param(1000, marks=pytest.mark.soak)])
 def test_steps_over_knapsacks_are_as_good_as_clarabel_over_flows(problems: int) -> None:
     """f is at most the gap above its minimum; Clarabel's own error is 1e-6 of the terms."""
-    rng = np.random.default_rng(0)
+    rng, compared = np.random.default_rng(0), 0
     for _ in range(problems):
         sack = random_knapsack(rng, 5)
         sack = mp.Knapsack(
@@ -196,8 +202,12 @@ def test_steps_over_knapsacks_are_as_good_as_clarabel_over_flows(problems: int) 
         point = sack.hull.minimise(costs, beta, psi, sack.hull.start(1))
         mine = objective(point["x"][0], sack.n, costs[0], beta[0], psi.phi[0])
         least = flow_form(sack, costs[0], beta[0], 5.0)
+        if np.isnan(least):
+            continue
+        compared += 1
         error = 1e-6 * (1 + np.abs(costs[0]) @ sack.n + abs(least))
         assert least - error <= mine <= least + sack.hull.harmless(costs, beta, psi)[0] + error
+    assert compared >= 0.98 * problems
 
 
 def test_a_smaller_gap_is_a_setting() -> None:

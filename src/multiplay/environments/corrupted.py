@@ -83,7 +83,7 @@ class CorruptedWorld(PhasedWorld):
     ) -> None:
         rounds = [min(at, horizon), max(horizon - at, 0)]
         super().__init__([before, after], rounds, actions, trials, seed)
-        self.at = self.last_unwatched = at
+        self.last_unwatched = at
         self.clean = before.spread(trials, self.slots.owner)
         self.corruption = np.zeros(len(trials))
         if not self.slots.every_unit:
@@ -93,7 +93,7 @@ class CorruptedWorld(PhasedWorld):
     def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Draw from the distribution of this phase, and compare with the clean losses."""
         losses, means = super().draw(u)
-        if self.round > self.at:
+        if self.round > self.last_unwatched:
             self.corruption = self.corruption + self._change(losses, u)
         return losses, means
 

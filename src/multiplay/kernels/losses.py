@@ -90,13 +90,19 @@ def observe_many(
 
 
 @kernel
+def generator_of_arm(base: Generators, t: int, i: int) -> Any:
+    """Return the words of the generator of arm i in round t, in the trial of ``base``."""
+    return seeded(base, mixed(mixed(t) + np.uint64(i)))
+
+
+@kernel
 def sums(base: Generators, t: int, i: int, kind: int, least: float, count: int, slots: int) -> Any:
     """Add up the first ``count`` and all numbers of an arm: words, or words of at least ``least``.
 
     A slot is half of the bits of a step: whole numbers are added, which is fast and exact.
     """
     limit = np.uint64(math.ceil(least * WORD)) if kind == COIN else np.uint64(0)
-    a, b, c, w = seeded(base, mixed(mixed(t) + np.uint64(i)))
+    a, b, c, w = generator_of_arm(base, t, i)
     some, others = np.uint64(0), np.uint64(0)
     for _ in range(count // 2):
         bits, a, b, c, w = advance(a, b, c, w)
@@ -140,7 +146,7 @@ def draw_again(base: Generators, t: int, first: IntArray, uniforms: FloatArray) 
     """Fill in the uniform numbers of all slots of ``observe_many``."""
     for k in range(uniforms.shape[0]):
         for i in range(len(first) - 1):
-            a, b, c, w = seeded(base[k], mixed(mixed(t) + np.uint64(i)))
+            a, b, c, w = generator_of_arm(base[k], t, i)
             for j in range(first[i], first[i + 1], 2):
                 bits, a, b, c, w = advance(a, b, c, w)
                 uniforms[k, j] = unit(upper(bits))
@@ -174,7 +180,7 @@ def flip_again(
     for k in range(seen.shape[0]):
         d, e, f, v = generators[k, 0], generators[k, 1], generators[k, 2], generators[k, 3]
         for i in range(seen.shape[1]):
-            a, b, c, w = seeded(base[k], mixed(mixed(t) + np.uint64(i)))
+            a, b, c, w = generator_of_arm(base[k], t, i)
             count, bits, coins = 0, np.uint64(0), np.uint64(0)
             for _ in range(seen[k, i] // 2):
                 bits, a, b, c, w = advance(a, b, c, w)

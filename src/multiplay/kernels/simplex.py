@@ -416,13 +416,15 @@ def approach(
                 marks[LEVEL] += product(pull, dx, d)
         marks[AGAIN] = 0.0
         certify = marks[CERTIFY] == 1.0
+        eager = marks[EAGER] == 1.0
+        if eager and marks[FRESH] == 0.0:  # nothing in memory would be taken
+            return ASKING
         least = max(0.5 * eps, 0.0 if certify else WORTH * marks[DESCENT])
         np.dot(memory, pull, costs)
         best = int(costs.argmin())
-        eager = marks[EAGER] == 1.0
         ask = eager or certify or marks[ERROR] <= SETTLED * marks[LAST]
-        known = np.inf if eager else KNOWN * marks[LAST]
-        if marks[LEVEL] - costs[best] > max(least, known if ask and not marks[FRESH] else 0.0):
+        known = KNOWN * marks[LAST] if ask and marks[FRESH] == 0.0 else 0.0
+        if marks[LEVEL] - costs[best] > max(least, known):
             marks[FRESH] = 0.0
             moves = 0
             marks[FORCE] = 1.0 if certify else 0.0

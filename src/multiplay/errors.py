@@ -19,10 +19,18 @@ Remove the supplier.
 
     def under(self, key: str) -> "InvalidInput":
         """Return the same error, of an argument that stands below a key of a file."""
-        return InvalidInput(f"{key}.{self.argument}", self.expected, self.got, self.hint)
+        return type(self)(f"{key}.{self.argument}", self.expected, self.got, self.hint)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:
         return type(self), (self.argument, self.expected, str(self.got), self.hint)
+
+
+class NotFound(InvalidInput):
+    """What was named is not there: a study, or a play."""
+
+
+class Conflict(InvalidInput):
+    """What was asked does not go with what was done before, such as other losses for a play."""
 
 
 class StoreError(RuntimeError):

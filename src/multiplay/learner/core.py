@@ -11,7 +11,7 @@ import numpy as np
 from multiplay import deadline
 from multiplay.actions import ActionSet
 from multiplay.checks import check_instance, true_or_false
-from multiplay.errors import InvalidInput
+from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.learner.history import Outcomes, reports
 from multiplay.learner.horizon import warn_if_over
 from multiplay.learner.losses import Reading, is_among, read
@@ -28,6 +28,7 @@ from multiplay.types import FloatArray, IntArray
 
 MISSING = ("refuse", "ignore")
 LONGEST_KEY = 200  # letters
+REQUEST = "\x1f"  # before the key of a request that may come twice; that of a play never has it
 
 Range = tuple[float, float] | Mapping[str, tuple[float, float]]
 Losses = Mapping[str, Any] | Sequence[Any] | FloatArray | float
@@ -298,6 +299,7 @@ def checked_missing(given: Any) -> str:
 def checked_key(key: Any) -> str:
     """Return a key, if it can be one."""
     good = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and "\0" not in key
+    good = good and not key.startswith(REQUEST)
     try:
         good = good and bool(key.encode())
     except UnicodeEncodeError:
@@ -310,9 +312,9 @@ def checked_key(key: Any) -> str:
 
 
 def no_play(id: Any, what: str, hint: str) -> InvalidInput:
-    """Return the error of a play that does not wait."""
-    got = f"{id!r}, {what}" if what else repr(id)
-    return InvalidInput("id", "a play that waits for its losses", got, hint)
+    """Return the error of a play that does not wait; ``what`` became of it, if there was one."""
+    kind, got = (Conflict, f"{id!r}, {what}") if what else (NotFound, repr(id))
+    return kind("id", "a play that waits for its losses", got, hint)
 
 
 def told_again(id: int, status: str, repeated: bool, units: int, seen: int, clipped: int) -> Told:

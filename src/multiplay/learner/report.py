@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.errors import InvalidInput
+from multiplay.errors import Conflict, InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.learner.losses import NOTHING, Reading, losses_of
@@ -265,8 +265,8 @@ def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
     return wide
 
 
-def _conflict(argument: str) -> InvalidInput:
-    return InvalidInput(
+def _conflict(argument: str) -> Conflict:
+    return Conflict(
         argument,
         "what was told before, or units that were not told yet",
         "other losses for the same units",

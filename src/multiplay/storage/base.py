@@ -140,10 +140,12 @@ class Journal(Storage, Protocol):
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""
 
-    def pairs(self, kind: str, ends: Sequence[str]) -> Iterator[tuple[Entry, Entry | None]]:
+    def pairs(
+        self, kind: str, ends: Sequence[str], start: int = 0
+    ) -> Iterator[tuple[Entry, Entry | None]]:
         """Yield all records of a kind, each with the last of its play of a kind in ``ends``.
 
-        Without arrays, in order, and without holding all of them in memory. Digests are not
+        From the number ``start`` on, without arrays, in order, and without holding all of them in memory. Digests are not
         compared: they are of the arrays too.
         """
 

@@ -94,9 +94,10 @@ class Handle(Journal):
         """Return all records about a play, in order."""
         return [opened(row) for row in self._about(play)]
 
-    def pairs(self, kind: str, ends: Sequence[str]) -> Iterator[tuple[Entry, Entry | None]]:
+    def pairs(
+        self, kind: str, ends: Sequence[str], start: int = 0
+    ) -> Iterator[tuple[Entry, Entry | None]]:
         """Yield all records of a kind, each with the last of its play that is of such a kind."""
-        start = 0
         while batch := self._paired(kind, ends, start, LARGEST_BATCH):
             for row, end in batch:
                 yield unchecked(row), None if end is None else unchecked(end)

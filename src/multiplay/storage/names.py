@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from multiplay.errors import InvalidInput
+from multiplay.errors import Conflict, InvalidInput, NotFound
 
 LONGEST = 200
 
@@ -20,13 +20,13 @@ def checked_name(name: object) -> str:
     return name
 
 
-def taken(name: str, url: str) -> InvalidInput:
+def taken(name: str, url: str) -> Conflict:
     """Return the error for a name that is used already."""
     hint = "Open it, or choose another name."
-    return InvalidInput("name", f"a new name in {url}", repr(name), hint)
+    return Conflict("name", f"a new name in {url}", repr(name), hint)
 
 
-def unknown(name: object, names: Iterable[str], url: str) -> InvalidInput:
+def unknown(name: object, names: Iterable[str], url: str) -> NotFound:
     """Return the error for a name that there is not."""
     names = list(names)
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
@@ -35,10 +35,10 @@ def unknown(name: object, names: Iterable[str], url: str) -> InvalidInput:
         hint = f"Did you mean {near[0]!r}?"
     else:
         hint = f"Choose one of: {shown}." if names else "There is none yet: create one."
-    return InvalidInput("name", f"a name that is in {url}", repr(name)[:60], hint)
+    return NotFound("name", f"a name that is in {url}", repr(name)[:60], hint)
 
 
-def deleted(name: str, url: str) -> InvalidInput:
+def deleted(name: str, url: str) -> NotFound:
     """Return the error for a handle whose journal was deleted."""
     expected = f"a name that is in {url}"
-    return InvalidInput("name", expected, f"{name!r}, which was deleted", "Open another one.")
+    return NotFound("name", expected, f"{name!r}, which was deleted", "Open another one.")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.errors import InvalidInput
-from multiplay.learner.core import Heard, Outcome
+from multiplay.errors import Conflict, InvalidInput
+from multiplay.learner.core import REQUEST, Heard, Outcome
 from multiplay.learner.history import Outcomes
 from multiplay.learner.losses import Reading
 from multiplay.learner.plays import Told, Waiting
@@ -20,7 +20,7 @@ from multiplay.learner.snapshot import builder_of
 from multiplay.learner.today import Limits
 from multiplay.policies import Play
 from multiplay.serialization import pack, unpack
-from multiplay.storage import Entry, Record
+from multiplay.storage import Entry, Labels, Record
 from multiplay.types import Arrays, IntArray
 
 # What happened. A part is a report that is not the last one.
@@ -30,6 +30,7 @@ ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is over
 SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
 FORMAT = 1  # of entries and snapshots; newer ones are refused
 USUAL = b""  # the digest of the usual day
+BY = "by"  # in an entry: who wrote it
 
 
 class Day(NamedTuple):
@@ -113,6 +114,11 @@ def asked(play: Waiting, day: Day) -> Record:
     }
     arrays = under(SET, day.arrays) | under(MEMO, play.memo) | under(CACHE, play.play.cache)
     return Record(header, arrays)
+
+
+def signed(record: Record, by: str | None) -> Record:
+    """Return a record that says who wrote it."""
+    return record if by is None else Record({**record.header, BY: by}, record.arrays)
 
 
 def is_hurried(record: Record) -> bool:
@@ -208,10 +214,22 @@ def answer(told: Told) -> dict[str, int]:
     return {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
 
 
-def answered(id: int | None, kind: str, header: Mapping[str, Any]) -> Told:
-    """Answer again what was answered before."""
+def answered(id: int | None, known: Entry) -> Told:
+    """Answer again what was answered before; to a request that comes twice, the very same."""
+    header, labels = known.record.header, known.labels
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
-    return Told(id, seen, missing, clipped, repeated=True, final=kind != PART)
+    repeated = not is_request(labels.key)
+    return Told(id, seen, missing, clipped, repeated=repeated, final=labels.kind != PART)
+
+
+def is_request(key: str | None) -> bool:
+    """Say whether this is the key of a request, which only repeating it can find."""
+    return key is not None and key.startswith(REQUEST)
+
+
+def shown_key(labels: Labels) -> str | None:
+    """Return the key that the caller gave."""
+    return None if is_request(labels.key) else labels.key
 
 
 def number(value: float) -> float | None:
@@ -241,11 +259,12 @@ def check_format(header: Mapping[str, Any]) -> None:
         raise InvalidInput("study", expected, got, "Update multiplay.")
 
 
-def used_before(known: Entry, what: str) -> InvalidInput:
+def used_before(known: Entry, what: str) -> Conflict:
     """Return the error of a key that stands for something else."""
-    return InvalidInput(
+    key = (known.labels.key or "").removeprefix(REQUEST)
+    return Conflict(
         "key",
         "a new key, or the one of the same request",
-        f"{known.labels.key!r}, which {what}",
+        f"{key!r}, which {what}",
         "Use another key for another request.",
     )

@@ -9,9 +9,10 @@ from typing import Any, TypeVar, cast
 
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.adviser import Adviser
-from multiplay.learner.core import Core
+from multiplay.learner.core import REQUEST, Core
 from multiplay.storage import Damaged, Head, Journal, Labels, Record
 from multiplay.storage.chain import damaged
+from multiplay.studies import content
 from multiplay.studies.replica import Replica
 
 SNAPSHOT_EVERY = 500  # entries, at least; see _interval
@@ -23,34 +24,80 @@ class Mirror(Adviser):
     """A journal, and the state that it comes to: what others wrote is taken before every verb.
 
     A set or policy that is not multiplay's own is given again.
+
+    Attributes
+    ----------
+    by : str or None
+        Who uses it: every entry that is written names them.
+    request : str or None
+        What the next verb is known by, if it has no key: repeated, it changes nothing and answers
+        the very same. For those who cannot know whether a verb was done, such as a client.
     """
 
-    def __init__(self, journal: Journal, actions: Any = None, policy: Any = None) -> None:
+    def __init__(
+        self, journal: Journal, actions: Any = None, policy: Any = None, by: str | None = None
+    ) -> None:
         self._journal, self._given = journal, (actions, policy)
         self._lock = threading.RLock()
         self._replica: Replica | None = None
-        self._changed = False
+        self._in_turn = self._changed = self._spoiled = False
         self._snapshot_at = 0
+        self.by = by
+        self.request: str | None = None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Do all verbs of a block in one turn: at its end all are durable, at the cost of one.
+
+        A verb that is refused changes nothing, and the block may go on. If anything else fails in
+        it, nothing of the block is kept.
+        """
+        with self._lock:
+            if self._in_turn:
+                raise RuntimeError("a turn cannot begin within a turn of the same study")
+            if self._replica is None:  # so that others need not wait for a long replay
+                self._caught_up(self._journal.head())
+            self._changed = self._spoiled = False
+            try:
+                with self._journal.turn() as head:
+                    self._caught_up(head)
+                    self._in_turn = True
+                    yield
+                    if self._spoiled:
+                        raise RuntimeError("a verb of the block has failed: nothing of it is kept")
+            except BaseException as error:
+                if self._changed or not isinstance(error, InvalidInput):
+                    self._replica = None  # what the journal has is read again
+                raise
+            finally:
+                self._in_turn = False
+            self._keep_snapshot()
 
     @contextmanager
     def _turn(self) -> Iterator[Replica]:
         """Have the study for oneself, with all that others did; what was written is kept at last.
 
-        If anything fails after the state was changed, the state is forgotten, and what the journal
-        has is read again.
+        Within ``together``, at the end of that block.
         """
         with self._lock:
-            self._changed = False
-            if self._replica is None:  # so that others need not wait for a long replay
-                self._caught_up(self._journal.head())
+            if not self._in_turn:
+                with self.together():
+                    yield self._own()
+                return
+            before, self._changed = self._changed, False
             try:
-                with self._journal.turn() as head:
-                    yield self._caught_up(head)
+                yield self._own()
             except BaseException as error:
-                if self._changed or not isinstance(error, InvalidInput):
-                    self._replica = None
+                self._spoiled |= self._changed or not isinstance(error, InvalidInput)
                 raise
-            self._keep_snapshot()
+            finally:
+                self._changed |= before
+
+    def _own(self) -> Replica:
+        """Return the state within a turn."""
+        if self._spoiled or self._replica is None:
+            raise RuntimeError("a verb of the block has failed: end the block")
+        return self._replica
 
     @contextmanager
     def _reading(self) -> Iterator[Core]:
@@ -112,7 +159,11 @@ class Mirror(Adviser):
             self._journal.put(replica.record())
 
     def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
-        replica.advance(self._journal.write(record, labels))
+        """Write what a verb has done; the first entry of a request is found by repeating it."""
+        self._changed = True
+        if self.request is not None and labels.key is None:
+            labels, self.request = labels._replace(key=REQUEST + self.request), None
+        replica.advance(self._journal.write(content.signed(record, self.by), labels))
 
     def _guarded(self, items: Iterator[T]) -> Iterator[T]:
         """Give what is read from the journal, one by one, while no other thread uses it."""

@@ -23,16 +23,19 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 CHUNK = 10_000  # rows
 
 
-def plays(journal: Journal, chunk: int) -> Iterator[pd.DataFrame]:
-    """Yield tables of all plays, of so many rows each; an empty one if there is no play."""
+def plays(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
+    """Yield tables of all plays, of so many rows each; an empty one if there is no play.
+
+    ``start`` is the number of the first entry that is read.
+    """
     ids: list[int] = []
     keys: list[str | None] = []
     numbers: list[tuple[float, ...]] = []
     given = False
-    for asked, end in journal.pairs(ASK, ENDS):
+    for asked, end in journal.pairs(ASK, ENDS, start):
         assert asked.labels.play is not None
         ids.append(asked.labels.play)
-        keys.append(asked.labels.key)
+        keys.append(content.shown_key(asked.labels))
         numbers.append(_line(asked, end))
         if len(ids) == chunk:
             yield plays_table(ids, keys, np.array(numbers))
@@ -89,7 +92,7 @@ def told_before(
         said = known.labels.play, known.labels.kind, known.record.header["losses"]
         if said != (id, TELL if final else PART, content.losses_of(reading, names)):
             raise content.used_before(known, f"told something else of play {known.labels.play}")
-        return content.answered(id, known.labels.kind, known.record.header)
+        return content.answered(id, known)
     end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
     with_digests = [entry.record.header for entry in about if "digests" in entry.record.header]
     digests = bytes.fromhex(with_digests[-1]["digests"]) if with_digests else b""

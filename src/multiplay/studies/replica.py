@@ -189,16 +189,16 @@ class Replica:
     def _asked(self, entry: Entry, check: bool) -> Record | None:
         record, labels = entry.record, entry.labels
         today, day = self.day_of(record)
-        hurried = content.is_hurried(record)
+        hurried, key = content.is_hurried(record), content.shown_key(labels)
         if check and not hurried:
-            id, chosen = self.ask(today, day, labels.at, labels.key)
+            id, chosen = self.ask(today, day, labels.at, key)
             if id != labels.play:
                 raise Differs(f"play {labels.play}, where the next one is {id}")
             return content.asked(chosen, day)
         assert labels.play is not None  # an ask is of a play
         play, header = content.play_of(record, today.actions.names), record.header
         expected = content.from_number(header["expected"])
-        rest = labels.key, None, labels.at, expected, header["units"]
+        rest = key, None, labels.at, expected, header["units"]
         waiting = Waiting(play, today, *rest, hurried=hurried)
         says = self._hurried(waiting, day) if check else None
         self.core.keep(labels.play, waiting)
@@ -280,7 +280,7 @@ def _compare(entry: Entry, says: Record | None) -> None:
     """Raise ``Differs`` unless an entry says what replaying comes to, bit for bit."""
     if says is None:
         return
-    for name in sorted(says.header.keys() | entry.record.header.keys()):
+    for name in sorted((says.header.keys() | entry.record.header.keys()) - {content.BY}):
         one, other = (json.dumps(record.header.get(name)) for record in (entry.record, says))
         if one != other:
             raise Differs(f"{name} is {one[:80]}, where replaying comes to {other[:80]}")

@@ -14,9 +14,9 @@ from multiplay.actions import ActionSet
 from multiplay.atomic_files import as_path
 from multiplay.checks import is_integer, true_or_false
 from multiplay.deadline import checked_limit
-from multiplay.errors import InvalidInput, StoreError
+from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.learner import snapshot
-from multiplay.learner.core import Core, Losses, Range, Units, checked_key, no_play
+from multiplay.learner.core import REQUEST, Core, Losses, Range, Units, checked_key, no_play
 from multiplay.learner.history import read_table
 from multiplay.learner.learner import When
 from multiplay.learner.losses import read
@@ -71,9 +71,15 @@ class Study(Mirror):
     """
 
     def __init__(
-        self, name: str, store: Store, journal: Journal, actions: Any = None, policy: Any = None
+        self,
+        name: str,
+        store: Store,
+        journal: Journal,
+        actions: Any = None,
+        policy: Any = None,
+        by: str | None = None,
     ) -> None:
-        super().__init__(journal, actions, policy)
+        super().__init__(journal, actions, policy, by)
         self.name, self.store = name, store
 
     # ------------------------------------------------------------ all studies of a store
@@ -92,6 +98,8 @@ class Study(Mirror):
         missing: str = "refuse",
         changing: bool = False,
         store: Place = PLACE,
+        key: str | None = None,
+        by: str | None = None,
     ) -> Self:
         """Begin a study.
 
@@ -104,14 +112,25 @@ class Study(Mirror):
         store
             Where it is kept: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
             machines, ``memory://`` for a try. The file ``multiplay.db`` if not given.
+        key
+            The same key again gives the study that was made with it.
+        by
+            Who uses it: every entry that is written names them.
         """
         seed_sequence(seed, 0, 0)  # refuses what is no seed
         made_of = losses, rewards, outside, missing, changing
         core = Core.made(actions, policy, Streams(NO_NUMBERS), *made_of)
-        record = beginnings.created(core, int(seed), changing)
-        labels = Labels(content.CREATE, at=seconds("at", None))
+        record = content.signed(beginnings.created(core, int(seed), changing), by)
+        known = None if key is None else checked_key(key)
+        labels = Labels(content.CREATE, known, at=seconds("at", None))
         place = store_at(store)
-        return cls(name, place, place.create(name, record, labels), actions, policy)
+        try:
+            journal = place.create(name, record, labels)
+        except Conflict:
+            if known is None or next(place.open(name).entries()).labels.key != known:
+                raise
+            return cls.open(name, store=place, by=by)
+        return cls(name, place, journal, actions, policy, by)
 
     @classmethod
     def open(
@@ -121,10 +140,14 @@ class Study(Mirror):
         store: Place = PLACE,
         actions: ActionSet | None = None,
         policy: Policy | None = None,
+        by: str | None = None,
     ) -> Self:
-        """Go on with a study; a set or policy that is not multiplay's own must be passed again."""
+        """Go on with a study; a set or policy that is not multiplay's own must be passed again.
+
+        ``by`` is who uses it: every entry that is written names them.
+        """
         place = store_at(store)
-        study = cls(name, place, place.open(name), actions, policy)
+        study = cls(name, place, place.open(name), actions, policy, by)
         with study._reading():
             return study
 
@@ -197,7 +220,7 @@ class Study(Mirror):
         self.disconnect()
 
     def __reduce__(self) -> Any:
-        return _opened, (type(self), self.name, self.store, *self._given)
+        return _opened, (type(self), self.name, self.store, *self._given, self.by)
 
     def disconnect(self) -> None:
         """Give back the connection to the store; the next verb opens one again."""
@@ -295,7 +318,7 @@ class Study(Mirror):
             known = self._known(key, content.CLOSE)
             if known is not None:
                 self._check_same_play(known, id)
-                return content.answered(id, content.CLOSE, known.record.header)
+                return content.answered(id, known)
             self._check_waits(replica, id)
             before = replica.core.mind.told
             told = self._close(replica, id, key, when)
@@ -360,7 +383,7 @@ class Study(Mirror):
                 said = content.plan_of(action, names), content.losses_of(reading, names)
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
                     raise content.used_before(known, "learned from other losses")
-                return content.answered(None, content.LEARN, known.record.header)
+                return content.answered(None, known)
             told, reading = replica.learning().learn(today, action, losses, ignore, when)
             self._changed = True
             given = None if actions is core.mind.actions else actions
@@ -386,7 +409,7 @@ class Study(Mirror):
             if known is not None:
                 if not content.same_outcomes(known.record, outcomes):
                     raise content.used_before(known, "learned from another table")
-                return content.answered(None, content.TABLE, known.record.header)
+                return content.answered(None, known)
             told = replica.learning().learn_all(outcomes, f"table[{arm!r}]")
             self._changed = True
             labels = Labels(content.TABLE, key, None, seconds("at", None))
@@ -460,8 +483,11 @@ class Study(Mirror):
     # ------------------------------------------------------------ inside
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
-        """Return what was done with a key before."""
-        return None if key is None else self._journal.find(kinds, checked_key(key))
+        """Return what was done before with a key, or at the same request."""
+        if key is None and self.request is None:
+            return None
+        found = f"{REQUEST}{self.request}" if key is None else checked_key(key)
+        return self._journal.find(kinds, found)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
         told, outcome = replica.telling(id).close(id, when)
@@ -484,7 +510,8 @@ class Study(Mirror):
         action, plan = past.plan_again(replica, asked.record)
         then = Expected(content.from_number(asked.record.header["expected"]), math.nan, math.nan)
         hurried = content.is_hurried(asked.record)
-        return PendingPlay(id, action, plan, asked.labels.key, lambda: then, hurried)
+        key = content.shown_key(asked.labels)
+        return PendingPlay(id, action, plan, key, lambda: then, hurried)
 
     def _told_again(
         self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
@@ -514,5 +541,7 @@ def _positive(chunk: Any) -> int:
     return int(chunk)
 
 
-def _opened(kind: type[Study], name: str, store: Store, actions: Any, policy: Any) -> Study:
-    return kind.open(name, store=store, actions=actions, policy=policy)
+def _opened(
+    kind: type[Study], name: str, store: Store, actions: Any, policy: Any, by: str | None
+) -> Study:
+    return kind.open(name, store=store, actions=actions, policy=policy, by=by)

@@ -145,8 +145,8 @@ class Journal(Storage, Protocol):
     ) -> Iterator[tuple[Entry, Entry | None]]:
         """Yield all records of a kind, each with the last of its play of a kind in ``ends``.
 
-        From the number ``start`` on, without arrays, in order, and without holding all of them in memory. Digests are not
-        compared: they are of the arrays too.
+        From the number ``start`` on, in order, without arrays, and without holding all of them in
+        memory. Digests are not compared: they are of the arrays too.
         """
 
     def close(self) -> None:

@@ -187,9 +187,13 @@ class Link(ABC):
     def _prepare(self) -> None:
         """Make a new connection ready."""
 
-    @abstractmethod
     def has_tables(self) -> bool:
-        """Say whether there are tables of ours."""
+        """Say whether there are tables of ours; a file that is not there is not made."""
+        return self.has_table("multiplay_schema")
+
+    @abstractmethod
+    def has_table(self, name: str) -> bool:
+        """Say whether there is a table of this name."""
 
     @abstractmethod
     def begin_to_make_tables(self) -> None:

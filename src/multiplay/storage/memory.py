@@ -1,17 +1,23 @@
 """What is gone with its process: for tests, and for runs that nobody resumes."""
 
+from __future__ import annotations
+
 import copy
 import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage.base import NO_LABELS, Head, Labels, Record, Storage, Store, header_text
 from multiplay.storage.chain import Kept, Row, sealed, used_key
 from multiplay.storage.handle import Handle
 from multiplay.storage.names import checked_name, deleted, taken, unknown
+
+if TYPE_CHECKING:
+    from multiplay.storage.keyring import KeyRow
 
 PATIENCE = 30.0  # seconds to wait for a turn
 
@@ -182,6 +188,8 @@ class MemoryStore(Store):
         self._name = name
         self._shelves: dict[str, _Shelf] = {}
         self._lock = threading.Lock()
+        self.keys: dict[str, KeyRow] = {}  # by id
+        self.keys_lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"MemoryStore({self._name!r})"
@@ -231,3 +239,6 @@ class MemoryStore(Store):
                 raise unknown(name, self._shelves, self.url)
             del self._shelves[name]
             shelf.is_deleted = True
+        with self.keys_lock:  # a new study of this name is another one
+            for id in [id for id, row in self.keys.items() if row.study == name]:
+                del self.keys[id]

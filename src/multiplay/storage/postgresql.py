@@ -30,9 +30,8 @@ PATIENCE = {  # seconds, until a server that does not answer is taken for dead
 LONGEST_PAUSE = 300  # seconds within a turn, until the server takes its maker for dead
 TABLES_LOCK = 0x6D756C7469706C61  # "multipla": who makes tables has this advisory lock
 SECRETS = ("password", "sslpassword")
-HAS_TABLES = (  # not to_regclass: it may remember that there were none before we had the lock
-    "SELECT 1 FROM pg_catalog.pg_class"
-    " WHERE relname = 'multiplay_schema' AND pg_catalog.pg_table_is_visible(oid)"
+HAS_TABLE = (  # not to_regclass: it may remember that there were none before we had the lock
+    "SELECT 1 FROM pg_catalog.pg_class WHERE relname = %s AND pg_catalog.pg_table_is_visible(oid)"
 )
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOST = ("08", "57P", "25P03")  # states after which the server hangs up
@@ -123,9 +122,9 @@ class PostgresqlLink(Link):
         super().__init__(store.url, store.engine, store.sql)
         self._timeout, self._secrets = store.timeout, store.secrets
 
-    def has_tables(self) -> bool:
-        """Say whether there are tables of ours."""
-        return bool(self._done(self._fetched, HAS_TABLES))
+    def has_table(self, name: str) -> bool:
+        """Say whether there is a table of this name."""
+        return bool(self._done(self._fetched, HAS_TABLE, (name,)))
 
     def begin_to_make_tables(self) -> None:
         """Begin to write; two that make one table at the same time would both fail."""

@@ -17,7 +17,7 @@ from multiplay.storage.chain import Kept, Row, damaged, sealed, used_key
 from multiplay.storage.handle import Handle
 from multiplay.storage.link import Link
 from multiplay.storage.names import checked_name, deleted, taken, unknown
-from multiplay.storage.tables import VERSION, Statements
+from multiplay.storage.tables import KEYS, VERSION, Statements
 
 TIMEOUT = 30.0  # seconds to wait for others
 
@@ -63,11 +63,9 @@ class SqlStore(Store):
         """Begin a journal with its first records, and the tables if there are none."""
         checked_name(name)
         first = sealed(Head(), record, labels)
-        self._make_place()
-        link = self._open_link()
+        link = self.link()
         with _closed_if_it_fails(link):
-            if not link.has_tables():
-                self._make_tables(link)
+            self.make(link)
             link.begin()
             if not link.change(self.sql.add_journal, name=name, created=time.time()):
                 raise taken(name, self.url)
@@ -85,13 +83,13 @@ class SqlStore(Store):
     def open(self, name: str) -> SqlJournal:
         """Return a new handle on a journal."""
         checked_name(name)
-        link = self._open_link()
+        link = self.link()
         with _closed_if_it_fails(link):
             return SqlJournal(link, self._known(link, name))
 
     def names(self) -> list[str]:
         """Return the names of all journals, sorted."""
-        link = self._open_link()
+        link = self.link()
         try:
             return self._names(link)
         finally:
@@ -100,17 +98,20 @@ class SqlStore(Store):
     def delete(self, name: str) -> None:
         """Remove a journal for good, after the turn that somebody has now."""
         checked_name(name)
-        link = self._open_link()
+        link = self.link()
         with _closed_if_it_fails(link):
             found = self._known(link, name)
             if link.begin_turn(found.id) is None:
                 raise unknown(name, self._names(link), self.url)
             for statement in self.sql.remove:
                 link.change(statement, journal=found.id)
+            if link.has_table(KEYS):  # a new study of this name is another one
+                link.change(self.sql.remove_keys, study=name)
             link.commit()
         link.close()
 
-    def _open_link(self) -> Link:
+    def link(self) -> Link:
+        """Return a new link, which refuses tables of a newer multiplay."""
         link = self._link()
         link.greet = lambda: check_version(link)
         return link
@@ -129,7 +130,11 @@ class SqlStore(Store):
             raise unknown(name, self._names(link), self.url)
         return found
 
-    def _make_tables(self, link: Link) -> None:
+    def make(self, link: Link) -> None:
+        """Make the place and the tables, if there are none."""
+        self._make_place()
+        if link.has_tables():
+            return
         link.begin_to_make_tables()
         if not link.has_tables():  # nobody was faster
             for statement in self.sql.make:

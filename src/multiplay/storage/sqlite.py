@@ -25,6 +25,7 @@ SYNCHRONOUS = ("full", "normal")
 SHORTEST, FIRST, LONGEST = 0.0002, 0.0025, 0.01
 CHANCE = random.SystemRandom()  # forked processes would share the numbers of another one
 
+HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = ?"
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 LOST = (
     sqlite3.SQLITE_IOERR,
@@ -136,12 +137,11 @@ class SqliteLink(Link):
         self._synchronous = store.synchronous
         self._file: tuple[int, ...] = ()
 
-    def has_tables(self) -> bool:
-        """Say whether there are tables of ours; a file that is not there is not made."""
+    def has_table(self, name: str) -> bool:
+        """Say whether there is a table of this name."""
         if not os.path.exists(self._path):
             return False
-        query = "SELECT 1 FROM sqlite_master WHERE name = 'multiplay_schema'"
-        return bool(self._done(self._fetched, query))
+        return bool(self._done(self._fetched, HAS_TABLE, (name,)))
 
     def begin_to_make_tables(self) -> None:
         """Begin to write, with a write-ahead log: then readers and the writer do not wait."""

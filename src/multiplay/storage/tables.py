@@ -74,6 +74,21 @@ snapshots = sa.Table(
 )
 
 
+KEYS = "multiplay_keys"  # made with the first key: tables of before have none
+keys = sa.Table(
+    KEYS,
+    sa.MetaData(),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("study", sa.Text),
+    sa.Column("can", sa.Text, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double),
+    sa.Column("parent", sa.Text),
+)
+
+
 class Sql(NamedTuple):
     """A statement as text, and the names of what it needs, in order."""
 
@@ -83,6 +98,12 @@ class Sql(NamedTuple):
     def values(self, given: dict[str, Any]) -> tuple[Any, ...]:
         """Return what is given in the order of the statement."""
         return tuple([given[name] for name in self.names])
+
+
+def compiled(statement: sa.sql.ClauseElement, dialect: sa.Dialect) -> Sql:
+    """Return a statement in the words of a dialect."""
+    found = statement.compile(dialect=dialect)
+    return Sql(str(found), tuple(getattr(found, "positiontup", None) or ()))
 
 
 class Statements:
@@ -117,6 +138,8 @@ class Statements:
                 (entries, entries.c.journal),
             )
         ]
+
+        self.remove_keys = self._sql(sa.delete(keys).where(keys.c.study == _given("study")))
 
         last = sa.select(entries.c.number, entries.c.digest).where(journal)
         self.head = self._sql(last.order_by(entries.c.number.desc()).limit(one).offset(zero))
@@ -192,8 +215,7 @@ class Statements:
         )
 
     def _sql(self, statement: sa.sql.ClauseElement) -> Sql:
-        compiled = statement.compile(dialect=self._dialect)
-        return Sql(str(compiled), tuple(getattr(compiled, "positiontup", None) or ()))
+        return compiled(statement, self._dialect)
 
     def _tables(self) -> list[Sql]:
         found: list[sa.sql.ClauseElement] = []

@@ -37,9 +37,9 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev,bench,cluster,examples,parquet,postgresql]'
+	$(INSTALL) --editable '.[dev,bench,cluster,examples,parquet,postgresql,service]'
 	touch $@
 
 .venv/installed-bench: .venv/installed
-	$(INSTALL) --editable '.[bench,postgresql]'
+	$(INSTALL) --editable '.[bench,postgresql,service]'
 	touch $@

@@ -37,8 +37,10 @@ LAYERS = [
     ["results"],
     ["simulation", "learner", "theory"],
     ["studies"],
+    ["wire"],
     ["testing", "experiments"],
-    ["reports"],
+    ["reports", "remote"],
+    ["service"],
     ["cli"],
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}

@@ -1,0 +1,1 @@
+"""Studies of a service, used as if they were here."""

@@ -28,7 +28,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 ANSWERS[401]["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
 ANSWERS[503]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
-NOT_MODIFIED = {304: {"description": "It is as you have it."}}
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It is as you have it."}}
 TITLE = "multiplay"
 ABOUT = """
 How many of everything to use, again and again, when nobody knows what a unit costs.

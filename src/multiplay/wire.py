@@ -43,6 +43,7 @@ ARMS = {
     "share": NUMBER,
 }
 DRIFT = {"arm": TEXT, "since": INTEGER, "before": NUMBER, "after": NUMBER, "units": INTEGER}
+UNITS = "Give an int of at least 0."
 DTYPES: dict[str, Any] = {TEXT: object, INTEGER: np.int64, NUMBER: np.float64}  # but of times
 
 
@@ -251,16 +252,22 @@ def units(argument: str, plan: Any) -> dict[str, int] | list[int]:
     >>> units("plan", {"A": np.int64(2)})
     {'A': 2}
     """
-    plan, hint = by_label(plan), "Give an int of at least 0."
-    if isinstance(plan, Mapping):
-        return {
-            _arm(argument, name): natural_number(f"{argument}[{name!r}]", plan[name], hint)
-            for name in plan
-        }
+    plan = by_label(plan)
     if is_list(plan):
-        return [natural_number(f"{argument}[{i}]", k, hint) for i, k in enumerate(plan)]
-    example = 'Write {"name of the arm": units, ...}.'
-    raise InvalidInput(argument, "a dict by arm name", repr(plan), example)
+        return [natural_number(f"{argument}[{i}]", k, UNITS) for i, k in enumerate(plan)]
+    return units_by_arm(argument, plan)
+
+
+def units_by_arm(argument: str, given: Any) -> dict[str, int]:
+    """Return units by arm as JSON can hold them."""
+    given = by_label(given)
+    if not isinstance(given, Mapping):
+        example = 'Write {"name of the arm": units, ...}.'
+        raise InvalidInput(argument, "a dict by arm name", repr(given), example)
+    return {
+        _arm(argument, name): natural_number(f"{argument}[{name!r}]", given[name], UNITS)
+        for name in given
+    }
 
 
 def arms(argument: str, names: Any) -> list[str]:

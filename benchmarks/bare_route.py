@@ -35,7 +35,7 @@ def engine_at(url: str) -> sa.Engine:
             connection.execute("PRAGMA synchronous=FULL")
 
         return engine
-    return sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), pool_size=20)
+    return sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), pool_size=20, max_overflow=30)
 
 
 def app_from_environment() -> FastAPI:

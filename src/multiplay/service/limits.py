@@ -23,6 +23,8 @@ class Limits:
         Of a list, in one answer.
     streams : int
         Open streams of events, of one worker.
+    connections : int
+        Open connections, of one worker.
     """
 
     body: int = 2**20
@@ -34,3 +36,4 @@ class Limits:
     seconds: float = 10.0
     rows: int = 1_000
     streams: int = 200
+    connections: int = 1_000

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from multiplay.checks import shortened
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
+from multiplay.service.refusals import Forbidden, Malformed, Unknown, Unsupported
 
 TYPE = "application/problem+json"
 LONGEST = 1_000  # letters of a detail
@@ -36,8 +37,12 @@ class Kind(NamedTuple):
 
 # Of errors that say themselves what is wrong; of an error that is not here, what it inherits from.
 KINDS: dict[type[Exception], Kind] = {
+    Malformed: Kind(400, "Invalid request"),
+    Unknown: Kind(401, "No valid key", {"WWW-Authenticate": "Bearer"}),
+    Forbidden: Kind(403, "Not allowed"),
     NotFound: Kind(404, "Not found"),
     Conflict: Kind(409, "Conflict"),
+    Unsupported: Kind(415, "Not JSON"),
     InvalidInput: Kind(422, "Invalid input"),
     StoreError: Kind(503, "Store not available", RETRY),
 }
@@ -120,7 +125,15 @@ def install(app: FastAPI) -> None:
 
 
 async def _handle(request: Request, error: Exception) -> Response:
+    if isinstance(error, InvalidInput):
+        error = _discreet(error, request.app.state.office.store.url)
     return of_error(error, request_id(request.scope))
+
+
+def _discreet(error: InvalidInput, url: str) -> InvalidInput:
+    """Return an error without the place of the store, which concerns no client."""
+    expected, got = (str(part).replace(f"in {url}", "here") for part in (error.expected, error.got))
+    return type(error)(error.argument, expected, got, error.hint)
 
 
 def _of_status(error: HTTPException, request_id: str) -> Response:

@@ -16,7 +16,7 @@ from multiplay.service.middleware import new_id, with_safe_headers
 from multiplay.service.problems import problem
 
 PIPELINED = 16  # requests that may wait behind one that is being answered
-LINGER = 2.0  # seconds to go on listening to a client that was refused, so that it reads why
+LINGER = 10.0  # seconds in which a client that was answered may still send what nobody reads
 LEAST = 65_536  # bytes that a client must take within the seconds of the limits
 
 BAD = (400, "Malformed request", "This is not a request in HTTP/1.1.")
@@ -58,7 +58,7 @@ class Connection(HttpToolsProtocol):
         self._size = 0  # bytes of the headers
         self._in_headers, self._is_whole = False, True
         self._refusal: tuple[int, str, str] | None = None
-        self._is_refused = False
+        self._is_left = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin."""
@@ -77,7 +77,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""
-        if self._is_refused:
+        if self._is_left:
             return
         self._unread += len(data)
         if not self._is_answering():
@@ -120,8 +120,6 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """End a request."""
         self._is_whole, self._unread = True, 0
-        if not self._is_answering():
-            self._stop_clock()
         super().on_message_complete()
 
     def _count(self, size: int) -> None:
@@ -140,9 +138,9 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self._is_answering():
             return
-        if not self._is_whole:
-            self._start_clock()
         self._start_reader()
+        if not self._is_whole and not self._in_headers:
+            self._leave()
 
     def pause_writing(self) -> None:
         """Wait for a client to read."""
@@ -199,6 +197,7 @@ class Connection(HttpToolsProtocol):
         self._reader = None
         unsent = self.transport.get_write_buffer_size()
         if unsent and unsent > self._unsent - LEAST:
+            log.info("not read", extra={"fields": {"bytes": unsent, "client": self._client()}})
             self.transport.abort()
         else:
             self._start_reader()
@@ -211,23 +210,36 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, reason: tuple[int, str, str]) -> None:
         """Say why, and hang up as soon as the client can have read it."""
-        if self._is_refused or self.transport.is_closing():
+        if self._is_left or self.transport.is_closing():
             return
-        self._is_refused = True
-        self._stop_clock()
-        self._unset_keepalive_if_required()
+        self._is_left = True
         status, title, detail = reason
-        id, client = new_id(), self.client[0] if self.client else None
-        fields = {"id": id, "status": status, "why": title, "client": client}
+        id = new_id()
+        fields = {"id": id, "status": status, "why": title, "client": self._client()}
         log.info("refused", extra={"fields": fields})
         if self._is_answering():  # what we say would be read as part of another answer
             self.transport.close()
             self._start_reader()
             return
         self.transport.write(self._written(problem(status, title, detail, request_id=id), id))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Close the connection after a while, in which the client may still send what it will.
+
+        Were it closed while a client sends, our answer could be lost with it.
+        """
+        if self.transport.is_closing():
+            return
+        self._is_left = True
+        self._stop_clock()
+        self._unset_keepalive_if_required()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._clock = self.loop.call_later(LINGER, self.transport.abort)
+
+    def _client(self) -> str | None:
+        return self.client[0] if self.client else None
 
     def _written(self, answer: Response, id: str) -> bytes:
         own = [*self.server_state.default_headers, (b"connection", b"close")]

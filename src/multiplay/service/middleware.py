@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from multiplay.checks import shortened
@@ -78,6 +79,8 @@ class Account:
         try:
             try:
                 await self.app(scope, receive, send_safely)
+            except ClientDisconnect:
+                pass
             except Exception as error:
                 answer = of_error(error, id)
                 if status:  # half of it is sent: it must not look whole

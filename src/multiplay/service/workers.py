@@ -170,8 +170,7 @@ class Workers:
             wish.recv()
         for worker in self._workers:
             worker.stop()
-        while any(worker.process.is_alive() for worker in self._workers):
-            ends = [one.process.sentinel for one in self._workers if one.process.is_alive()]
+        while ends := [one.process.sentinel for one in self._workers if one.process.is_alive()]:
             news = wait([wish, *ends], max(0.0, deadline - time.monotonic()))
             if not news or (wish in news and wish.recv() == signal.SIGINT):
                 for worker in self._workers:

@@ -35,7 +35,7 @@ def engine_at(url: str) -> sa.Engine:
             connection.execute("PRAGMA synchronous=FULL")
 
         return engine
-    return sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), pool_size=20, max_overflow=30)
+    return sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), pool_size=20)
 
 
 def app_from_environment() -> FastAPI:
@@ -53,7 +53,7 @@ def app_from_environment() -> FastAPI:
     def add(row: Row) -> dict[str, int]:
         with engine.begin() as connection:
             added = connection.execute(rows.insert().values(text=row.text))
-            (id,) = added.inserted_primary_key
-        return {"id": id}
+            key = added.inserted_primary_key
+        return {"id": 0 if key is None else key[0]}
 
     return app

@@ -26,6 +26,9 @@ Cursor = Annotated[
     str | None, Query(max_length=500, description="`next` of the page before; the first if none.")
 ]
 Rows = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+Number = Annotated[
+    int, Query(ge=0, le=models.MOST, description="Of the first entry, without a cursor.")
+]
 Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
 
 router = APIRouter(prefix="/v1", route_class=StrictRoute, responses=ANSWERS)
@@ -158,10 +161,11 @@ async def learn(request: Request, body: models.Learn) -> Response:
 async def learn_table(request: Request, body: models.Table) -> Response:
     """Learn from years of history: one entry of each list for each unit."""
     visit = Writing(request)
-    table = {name: getattr(body, name) for name in ("arm", "round", "loss")}
-    if len({len(column) for column in table.values()}) > 1:
-        got = ", ".join(f"{len(column)} of {name}" for name, column in table.items())
+    columns = {name: getattr(body, name) for name in ("arm", "round", "loss")}
+    if len({len(column) for column in columns.values()}) > 1:
+        got = ", ".join(f"{len(column)} of {name}" for name, column in columns.items())
         raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
+    table = wire.to_history(columns)
     return await visit.write(lambda study: study.learn_table(table, key=body.key), wire.of_told)
 
 
@@ -172,11 +176,11 @@ async def learn_table(request: Request, body: models.Table) -> Response:
 async def waiting(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
     """Return the plays that wait for their losses, oldest first."""
     visit = Reading(request)
-    first = reading.from_cursor(cursor, 0)
+    last = reading.from_cursor(cursor, 0)  # an id: others may end plays between two pages
 
     def act(study: Study) -> Any:
-        found = study.waiting()[first:]
-        after = first + limit if len(found) > limit else None
+        found = [play for play in study.waiting() if play.id > last]
+        after = found[limit - 1].id if len(found) > limit else None
         return reading.page([wire.of_play(play) for play in found[:limit]], after)
 
     return await visit.read(act)
@@ -242,10 +246,12 @@ async def expect(request: Request, body: models.Expect) -> Response:
 
 
 @router.get(f"{STUDY}/entries", response_model=models.Entries, tags=JOURNAL, responses=NOT_MODIFIED)
-async def entries(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
+async def entries(
+    request: Request, start: Number = 0, cursor: Cursor = None, limit: Rows = 100
+) -> Response:
     """Return the entries of the journal, oldest first: the same as an export has."""
     visit = Reading(request)
-    first = reading.from_cursor(cursor, 0)
+    first = reading.from_cursor(cursor, start)
 
     def act(journal: Journal) -> Any:
         last = journal.head().number
@@ -286,6 +292,7 @@ async def watch(request: Request) -> Response:
 
 def of_study(study: Study) -> dict[str, Any]:
     """Return what a study is."""
+    head = study.head
     return {
         "name": study.name,
         "summary": study.summary,
@@ -296,7 +303,8 @@ def of_study(study: Study) -> dict[str, Any]:
         "asked": study.asked,
         "waiting": study.open_plays,
         "clipped": study.clipped,
-        "entries": study.head.number + 1,
+        "entries": head.number + 1,
+        "digest": head.digest.hex(),
     }
 
 

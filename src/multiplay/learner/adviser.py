@@ -34,6 +34,18 @@ class Adviser(ABC):
         with self._reading() as core:
             return str(core.mind.ranges)
 
+    @property
+    def summary(self) -> str:
+        """How it learns, and how much was done, in one line."""
+        with self._reading() as core:
+            return str(core)
+
+    @property
+    def open_plays(self) -> int:
+        """How many plays wait for their losses."""
+        with self._reading() as core:
+            return len(core.pending)
+
     def waiting(self) -> list[PendingPlay]:
         """Return the plays that wait for their losses, oldest first."""
         with self._reading() as core:

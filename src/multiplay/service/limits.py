@@ -1,6 +1,12 @@
 """What a stranger may ask of the service: limits, and sets that are built from data."""
 
+import json
 from dataclasses import dataclass
+from typing import Any
+
+from multiplay.actions import ActionSet
+from multiplay.policies import Policy
+from multiplay.wire import builder
 
 
 @dataclass(frozen=True)
@@ -34,3 +40,20 @@ class Limits:
     seconds: float = 10.0
     rows: int = 1_000
     streams: int = 200
+
+
+def strict_json(body: bytes, limits: Limits) -> Any:
+    """Return the JSON of a body."""
+    return json.loads(body)
+
+
+def build_actions(where: str, plain: Any, limits: Limits) -> ActionSet:
+    """Build a set of plain data."""
+    made: ActionSet = builder().build(where, plain, ActionSet)
+    return made
+
+
+def build_policy(where: str, plain: Any, limits: Limits) -> Policy:
+    """Build a policy of plain data."""
+    made: Policy = builder().build(where, plain, Policy)
+    return made

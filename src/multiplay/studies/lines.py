@@ -40,11 +40,16 @@ def to_line(entry: Entry, last: int) -> str:
     {"number": 0, "last": 0, "kind": "ask", "key": "Monday", "play": 1, "at": 0.5, \
 "time": "1970-01-01T00:00:00.500000+00:00", "content": {"units": 2}, "arrays": "", "digest": "3066"}
     """
+    return json.dumps(of_entry(entry, last))
+
+
+def of_entry(entry: Entry, last: int) -> dict[str, Any]:
+    """Return an entry as plain data; ``last`` is the number of the last entry."""
     kind, key, play, at = entry.labels
     arrays = base64.b64encode(to_bytes(entry.record.arrays)).decode()
     values = time_of(at).isoformat(), entry.record.header, arrays, entry.digest.hex()
     fields = zip(FIELDS, (entry.number, last, kind, key, play, at, *values), strict=True)
-    return json.dumps(dict(fields))
+    return dict(fields)
 
 
 def time_of(at: float) -> datetime:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from multiplay.checks import is_integer
 from multiplay.errors import InvalidInput
 from multiplay.learner.core import Losses, no_play, told_again
 from multiplay.learner.losses import is_among, read
@@ -28,20 +30,39 @@ def plays(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame
 
     ``start`` is the number of the first entry that is read.
     """
-    ids: list[int] = []
-    keys: list[str | None] = []
-    numbers: list[tuple[float, ...]] = []
-    given = False
-    for asked, end in journal.pairs(ASK, ENDS, start):
-        assert asked.labels.play is not None
-        ids.append(asked.labels.play)
-        keys.append(content.shown_key(asked.labels))
-        numbers.append(_line(asked, end))
-        if len(ids) == chunk:
-            yield plays_table(ids, keys, np.array(numbers))
-            ids, keys, numbers, given = [], [], [], True
-    if ids or not given:
-        yield plays_table(ids, keys, np.array(numbers, dtype=float))
+    pairs = journal.pairs(ASK, ENDS, start)
+    part = list(islice(pairs, chunk))
+    yield table_of(part)
+    while len(part) == chunk and (part := list(islice(pairs, chunk))):
+        yield table_of(part)
+
+
+def page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
+    """Return a table of so many plays, from an entry on, and the entry where the next begins."""
+    pairs = list(islice(journal.pairs(ASK, ENDS, start), rows + 1))
+    after = pairs[rows][0].number if len(pairs) > rows else None
+    return table_of(pairs[:rows]), after
+
+
+def table_of(pairs: Sequence[tuple[Entry, Entry | None]]) -> pd.DataFrame:
+    """Return plays as a table: for each, what was asked, and what it came to."""
+    ids = [asked.labels.play or 0 for asked, _ in pairs]
+    keys = [content.shown_key(asked.labels) for asked, _ in pairs]
+    return plays_table(ids, keys, np.array([_line(*pair) for pair in pairs], dtype=float))
+
+
+def about(journal: Journal, id: object) -> list[Entry]:
+    """Return all that was written of a play, if there was one."""
+    found = journal.of_play(int(id)) if is_integer(id) and 0 <= id < 2**63 else []
+    if not found:
+        raise no_play(id, "", "Use the id of a play that ask() gave.")
+    return found
+
+
+def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
+    """Return what was asked, and what it came to, from all that was written of a play."""
+    last = about[-1]
+    return about[0], last if last.labels.kind in ENDS else None
 
 
 def _line(asked: Entry, end: Entry | None) -> tuple[float, ...]:

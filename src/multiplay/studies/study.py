@@ -16,14 +16,14 @@ from multiplay.checks import is_integer, true_or_false
 from multiplay.deadline import checked_limit
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.learner import snapshot
-from multiplay.learner.core import REQUEST, Core, Losses, Range, Units, checked_key, no_play
+from multiplay.learner.core import REQUEST, Core, Losses, Range, Units, checked_key
 from multiplay.learner.history import read_table
 from multiplay.learner.learner import When
 from multiplay.learner.losses import read
 from multiplay.learner.plays import Expected, PendingPlay, Told, duration, seconds
 from multiplay.learner.today import action_of
 from multiplay.policies import Policy
-from multiplay.storage import Entry, Journal, Labels, Record, Store
+from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.streams import Streams, seed_sequence
@@ -244,6 +244,12 @@ class Study(Mirror):
         """How many plays were asked."""
         with self._reading() as core:
             return core.asked
+
+    @property
+    def head(self) -> Head:
+        """The last entry of the journal: its number, and its digest."""
+        with self._lock:
+            return self._journal.head()
 
     @property
     def clipped(self) -> int:
@@ -480,6 +486,11 @@ class Study(Mirror):
                 live = self._caught_up(head)
             return verify(self._journal, live, head.number, *self._given, progress)
 
+    def is_asked(self, key: str | None) -> bool:
+        """Say whether a play was asked with this key, or at this request."""
+        with self._lock:
+            return self._known(key, content.ASK) is not None
+
     # ------------------------------------------------------------ inside
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
@@ -517,18 +528,11 @@ class Study(Mirror):
         self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
     ) -> Told:
         """Answer a report that was told before, with this key or without."""
-        return past.told_before(replica, self._about(id), losses, final, known)
-
-    def _about(self, id: Any) -> Entries:
-        """Return all that was written of a play, if there was one."""
-        about = self._journal.of_play(int(id)) if is_integer(id) and 0 <= id < 2**63 else []
-        if not about:
-            raise no_play(id, "", "Use the id of a play that ask() gave.")
-        return about
+        return past.told_before(replica, past.about(self._journal, id), losses, final, known)
 
     def _check_waits(self, replica: Replica, id: Any) -> None:
         if not is_integer(id) or id not in replica.core.pending:
-            raise past.is_over(id, self._about(id))
+            raise past.is_over(id, past.about(self._journal, id))
 
     def _check_same_play(self, known: Entry, id: Any) -> None:
         if known.labels.play != id:

@@ -1,0 +1,76 @@
+"""multiplay serve."""
+
+import ipaddress
+from typing import Annotated
+
+import typer
+
+from multiplay.cli.app import app, errors
+from multiplay.cli.extras import needs
+from multiplay.cli.study.app import DEFAULT_STORE, StoreAt
+from multiplay.errors import InvalidInput
+
+
+@app.command()
+def serve(
+    store: StoreAt = DEFAULT_STORE,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes one that is free.")
+    ] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
+    demonstration: Annotated[
+        bool,
+        typer.Option("--demonstration", help="Make a study with a year of trucks, and a key."),
+    ] = False,
+    max_arms: Annotated[int, typer.Option(min=1, help="The most arms of a set.")] = 2_000,
+    max_units: Annotated[int, typer.Option(min=1, help="The most units of a plan.")] = 100_000,
+    max_waiting: Annotated[
+        int, typer.Option(min=1, help="The most plays of a study that wait.")
+    ] = 1_000,
+) -> None:
+    """Serve studies over HTTP, and a page for people.
+
+    Programs in any language ask and tell; people open the address in a browser. The HTTP interface
+    is described at /docs, and for programs at /openapi.json.
+
+    Without a key, the service listens on this machine only. To let others in, make keys first:
+
+        multiplay key create --can play --study lanes
+
+        multiplay serve --host 0.0.0.0 --workers 2
+
+    End it with Ctrl-C: what is being done is finished first.
+    """
+    needs("service", "fastapi", "uvicorn", "prometheus_client", "jinja2", "httptools")
+    from multiplay.service.keys import has_keys
+    from multiplay.service.limits import Limits
+    from multiplay.service.server import serve as run
+    from multiplay.service.settings import Settings
+
+    local = is_loopback(host)
+    if demonstration:
+        from multiplay.service.demonstration import prepare
+
+        key = prepare(store)
+        typer.echo(f"A key for the demonstration: {key}")
+    if not local and not has_keys(store):
+        raise InvalidInput(
+            "--host",
+            "a loopback address such as 127.0.0.1, as long as there is no key",
+            repr(host),
+            "Make a key first: multiplay key create --can manage.",
+        )
+    limits = Limits(arms=max_arms, units=max_units, waiting=max_waiting)
+    settings = Settings(store, host, port, workers, open=local, limits=limits)
+    run(settings, announce=lambda address: errors().print(f"Listening on {address}"))
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,327 @@
+"""The HTTP interface: the verbs of a study, one route for each."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+from fastapi.security import HTTPBearer
+from starlette.responses import JSONResponse, Response
+
+from multiplay import wire
+from multiplay.errors import Conflict, InvalidInput
+from multiplay.service import events, models, reading
+from multiplay.service.answers import ANSWERS, NOT_MODIFIED
+from multiplay.service.limits import build_actions, build_policy
+from multiplay.service.strict import StrictRoute, token_of
+from multiplay.service.visit import Again, AnyVisit, AReading, AVisit, AWriting, Visit
+from multiplay.storage import Journal, Store
+from multiplay.studies import Study, past
+from multiplay.studies.lines import of_entry
+
+BEARER = HTTPBearer(
+    auto_error=False, description="A key, made by `multiplay key create`. None if there is none."
+)
+Id = Annotated[int, Path(ge=0, le=models.MOST, description="The id of the play.")]
+Cursor = Annotated[
+    str | None, Query(max_length=500, description="`next` of the page before; the first if none.")
+]
+Rows = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
+
+router = APIRouter(
+    prefix="/v1", route_class=StrictRoute, responses=ANSWERS, dependencies=[Depends(BEARER)]
+)
+STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
+DAILY: list[str | Enum] = ["Every day"]
+KNOWN: list[str | Enum] = ["What is known"]
+JOURNAL: list[str | Enum] = ["The journal"]
+
+
+# ------------------------------------------------------------ keys and studies
+
+
+@router.get("/key", response_model=models.Key, tags=["Keys"])
+async def key(visit: AnyVisit) -> Response:
+    """Say which key this is, and what it may do."""
+    return JSONResponse(visit.caller._asdict())
+
+
+@router.get("/studies", response_model=models.Studies, tags=["Studies"])
+async def list_studies(visit: AnyVisit, cursor: Cursor = None, limit: Rows = 100) -> Response:
+    """List the studies."""
+    after = reading.from_cursor(cursor, "")
+    names = [name for name in await visit.office.names(visit.caller) if name > after]
+    rest = names[limit - 1] if len(names) > limit else None
+    return JSONResponse(reading.page([{"name": name} for name in names[:limit]], rest))
+
+
+@router.post("/studies", status_code=201, response_model=models.Study, tags=["Studies"])
+async def create_study(visit: AnyVisit, body: models.NewStudy, again: Again = None) -> Response:
+    """Begin a study: what may be played, how to learn, and what a unit can cost."""
+    office, caller, limits = visit.office, visit.caller, visit.limits
+    given = body.model_dump()
+    name, known = given.pop("name"), given.pop("key") or _request_key(visit, again)
+    if name in (".", ".."):  # not a name that a path can have
+        raise InvalidInput("name", "a name", repr(name), "Give a short name of letters.")
+
+    def made(store: Store) -> Study:
+        given["actions"] = build_actions("actions", given["actions"], limits)
+        given["policy"] = build_policy("policy", given["policy"], limits)
+        for unit in ("losses", "rewards"):
+            given[unit] = _ranges(given[unit])
+        return Study.create(name, store=store, key=known, by=caller.id, **given)
+
+    await office.create(name, caller, made)
+    return JSONResponse(await office.read(name, caller, of_study), status_code=201)
+
+
+@router.get(STUDY, response_model=models.Study, tags=["Studies"], responses=NOT_MODIFIED)
+async def show_study(visit: AReading) -> Response:
+    """Show a study: its set, its policy, its arms, and how much was done."""
+    return await visit.read(of_study)
+
+
+@router.delete(STUDY, status_code=204, tags=["Studies"])
+async def delete_study(visit: AVisit) -> Response:
+    """Remove a study with all that it knows, for good."""
+    await visit.office.delete(visit.study, visit.caller)
+    return Response(status_code=204)
+
+
+# ------------------------------------------------------------ plays
+
+
+@router.post(f"{STUDY}/ask", response_model=models.Play, tags=DAILY)
+async def ask(visit: AWriting, body: models.Ask | None = None) -> Response:
+    """Choose the next play. The same key gives the same play for ever."""
+    body, limits = body or models.Ask(), visit.limits
+    given = _limited(visit, body) | {"key": body.key, "at": _time(body.at)}
+    given["time_limit"] = min(body.time_limit or limits.seconds, limits.seconds)
+
+    def act(study: Study) -> Any:
+        waiting = study.open_plays
+        if waiting >= limits.waiting and not study.is_asked(body.key):
+            expected = f"fewer than {limits.waiting} plays that wait"
+            hint = "Tell, close or cancel some of them first."
+            raise Conflict("study", expected, f"{waiting}", hint)
+        return study.ask(**given)
+
+    return await visit.write(act, wire.of_play)
+
+
+@router.post(f"{PLAY}/tell", response_model=models.Told, tags=DAILY)
+async def tell(visit: AWriting, play: Id, body: models.Tell) -> Response:
+    """Learn from the losses of a play. The same report again changes nothing."""
+    given = body.model_dump() | {"at": _time(body.at)}
+    return await visit.write(lambda study: study.tell(play, **given), wire.of_told)
+
+
+@router.post(f"{PLAY}/close", response_model=models.Told, tags=DAILY)
+async def close(visit: AWriting, play: Id, body: models.End | None = None) -> Response:
+    """Learn from what was told of a play so far: the rest will not come."""
+    given = _end(body)
+    return await visit.write(lambda study: study.close(play, **given), wire.of_told)
+
+
+@router.post(f"{PLAY}/cancel", status_code=204, tags=DAILY)
+async def cancel(visit: AWriting, play: Id, body: models.End | None = None) -> Response:
+    """Forget a play that was never driven: nothing is learned from it."""
+    given = _end(body)
+    return await visit.write(lambda study: study.cancel(play, **given))
+
+
+@router.post(f"{STUDY}/expire", response_model=models.Ended, tags=DAILY)
+async def expire(visit: AWriting, body: models.Expire) -> Response:
+    """End the plays that were asked longer ago than this."""
+    given = body.model_dump() | {"at": _time(body.at)}
+    return await visit.write(lambda study: study.expire(**given), lambda ids: {"plays": ids})
+
+
+@router.post(f"{STUDY}/learn", response_model=models.Told, tags=DAILY)
+async def learn(visit: AWriting, body: models.Learn) -> Response:
+    """Learn from a plan that somebody else chose."""
+    given = body.model_dump() | {"at": _time(body.at), "actions": visit.actions(body.actions)}
+    return await visit.write(lambda study: study.learn(**given), wire.of_told)
+
+
+@router.post(f"{STUDY}/learn-table", response_model=models.Told, tags=DAILY)
+async def learn_table(visit: AWriting, body: models.Table) -> Response:
+    """Learn from years of history: one entry of each list for each unit."""
+    table = {name: getattr(body, name) for name in ("arm", "round", "loss")}
+    if len({len(column) for column in table.values()}) > 1:
+        got = ", ".join(f"{len(column)} of {name}" for name, column in table.items())
+        raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
+    return await visit.write(lambda study: study.learn_table(table, key=body.key), wire.of_told)
+
+
+# ------------------------------------------------------------ what is known
+
+
+@router.get(f"{STUDY}/waiting", response_model=models.Waiting, tags=KNOWN, responses=NOT_MODIFIED)
+async def waiting(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> Response:
+    """Return the plays that wait for their losses, oldest first."""
+    first = reading.from_cursor(cursor, 0)
+
+    def act(study: Study) -> Any:
+        found = study.waiting()[first:]
+        after = first + limit if len(found) > limit else None
+        return reading.page([wire.of_play(play) for play in found[:limit]], after)
+
+    return await visit.read(act)
+
+
+@router.get(f"{STUDY}/plays", response_model=models.Plays, tags=KNOWN, responses=NOT_MODIFIED)
+async def plays(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> Response:
+    """Return all plays, oldest first: what was asked, and what became of it."""
+    first = reading.from_cursor(cursor, 0)
+
+    def act(journal: Journal) -> Any:
+        table, after = past.page(journal, first, limit)
+        return reading.page(wire.of_table(table), after)
+
+    return await visit.look(act)
+
+
+@router.get(PLAY, response_model=models.OnePlay, tags=KNOWN, responses=NOT_MODIFIED)
+async def play(visit: AReading, play: Id) -> Response:
+    """Return one play: what was asked, and what became of it."""
+
+    def act(journal: Journal) -> Any:
+        pair = past.pair_of(past.about(journal, play))
+        (row,) = wire.of_table(past.table_of([pair]))
+        return {**row, "plan": pair[0].record.header["plan"]}
+
+    return await visit.look(act)
+
+
+@router.get(f"{STUDY}/arms", response_model=models.Arms, tags=KNOWN, responses=NOT_MODIFIED)
+async def arms(visit: AReading, level: Level = 0.95) -> Response:
+    """Return all arms: units seen, the mean with an interval, when last seen, share of plans."""
+    return await visit.read(lambda study: {"items": wire.of_table(study.arms(level))})
+
+
+@router.get(f"{STUDY}/drift", response_model=models.Drifts, tags=KNOWN, responses=NOT_MODIFIED)
+async def drift(visit: AReading, level: Level = 0.05) -> Response:
+    """Return the arms whose recent losses do not fit the old ones."""
+    return await visit.read(lambda study: {"items": wire.of_table(study.drift(level))})
+
+
+@router.post(f"{STUDY}/best", response_model=models.Plan, tags=KNOWN)
+async def best(visit: AVisit, body: models.Best | None = None) -> Response:
+    """Return the best plan by what is known now, without exploration; it is no play."""
+    given = _limited(visit, body or models.Best())
+    return await _read(visit, lambda study: wire.of_plan(study.best(**given)))
+
+
+@router.post(f"{STUDY}/expect", response_model=models.Expected, tags=KNOWN)
+async def expect(visit: AVisit, body: models.Expect) -> Response:
+    """Say what a plan of yours should cost, with an interval."""
+    given = body.model_dump() | {"actions": visit.actions(body.actions)}
+    return await _read(visit, lambda study: wire.of_expected(study.expect(**given)))
+
+
+# ------------------------------------------------------------ the journal
+
+
+@router.get(f"{STUDY}/entries", response_model=models.Entries, tags=JOURNAL, responses=NOT_MODIFIED)
+async def entries(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> Response:
+    """Return the entries of the journal, oldest first: the same as an export has."""
+    first = reading.from_cursor(cursor, 0)
+
+    def act(journal: Journal) -> Any:
+        last = journal.head().number
+        found = [of_entry(entry, last) for entry in islice(journal.entries(first), limit)]
+        return reading.page(found, first + limit if first + limit <= last else None)
+
+    return await visit.look(act)
+
+
+@router.post(f"{STUDY}/verify", response_model=models.Verified, tags=JOURNAL)
+async def verify(visit: AVisit) -> Response:
+    """Replay the whole journal, and compare every play and the state, bit for bit."""
+    found = await visit.office.verify(visit.study, visit.caller)
+    return JSONResponse({**found._asdict(), "ok": found.ok})
+
+
+@router.get(
+    f"{STUDY}/events",
+    tags=JOURNAL,
+    response_class=Response,
+    responses={
+        200: {
+            "description": "An event called `changed` for every change; its data is the number of "
+            "the last entry.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def watch(visit: AVisit) -> Response:
+    """Watch a study: server-sent events."""
+    return await events.stream(visit.office, visit.study, token_of(visit.request))
+
+
+# ------------------------------------------------------------ inside
+
+
+def of_study(study: Study) -> dict[str, Any]:
+    """Return what a study is."""
+    return {
+        "name": study.name,
+        "summary": study.summary,
+        "unit": study.unit,
+        "actions": wire.to_plain("actions", study.actions),
+        "policy": wire.to_plain("policy", study.policy),
+        "arms": list(study.actions.names),
+        "asked": study.asked,
+        "waiting": study.open_plays,
+        "clipped": study.clipped,
+        "entries": study.head.number + 1,
+    }
+
+
+async def _read(visit: AVisit, act: Any) -> Response:
+    return JSONResponse(await visit.office.read(visit.study, visit.caller, act))
+
+
+def _request_key(visit: Visit, again: str | None) -> str | None:
+    """Return the key of a study that is made by a request that may come twice."""
+    return None if again is None else f"{visit.caller.id or ''}:{again}"[:200]
+
+
+def _limited(visit: Visit, body: models.Limited) -> dict[str, Any]:
+    """Return what ``ask`` and ``best`` are given of a set and its limits."""
+    return {
+        "actions": visit.actions(body.actions),
+        "at_most": body.at_most,
+        "exclude": tuple(body.exclude),
+        "fixed": body.fixed,
+    }
+
+
+def _end(body: models.End | None) -> dict[str, Any]:
+    """Return what ``close`` and ``cancel`` are given."""
+    return {} if body is None else {"key": body.key, "at": _time(body.at)}
+
+
+def _ranges(given: Any) -> Any:
+    """Return what a unit can cost, as pairs."""
+    if isinstance(given, dict):
+        return {arm: tuple(pair) for arm, pair in given.items()}
+    return None if given is None else tuple(given)
+
+
+def _time(at: float | str | None) -> datetime | float | None:
+    if not isinstance(at, str):
+        return at
+    try:
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        expected, hint = "a time with its zone", "Write 2026-11-15T08:00:00Z, or leave it out."
+        raise InvalidInput("at", expected, repr(at)[:60], hint)
+    return found

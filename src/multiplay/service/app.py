@@ -1,0 +1,60 @@
+"""The application: the HTTP interface, the pages, and what watches over both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from multiplay.service import answers, api, metrics, middleware, problems
+from multiplay.service.office import ANYBODY, Office
+from multiplay.service.paths import NamesInPaths
+from multiplay.service.settings import VARIABLE, Settings
+from multiplay.version import __version__
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the application of a worker."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        office = app.state.office = Office(settings)
+        app.state.stopping = office.stopping
+        yield
+        office.close()
+
+    app = FastAPI(lifespan=life, docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app.include_router(api.router)
+    app.add_api_route("/healthz", healthy, include_in_schema=False)
+    app.add_api_route("/readyz", ready, include_in_schema=False)
+    app.add_api_route("/metrics", measured, include_in_schema=False)
+    answers.describe(app)
+    problems.install(app)
+    app.add_middleware(NamesInPaths)
+    middleware.install(app, settings)
+    return app
+
+
+def app_from_environment() -> FastAPI:
+    """Return the application of a worker process."""
+    return create_app(Settings.from_text(os.environ[VARIABLE]))
+
+
+async def healthy() -> Response:
+    """Say that the process answers."""
+    return JSONResponse({"status": "ok", "version": __version__})
+
+
+async def measured() -> Response:
+    """Answer what Prometheus asks for."""
+    return Response(await run_in_threadpool(metrics.text), media_type=metrics.TYPE)
+
+
+async def ready(request: Request) -> Response:
+    """Say that the store can be read; otherwise a problem is answered."""
+    await request.app.state.office.names(ANYBODY)
+    return JSONResponse({"status": "ready"})

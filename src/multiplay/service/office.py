@@ -1,0 +1,263 @@
+"""The studies and keys of a store, as one worker of the service has them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from multiplay.errors import NotFound, StoreError
+from multiplay.service import metrics, tokens
+from multiplay.service.desk import Desk, Job, StudyDesk, is_gone
+from multiplay.service.refusals import Forbidden, Unknown
+from multiplay.service.settings import Settings
+from multiplay.storage import Head, Journal, Store, store_at
+from multiplay.storage.keyring import Keyring, KeyRow, keyring_of
+from multiplay.storage.names import checked_name
+from multiplay.studies import Study, Verified
+
+T = TypeVar("T")
+THREADS = 16
+MOST_DESKS, MOST_HANDLES = 200, 4  # studies that are kept open; idle handles of each for long reads
+MOST_JOBS = 2_000  # that wait for one study
+SHARED = 0.2  # seconds for which a look at the last entry is good enough for those who watch
+CHECKS = 1  # journals that are verified at a time: that takes all of a core
+
+
+class Caller(NamedTuple):
+    """Who asks, and what they may do.
+
+    Attributes
+    ----------
+    id, name : str or None
+        Of the key; None where the service is open.
+    study : str or None
+        The only study that the key is for.
+    can : "read", "play" or "manage"
+        What may be done with it.
+    """
+
+    id: str | None
+    name: str | None
+    study: str | None
+    can: str
+
+    def check(self, needed: str, study: str | None = None) -> None:
+        """Raise ``Forbidden`` unless this may be done, with a study or with all of them."""
+        if not tokens.includes(self.can, needed):
+            raise Forbidden(
+                "key",
+                f"one that may {needed}",
+                f"one that may {self.can}",
+                f"Make another one: multiplay key create --can {needed}.",
+            )
+        if self.study is not None and self.study != study:
+            expected = "one for all studies" if study is None else f"one for the study {study!r}"
+            got, hint = f"one for the study {self.study!r}", "Use the key of that study."
+            raise Forbidden("key", expected, got, hint)
+
+
+ANYBODY = Caller(None, None, None, "manage")
+
+
+class Office:
+    """Desks for all studies of a store, and its keys.
+
+    One thread at a time works at each desk. Long reads have handles of their own, so that nobody
+    waits for them.
+
+    Attributes
+    ----------
+    stopping : asyncio.Event
+        Set when the service begins to stop: streams of events end.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.store = settings, store_at(settings.store)
+        self._keyring = keyring_of(self.store)
+        self._pool = ThreadPoolExecutor(THREADS, "multiplay")
+        self._keys = Desk(self._pool, partial(_do_each, self._keyring), MOST_JOBS)
+        self._desks: OrderedDict[str, StudyDesk] = OrderedDict()
+        self._handles: dict[str, list[Journal]] = {}
+        self._checks = asyncio.Semaphore(CHECKS)
+        self._heads: dict[str, tuple[float, asyncio.Future[Head]]] = {}
+        self._streams = 0
+        self.stopping = asyncio.Event()
+
+    def close(self) -> None:
+        """End all threads, when their work is done, and all connections."""
+        self._pool.shutdown(wait=True)
+        for desk in self._desks.values():
+            desk.close()
+        for journal in (one for handles in self._handles.values() for one in handles):
+            journal.close()
+        self._keyring.close()
+
+    # ------------------------------------------------------------ keys
+
+    async def caller(self, token: str | None) -> Caller:
+        """Return who asks; raise ``Unknown`` if there is no such key."""
+        found: Caller = await self._keys.do(Job(lambda keyring: self._caller(keyring, token)))
+        return found
+
+    def _caller(self, keyring: Keyring, token: str | None) -> Caller:
+        if token is None:
+            if self.settings.open and keyring.is_empty():
+                return ANYBODY
+            raise Unknown("key", "a key", "none", "Send it as: Authorization: Bearer mp_...")
+        claim = tokens.split(token) or tokens.Claim("", tokens.NOBODY)
+        row = next(iter(keyring.find([claim.id])), None)
+        if not tokens.is_of(row, claim.digest) or row is None or is_over(row):
+            hint = "Check it, or make another one: multiplay key create."
+            raise Unknown("key", "a key that is valid", "another one", hint)
+        return Caller(row.parent or row.id, row.name, row.study, row.can)
+
+    async def with_keys(self, act: Callable[[Keyring], T]) -> T:
+        """Call something with the keyring."""
+        done: T = await self._keys.do(Job(act))
+        return done
+
+    # ------------------------------------------------------------ studies
+
+    async def names(self, caller: Caller) -> list[str]:
+        """Return the names of the studies that somebody may see."""
+        names = await self._in_thread(self.store.names)
+        return [name for name in names if caller.study in (None, name)]
+
+    async def create(self, name: str, caller: Caller, act: Callable[[Store], Study]) -> None:
+        """Begin a study: ``act`` makes it in the store."""
+        caller.check("manage", name)
+
+        def made() -> None:
+            act(self.store).disconnect()
+
+        await self._in_thread(made)
+
+    async def delete(self, name: str, caller: Caller) -> None:
+        """Remove a study for good."""
+        caller.check("manage", name)
+        await self._in_thread(lambda: self.store.delete(name))
+
+    async def write(
+        self,
+        name: str,
+        caller: Caller,
+        act: Callable[[Study], T],
+        shown: Callable[[T], Any] | None = None,
+        request: str | None = None,
+    ) -> Any:
+        """Do something that changes a study; what ``shown`` makes of it is durable.
+
+        ``request`` is what this is known by, if it comes again.
+        """
+        caller.check("play", name)
+        known = None if request is None else f"{caller.id or ''}:{request}"
+        job = Job(act, shown, writes=True, by=caller.id, request=known)
+        return await self._desk(name).do(job)
+
+    async def read(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:
+        """Look at a study, quickly."""
+        caller.check("read", name)
+        found: T = await self._desk(name).do(Job(act))
+        return found
+
+    async def look(self, name: str, caller: Caller, act: Callable[[Journal], T]) -> T:
+        """Look at the journal of a study; this may take long."""
+        caller.check("read", name)
+
+        def looked() -> T:
+            was_kept = bool(self._handles.get(name))
+            try:
+                with self._handle(name) as journal:
+                    return act(journal)
+            except NotFound as error:
+                if not (was_kept and is_gone(error)):
+                    raise
+            return looked()  # a new study of this name may be there
+
+        return await self._in_thread(looked)
+
+    async def latest(self, name: str, caller: Caller) -> Head:
+        """Return the last entry of a study; one look is shared by all who watch."""
+        caller.check("read", name)
+        known = self._heads.get(name)
+        if known is None or time.monotonic() - known[0] > SHARED:
+            look = asyncio.ensure_future(self.look(name, caller, lambda journal: journal.head()))
+            known = self._heads[name] = (time.monotonic(), look)
+            if len(self._heads) > MOST_DESKS:
+                del self._heads[next(iter(self._heads))]
+        return await asyncio.shield(known[1])
+
+    def begin_stream(self) -> None:
+        """Count a stream of events; raise ``StoreError`` if there are too many."""
+        if self._streams >= self.settings.limits.streams:
+            reason = f"{self._streams} streams of events are open already"
+            raise StoreError("service", reason, "Close some, or try again later.")
+        self._streams += 1
+
+    def end_stream(self) -> None:
+        """Say that a stream has ended."""
+        self._streams -= 1
+
+    async def verify(self, name: str, caller: Caller) -> Verified:
+        """Replay the whole journal of a study, with a handle of its own; one at a time."""
+        caller.check("read", name)
+
+        def verified() -> Verified:
+            with Study.open(name, store=self.store) as study:
+                return study.verify()
+
+        async with self._checks:
+            return await self._in_thread(verified)
+
+    # ------------------------------------------------------------ inside
+
+    def _desk(self, name: str) -> StudyDesk:
+        desk = self._desks.get(name)
+        if desk is None:
+            checked_name(name)
+            opened = partial(Study.open, name, store=self.store)
+            desk = StudyDesk(self._pool, opened, MOST_JOBS, metrics.turn)
+            self._desks[name] = desk
+        self._desks.move_to_end(name)
+        if len(self._desks) > MOST_DESKS:
+            _, idle = self._desks.popitem(last=False)
+            self._pool.submit(idle.close)
+        return desk
+
+    @contextmanager
+    def _handle(self, name: str) -> Iterator[Journal]:
+        """Give a handle on a journal, one that is kept or a new one."""
+        idle = self._handles.setdefault(name, [])
+        try:
+            journal = idle.pop()
+        except IndexError:
+            journal = self.store.open(name)
+        try:
+            yield journal
+        except NotFound:  # of a study that is gone: do not keep it
+            journal.close()
+            raise
+        if len(idle) < MOST_HANDLES:
+            idle.append(journal)
+        else:
+            journal.close()
+
+    async def _in_thread(self, act: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, act)
+
+
+def _do_each(keyring: Keyring, jobs: list[Job]) -> list[Job]:
+    for job in jobs:
+        job.do_or_fail(keyring)
+    return []
+
+
+def is_over(row: KeyRow) -> bool:
+    """Say whether a key has ended."""
+    return row.expires is not None and row.expires < time.time()

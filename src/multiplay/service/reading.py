@@ -1,0 +1,68 @@
+"""What every answer to a reader has: an ETag, and pages that follow each other."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from multiplay.errors import InvalidInput
+from multiplay.storage import Head
+
+
+def etag(head: Head) -> str:
+    """Return what a state is known by; weak, for the bytes may be compressed."""
+    return f'W/"{head.number}-{head.digest[:8].hex()}"'
+
+
+def is_known(given: str | None, tag: str) -> bool:
+    """Say whether the client has this already."""
+    return given is not None and (given.strip() == "*" or tag in _tags(given))
+
+
+def _tags(given: str) -> list[str]:
+    """Return tags of a header, all of them as weak ones."""
+    parts = [part.strip() for part in given.split(",")]
+    return [part if part.startswith("W/") else f"W/{part}" for part in parts]
+
+
+def answer(tag: str, content: Any) -> Response:
+    """Return what was read; None: the client has it already."""
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    if content is None:
+        return Response(status_code=304, headers=headers)
+    return JSONResponse(content, headers=headers)
+
+
+def page(items: list[Any], after: Any) -> dict[str, Any]:
+    """Return a page of a list; ``after`` is where the next one begins, None if there is none."""
+    return {"items": items, "next": None if after is None else to_cursor(after)}
+
+
+def to_cursor(place: int | str) -> str:
+    """Return a place in a list as a cursor.
+
+    Examples
+    --------
+    >>> to_cursor(1000), from_cursor(to_cursor(1000), 0), from_cursor(None, 0)
+    ('MTAwMA', 1000, 0)
+    """
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def from_cursor(cursor: str | None, first: Any) -> Any:
+    """Return the place of a cursor, of the type of the first one."""
+    if cursor is None:
+        return first
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        place = json.loads(base64.b64decode(padded, b"-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError):
+        place = None
+    if type(place) is not type(first) or (type(place) is int and not 0 <= place < 2**63):
+        hint = "Give the text of next, as it was answered."
+        raise InvalidInput("cursor", "where a page ended", repr(cursor)[:60], hint)
+    return place

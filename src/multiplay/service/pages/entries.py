@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from multiplay.reports.study_words import amount, counted, moment, plan
@@ -46,6 +47,11 @@ def last(journal: Journal, most: int = FEW, before: int | None = None) -> Lines:
             break
         rows.append(line_of(entry))
     return Lines(rows[::-1], head, start if start > 0 else None, end <= head)
+
+
+def named(lines: Iterable[Line], names: Mapping[str, str]) -> list[Line]:
+    """Return entries with the names of keys, where their ids are known."""
+    return [line._replace(by=names.get(line.by or "", line.by)) for line in lines]
 
 
 def line_of(entry: Entry) -> Line:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from multiplay.reports.study_words import shortened
 
 WIDTH = 360.0  # as wide as a phone: letters keep their size there
-NAMES = 92.0  # room for the names on either side
+LETTER, SPACE = 6.9, 14.0  # width of a letter, and what else the names on either side need
 BAR = 10.0  # width of a node
 GAP = 16.0  # between two nodes: room for a line of letters
 HEIGHT = 150.0  # of all units together
@@ -77,13 +77,25 @@ def drawn(
     sent = {source: sum(u for (s, _), u in used.items() if s == source) for source in sources}
     received = {target: sum(u for (_, t), u in used.items() if t == target) for target in targets}
     tall = max(_height(side, scale) for side in (sent, received))
-    left = _column(sent, scale, tall, NAMES, NAMES - 6, "end")
-    right = _column(received, scale, tall, WIDTH - NAMES - BAR, WIDTH - NAMES + 6, "start")
-    return Drawing(WIDTH, tall, [*left.values(), *right.values()], _bands(used, left, right, scale))
+    begin, end = _room(sent), WIDTH - _room(received)
+    left = _column(sent, scale, tall, begin, begin - 6, "end")
+    right = _column(received, scale, tall, end - BAR, end + 6, "start")
+    bands = _bands(used, left, right, scale, (begin + BAR, end - BAR))
+    return Drawing(WIDTH, tall, [*left.values(), *right.values()], bands)
 
 
 def _receives(target: str, used: Mapping[tuple[str, str], int]) -> bool:
     return any(to == target for _, to in used)
+
+
+def _labels(side: Mapping[str, int]) -> list[str]:
+    return shortened([name or "unmet" for name in side], LONGEST)
+
+
+def _room(side: Mapping[str, int]) -> float:
+    """Return how much room the names of one side need, with their units."""
+    pairs = zip(_labels(side), side.values(), strict=True)
+    return max(len(f"{label} {units}") for label, units in pairs) * LETTER + SPACE
 
 
 def _tall(units: int, scale: float) -> float:
@@ -100,10 +112,10 @@ def _column(
     """Stack the nodes of one side, in the middle of the height."""
     y = GAP / 2 + (tall - _height(side, scale)) / 2
     nodes: dict[str, Node] = {}
-    labels = shortened([name or "unmet" for name in side], LONGEST)
-    for (name, units), label in zip(side.items(), labels, strict=True):
+    for (name, units), label in zip(side.items(), _labels(side), strict=True):
         height = _tall(units, scale)
-        nodes[name] = Node(name, label, units, x, round(y, 1), round(height, 1), text_x, anchor)
+        place = round(x, 1), round(y, 1), round(height, 1), round(text_x, 1)
+        nodes[name] = Node(name, label, units, *place, anchor)
         y += height + GAP
     return nodes
 
@@ -113,15 +125,16 @@ def _bands(
     left: Mapping[str, Node],
     right: Mapping[str, Node],
     scale: float,
+    ends: tuple[float, float],
 ) -> list[Band]:
     """Draw every flow from its place in one node to its place in the other."""
     leaves, arrives = _places(used, left, scale, 0), _places(used, right, scale, 1)
-    x0, x1 = NAMES + BAR, WIDTH - NAMES - BAR
+    x0, x1 = ends
     middle = (x0 + x1) / 2
     bands = []
     for (source, target), units in used.items():
         y0, y1 = leaves[source, target], arrives[source, target]
-        path = f"M{x0:g},{y0:.1f} C{middle:g},{y0:.1f} {middle:g},{y1:.1f} {x1:g},{y1:.1f}"
+        path = f"M{x0:.1f},{y0:.1f} C{middle:.1f},{y0:.1f} {middle:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
         bands.append(Band(source, target, units, path, round(units * scale, 1), source == ""))
     return bands
 

@@ -13,10 +13,13 @@ from multiplay import wire
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
+from multiplay.learner.losses import losses_of
 from multiplay.reports.tables import number
 from multiplay.service.pages.typed import a_number, a_whole_number, as_lines, named_numbers
 
 MISSING = "-"  # stands for a unit that did not report
+
+TAKEN = ("new", ".", "..")  # in an address these mean something else
 
 KINDS = {
     "transport": "Transport: units go from suppliers to demanders",
@@ -41,7 +44,7 @@ WAYS = {
     ),
     "forgetting": Way(
         "Learn, and forget what is old (GenCTS with a discount)",
-        "For prices that drift: what happened about 100 rounds ago counts for almost nothing.",
+        "For prices that drift: what happened 100 rounds ago counts for almost nothing.",
         {"type": "GenCTS", "discount": 0.97},
     ),
     "GenLBINFV": Way(
@@ -152,7 +155,7 @@ def new_study(form: Form) -> NewStudy | None:
     name = form.get("name").strip()
     if not name:
         form.errors["name"] = "Give the study a name, such as: lanes"
-    elif "/" in name or name == "new":
+    elif name in TAKEN:
         form.errors["name"] = "This cannot be a name on these pages. Choose another one."
     brings = kind == "knapsack" or form.get("sense") == "max"
     actions: dict[str, Any] = {}
@@ -258,7 +261,7 @@ def today(form: Form, usual: ActionSet) -> dict[str, Any] | None:
     typed = {name: form.get(name, before[name]).strip() for name in before}
     if all(_same(typed[name], before[name]) for name in before):
         return None
-    plain = wire.to_plain("actions", usual)
+    plain: dict[str, Any] = wire.to_plain("actions", usual)
     if isinstance(usual, Transport):
         sides: dict[str, dict[str, float]] = {}
         for name in ("supply", "demand"):
@@ -324,6 +327,13 @@ def losses(
     if not told and not form.errors:
         form.errors[""] = "Nothing is filled in yet."
     return None if form.errors else told
+
+
+def note_loss(form: Form, error: InvalidInput, plan: Mapping[str, int]) -> None:
+    """Note what is wrong with losses beside the arm that the error names."""
+    arms = list(plan)
+    places = [place for place, arm in enumerate(arms) if error.argument == losses_of(arm)]
+    form.errors[field_of(places[0]) if places else ""] = in_words(error)
 
 
 def _units(name: str, text: str, units: int, partly: bool) -> Any:

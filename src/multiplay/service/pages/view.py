@@ -192,11 +192,6 @@ def told_so_far(about: Iterable[Entry]) -> str:
     return f"{seen} of {words.counted(seen + missing, 'unit')} so far"
 
 
-def about_play(journal: Journal, id: int) -> list[Entry]:
-    """Return all that was written of a play; nothing, if there is none."""
-    return journal.of_play(id) if 0 <= id < 2**63 else []
-
-
 def play_page(study: Study, about: list[Entry]) -> PlayPage:
     """Return a play and all that was written of it."""
     asked, end = about[0], _end(about)

@@ -133,11 +133,16 @@ def to(address: str) -> Response:
 
 
 def _to_login(request: Request) -> Response:
-    """Ask for a key; a part of a page is not replaced by that."""
-    if "hx-request" in request.headers or request.method != "GET":
+    """Ask for a key; only where a person waits for a page."""
+    script = "hx-request" in request.headers or "text/event-stream" in _accepted(request)
+    if script or "application/json" in _accepted(request) or request.method != "GET":
         return Response(status_code=401)
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return to(f"/login?next={quote(here, safe='')}")
+
+
+def _accepted(request: Request) -> str:
+    return request.headers.get("accept", "")
 
 
 def _nobody(request: Request) -> Visitor:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
 
 import multiplay as mp
+from asgi import Client, client_of
 from multiplay.errors import InvalidInput
 from multiplay.service import keys
 from multiplay.service.app import create_app
@@ -56,6 +56,8 @@ def test_names_with_numbers_are_read_as_people_write_them(text: str) -> None:
         ("Lyon 3\nLyon 4", "twice"),
         ("Lyon -1", "line 1"),
         ("Lyon 1.5", "line 1"),
+        ("Lyon 1,5", "with a dot"),
+        ("Lyon,3", "line 1"),
         ("a->b 3", "without ->"),
         ("x" * 81 + " 3", "80 letters"),
         ("\n".join(f"a{k} 1" for k in range(501)), "at most 500 lines"),
@@ -322,7 +324,7 @@ def test_every_kind_of_entry_is_said_in_words() -> None:
 class Place:
     """Somebody with a browser, and the store behind the service."""
 
-    def __init__(self, client: TestClient, store: str) -> None:
+    def __init__(self, client: Client, store: str) -> None:
         self.client, self.store = client, store
 
     def get(self, path: str, **more: Any) -> Any:
@@ -356,9 +358,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     store = f"sqlite:///{tmp_path / 'plans.db'}"
-    with TestClient(
-        create_app(Settings(store)), base_url="http://localhost", follow_redirects=False
-    ) as client:
+    with client_of(create_app(Settings(store))) as client:
         yield Place(client, store)
 
 
@@ -477,7 +477,7 @@ def test_a_form_that_is_sent_twice_is_done_once(place: Place) -> None:
 def test_too_many_plays_that_wait_are_refused(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'plans.db'}"
     app = create_app(Settings(store, limits=Limits(waiting=1)))
-    with TestClient(app, base_url="http://localhost", follow_redirects=False) as client:
+    with client_of(app) as client:
         place = Place(client, store)
         place.study()
         assert place.post("/studies/lanes/ask", key="a").status_code == 303
@@ -570,11 +570,11 @@ def test_a_session_begins_with_a_key_and_ends_with_it(place: Place) -> None:
     secret = place.client.cookies["multiplay_session"]
     assert secret.split("_")[2] not in page.text, "the secret is in the cookie only"
     place.post("/studies/lanes/ask", key="Monday")
-    (entry,) = [e for e in mp.Study.open("lanes", store=place.store).entries(1)]
+    entry = next(mp.Study.open("lanes", store=place.store).entries(1))
     assert entry.record.header["by"] == made.row.id, "the journal names the key, not the session"
     assert "by night job" in place.get("/studies/lanes/journal").text
     keys.revoke(place.store, made.row.id)
-    place.client.cookies["multiplay_session"] = secret
+    place.client.cookies.set("multiplay_session", secret)
     keys.create(place.store, "read")
     assert place.get("/studies/lanes").status_code == 303
 
@@ -586,29 +586,32 @@ def test_logging_out_ends_the_session_for_good(place: Place) -> None:
     assert answer.headers["location"] == "/login"
     assert 'multiplay_session=""; HttpOnly; Max-Age=0' in answer.headers["set-cookie"]
     assert "multiplay_session" not in place.client.cookies
-    place.client.cookies["multiplay_session"] = token
+    place.client.cookies.set("multiplay_session", token)
     assert place.get("/").status_code == 303
 
 
 def test_a_session_ends_by_itself_and_makes_no_other(place: Place) -> None:
     made = keys.create(place.store, "manage", days=0.25)
-    keyring = keyring_of(store_at(place.store))
-    token = sessions.log_in(keyring, made.token, made.row.created)
-    assert token is not None
+    keyring, now = keyring_of(store_at(place.store)), made.row.created
+    assert sessions.begun(keyring, made.row.id, now)
     (row,) = [row for row in keyring.all() if row.parent == made.row.id]
     assert row.expires == made.row.expires, "not longer than the key itself"
-    assert sessions.log_in(keyring, token, made.row.created) is None
+    assert sessions.begun(keyring, row.id, now) is None
     forever = keys.create(place.store, "manage")
-    assert sessions.log_in(keyring, forever.token, forever.row.created)
+    assert sessions.begun(keyring, forever.row.id, now)
     ends = [row.expires for row in keyring.all() if row.parent == forever.row.id]
-    assert ends == [forever.row.created + sessions.LONGEST]
+    assert ends == [now + sessions.LONGEST]
+    assert sessions.begun(keyring, forever.row.id, now + sessions.LONGEST + 1)
+    assert len([row for row in keyring.all() if row.parent]) == 1, "old ones are removed"
+    place.log_in()
+    assert place.post("/login", key=place.client.cookies["multiplay_session"]).status_code == 401
 
 
 def test_by_https_cookies_belong_to_this_host_only(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'plans.db'}"
     made = keys.create(store, "read")
     app = create_app(Settings(store, open=False))
-    with TestClient(app, base_url="https://plans.example", follow_redirects=False) as client:
+    with client_of(app, "https://plans.example") as client:
         page = client.get("/login")
         visitor = page.headers["set-cookie"]
         assert visitor.startswith("__Host-multiplay_visitor=")
@@ -690,7 +693,7 @@ def test_after_logging_in_one_stays_here(target: str) -> None:
 
 
 def test_an_old_cookie_does_no_harm_where_no_key_is_needed(place: Place) -> None:
-    place.client.cookies["multiplay_session"] = "mp_" + "0" * 12 + "_" + "x" * 43
+    place.client.cookies.set("multiplay_session", f"mp_{'0' * 12}_{'x' * 43}")
     assert place.get("/").status_code == 200
     assert place.get("/login").headers["location"] == "/"
 

@@ -47,7 +47,8 @@ JOURNAL: list[str | Enum] = ["The journal"]
 @router.get("/key", response_model=models.Key, tags=["Keys"])
 async def key(visit: AnyVisit) -> Response:
     """Say which key this is, and what it may do."""
-    return JSONResponse(visit.caller._asdict())
+    caller = await visit.office.caller(token_of(visit.request))
+    return JSONResponse({name: getattr(caller, name) for name in ("id", "name", "study", "can")})
 
 
 @router.get("/studies", response_model=models.Studies, tags=["Studies"])

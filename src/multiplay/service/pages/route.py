@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from fastapi import Request, Response
+from fastapi import Depends, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.service.office import Caller, Office
+from multiplay.service.office import Office
 from multiplay.service.pages import render, sessions
 from multiplay.service.pages.forms import Form, in_words
 from multiplay.service.pages.sessions import Visitor
 from multiplay.service.problems import KINDS, Kind, discreet, request_id
 from multiplay.service.refusals import Unknown, Unsupported
+from multiplay.service.register import Caller
 from multiplay.storage import Journal
 from multiplay.studies import Study
 
@@ -79,6 +80,10 @@ class Look:
         """Answer with a page."""
         return render.page(self.visitor, template, status, **shown)
 
+    def discreet(self, error: InvalidInput) -> InvalidInput:
+        """Return an error without the place of the store."""
+        return discreet(error, self.office.store.url)
+
     async def form(self) -> Form:
         """Return what was typed, if it was typed into a form of ours."""
         kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -125,6 +130,18 @@ class StudyLook(Look):
             return {}
         rows = await self.office.with_keys(lambda keyring: keyring.find(sorted(ids)))
         return {row.id: row.name for row in rows}
+
+
+async def _look(request: Request) -> Look:
+    return Look(request)
+
+
+async def _of_study(request: Request, study: Annotated[str, Path(min_length=1)]) -> StudyLook:
+    return StudyLook(request, study)
+
+
+ALook = Annotated[Look, Depends(_look)]
+AStudy = Annotated[StudyLook, Depends(_of_study)]
 
 
 def to(address: str) -> Response:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
@@ -16,7 +16,7 @@ from multiplay.service import events
 from multiplay.service.limits import build_actions, build_policy
 from multiplay.service.pages import costs, documents, entries, forms, render, sessions, view
 from multiplay.service.pages.forms import Form
-from multiplay.service.pages.route import Look, PageRoute, StudyLook, to
+from multiplay.service.pages.route import ALook, AStudy, Look, PageRoute, StudyLook, to
 from multiplay.storage import Store
 from multiplay.studies import Study, past
 
@@ -25,8 +25,6 @@ PARTS = ("state", "plan", "tell", "costs", "waiting", "journal", "arms")
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
-ALook = Annotated[Look, Depends()]
-AStudy = Annotated[StudyLook, Depends()]
 Id = Annotated[int, Path(ge=0, lt=2**63)]
 Letters = Annotated[str, Query(max_length=200)]
 
@@ -69,9 +67,7 @@ async def login_page(look: ALook, next: Letters = "/") -> Response:
 async def log_in(look: ALook) -> Response:
     """Begin a session."""
     form = await look.form()
-    token = await look.office.with_keys(
-        lambda keyring: sessions.log_in(keyring, form.get("key"), sessions.now())
-    )
+    token = await sessions.log_in(look.office, form.get("key"))
     target = sessions.local_path(form.get("next", "/"))
     if token is None:
         form.errors["key"] = "This is not a valid key. Check that you have copied all of it."
@@ -134,7 +130,7 @@ async def create(look: ALook) -> Response:
             await look.office.create(given.name, caller, partial(_made, look, given))
             return to(render.url(given.name) + "?done=made")
         except InvalidInput as error:
-            form.note(error, *forms.NEW_FIELDS)
+            form.note(look.discreet(error), *forms.NEW_FIELDS)
     shown = {"form": form, "kinds": forms.KINDS, "ways": forms.WAYS}
     return look.page("new.html", 422, **shown)
 
@@ -264,7 +260,7 @@ async def ask(look: AStudy) -> Response:
             id = await look.write(form, partial(_ask, actions, key, limits), lambda play: play.id)
             return to(f"{look.base}?done=asked&play={id}")
         except InvalidInput as error:
-            form.note(error, "key", *forms.usual_values(usual))
+            form.note(look.discreet(error), "key", *forms.usual_values(usual))
     return await _study_page(look, ask_form=form, status=422)
 
 
@@ -328,7 +324,7 @@ async def tell(look: AStudy, play: Id) -> Response:
             )
             return to(f"{look.base}/plays/{play}?done={'told' if done.final else 'part'}")
         except InvalidInput as error:
-            forms.note_loss(form, error, plan)
+            forms.note_loss(form, look.discreet(error), plan)
     return await _play_page(look, play, form, status=422)
 
 
@@ -352,7 +348,7 @@ async def _end(look: StudyLook, play: int, done: str, act: Any) -> Response:
     except NotFound:
         raise
     except InvalidInput as error:
-        form.note(error)
+        form.note(look.discreet(error))
         return await _play_page(look, play, form, status=409)
     return to(f"{look.base}/plays/{play}?done={done}")
 

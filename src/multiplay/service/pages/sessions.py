@@ -16,8 +16,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from multiplay.service import tokens
-from multiplay.service.office import Caller, Office, is_over
+from multiplay.service.office import Office
 from multiplay.service.refusals import Forbidden, Unknown
+from multiplay.service.register import Caller
 from multiplay.storage.keyring import Keyring
 
 SESSION, VISITOR = "multiplay_session", "multiplay_visitor"
@@ -126,12 +127,19 @@ def set_cookie(response: Response, name: str, value: str, secure: bool, seconds:
     )
 
 
-def log_in(keyring: Keyring, token: str, now: float) -> str | None:
+async def log_in(office: Office, token: str) -> str | None:
     """Begin a session with a key, and return its token; None if the key is not valid."""
-    claim = tokens.split(token.strip()) or tokens.Claim("", tokens.NOBODY)
-    row = next(iter(keyring.find([claim.id])), None)
-    valid = tokens.is_of(row, claim.digest)
-    if row is None or not valid or is_over(row) or row.parent is not None:
+    try:
+        caller = await office.caller(token.strip())
+    except Unknown:
+        return None
+    return await office.with_keys(lambda keyring: begun(keyring, str(caller.row), time.time()))
+
+
+def begun(keyring: Keyring, id: str, now: float) -> str | None:
+    """Make the key of a session; none is made with that of another session."""
+    row = next(iter(keyring.find([id])), None)
+    if row is None or row.parent is not None:
         return None
     keyring.remove_expired(now)
     ends = now + LONGEST if row.expires is None else min(now + LONGEST, row.expires)
@@ -172,11 +180,6 @@ def local_path(target: str) -> str:
     if odd or parts.scheme or parts.netloc or not target.isprintable():
         return "/"
     return target
-
-
-def now() -> float:
-    """Return the time, in seconds since 1970."""
-    return time.time()
 
 
 def fields(visitor: Visitor) -> dict[str, Any]:

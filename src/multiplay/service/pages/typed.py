@@ -6,7 +6,8 @@ from typing import Any
 
 from multiplay.errors import InvalidInput
 
-LINE = re.compile(r"(?P<name>.*?)[\s:=;,]+(?P<number>\S+)")  # Lyon 3, Lyon: 3, Lyon = 3
+# Lyon 3, Lyon: 3, Lyon = 3; a comma may stand in a number, and is refused there
+LINE = re.compile(r"(?P<name>.*?)[\s:=;]+(?P<number>[^\s:=;]+)")
 LONGEST_NAME = 80  # letters
 MOST_LINES = 500
 
@@ -61,9 +62,7 @@ def named_numbers(name: str, text: str, whole: bool = True) -> dict[str, float]:
             hint = "Give everybody another name."
             raise InvalidInput(name, "every name once", f"{called!r} twice", hint)
         if len(called) > LONGEST_NAME or not called.isprintable() or "->" in called:
-            expected = (
-                f"a name of at most {LONGEST_NAME} letters, without an arrow, in line {place}"
-            )
+            expected = f"in line {place} a name of at most {LONGEST_NAME} letters, without ->"
             raise InvalidInput(name, expected, repr(called[:60]), "Use a shorter name.")
         read = a_whole_number if whole else a_number
         try:

@@ -29,6 +29,8 @@ class Limits:
         Of a list, in one answer.
     streams : int
         Open streams of events, of one worker.
+    connections : int
+        Open connections, of one worker.
     """
 
     body: int = 2**20
@@ -40,6 +42,7 @@ class Limits:
     seconds: float = 10.0
     rows: int = 1_000
     streams: int = 200
+    connections: int = 1_000
 
 
 def strict_json(body: bytes, limits: Limits) -> Any:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from multiplay.checks import shortened
@@ -69,7 +70,7 @@ class Account:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_safe_headers(message.get("headers", ()), id)
+                message["headers"] = with_safe_headers(message.get("headers", ()), id)
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))
             await send(message)
@@ -78,6 +79,8 @@ class Account:
         try:
             try:
                 await self.app(scope, receive, send_safely)
+            except ClientDisconnect:
+                pass
             except Exception as error:
                 answer = of_error(error, id)
                 if status:  # half of it is sent: it must not look whole
@@ -101,10 +104,16 @@ def _request_id(scope: Scope) -> str:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
             given: str = value.decode("ascii")
             return given
+    return new_id()
+
+
+def new_id() -> str:
+    """Return an id for a request, unlike all others."""
     return secrets.token_hex(8)
 
 
-def _with_safe_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple[bytes, bytes]]:
+def with_safe_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer and those that keep browsers out of trouble."""
     given = {name.lower(): value for name, value in headers}
     page = given.get(b"content-type", b"").startswith(HTML)
     added = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,6 +18,8 @@ from multiplay.service.pages import routes as pages
 from multiplay.service.paths import NamesInPaths
 from multiplay.service.settings import VARIABLE, Settings
 from multiplay.version import __version__
+
+SWITCH = 0.0005  # seconds: who answers shall not wait long for who computes, nor the other way
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -48,6 +51,7 @@ def app_from_environment() -> FastAPI:
     gc.collect()
     gc.freeze()  # what was imported is never garbage: to look at all of it takes a second a minute
     gc.set_threshold(20_000, 50, 50)
+    sys.setswitchinterval(SWITCH)
     return app
 
 

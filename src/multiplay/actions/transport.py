@@ -298,6 +298,21 @@ def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[
     return names
 
 
+def sides_of(lanes: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return suppliers and demanders, if lanes are named after them, one after the other.
+
+    Examples
+    --------
+    >>> sides_of(["Lyon->north", "Lyon->south", "Lille->north", "Lille->south"])
+    (['Lyon', 'Lille'], ['north', 'south'])
+    >>> sides_of(["news", "radio"])
+    """
+    pairs = [lane.partition("->") for lane in lanes]
+    sources, targets = (list(dict.fromkeys(pair[k] for pair in pairs)) for k in (0, 2))
+    all_lanes = [f"{source}->{target}" for source in sources for target in targets]
+    return (sources, targets) if list(lanes) == all_lanes else None
+
+
 @lru_cache(maxsize=16)
 def _numbered_lanes(suppliers: int, demanders: int) -> tuple[str, ...]:
     sources = tuple(f"s{x + 1}" for x in range(suppliers))

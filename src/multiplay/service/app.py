@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from multiplay.service import answers, api, metrics, middleware, problems
 from multiplay.service.office import Office
+from multiplay.service.pages import routes as pages
 from multiplay.service.paths import NamesInPaths
 from multiplay.service.settings import VARIABLE, Settings
 from multiplay.version import __version__
@@ -33,6 +34,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     app = FastAPI(lifespan=life, docs_url=None, redoc_url=None, openapi_url="/openapi.json")
     app.router.routes.extend(api.router.routes)  # include_router would look for each one twice
+    app.include_router(pages.router)
     app.add_api_route("/healthz", healthy, include_in_schema=False)
     app.add_api_route("/readyz", ready, include_in_schema=False)
     app.add_api_route("/metrics", measured, include_in_schema=False)

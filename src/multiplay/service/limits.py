@@ -48,6 +48,8 @@ class Limits:
         Of a list, in one answer.
     streams : int
         Open streams of events, of one worker.
+    connections : int
+        That one worker has open.
     """
 
     body: int = 2**20
@@ -59,6 +61,7 @@ class Limits:
     seconds: float = 10.0
     rows: int = 1_000
     streams: int = 200
+    connections: int = 1_000
 
 
 # ---------------------------------------------------------------- JSON

@@ -16,6 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from multiplay.errors import InvalidInput, NotFound, StoreError
+from multiplay.service import metrics
+from multiplay.service.register import Caller, Register
 from multiplay.studies import Study
 
 MOST_JOBS = 64  # of a batch
@@ -31,21 +33,25 @@ class Job:
         Called with the study, or whatever the desk is for.
     shown
         Makes the answer of what ``act`` gave, when that is durable.
-    by, request
-        Who writes, and what the request is known by; None for a job that only reads.
+    caller
+        For whom.
+    writes
+        Whether it changes the study.
+    request
+        What it is known by, if it comes again.
     """
 
     def __init__(
         self,
         act: Callable[[Any], Any],
-        shown: Callable[[Any], Any] | None = None,
+        shown: Callable[[Any], Any] | None,
+        caller: Caller,
         *,
         writes: bool = False,
-        by: str | None = None,
         request: str | None = None,
     ) -> None:
-        self.act, self.shown, self.writes = act, shown, writes
-        self.by, self.request = by, request
+        self.act, self.shown, self.caller = act, shown, caller
+        self.writes, self.request = writes, request
         self.answer: Any = None
         self.error: BaseException | None = None
         self.loop = asyncio.get_running_loop()
@@ -152,14 +158,14 @@ def _finish(jobs: list[Job]) -> None:
 class StudyDesk(Desk):
     """The desk of a study: jobs that write share a turn, and the others see what is durable.
 
-    ``open`` gives the study; ``noted`` is called with the number of jobs of every turn.
+    ``open`` gives the study; ``register`` knows whose keys are still valid.
     """
 
     def __init__(
-        self, pool: Executor, open: Callable[[], Study], most: int, noted: Callable[[int], None]
+        self, pool: Executor, open: Callable[[], Study], register: Register, most: int
     ) -> None:
         super().__init__(pool, self._do, most)
-        self._open, self._noted = open, noted
+        self._open, self._register = open, register
         self._study: Study | None = None
 
     def close(self) -> None:
@@ -168,7 +174,17 @@ class StudyDesk(Desk):
             self._study.disconnect()
 
     def _do(self, batch: list[Job]) -> list[Job]:
-        """Do a batch; return those that there was no time for."""
+        """Do a batch for those whose keys are valid; return what there was no time for."""
+        for caller in {job.caller for job in batch}:
+            try:
+                self._register.confirm(caller)
+            except Exception as error:
+                for job in batch:
+                    if job.caller == caller:
+                        job.error = error
+        return self._serve_valid([job for job in batch if job.error is None])
+
+    def _serve_valid(self, batch: list[Job]) -> list[Job]:
         was_open = self._study is not None
         late = self._try(batch)
         gone = [job for job in batch if is_gone(job.error)]
@@ -209,15 +225,15 @@ class StudyDesk(Desk):
 
     def _together(self, study: Study, jobs: list[Job]) -> list[Job]:
         end = time.monotonic() + LONGEST
-        with study.together():
+        with study.together([job.request for job in jobs if job.request is not None]):
             for number, job in enumerate(jobs):
                 if number and time.monotonic() > end:
                     break
-                study.by, study.request = job.by, job.request
+                study.by, study.request = job.caller.id, job.request
                 job.do(study)
             else:
                 number = len(jobs)
-        self._noted(number)
+        metrics.turn(number)
         return jobs[number:]
 
 

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from starlette.responses import StreamingResponse
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.service.office import Caller, Office
+from multiplay.service.office import Office
+from multiplay.service.register import Caller
 
 PAUSE = 0.5  # seconds between two looks at a journal
 HEARTBEAT = 15.0  # seconds after which a word is sent, and the key is looked at again

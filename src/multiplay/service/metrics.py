@@ -14,6 +14,7 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.core import Metric
@@ -25,6 +26,8 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 JOBS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second number for each
 
 _requests = Counter(
     "multiplay_requests", "Requests that were answered.", ["method", "route", "status"]

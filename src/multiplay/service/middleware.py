@@ -6,9 +6,11 @@ import logging
 import re
 import secrets
 import time
+from itertools import count
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from multiplay.checks import shortened
@@ -19,6 +21,7 @@ from multiplay.service.problems import of_error
 from multiplay.service.settings import Settings
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+WORKER, NUMBERS = secrets.token_hex(6), count()  # ids of requests that bring none
 LEFT = 499  # the status in the log when nobody waited for an answer
 LONGEST = 200  # letters of a path in the log
 HTML = b"text/html"
@@ -69,7 +72,7 @@ class Account:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_safe_headers(message.get("headers", ()), id)
+                message["headers"] = with_safe_headers(message.get("headers", ()), id)
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))
             await send(message)
@@ -78,6 +81,8 @@ class Account:
         try:
             try:
                 await self.app(scope, receive, send_safely)
+            except ClientDisconnect:
+                pass
             except Exception as error:
                 answer = of_error(error, id)
                 if status:  # half of it is sent: it must not look whole
@@ -101,10 +106,16 @@ def _request_id(scope: Scope) -> str:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
             given: str = value.decode("ascii")
             return given
-    return secrets.token_hex(8)
+    return new_id()
 
 
-def _with_safe_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple[bytes, bytes]]:
+def new_id() -> str:
+    """Return an id for a request, unlike all others."""
+    return f"{WORKER}-{next(NUMBERS):x}"
+
+
+def with_safe_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer and those that keep browsers out of trouble."""
     given = {name.lower(): value for name, value in headers}
     page = given.get(b"content-type", b"").startswith(HTML)
     added = [

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from multiplay.errors import NotFound, StoreError
-from multiplay.service import metrics, tokens
-from multiplay.service.desk import Desk, Job, StudyDesk, is_gone
-from multiplay.service.refusals import Forbidden, Unknown
+from multiplay.service.desk import Job, StudyDesk, is_gone
+from multiplay.service.register import Caller, Register
 from multiplay.service.settings import Settings
 from multiplay.storage import Head, Journal, Store, store_at
-from multiplay.storage.keyring import Keyring, KeyRow, keyring_of
+from multiplay.storage.keyring import Keyring, keyring_of
 from multiplay.storage.names import checked_name
 from multiplay.studies import Study, Verified
 
@@ -27,42 +26,6 @@ MOST_DESKS, MOST_HANDLES = 200, 4  # studies that are kept open; idle handles of
 MOST_JOBS = 2_000  # that wait for one study
 SHARED = 0.2  # seconds for which a look at the last entry is good enough for those who watch
 CHECKS = 1  # journals that are verified at a time: that takes all of a core
-
-
-class Caller(NamedTuple):
-    """Who asks, and what they may do.
-
-    Attributes
-    ----------
-    id, name : str or None
-        Of the key; None where the service is open.
-    study : str or None
-        The only study that the key is for.
-    can : "read", "play" or "manage"
-        What may be done with it.
-    """
-
-    id: str | None
-    name: str | None
-    study: str | None
-    can: str
-
-    def check(self, needed: str, study: str | None = None) -> None:
-        """Raise ``Forbidden`` unless this may be done, with a study or with all of them."""
-        if not tokens.includes(self.can, needed):
-            raise Forbidden(
-                "key",
-                f"one that may {needed}",
-                f"one that may {self.can}",
-                f"Make another one: multiplay key create --can {needed}.",
-            )
-        if self.study is not None and self.study != study:
-            expected = "one for all studies" if study is None else f"one for the study {study!r}"
-            got, hint = f"one for the study {self.study!r}", "Use the key of that study."
-            raise Forbidden("key", expected, got, hint)
-
-
-ANYBODY = Caller(None, None, None, "manage")
 
 
 class Office:
@@ -79,9 +42,8 @@ class Office:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.store = settings, store_at(settings.store)
-        self._keyring = keyring_of(self.store)
+        self._register = Register(keyring_of(self.store), settings.open)
         self._pool = ThreadPoolExecutor(THREADS, "multiplay")
-        self._keys = Desk(self._pool, partial(_do_each, self._keyring), MOST_JOBS)
         self._desks: OrderedDict[str, StudyDesk] = OrderedDict()
         self._handles: dict[str, list[Journal]] = {}
         self._checks = asyncio.Semaphore(CHECKS)
@@ -96,38 +58,35 @@ class Office:
             desk.close()
         for journal in (one for handles in self._handles.values() for one in handles):
             journal.close()
-        self._keyring.close()
+        self._register.close()
 
     # ------------------------------------------------------------ keys
 
     async def caller(self, token: str | None) -> Caller:
         """Return who asks; raise ``Unknown`` if there is no such key."""
-        found: Caller = await self._keys.do(Job(lambda keyring: self._caller(keyring, token)))
-        return found
+        return await self._in_thread(lambda: self._register.caller(token))
 
-    def _caller(self, keyring: Keyring, token: str | None) -> Caller:
-        if token is None:
-            if self.settings.open and keyring.is_empty():
-                return ANYBODY
-            raise Unknown("key", "a key", "none", "Send it as: Authorization: Bearer mp_...")
-        claim = tokens.split(token) or tokens.Claim("", tokens.NOBODY)
-        row = next(iter(keyring.find([claim.id])), None)
-        if not tokens.is_of(row, claim.digest) or row is None or is_over(row):
-            hint = "Check it, or make another one: multiplay key create."
-            raise Unknown("key", "a key that is valid", "another one", hint)
-        return Caller(row.parent or row.id, row.name, row.study, row.can)
+    async def claimed(self, token: str | None) -> Caller:
+        """Return who asks, by what this worker remembers of keys.
+
+        All that an office does makes sure, where it is done, that the key is still valid.
+        """
+        return self._register.remembered(token) or await self.caller(token)
 
     async def with_keys(self, act: Callable[[Keyring], T]) -> T:
         """Call something with the keyring."""
-        done: T = await self._keys.do(Job(act))
-        return done
+        return await self._in_thread(lambda: self._register.use(act))
 
     # ------------------------------------------------------------ studies
 
     async def names(self, caller: Caller) -> list[str]:
         """Return the names of the studies that somebody may see."""
-        names = await self._in_thread(self.store.names)
+        names = await self._done(caller, self.store.names)
         return [name for name in names if caller.study in (None, name)]
+
+    async def check_store(self) -> None:
+        """Raise ``StoreError`` if the store cannot be read."""
+        await self._in_thread(self.store.names)
 
     async def create(self, name: str, caller: Caller, act: Callable[[Store], Study]) -> None:
         """Begin a study: ``act`` makes it in the store."""
@@ -136,12 +95,12 @@ class Office:
         def made() -> None:
             act(self.store).disconnect()
 
-        await self._in_thread(made)
+        await self._done(caller, made)
 
     async def delete(self, name: str, caller: Caller) -> None:
         """Remove a study for good."""
         caller.check("manage", name)
-        await self._in_thread(lambda: self.store.delete(name))
+        await self._done(caller, lambda: self.store.delete(name))
 
     async def write(
         self,
@@ -157,13 +116,13 @@ class Office:
         """
         caller.check("play", name)
         known = None if request is None else f"{caller.id or ''}:{request}"
-        job = Job(act, shown, writes=True, by=caller.id, request=known)
+        job = Job(act, shown, caller, writes=True, request=known)
         return await self._desk(name).do(job)
 
     async def read(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:
         """Look at a study, quickly."""
         caller.check("read", name)
-        found: T = await self._desk(name).do(Job(act))
+        found: T = await self._desk(name).do(Job(act, None, caller))
         return found
 
     async def look(self, name: str, caller: Caller, act: Callable[[Journal], T]) -> T:
@@ -180,7 +139,7 @@ class Office:
                     raise
             return looked()  # a new study of this name may be there
 
-        return await self._in_thread(looked)
+        return await self._done(caller, looked)
 
     async def latest(self, name: str, caller: Caller) -> Head:
         """Return the last entry of a study; one look is shared by all who watch."""
@@ -213,7 +172,7 @@ class Office:
                 return study.verify()
 
         async with self._checks:
-            return await self._in_thread(verified)
+            return await self._done(caller, verified)
 
     # ------------------------------------------------------------ inside
 
@@ -222,7 +181,7 @@ class Office:
         if desk is None:
             checked_name(name)
             opened = partial(Study.open, name, store=self.store)
-            desk = StudyDesk(self._pool, opened, MOST_JOBS, metrics.turn)
+            desk = StudyDesk(self._pool, opened, self._register, MOST_JOBS)
             self._desks[name] = desk
         self._desks.move_to_end(name)
         if len(self._desks) > MOST_DESKS:
@@ -248,16 +207,14 @@ class Office:
         else:
             journal.close()
 
+    async def _done(self, caller: Caller, act: Callable[[], T]) -> T:
+        """Do something in a thread, for somebody whose key is still valid."""
+
+        def done() -> T:
+            self._register.confirm(caller)
+            return act()
+
+        return await self._in_thread(done)
+
     async def _in_thread(self, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, act)
-
-
-def _do_each(keyring: Keyring, jobs: list[Job]) -> list[Job]:
-    for job in jobs:
-        job.do_or_fail(keyring)
-    return []
-
-
-def is_over(row: KeyRow) -> bool:
-    """Say whether a key has ended."""
-    return row.expires is not None and row.expires < time.time()

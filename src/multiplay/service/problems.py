@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+import fastapi
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -33,6 +34,14 @@ class Kind(NamedTuple):
     status: int
     title: str
     headers: dict[str, str] | None = None
+
+
+class Refused(fastapi.HTTPException):
+    """A request that is not even read; FastAPI lets such an error pass where a body is read."""
+
+    def __init__(self, status: int, title: str, detail: str, hint: str | None = None) -> None:
+        super().__init__(status, detail)
+        self.title, self.hint = title, hint
 
 
 # Of errors that say themselves what is wrong; of an error that is not here, what it inherits from.
@@ -126,11 +135,11 @@ def install(app: FastAPI) -> None:
 
 async def _handle(request: Request, error: Exception) -> Response:
     if isinstance(error, InvalidInput):
-        error = _discreet(error, request.app.state.office.store.url)
+        error = discreet(error, request.app.state.office.store.url)
     return of_error(error, request_id(request.scope))
 
 
-def _discreet(error: InvalidInput, url: str) -> InvalidInput:
+def discreet(error: InvalidInput, url: str) -> InvalidInput:
     """Return an error without the place of the store, which concerns no client."""
     expected, got = (str(part).replace(f"in {url}", "here") for part in (error.expected, error.got))
     return type(error)(error.argument, expected, got, error.hint)
@@ -139,13 +148,13 @@ def _discreet(error: InvalidInput, url: str) -> InvalidInput:
 def _of_status(error: HTTPException, request_id: str) -> Response:
     if error.status_code in NO_BODY:
         return Response(status_code=error.status_code, headers=error.headers)
-    title = HTTPStatus(error.status_code).phrase.capitalize()
+    if isinstance(error, Refused):
+        title, hint = error.title, error.hint
+    else:
+        title, hint = HTTPStatus(error.status_code).phrase.capitalize(), None
+    detail = str(error.detail or title)
     return problem(
-        error.status_code,
-        title,
-        str(error.detail or title),
-        request_id=request_id,
-        headers=error.headers,
+        error.status_code, title, detail, request_id=request_id, hint=hint, headers=error.headers
     )
 
 

@@ -25,7 +25,7 @@ class StrictRoute(APIRoute):
 
         async def strictly(request: Request) -> Response:
             office: Office = request.app.state.office
-            caller = await office.caller(token_of(request))
+            caller = await office.claimed(token_of(request))
             request.state.caller, request.state.key_id = caller, caller.id
             if body := await request.body():
                 _check_type(request)

@@ -26,6 +26,7 @@ from multiplay.types import Arrays, IntArray
 # What happened. A part is a report that is not the last one.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
+VERBS = (ASK, TELL, PART, CLOSE, CANCEL, EXPIRE, LEARN, TABLE)
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is over
 SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
 FORMAT = 1  # of entries and snapshots; newer ones are refused

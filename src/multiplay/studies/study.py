@@ -499,7 +499,7 @@ class Study(Mirror):
         if key is None and self.request is None:
             return None
         found = f"{REQUEST}{self.request}" if key is None else checked_key(key)
-        return self._journal.find(kinds, found)
+        return None if found in self._foreseen else self._journal.find(kinds, found)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
         told, outcome = replica.telling(id).close(id, when)

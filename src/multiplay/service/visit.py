@@ -10,6 +10,8 @@ from fastapi import Depends, Header, Path, Request
 from starlette.responses import JSONResponse, Response
 
 from multiplay.actions import ActionSet
+from multiplay.errors import Conflict
+from multiplay.learner.plays import PendingPlay
 from multiplay.service import reading
 from multiplay.service.limits import Limits, build_actions
 from multiplay.service.office import Office
@@ -35,6 +37,16 @@ Known = Annotated[
     str | None, Header(alias="If-None-Match", description="The ETag of what you have.")
 ]
 Named = Annotated[str, Path(min_length=1, description="The name of the study.")]
+
+
+def ask_within(limits: Limits, study: Study, key: str | None, **given: Any) -> PendingPlay:
+    """Choose the next play of a study, unless too many of them wait."""
+    waiting = study.open_plays
+    if waiting >= limits.waiting and not study.is_asked(key):
+        expected = f"fewer than {limits.waiting} plays that wait"
+        hint = "Tell, close or cancel some of them first."
+        raise Conflict("study", expected, f"{waiting}", hint)
+    return study.ask(key=key, **given)
 
 
 class Visit:

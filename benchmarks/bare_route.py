@@ -53,7 +53,7 @@ def app_from_environment() -> FastAPI:
     def add(row: Row) -> dict[str, int]:
         with engine.begin() as connection:
             added = connection.execute(rows.insert().values(text=row.text))
-            (id,) = added.inserted_primary_key
-        return {"id": id}
+            key = added.inserted_primary_key
+        return {"id": 0 if key is None else key[0]}
 
     return app

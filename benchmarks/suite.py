@@ -26,6 +26,7 @@ from benchmarks import (
     programs,
     rounding,
     rounds,
+    service,
     sets,
     startup,
     step,
@@ -50,6 +51,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "learner": learner.run,
     "live": live.run,
     "studies": studies.run,
+    "service": service.run,
     "startup": startup.run,
     "workers": workers.run,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -120,7 +120,11 @@ class Facts:
 
 
 def facts(
-    study: Study, last: int = LAST, level: float = 0.95, now: datetime | None = None
+    study: Study,
+    last: int = LAST,
+    level: float = 0.95,
+    now: datetime | None = None,
+    plays: Iterable[pd.DataFrame] | None = None,
 ) -> Facts:
     """Collect what is shown; the memory that it takes does not grow with the history.
 
@@ -134,6 +138,8 @@ def facts(
         Of the intervals.
     now
         When it is looked at; by the clock if not given.
+    plays
+        Those to collect; all of them if not given, which takes as long as the history.
 
     Examples
     --------
@@ -145,8 +151,8 @@ def facts(
     """
     arms = study.arms(level)
     history = _History(last)
-    for plays in study.plays(chunk=CHUNK):
-        history.add(plays)
+    for table in study.plays(chunk=CHUNK) if plays is None else plays:
+        history.add(table)
     plans = {play.id: play.plan for play in study.waiting()}
     return Facts(
         name=study.name,

@@ -16,6 +16,8 @@ from multiplay.reports.tables import Table, between, number
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from multiplay.learner.plays import Expected
+
 UNKNOWN = "-"
 TIMES = "\u00d7"
 LONGEST = 24  # letters of a name in a plan
@@ -111,6 +113,16 @@ def best(facts: Facts) -> str:
     ends = f"{level(facts)} interval: {between(low, high)}"
     should = f"should {wording(facts).should} {number(total)}"
     return f"{should} ({ends}): {plan(facts.best.plan)}"
+
+
+def outlook(expected: Expected, sense: str) -> str:
+    """Say what a plan should cost or bring."""
+    verb = "cost" if sense == "min" else "bring"
+    if np.isnan(expected.total):
+        return f"what it should {verb} is not known yet"
+    words = f"should {verb} {number(expected.total)} in all"
+    known = np.isfinite([expected.low, expected.high]).all()
+    return f"{words} ({between(expected.low, expected.high)})" if known else words
 
 
 def notes(facts: Facts) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,9 +14,12 @@ from starlette.responses import JSONResponse, Response
 
 from multiplay.service import answers, api, metrics, middleware, problems
 from multiplay.service.office import Office
+from multiplay.service.pages import routes as pages
 from multiplay.service.paths import NamesInPaths
 from multiplay.service.settings import VARIABLE, Settings
 from multiplay.version import __version__
+
+SWITCH = 0.0005  # seconds: who answers shall not wait long for who computes, nor the other way
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -29,7 +33,8 @@ def create_app(settings: Settings) -> FastAPI:
         office.close()
 
     app = FastAPI(lifespan=life, docs_url=None, redoc_url=None, openapi_url="/openapi.json")
-    app.include_router(api.router)
+    app.router.routes.extend(api.router.routes)  # include_router would look for each one twice
+    app.include_router(pages.router)
     app.add_api_route("/healthz", healthy, include_in_schema=False)
     app.add_api_route("/readyz", ready, include_in_schema=False)
     app.add_api_route("/metrics", measured, include_in_schema=False)
@@ -46,6 +51,7 @@ def app_from_environment() -> FastAPI:
     gc.collect()
     gc.freeze()  # what was imported is never garbage: to look at all of it takes a second a minute
     gc.set_threshold(20_000, 50, 50)
+    sys.setswitchinterval(SWITCH)
     return app
 
 

@@ -225,7 +225,7 @@ class StudyDesk(Desk):
 
     def _together(self, study: Study, jobs: list[Job]) -> list[Job]:
         end = time.monotonic() + LONGEST
-        with study.together():
+        with study.together([job.request for job in jobs if job.request is not None]):
             for number, job in enumerate(jobs):
                 if number and time.monotonic() > end:
                     break

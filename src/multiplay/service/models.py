@@ -293,6 +293,7 @@ class Study(BaseModel):
     waiting: int
     clipped: int
     entries: int
+    digest: str = Field(description="Of the last entry, and so of all of them.")
 
 
 class StudyName(BaseModel):

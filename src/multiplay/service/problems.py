@@ -135,11 +135,11 @@ def install(app: FastAPI) -> None:
 
 async def _handle(request: Request, error: Exception) -> Response:
     if isinstance(error, InvalidInput):
-        error = _discreet(error, request.app.state.office.store.url)
+        error = discreet(error, request.app.state.office.store.url)
     return of_error(error, request_id(request.scope))
 
 
-def _discreet(error: InvalidInput, url: str) -> InvalidInput:
+def discreet(error: InvalidInput, url: str) -> InvalidInput:
     """Return an error without the place of the store, which concerns no client."""
     expected, got = (str(part).replace(f"in {url}", "here") for part in (error.expected, error.got))
     return type(error)(error.argument, expected, got, error.hint)

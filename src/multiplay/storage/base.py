@@ -123,8 +123,12 @@ class Journal(Storage, Protocol):
     def head(self) -> Head:
         """Return the number and the digest of the last record."""
 
-    def write(self, record: Record, labels: Labels = NO_LABELS) -> Entry:
-        """Append a record with labels. A key that is used already for the kind is refused."""
+    def write(self, record: Record, labels: Labels = NO_LABELS, *, is_new: bool = False) -> Entry:
+        """Append a record with labels. A key that is used already for the kind is refused.
+
+        ``is_new``: in this turn it was made sure that the key is not used, so that nobody need
+        look again.
+        """
 
     def entries(self, start: int = 0, previous: bytes | None = None) -> Iterator[Entry]:
         """Yield all from this number on, in order, without holding all of them in memory.
@@ -136,6 +140,9 @@ class Journal(Storage, Protocol):
 
     def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
         """Return the record of this kind, or of one of these, with this key, if there is one."""
+
+    def find_all(self, kinds: Sequence[str], keys: Sequence[str]) -> list[Entry]:
+        """Return all records of one of these kinds with one of these keys, in one journey."""
 
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""

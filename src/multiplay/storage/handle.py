@@ -63,13 +63,13 @@ class Handle(Journal):
         """Return the number and the digest of the last record."""
         return self._last() if self._head is None else self._head
 
-    def write(self, record: Record, labels: Labels = NO_LABELS) -> Entry:
+    def write(self, record: Record, labels: Labels = NO_LABELS, *, is_new: bool = False) -> Entry:
         """Append a record with labels."""
         if self._head is None:
             with self.turn():
                 return self.write(record, labels)
         row = sealed(self._head, record, labels)
-        self._insert(row)
+        self._insert(row, is_new or row.key is None)
         self._head = Head(row.number, row.digest)
         return Entry(row.number, Labels(*row[1:5]), record, row.digest)
 
@@ -89,6 +89,10 @@ class Handle(Journal):
         """Return the record of this kind, or of one of these, with this key, if there is one."""
         row = self._keyed((kind,) if isinstance(kind, str) else kind, key)
         return None if row is None else opened(row)
+
+    def find_all(self, kinds: Sequence[str], keys: Sequence[str]) -> list[Entry]:
+        """Return all records of one of these kinds with one of these keys."""
+        return [opened(row) for row in self._all_keyed(tuple(kinds), keys)]
 
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""
@@ -145,8 +149,8 @@ class Handle(Journal):
         """Return the head, outside a turn."""
 
     @abstractmethod
-    def _insert(self, row: Row) -> None:
-        """Write a row, within a turn."""
+    def _insert(self, row: Row, is_new: bool) -> None:
+        """Write a row, within a turn; ``is_new``: no other one has its key."""
 
     @abstractmethod
     def _batch(self, start: int, limit: int) -> list[Row]:
@@ -155,6 +159,11 @@ class Handle(Journal):
     @abstractmethod
     def _keyed(self, kinds: tuple[str, ...], key: str) -> Row | None:
         """Return the row of one of these kinds with a key."""
+
+    def _all_keyed(self, kinds: tuple[str, ...], keys: Sequence[str]) -> list[Row]:
+        """Return the rows of one of these kinds with one of these keys."""
+        found = (self._keyed((kind,), key) for kind in kinds for key in keys)
+        return [row for row in found if row is not None]
 
     @abstractmethod
     def _about(self, play: int) -> list[Row]:

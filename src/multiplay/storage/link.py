@@ -81,6 +81,13 @@ class Link(ABC):
         changed: int = self._done(self._run, sql.text, values or sql.values(given)).rowcount
         return changed
 
+    def change_all(self, sql: Sql, values: list[tuple[Any, ...]]) -> int:
+        """Run a statement for many rows within a turn; return how many it changed."""
+        if len(values) == 1:
+            return self.change(sql, values[0])
+        changed: int = self._done(self._run_all, sql.text, values).rowcount
+        return changed
+
     def begin(self) -> None:
         """Begin to write; ``commit`` or ``roll_back`` ends it."""
         self._done(self._begin)
@@ -182,6 +189,10 @@ class Link(ABC):
     @abstractmethod
     def _run(self, text: str, values: tuple[Any, ...] = ()) -> Any:
         """Run a statement on the connection; return the driver's cursor."""
+
+    @abstractmethod
+    def _run_all(self, text: str, values: list[tuple[Any, ...]]) -> Any:
+        """Run a statement for many rows; return the driver's cursor."""
 
     @abstractmethod
     def _prepare(self) -> None:

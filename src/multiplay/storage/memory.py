@@ -119,8 +119,8 @@ class MemoryJournal(Handle):
         last = shelf.rows[shelf.count - 1]
         return Head(last.number, last.digest)
 
-    def _insert(self, row: Row) -> None:
-        if row.key is not None and self._keyed((row.kind,), row.key):
+    def _insert(self, row: Row, is_new: bool) -> None:
+        if row.key is not None and not is_new and self._keyed((row.kind,), row.key):
             raise used_key(row)
         self._new.append(row)
 

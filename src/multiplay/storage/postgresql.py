@@ -165,6 +165,10 @@ class PostgresqlLink(Link):
     def _run(self, text: str, values: tuple[Any, ...] = ()) -> psycopg.Cursor[Any]:
         return self._binary.execute(text, values) if values else self._plain.execute(text)
 
+    def _run_all(self, text: str, values: list[tuple[Any, ...]]) -> psycopg.Cursor[Any]:
+        self._binary.executemany(text, values)
+        return self._binary
+
     def _is_lost(self, error: Exception) -> bool:
         state = getattr(error, "sqlstate", None) or ""
         closed = self._connection is not None and self._connection.closed

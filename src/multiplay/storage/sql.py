@@ -201,6 +201,7 @@ class SqlJournal(Handle):
     def __init__(self, link: Link, identity: Identity) -> None:
         self._link, self._identity = link, identity
         self._id, self._sql = identity.id, link.sql
+        self._unwritten: list[Row] = []  # of this turn
         link.greet = self._greet
 
     def __repr__(self) -> str:
@@ -236,9 +237,11 @@ class SqlJournal(Handle):
         return Head(*head)
 
     def _commit(self) -> None:
+        self._write_out()
         self._link.commit()
 
     def _roll_back(self) -> None:
+        self._unwritten = []
         self._link.roll_back()
 
     def _last(self) -> Head:
@@ -248,14 +251,24 @@ class SqlJournal(Handle):
         return Head(*rows[0])
 
     def _fetch(self, sql: Any, **given: Any) -> list[tuple[Any, ...]]:
+        self._write_out()
         rows = self._link.fetch(sql, journal=self._id, **given)
         if not rows and self._head is None and not self._is_there():
             raise self._gone()
         return rows
 
-    def _insert(self, row: Row) -> None:
-        if not self._link.change(self._sql.add, _values(self._id, row)):
-            raise used_key(row)
+    def _insert(self, row: Row, is_new: bool) -> None:
+        """Write a row; those that are new for sure wait for others, to go in one journey."""
+        self._unwritten.append(row)
+        if not is_new:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        rows, self._unwritten = self._unwritten, []
+        if rows:
+            values = [_values(self._id, row) for row in rows]
+            if self._link.change_all(self._sql.add, values) < len(rows):
+                raise used_key(rows[-1])  # others have made sure of theirs
 
     def _batch(self, start: int, limit: int) -> list[Row]:
         return [_row(row) for row in self._fetch(self._sql.batch, start=start, limit=limit)]
@@ -264,6 +277,14 @@ class SqlJournal(Handle):
         given = {f"kind{k}": kind for k, kind in enumerate(kinds)}
         rows = self._fetch(self._sql.keyed(len(kinds)), key=key, **given)
         return _row(rows[0]) if rows else None
+
+    def _all_keyed(self, kinds: tuple[str, ...], keys: Sequence[str]) -> list[Row]:
+        if not keys:
+            return []
+        room = 1 << (len(keys) - 1).bit_length()  # so that there are few different statements
+        given = {f"kind{k}": kind for k, kind in enumerate(kinds)}
+        given |= {f"key{k}": keys[k % len(keys)] for k in range(room)}
+        return [_row(row) for row in self._fetch(self._sql.all_keyed(len(kinds), room), **given)]
 
     def _about(self, play: int) -> list[Row]:
         return [_row(row) for row in self._fetch(self._sql.about, play=play)]
@@ -276,9 +297,8 @@ class SqlJournal(Handle):
         if not rows or not ends:
             return [(row, None) for row in rows]
         given = {f"end{k}": end for k, end in enumerate(ends)}
-        found = self._link.fetch(
+        found = self._fetch(
             self._sql.ends(len(ends)),
-            journal=self._id,
             kind=kind,
             start=start,
             stop=rows[-1].number,

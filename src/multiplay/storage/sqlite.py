@@ -194,6 +194,10 @@ class SqliteLink(Link):
                 if _code(error) not in BUSY or time.monotonic() > deadline:
                     raise
 
+    def _run_all(self, text: str, values: list[tuple[Any, ...]]) -> sqlite3.Cursor:
+        connection: sqlite3.Connection = self._connection
+        return connection.executemany(text, values)
+
     def _is_lost(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.ProgrammingError) or _code(error) in LOST
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
@@ -30,8 +30,8 @@ class Mirror(Adviser):
     by : str or None
         Who uses it: every entry that is written names them.
     request : str or None
-        What the next verb is known by, if it has no key: repeated, it changes nothing and answers
-        the very same. For those who cannot know whether a verb was done, such as a client.
+        What the next verb is known by, with a key or without: repeated, it changes nothing and
+        answers the very same. For those who cannot know whether a verb was done, such as a client.
     """
 
     def __init__(
@@ -42,15 +42,17 @@ class Mirror(Adviser):
         self._replica: Replica | None = None
         self._in_turn = self._changed = self._spoiled = False
         self._snapshot_at = 0
+        self._foreseen: set[str] = set()  # requests that nobody made before this turn
         self.by = by
         self.request: str | None = None
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self, requests: Sequence[str] = ()) -> Iterator[None]:
         """Do all verbs of a block in one turn: at its end all are durable, at the cost of one.
 
         A verb that is refused changes nothing, and the block may go on. If anything else fails in
-        it, nothing of the block is kept.
+        it, nothing of the block is kept. ``requests`` are those that will come, if that is known:
+        then they are looked for all at once.
         """
         with self._lock:
             if self._in_turn:
@@ -62,6 +64,7 @@ class Mirror(Adviser):
                 with self._journal.turn() as head:
                     self._caught_up(head)
                     self._in_turn = True
+                    self._foresee(requests)
                     yield
                     if self._spoiled:
                         raise RuntimeError("a verb of the block has failed: nothing of it is kept")
@@ -70,7 +73,7 @@ class Mirror(Adviser):
                     self._replica = None  # what the journal has is read again
                 raise
             finally:
-                self._in_turn = False
+                self._in_turn, self._foreseen = False, set()
             self._keep_snapshot()
 
     @contextmanager
@@ -92,6 +95,12 @@ class Mirror(Adviser):
                 raise
             finally:
                 self._changed |= before
+
+    def _foresee(self, requests: Sequence[str]) -> None:
+        """Look for requests that came before; the others are new in this turn."""
+        keys = [REQUEST + request for request in requests]
+        found = self._journal.find_all(content.VERBS, keys) if keys else []
+        self._foreseen = {*keys} - {entry.labels.key or "" for entry in found}
 
     def _own(self) -> Replica:
         """Return the state within a turn."""
@@ -161,9 +170,16 @@ class Mirror(Adviser):
     def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
         """Write what a verb has done; the first entry of a request is found by repeating it."""
         self._changed = True
-        if self.request is not None and labels.key is None:
-            labels, self.request = labels._replace(key=REQUEST + self.request), None
-        replica.advance(self._journal.write(content.signed(record, self.by), labels))
+        if self.request is not None:
+            if labels.key is None:
+                labels = labels._replace(key=REQUEST + self.request)
+            else:
+                record = content.requested(record, self.request)
+            self.request = None
+        is_new = labels.key is not None and labels.key in self._foreseen
+        self._foreseen -= {labels.key or ""}
+        record = content.signed(record, self.by)
+        replica.advance(self._journal.write(record, labels, is_new=is_new))
 
     def _guarded(self, items: Iterator[T]) -> Iterator[T]:
         """Give what is read from the journal, one by one, while no other thread uses it."""

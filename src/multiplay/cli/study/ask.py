@@ -15,9 +15,10 @@ from multiplay.cli.study.app import (
     print_json,
     study,
 )
-from multiplay.cli.study.screens import next_step, outlook, plan_table, quoted, show
+from multiplay.cli.study.screens import next_step, plan_table, quoted, show
 from multiplay.cli.study.texts import units
 from multiplay.learner.plays import PendingPlay
+from multiplay.reports.study_words import outlook
 
 AtMost = Annotated[
     list[str] | None,

@@ -1,6 +1,5 @@
 """What the commands of studies show, and how they count along."""
 
-import math
 import os
 import shlex
 import sys
@@ -12,13 +11,11 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 
-from multiplay.actions.transport import UNMET
+from multiplay.actions.transport import UNMET, sides_of
 from multiplay.cli.app import errors
 from multiplay.cli.screen import for_screen
 from multiplay.cli.study.app import DEFAULT_STORE
-from multiplay.cli.study.sets import sides_of
-from multiplay.learner.plays import Expected
-from multiplay.reports.tables import Table, between, number
+from multiplay.reports.tables import Table
 from multiplay.studies import Study
 
 NOTHING = "-"
@@ -61,16 +58,6 @@ def plan_table(plan: Mapping[str, int], title: str) -> Table:
 def shown(units: int) -> str:
     """Return units in a table."""
     return str(units) if units else NOTHING
-
-
-def outlook(expected: Expected, sense: str) -> str:
-    """Say what a plan should cost or bring."""
-    verb = "cost" if sense == "min" else "bring"
-    if math.isnan(expected.total):
-        return f"what it should {verb} is not known yet"
-    words = f"should {verb} {number(expected.total)} in all"
-    known = math.isfinite(expected.low) and math.isfinite(expected.high)
-    return f"{words} ({between(expected.low, expected.high)})" if known else words
 
 
 def moment(time: Any) -> str:

@@ -1,6 +1,5 @@
 """What may be played, from a file or from options."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -8,6 +7,7 @@ import typer
 
 from multiplay import actions, policies
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
+from multiplay.actions.transport import sides_of
 from multiplay.builder import Builder, check_keys, classes_of, unknown
 from multiplay.cli.study.texts import named_numbers, names
 from multiplay.errors import InvalidInput
@@ -161,21 +161,6 @@ def today(
         _check_usual("--budget", usual, Budget)
         changes["total"] = total
     return type(usual)(**settings(usual) | changes) if changes else None
-
-
-def sides_of(lanes: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """Return suppliers and demanders, if lanes are named after them, one after the other.
-
-    Examples
-    --------
-    >>> sides_of(["Lyon->north", "Lyon->south", "Lille->north", "Lille->south"])
-    (['Lyon', 'Lille'], ['north', 'south'])
-    >>> sides_of(["news", "radio"])
-    """
-    pairs = [lane.partition("->") for lane in lanes]
-    sources, targets = (list(dict.fromkeys(pair[k] for pair in pairs)) for k in (0, 2))
-    all_lanes = [f"{source}->{target}" for source in sources for target in targets]
-    return (sources, targets) if list(lanes) == all_lanes else None
 
 
 def _side(option: str, text: str, others: str | None) -> tuple[list[str] | None, list[Any]]:

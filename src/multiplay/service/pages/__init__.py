@@ -1,0 +1,1 @@
+"""Pages for people: what a study plans, what it cost, and forms to ask and to tell."""

@@ -1,0 +1,117 @@
+"""The OpenAPI document as a page: every operation in words, with an example for a shell."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+OTHERS = "More"
+EXAMPLES = {"study": "lanes", "play": "1"}  # in paths
+
+
+class Parameter(NamedTuple):
+    """Something that an operation takes."""
+
+    name: str
+    place: str
+    required: bool
+    words: str
+
+
+class Operation(NamedTuple):
+    """An operation, in words."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    parameters: list[Parameter]
+    curl: str
+    answer: str
+    statuses: list[str]
+
+
+class Group(NamedTuple):
+    """Operations that belong together."""
+
+    name: str
+    operations: list[Operation]
+
+
+def groups(document: Mapping[str, Any], server: str) -> list[Group]:
+    """Return all operations of a document, by their tags, in its order."""
+    found: dict[str, list[Operation]] = {}
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            group = (one.get("tags") or [OTHERS])[0]
+            made = _operation(document, server, path, method.upper(), one)
+            found.setdefault(group, []).append(made)
+    return [Group(name, operations) for name, operations in found.items()]
+
+
+def _operation(
+    document: Mapping[str, Any], server: str, path: str, method: str, one: Mapping[str, Any]
+) -> Operation:
+    body = _example(document, _content(one.get("requestBody", {})))
+    answers = one.get("responses", {})
+    good = [answers[status] for status in answers if status.startswith("2")]
+    answer = _example(document, _content(good[0])) if good else None
+    description = one.get("description") or one.get("summary") or ""
+    return Operation(
+        id=f"{method.lower()}-" + re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-"),
+        method=method,
+        path=path,
+        summary=re.split(r"(?<=[.:]) ", description.replace("\n", " "))[0].rstrip(":."),
+        description=" ".join(description.split()),
+        parameters=[_parameter(each) for each in one.get("parameters", [])],
+        curl=_curl(server, path, method, body),
+        answer="" if answer is None else json.dumps(answer, indent=2, ensure_ascii=False),
+        statuses=sorted(answers),
+    )
+
+
+def _parameter(given: Mapping[str, Any]) -> Parameter:
+    words = given.get("description") or given.get("schema", {}).get("description") or ""
+    return Parameter(given["name"], given["in"], bool(given.get("required")), words)
+
+
+def _content(holder: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of JSON, if there is one."""
+    content = holder.get("content", {}).get("application/json", {})
+    schema: Mapping[str, Any] = content.get("schema", {})
+    return schema
+
+
+def _example(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
+    """Return the first example of a schema, or of what it refers to."""
+    if "examples" in schema:
+        return schema["examples"][0]
+    for choice in schema.get("anyOf", ()):
+        found = _example(document, choice)
+        if found is not None:
+            return found
+    if "$ref" not in schema:
+        return None
+    named = document
+    for part in schema["$ref"].removeprefix("#/").split("/"):
+        named = named[part]
+    return _example(document, named)
+
+
+def _curl(server: str, path: str, method: str, body: Any) -> str:
+    """Return a command that a shell can run, with the key in a variable."""
+    filled = re.sub(r"\{(\w+)\}", lambda found: EXAMPLES.get(found[1], found[1]), path)
+    lines = [f"curl {server}{filled}"]
+    if method != "GET":
+        lines[0] = f"curl -X {method} {server}{filled}"
+    lines.append('-H "Authorization: Bearer $MULTIPLAY_KEY"')
+    if method == "POST":
+        lines.append('-H "Idempotency-Key: $(uuidgen)"')
+    if body is not None:
+        lines.append('-H "Content-Type: application/json"')
+        lines.append(f"-d {shlex.quote(json.dumps(body, ensure_ascii=False))}")
+    return " \\\n  ".join(lines)

@@ -1,0 +1,364 @@
+"""The pages: what is shown where, and what their forms do."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import FileResponse, JSONResponse, Response
+
+from multiplay.errors import InvalidInput, NotFound, StoreError
+from multiplay.learner.plays import PendingPlay, Told
+from multiplay.service import events
+from multiplay.service.limits import build_actions, build_policy
+from multiplay.service.pages import costs, documents, entries, forms, render, sessions, view
+from multiplay.service.pages.forms import Form
+from multiplay.service.pages.route import ALook, AStudy, Look, PageRoute, StudyLook, to
+from multiplay.service.visit import ask_within
+from multiplay.storage import Store
+from multiplay.studies import Study, past
+
+PART_OF_LIST = 50  # studies on one page
+PARTS = ("state", "plan", "tell", "costs", "waiting", "journal", "arms")
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
+Id = Annotated[int, Path(ge=0, lt=2**63)]
+Letters = Annotated[str, Query(max_length=200)]
+
+
+# ------------------------------------------------------------ files and documents
+
+
+@router.get("/static/{path:path}")
+async def static(path: str) -> Response:
+    """Give out a file."""
+    file = render.files().get(path)
+    if file is None:
+        return Response(status_code=404)
+    kind, kept = render.KINDS[file.suffix], {"Cache-Control": "public, max-age=31536000, immutable"}
+    return FileResponse(file, headers=kept, media_type=kind)
+
+
+@router.get("/docs")
+async def docs(look: ALook) -> Response:
+    """Show the OpenAPI document."""
+    document = look.request.app.openapi()
+    server = f"{look.request.url.scheme}://{look.request.url.netloc}"
+    shown = {"about": document["info"]["description"].split("\n\n"), "server": server}
+    found = documents.groups(document, server)
+    return await look.page("docs.html", groups=found, openapi_url="/openapi.json", **shown)
+
+
+# ------------------------------------------------------------ sessions
+
+
+@router.get("/login")
+async def login_page(look: ALook, next: Letters = "/") -> Response:
+    """Ask for a key; who needs none goes on."""
+    if look.visitor.known and not look.visitor.session:
+        return to("/")
+    return await look.page("login.html", form=Form(), next=sessions.local_path(next))
+
+
+@router.post("/login")
+async def log_in(look: ALook) -> Response:
+    """Begin a session."""
+    form = await look.form()
+    token = await sessions.log_in(look.office, form.get("key"))
+    target = sessions.local_path(form.get("next", "/"))
+    if token is None:
+        form.errors["key"] = "This is not a valid key. Check that you have copied all of it."
+        return await look.page("login.html", 401, form=form, next=target)
+    answer, secure = to(target), look.visitor.secure
+    sessions.set_cookie(answer, sessions.SESSION, token, secure, sessions.LONGEST)
+    return answer
+
+
+@router.post("/logout")
+async def log_out(look: ALook) -> Response:
+    """End the session."""
+    await look.form()
+    token, secure = look.visitor.token, look.visitor.secure
+    if token is not None:
+        await look.office.with_keys(lambda keyring: sessions.log_out(keyring, token))
+    answer = to("/login")
+    sessions.set_cookie(answer, sessions.SESSION, "", secure, 0)
+    return answer
+
+
+# ------------------------------------------------------------ all studies
+
+
+@router.get("/")
+async def studies(look: ALook, after: Letters = "") -> Response:
+    """Show all studies."""
+    names = [name for name in await look.office.names(look.caller) if name > after]
+    shown = names[:PART_OF_LIST]
+    cards = await asyncio.gather(*(_card(look, name) for name in shown))
+    more = shown[-1] if len(names) > len(shown) else None
+    return await look.page("studies.html", cards=cards, after=more)
+
+
+async def _card(look: Look, name: str) -> view.Card:
+    try:
+        card = await look.office.read(name, look.caller, view.card)
+        return await look.office.look(name, look.caller, partial(view.with_cost, card))
+    except InvalidInput as error:
+        return view.Card(name, problem=f"It cannot be shown: {error.got}. {error.hint}")
+    except StoreError as error:
+        return view.Card(name, problem=f"It cannot be read now: {error.reason}.")
+
+
+@router.get("/studies/new")
+async def new_page(look: ALook) -> Response:
+    """Ask for what a study needs."""
+    look.caller.check("manage", look.caller.study)
+    return await look.page("new.html", form=Form(), kinds=forms.KINDS, ways=forms.WAYS)
+
+
+@router.post("/studies/new")
+async def create(look: ALook) -> Response:
+    """Make a study."""
+    caller, form = look.caller, await look.form()
+    caller.check("manage", caller.study)
+    given = forms.new_study(form)
+    if given is not None:
+        try:
+            await look.office.create(given.name, caller, partial(_made, look, given))
+            return to(render.url(given.name) + "?done=made")
+        except InvalidInput as error:
+            form.note(look.discreet(error), *forms.NEW_FIELDS)
+    shown = {"form": form, "kinds": forms.KINDS, "ways": forms.WAYS}
+    return await look.page("new.html", 422, **shown)
+
+
+def _made(look: Look, given: forms.NewStudy, store: Store) -> Study:
+    limits = look.office.settings.limits
+    return Study.create(
+        given.name,
+        build_actions("actions", given.actions, limits),
+        build_policy("policy", given.policy, limits),
+        losses=given.losses,
+        rewards=given.rewards,
+        outside=given.outside,
+        store=store,
+        by=look.caller.id,
+    )
+
+
+# ------------------------------------------------------------ one study
+
+
+@router.get(STUDY)
+async def study_page(
+    look: AStudy, arms: Letters = "", all: str = "", done: str = "", play: int | None = None
+) -> Response:
+    """Show a study."""
+    return await _study_page(look, arms, bool(all), said(done, play))
+
+
+async def _study_page(
+    look: StudyLook,
+    arms: str = "",
+    whole: bool = False,
+    done: str = "",
+    ask_form: Form | None = None,
+    status: int = 200,
+) -> Response:
+    shown = await _all(look, arms, whole) | {"done": done, "ask_form": ask_form or Form()}
+    return await look.page("study.html", status, **shown)
+
+
+@router.get(STUDY + "/parts")
+async def parts(look: AStudy, arms: Letters = "", all: str = "") -> Response:
+    """Give out the parts of the page of a study that change, as they are now."""
+    return await look.page("parts.html", parts=PARTS, **await _all(look, arms, bool(all)))
+
+
+async def _all(look: StudyLook, arms: str, whole: bool) -> dict[str, Any]:
+    """Collect what the page of a study shows."""
+    now = datetime.now(UTC)
+    recent, lines = await look.look(lambda journal: (costs.recent(journal), entries.last(journal)))
+    seen: view.Overview = await look.read(
+        lambda study: view.overview(study, recent, now, arms, whole)
+    )
+    queue = await look.look(lambda journal: view.waits(journal, seen.queue, now))
+    partly = {row.id for row in queue.rows if row.told}
+    query = f"?{look.request.url.query}" if arms or whole else ""
+    return {
+        "name": look.name,
+        "base": look.base,
+        "seen": seen,
+        "queue": queue,
+        "lines": await _signed(look, lines),
+        "query": query,
+        "telling": _telling(seen.queue, partly),
+        "tell_form": Form(),
+        "usual": forms.usual_values(seen.actions),
+        "today": f"{now:%Y-%m-%d}",
+    }
+
+
+def _telling(queue: list[PendingPlay], partly: set[int]) -> dict[str, Any] | None:
+    """Return the play that is to be told: the one that waits longest."""
+    if not queue:
+        return None
+    play = queue[0]
+    plan = view.played(play.plan)
+    return {"id": play.id, "key": play.key, "plan": plan, "partly": play.id in partly}
+
+
+async def _signed(look: StudyLook, lines: entries.Lines) -> entries.Lines:
+    """Return entries with the names of who wrote them."""
+    names = await look.named({line.by for line in lines.rows if line.by})
+    return lines._replace(rows=entries.named(lines.rows, names))
+
+
+@router.get(STUDY + "/chart")
+async def chart(look: AStudy) -> Response:
+    """Give out what the chart draws."""
+    recent = await look.look(costs.recent)
+    now = datetime.now(UTC)
+    found = await look.read(
+        lambda study: costs.chart(view.recent_facts(study, recent, now), recent)
+    )
+    return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+
+@router.get(STUDY + "/events")
+async def watch(look: AStudy) -> Response:
+    """Tell a page when the study changes."""
+    return await events.stream(look.office, look.name, look.visitor.token)
+
+
+@router.get(STUDY + "/journal")
+async def journal(look: AStudy, before: int | None = None) -> Response:
+    """Show the journal, a page at a time."""
+    lines = await look.look(lambda journal: entries.last(journal, entries.PAGE, before))
+    signed = await _signed(look, lines)
+    return await look.page("journal.html", name=look.name, base=look.base, lines=signed)
+
+
+# ------------------------------------------------------------ asking and telling
+
+
+@router.post(STUDY + "/ask")
+async def ask(look: AStudy) -> Response:
+    """Choose a plan."""
+    form = await look.form()
+    look.caller.check("play", look.name)
+    limits = look.office.settings.limits
+    usual = await look.read(lambda study: study.actions)
+    plain = forms.today(form, usual)
+    key = form.get("key").strip() or None
+    if not form.errors:
+        try:
+            actions = None if plain is None else build_actions("actions", plain, limits)
+            given: dict[str, Any] = {"actions": actions, "time_limit": limits.seconds}
+            id = await look.write(
+                form, lambda study: ask_within(limits, study, key, **given), lambda play: play.id
+            )
+            return to(f"{look.base}?done=asked&play={id}")
+        except InvalidInput as error:
+            form.note(look.discreet(error), "key", *forms.usual_values(usual))
+    return await _study_page(look, ask_form=form, status=422)
+
+
+@router.get(PLAY)
+async def play_page(look: AStudy, play: Id, done: str = "") -> Response:
+    """Show a play."""
+    return await _play_page(look, play, done=said(done, play))
+
+
+async def _play_page(
+    look: StudyLook, play: int, form: Form | None = None, done: str = "", status: int = 200
+) -> Response:
+    about = await look.look(lambda journal: past.about(journal, play))
+
+    def act(study: Study) -> dict[str, Any]:
+        found = view.play_page(study, about)
+        by_round = study.policy.learns_from == "round"
+        noun = "cost" if study.actions.sense == "min" else "reward"
+        plan = {} if found.plan.play is None else view.played(found.plan.play.plan)
+        more = {"unit": study.unit, "noun": noun, "by_round": by_round, "fields": plan}
+        return {"page": found, **more}
+
+    shown = await look.read(act)
+    names = await look.named({line.by for line in shown["page"].lines if line.by})
+    signed = entries.named(shown["page"].lines, names)
+    shown["page"] = shown["page"]._replace(lines=signed)
+    shown |= {"name": look.name, "base": look.base, "form": form or Form(), "done": done}
+    return await look.page("play.html", status, **shown)
+
+
+@router.post(PLAY + "/tell")
+async def tell(look: AStudy, play: Id) -> Response:
+    """Learn from what a play cost."""
+    form = await look.form()
+    look.caller.check("play", look.name)
+
+    def waiting(study: Study) -> tuple[dict[str, int] | None, bool]:
+        found = next((one for one in study.waiting() if one.id == play), None)
+        by_round = study.policy.learns_from == "round"
+        return None if found is None else view.played(found.plan), by_round
+
+    plan, by_round = await look.read(waiting)
+    if plan is None:
+        await look.look(lambda journal: past.about(journal, play))  # refuses what is not there
+        form.errors[""] = "This play does not wait any more: what is below was not told."
+        return await _play_page(look, play, form, status=409)
+    partly = bool(form.get("part"))
+    told = forms.losses(form, plan, by_round, partly)
+    if told is not None:
+        try:
+            done: Told = await look.write(
+                form, lambda study: study.tell(play, told, final=not partly)
+            )
+            return to(f"{look.base}/plays/{play}?done={'told' if done.final else 'part'}")
+        except InvalidInput as error:
+            forms.note_loss(form, look.discreet(error), plan)
+    return await _play_page(look, play, form, status=422)
+
+
+@router.post(PLAY + "/close")
+async def close(look: AStudy, play: Id) -> Response:
+    """Learn from what was told of a play so far."""
+    return await _end(look, play, "closed", lambda study: study.close(play))
+
+
+@router.post(PLAY + "/cancel")
+async def cancel(look: AStudy, play: Id) -> Response:
+    """Forget a play."""
+    return await _end(look, play, "cancelled", lambda study: study.cancel(play))
+
+
+async def _end(look: StudyLook, play: int, done: str, act: Any) -> Response:
+    form = await look.form()
+    look.caller.check("play", look.name)
+    try:
+        await look.write(form, act)
+    except NotFound:
+        raise
+    except InvalidInput as error:
+        form.note(look.discreet(error))
+        return await _play_page(look, play, form, status=409)
+    return to(f"{look.base}/plays/{play}?done={done}")
+
+
+DONE = {
+    "made": "The study is made. Ask for its first plan.",
+    "asked": "Play {play} is planned.",
+    "told": "Play {play} is told: the study has learned from it.",
+    "part": "Part of play {play} is told. More may come.",
+    "closed": "Play {play} is closed: the study has learned from what was told.",
+    "cancelled": "Play {play} is cancelled: nothing is learned from it.",
+}
+
+
+def said(done: str, play: int | None) -> str:
+    """Say what a form has done; nothing, if an address was made up."""
+    return DONE[done].format(play=play) if done in DONE else ""

@@ -1,0 +1,187 @@
+"""Who looks at a page: a session is a key of its own, and ends with the one it was made with.
+
+Forms have a hidden field that only our own pages know: a digest of the secret in the cookie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.responses import Response
+
+from multiplay.service import tokens
+from multiplay.service.office import Office
+from multiplay.service.refusals import Forbidden, Unknown
+from multiplay.service.register import Caller
+from multiplay.storage.keyring import Keyring
+
+SESSION, VISITOR = "multiplay_session", "multiplay_visitor"
+LONGEST = 12 * 3_600  # seconds of a session
+MARK = "mark"  # the hidden field
+PURPOSE = b"multiplay: forms"
+FIRST_PARTY = ("same-origin", "none")  # Sec-Fetch-Site of what our pages, or a person, sent
+
+
+class Visitor(NamedTuple):
+    """Who looks at a page.
+
+    Attributes
+    ----------
+    caller : Caller or None
+        What they may do; None for somebody who has not logged in.
+    token : str or None
+        Of the session; None where there is none, or where none is needed.
+    secret : str
+        What only their browser and we know.
+    is_new : bool
+        Whether the browser does not know it yet.
+    secure : bool
+        Whether the page came by https.
+    """
+
+    caller: Caller | None
+    token: str | None
+    secret: str
+    is_new: bool
+    secure: bool
+
+    @property
+    def known(self) -> bool:
+        """Whether they may see studies."""
+        return self.caller is not None
+
+    @property
+    def session(self) -> bool:
+        """Whether they can log out."""
+        return self.token is not None
+
+    @property
+    def name(self) -> str:
+        """What their key is called."""
+        return (self.caller.name if self.caller is not None else None) or ""
+
+    @property
+    def study(self) -> str | None:
+        """The only study that they may see, if so."""
+        return None if self.caller is None else self.caller.study
+
+    def may(self, needed: str) -> bool:
+        """Say whether they may do this."""
+        return self.caller is not None and tokens.includes(self.caller.can, needed)
+
+    @property
+    def mark(self) -> str:
+        """What the hidden field of their forms says."""
+        return hmac.new(self.secret.encode(), PURPOSE, hashlib.sha256).hexdigest()
+
+    def certain(self) -> Caller:
+        """Return what they may do; raise ``Unknown`` if they have to log in."""
+        if self.caller is None:
+            raise Unknown("key", "a session", "none", "Log in.")
+        return self.caller
+
+
+async def visitor_of(request: Request, office: Office) -> Visitor:
+    """Return who looks at a page."""
+    secure = request.url.scheme == "https"
+    token = request.cookies.get(cookie(SESSION, secure))
+    visitor = request.cookies.get(cookie(VISITOR, secure))
+    caller = await _caller(office, token)
+    if caller is not None and token is not None and caller.id is not None:
+        return Visitor(caller, token, token, is_new=False, secure=secure)
+    secret = visitor or secrets.token_urlsafe(32)
+    return Visitor(caller, None, secret, is_new=visitor is None, secure=secure)
+
+
+async def _caller(office: Office, token: str | None) -> Caller | None:
+    """Return who has a session, or anybody where the service is open."""
+    for one in dict.fromkeys((token, None)):
+        try:
+            return await office.caller(one)
+        except Unknown:
+            continue
+    return None
+
+
+def cookie(name: str, secure: bool) -> str:
+    """Return the name of a cookie; by https no other host or path can set it."""
+    return f"__Host-{name}" if secure else name
+
+
+def set_cookie(response: Response, name: str, value: str, secure: bool, seconds: int) -> None:
+    """Give a browser a secret that no script and no other site can use."""
+    response.set_cookie(
+        cookie(name, secure),
+        value,
+        max_age=seconds,
+        path="/",
+        secure=secure,
+        httponly=True,
+        samesite="strict",
+    )
+
+
+async def log_in(office: Office, token: str) -> str | None:
+    """Begin a session with a key, and return its token; None if the key is not valid."""
+    try:
+        caller = await office.caller(token.strip())
+    except Unknown:
+        return None
+    return await office.with_keys(lambda keyring: begun(keyring, str(caller.row), time.time()))
+
+
+def begun(keyring: Keyring, id: str, now: float) -> str | None:
+    """Make the key of a session; none is made with that of another session."""
+    row = next(iter(keyring.find([id])), None)
+    if row is None or row.parent is not None:
+        return None
+    keyring.remove_expired(now)
+    ends = now + LONGEST if row.expires is None else min(now + LONGEST, row.expires)
+    made = tokens.make(row.name, row.can, row.study, now, expires=ends, parent=row.id)
+    keyring.add(made.row)
+    return made.token
+
+
+def log_out(keyring: Keyring, token: str) -> None:
+    """End a session."""
+    claim = tokens.split(token)
+    if claim is not None:
+        keyring.remove(claim.id)
+
+
+def check_form(request: Request, visitor: Visitor, typed: dict[str, str]) -> None:
+    """Raise ``Forbidden`` unless a form was sent by one of our own pages."""
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    foreign = site is not None and site not in FIRST_PARTY
+    if origin is not None and not foreign:
+        foreign = urlsplit(origin).netloc != request.headers.get("host", "")
+    same = hmac.compare_digest(typed.pop(MARK, "").encode(), visitor.mark.encode())
+    if foreign or not same:
+        hint = "Load the page again, and send it once more."
+        raise Forbidden("form", "a form of this page", "an old one, or one of elsewhere", hint)
+
+
+def local_path(target: str) -> str:
+    """Return where to go after logging in: a path of our own, or the first page.
+
+    Examples
+    --------
+    >>> local_path("/studies/lanes?arms=Lyon"), local_path("//elsewhere"), local_path("https://e")
+    ('/studies/lanes?arms=Lyon', '/', '/')
+    """
+    parts = urlsplit(target)
+    odd = not target.startswith("/") or target.startswith(("//", "/\\")) or "\\" in target
+    if odd or parts.scheme or parts.netloc or not target.isprintable():
+        return "/"
+    return target
+
+
+def fields(visitor: Visitor) -> dict[str, Any]:
+    """Return the hidden fields of a form: its mark, and what it is known by if it comes twice."""
+    return {MARK: visitor.mark, "request": secrets.token_urlsafe(16)}

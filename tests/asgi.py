@@ -1,0 +1,45 @@
+"""An application without a server: requests are made in this process, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+
+class Client:
+    """Somebody who uses an application; cookies are kept, redirections are not followed."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
+        self._loop, self._client = loop, client
+
+    @property
+    def cookies(self) -> httpx.Cookies:
+        return self._client.cookies
+
+    def get(self, path: str, **given: Any) -> httpx.Response:
+        return self._loop.run_until_complete(self._client.get(path, **given))
+
+    def post(self, path: str, **given: Any) -> httpx.Response:
+        return self._loop.run_until_complete(self._client.post(path, **given))
+
+
+@contextmanager
+def client_of(app: FastAPI, base_url: str = "http://localhost") -> Iterator[Client]:
+    """Start an application, and stop it at the end."""
+    loop = asyncio.new_event_loop()
+    life = app.router.lifespan_context(app)
+    loop.run_until_complete(life.__aenter__())
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    client = httpx.AsyncClient(transport=transport, base_url=base_url)
+    try:
+        yield Client(loop, client)
+    finally:
+        loop.run_until_complete(client.aclose())
+        loop.run_until_complete(life.__aexit__(None, None, None))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()

@@ -423,13 +423,17 @@ def test_a_day_by_forms_alone(place: Place) -> None:
     shown = place.get("/studies/lanes/plays/1?done=told").text
     assert "the study has learned from it" in shown
     assert "600" in shown
-    late = place.post("/studies/lanes/plays/1/tell", **typed)
+    late = place.post("/studies/lanes/plays/1/tell", **typed | {fields[0]: "77 nobody"})
     assert late.status_code == 409
+    assert "does not wait any more" in late.text
+    assert ": 77 nobody</li>" in late.text
     place.post("/studies/lanes/ask", key="Tuesday", supply="Lyon 1\nLille 4")
     assert mp.Study.open("lanes", store=place.store).waiting()[0].plan["Lyon->north"] <= 1
     gone = place.post("/studies/lanes/plays/2/cancel")
     assert gone.headers["location"].endswith("?done=cancelled")
-    assert place.post("/studies/lanes/plays/2/cancel").status_code == 409
+    again = place.post("/studies/lanes/plays/2/cancel")
+    assert again.status_code == 409
+    assert "which was cancelled" in again.text
     assert "cancelled" in place.get("/studies/lanes/plays/2").text
     assert "<td>600" in place.get("/").text
 

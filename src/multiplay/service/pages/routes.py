@@ -279,19 +279,25 @@ async def _play_page(
 ) -> Response:
     about = await look.look(lambda journal: past.about(journal, play))
 
+    form = form or Form()
+
     def act(study: Study) -> dict[str, Any]:
         found = view.play_page(study, about)
-        by_round = study.policy.learns_from == "round"
-        noun = "cost" if study.actions.sense == "min" else "reward"
-        plan = {} if found.plan.play is None else view.played(found.plan.play.plan)
-        more = {"unit": study.unit, "noun": noun, "by_round": by_round, "fields": plan}
-        return {"page": found, **more}
+        return {
+            "page": found,
+            "unit": study.unit,
+            "noun": "cost" if study.actions.sense == "min" else "reward",
+            "by_round": study.policy.learns_from == "round",
+            "typed": [
+                (arm, form.get(forms.field_of(place))) for place, arm in enumerate(found.fields)
+            ],
+        }
 
     shown = await look.read(act)
     names = await look.named({line.by for line in shown["page"].lines if line.by})
     signed = entries.named(shown["page"].lines, names)
     shown["page"] = shown["page"]._replace(lines=signed)
-    shown |= {"name": look.name, "base": look.base, "form": form or Form(), "done": done}
+    shown |= {"name": look.name, "base": look.base, "form": form, "done": done}
     return await look.page("play.html", status, **shown)
 
 

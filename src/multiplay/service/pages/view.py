@@ -82,7 +82,7 @@ class Overview(NamedTuple):
 
 
 class PlayPage(NamedTuple):
-    """A play and all that was written of it."""
+    """A play and all that was written of it; ``fields`` are the arms whose units can report."""
 
     id: int
     key: str | None
@@ -95,6 +95,7 @@ class PlayPage(NamedTuple):
     told: str
     lines: list[entries.Line]
     losses: list[tuple[str, str]]
+    fields: dict[str, int]
 
 
 def card(study: Study) -> Card:
@@ -220,6 +221,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         told=told_so_far(about) if end is None else "",
         lines=[entries.line_of(entry) for entry in about],
         losses=_losses(about),
+        fields=dict(header["plan"]),
     )
 
 

@@ -78,6 +78,12 @@ async def log_in(look: ALook) -> Response:
     return answer
 
 
+@router.get("/logout")
+async def logged_in(look: ALook) -> Response:
+    """Lead somebody to a page who has loaded the address of a form."""
+    return to("/")
+
+
 @router.post("/logout")
 async def log_out(look: ALook) -> Response:
     """End the session."""
@@ -244,6 +250,13 @@ async def journal(look: AStudy, before: int | None = None) -> Response:
 
 
 # ------------------------------------------------------------ asking and telling
+
+
+@router.get(STUDY + "/ask")
+@router.get(PLAY + "/{verb}")
+async def of_form(look: AStudy, play: int | None = None) -> Response:
+    """Lead somebody to a page who has loaded the address of a form."""
+    return to(look.base if play is None else f"{look.base}/plays/{play}")
 
 
 @router.post(STUDY + "/ask")

@@ -101,8 +101,7 @@ class PlayPage(NamedTuple):
 def card(study: Study) -> Card:
     """Return a study for the list of all, without its last cost."""
     kind, policy = what_it_is(study.actions), brief_policy(study.policy)
-    waits = len(study.waiting())
-    return Card(study.name, kind, policy, study.unit, study.asked, waits)
+    return Card(study.name, kind, policy, study.unit, study.asked, study.open_plays)
 
 
 def with_cost(one: Card, journal: Journal) -> Card:
@@ -127,7 +126,7 @@ def overview(
         waits=len(waiting),
         clipped=found.clipped,
         head=seen.head,
-        plan=planned(study),
+        plan=planned(study, waiting),
         arms=shown(found.arms, wanted, whole),
         costs=costs_of(found, seen),
         alarms=words.alarms_table(found, MOST_ALARMS),

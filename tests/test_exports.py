@@ -32,6 +32,7 @@ from multiplay.storage.blobs import from_bytes
 from multiplay.storage.chain import sealed
 from multiplay.storage.memory import MemoryStore
 from multiplay.studies import exports, mirror
+from multiplay.studies.history import history_in
 from refusal import refused
 
 PLANS = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "süd"]), shortage=9.0)
@@ -347,7 +348,7 @@ def test_memory_does_not_grow_with_history(tmp_path: Path, monkeypatch: pytest.M
         store.create(f"{number}", record, Labels("create"), more).close()
         for suffix, found in peaks.items():
             tracemalloc.start()
-            exports.export(store, f"{number}", tmp_path / f"out{suffix}", False)
+            exports.export(history_in(store, f"{number}"), tmp_path / f"out{suffix}", False)
             found.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     for few, many in peaks.values():

@@ -403,6 +403,7 @@ def test_ranges_above_0_need_a_policy_that_can_count_them(policy: Policy) -> Non
 BAD_RANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "nan": ("losses", {"losses": (0, np.nan)}),
     "infinite": ("losses", {"losses": (0, np.inf)}),
+    "wider than floats": ("losses", {"losses": (-1e308, 1e308)}),
     "empty": ("losses", {"losses": (5, 5)}),
     "turned": ("losses", {"losses": (250, 0)}),
     "text": ("losses", {"losses": ("0", "250")}),

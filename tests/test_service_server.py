@@ -1,5 +1,6 @@
 """The service as processes and sockets: around an app that knows no studies."""
 
+import asyncio
 import json
 import os
 import re
@@ -16,11 +17,13 @@ from typing import IO, Any
 
 import httpx
 import pytest
+from uvicorn.server import ServerState
 
 import tiny_service
 from multiplay.errors import InvalidInput
+from multiplay.service.connection import Connection, LimitedConfig
 from multiplay.service.limits import Limits
-from multiplay.service.server import bound
+from multiplay.service.server import IDLE, bound
 from multiplay.service.settings import VARIABLE, Settings
 from multiplay.service.workers import PREFIX
 from processes import alive, wait_until
@@ -52,7 +55,7 @@ class Service:
     def connect(self) -> socket.socket:
         url = httpx.URL(self.url)
         assert url.port is not None
-        return socket.create_connection((url.host, url.port), timeout=30)
+        return socket.create_connection((url.host, url.port), timeout=IDLE - 5)
 
     def say(self, *lines: str) -> bytes:
         """Send a request as it is, and return all that comes until the service hangs up."""
@@ -131,6 +134,14 @@ def test_the_next_request_must_come_as_quickly(one: Service) -> None:
         answers = everything(line)
     assert status(answers) == 200
     assert b"HTTP/1.1 408" in answers
+
+
+def test_an_empty_line_is_no_way_to_keep_a_connection(one: Service) -> None:
+    with one.connect() as line:
+        line.sendall(f"GET {PLACE}/process HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert status(line.recv(2**16)) == 200
+        line.sendall(b"\r\n")
+        assert everything(line) == b""
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(one: Service) -> None:
@@ -269,6 +280,43 @@ def test_who_does_not_read_is_not_waited_for(one: Service) -> None:
         line.sendall(f"GET {PLACE}/letters/50000000 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         wait_until(lambda: any(said["event"] == "not read" for said in one.log()))
         assert len(everything(line)) < 50_000_000
+
+
+class Stuck(asyncio.Transport):
+    """The other side takes nothing, and what waits for it is not much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.aborted = asyncio.Event()
+
+    def get_write_buffer_size(self) -> int:
+        return 100
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: object) -> None:
+        pass
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+
+def test_the_last_bytes_of_an_answer_must_be_read_as_well() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def answer() -> None:
+        config = LimitedConfig(app, interface="asgi3", log_config=None)
+        config.limits = Limits(seconds=0.01)
+        connection, transport = Connection(config, ServerState(), {}), Stuck()
+        connection.connection_made(transport)
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(20):
+            await transport.aborted.wait()
+
+    asyncio.run(answer())
 
 
 def test_requests_behind_each_other_are_answered_in_order(one: Service) -> None:
@@ -458,13 +506,15 @@ def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: P
         route = re.escape('{method="GET",route="/v1/studies/{study}/process"}')
         assert running.measure(counted + route) == len(asked)
 
-        gone = asked[0]
-        os.kill(gone, signal.SIGKILL)
+        with running.client.stream("GET", f"{PLACE}/events") as stream:
+            gone = int(stream.headers["x-process"])
+            os.kill(gone, signal.SIGKILL)
         wait_until(lambda: any(line["event"] == "worker ended" for line in running.log()))
         before = set(asked)
         while set(asked) == before:
             asked.append(ask())
         assert running.measure(counted + route) == len(asked)
+        assert running.measure("multiplay_requests_in_flight") == 1, "that which asks for it"
         labels = set(re.findall(r'worker="(\d+)"', running.client.get("/metrics").text))
         assert labels == {str(one) for one in set(asked) - {gone}}
 

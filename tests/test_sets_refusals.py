@@ -106,6 +106,12 @@ mp: Any = multiplay  # wrong types are the point
         ("weights", lambda: mp.Coverage(2, [])),
         ("means", lambda: mp.Coverage(2, [1, 1]).best([0.5, 1.5])),
         ("actions", lambda: mp.Coverage(10**8, [1, 1]).duplicate()),
+        ("weights, capacity", lambda: mp.Knapsack([5e-324, 2.0], 4.5)),
+        ("names", lambda: mp.Budget(2, [1, 2], names=5)),
+        ("names", lambda: mp.Transport([2], [1, 1], names=5)),
+        ("names", lambda: mp.Transport([2], [1, 1], names=[1, 2])),
+        ("names", lambda: mp.Transport([2], [1, 1], names=(["a"], None))),
+        ("names", lambda: mp.Assignment(2, names={"a": 1, "b": 2})),
     ],
 )
 def test_bad_input(argument: str, build: Any) -> None:

@@ -97,6 +97,16 @@ def test_branch_and_bound_stops() -> None:
     assert PROGRAM._branch_and_bound(costs, known, -1e9, 1e-8).sum() == PROGRAM.M
 
 
+def test_a_program_is_made_in_time_or_not_at_all() -> None:
+    """One made in a hurry would have a wrong n for ever; n itself takes hours for some."""
+    with deadline.before(0.0), refused("A, b, bounds"):
+        mp.IntegerProgram(PROGRAM.A, PROGRAM.b, (0, 2))
+    with deadline.before(0.0), refused("A, b, bounds"):
+        PROGRAM.limited(np.array([1, 2, 2, 2]), np.full(4, -1))
+    with deadline.before(time.monotonic() + 1000):
+        assert mp.IntegerProgram(PROGRAM.A, PROGRAM.b, (0, 2)).n.tolist() == PROGRAM.n.tolist()
+
+
 def test_a_learner_keeps_the_mark(tmp_path: Path) -> None:
     one = learner()
     ids = [one.ask(key="hurried", time_limit=SOON).id, one.ask(key="calm").id]

@@ -69,6 +69,7 @@ from multiplay.version import __version__
 if TYPE_CHECKING:
     from multiplay import theory
     from multiplay.learner import Expected, Learner, PendingPlay, Plan, Told
+    from multiplay.remote import RemoteStudy, connect
     from multiplay.results import Result, load
     from multiplay.simulation.simulate import simulate
     from multiplay.studies import Study, Verified
@@ -124,6 +125,7 @@ __all__ = [
     "RandomAction",
     "RandomWalk",
     "Regulariser",
+    "RemoteStudy",
     "Replay",
     "Result",
     "Rng",
@@ -139,6 +141,7 @@ __all__ = [
     "Uniform",
     "Verified",
     "__version__",
+    "connect",
     "load",
     "simulate",
     "theory",
@@ -147,6 +150,7 @@ __all__ = [
 # Imported when somebody asks for them: workers, who play blocks, never do.
 LATER = {
     "learner": ("Expected", "Learner", "PendingPlay", "Plan", "Told"),
+    "remote": ("RemoteStudy", "connect"),
     "results": ("Result", "load"),
     "simulation": ("simulate",),
     "studies": ("Study", "Verified"),

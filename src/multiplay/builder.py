@@ -43,6 +43,7 @@ class Builder:
         self, classes: Mapping[str, type], leaf: Callable[[str, Any], Any] = _as_it_is
     ) -> None:
         self.classes, self.leaf = classes, leaf
+        self._known: dict[Any, tuple[list[str], list[str]]] = {}
 
     def build(self, where: str, plain: Any, wanted: type = object) -> Any:
         """Build plain data; tables without a type stay tables.
@@ -56,23 +57,33 @@ class Builder:
         if "type" not in plain:
             return {key: self.build(f"{where}.{key}", value) for key, value in plain.items()}
         kind = self.find(f"{where}.type", plain["type"])
-        if wanted is not object and not issubclass(kind, wanted):
+        if wanted is not object and not (isinstance(kind, type) and issubclass(kind, wanted)):
             raise InvalidInput(
                 f"{where}.type",
                 f"a subclass of {wanted.__name__}",
                 plain["type"],
                 f"Name a class that belongs in {where.partition('.')[0]}.",
             )
-        parameters = inspect.signature(kind).parameters
-        needed = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
-        check_keys(where, plain, ("type", *parameters), needed)
+        check_keys(where, plain, *self._arguments(kind))
         settings = {
             key: self.build(f"{where}.{key}", value)
             for key, value in plain.items()
             if key != "type"
         }
         with errors_below(where):
-            return kind(**settings)
+            return self.make(kind, settings)
+
+    def make(self, kind: Callable[..., Any], settings: dict[str, Any]) -> Any:
+        """Make one thing of its settings, which are built already."""
+        return kind(**settings)
+
+    def _arguments(self, kind: Callable[..., Any]) -> tuple[list[str], list[str]]:
+        """Return the keys that a table may have, and those it needs: looked up once for all."""
+        if kind not in self._known:
+            given, empty = inspect.signature(kind).parameters, inspect.Parameter.empty
+            needed = [name for name, parameter in given.items() if parameter.default is empty]
+            self._known[kind] = ["type", *given], needed
+        return self._known[kind]
 
     def find(self, where: str, name: Any) -> type:
         """Return a class by its name."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +12,39 @@ import numpy as np
 from multiplay import actions as sets
 from multiplay import policies
 from multiplay.builder import Builder, classes_of
+from multiplay.checks import is_list, is_number, natural_number
+from multiplay.errors import InvalidInput
+from multiplay.learner.history import Outcomes
+from multiplay.learner.losses import (
+    EXACT,
+    as_float,
+    by_label,
+    is_missing,
+    losses_of,
+    out_of_array,
+    unwrapped,
+    with_gaps,
+)
 from multiplay.learner.plays import Expected, PendingPlay, Plan, Told
-from multiplay.serialization import pack
+from multiplay.serialization import pack, types_in
+from multiplay.studies.exports import INTEGER, NUMBER, TEXT, TIME
 from multiplay.types import Arrays
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-TIMES = {"asked", "told", "last_seen"}  # columns of tables
+ARMS = {
+    "arm": TEXT,
+    "seen": INTEGER,
+    "mean": NUMBER,
+    "low": NUMBER,
+    "high": NUMBER,
+    "last_seen": TIME,
+    "share": NUMBER,
+}
+DRIFT = {"arm": TEXT, "since": INTEGER, "before": NUMBER, "after": NUMBER, "units": INTEGER}
+UNITS = "Give an int of at least 0."
+DTYPES: dict[str, Any] = {TEXT: object, INTEGER: np.int64, NUMBER: np.float64}  # but of times
 
 
 # ------------------------------------------------------------ sets and policies
@@ -35,6 +61,11 @@ def to_plain(where: str, thing: Any) -> Any:
     ('Budget', [1, 1, 3], array([1, 1, 3]))
     """
     header, arrays = pack(thing, where)
+    foreign = sorted(types_in(header) - {*builder().classes, "array"})
+    if foreign:
+        expected = "a class of multiplay: a service knows no others"
+        hint = "Use one of multiplay's own, or a store of yours: Study.create(..., store=...)."
+        raise InvalidInput(where, expected, foreign[0], hint)
     return _with_arrays(header, arrays)
 
 
@@ -49,6 +80,7 @@ def _with_arrays(plain: Any, arrays: Arrays) -> Any:
     return {key: _with_arrays(value, arrays) for key, value in plain.items()}
 
 
+@lru_cache(maxsize=1)
 def builder() -> Builder:
     """Return what builds sets and policies of plain data; it imports nothing."""
     containers: dict[str, Any] = {
@@ -138,54 +170,131 @@ def of_table(table: pd.DataFrame) -> list[dict[str, Any]]:
     >>> of_table(pd.DataFrame({"arm": ["A"], "mean": [float("nan")]}))
     [{'arm': 'A', 'mean': None}]
     """
-    columns = {name: _values(name, table[name]) for name in table.columns}
+    columns = {name: _values(table[name]) for name in table.columns}
     rows = zip(*columns.values(), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _values(name: str, column: Any) -> list[Any]:
-    if name in TIMES:
+def _values(column: Any) -> list[Any]:
+    if column.dtype.kind == "M":
         return [None if at != at else at.isoformat() for at in column]
     values = column.tolist()
     return [number(value) if type(value) is float else value for value in values]
 
 
-def to_table(rows: Iterable[Mapping[str, Any]], like: pd.DataFrame) -> pd.DataFrame:
-    """Return rows as a table with the columns and types of another one."""
+def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return rows as a table with these columns, the same that ``of_table`` was given.
+
+    Examples
+    --------
+    >>> to_table([{"arm": "A", "since": 3, "before": 1.0, "after": None, "units": 2}], DRIFT)
+      arm  since  before  after  units
+    0   A      3     1.0    NaN      2
+    """
     import pandas as pd
 
     rows = list(rows)
     made = {}
-    for name, kind in zip(map(str, like.columns), like.dtypes, strict=True):
+    for name, kind in columns.items():
         values = [row[name] for row in rows]
-        if name in TIMES:
-            made[name] = pd.to_datetime(pd.Series(values, dtype=object), utc=True).astype(kind)
-        elif kind == np.float64:
-            made[name] = pd.Series([from_number(value) for value in values], dtype=kind)
+        if kind == TIME:
+            texts = pd.Series(values, dtype=object)
+            made[name] = pd.to_datetime(texts, utc=True, format="ISO8601").dt.as_unit("ns")
         else:
-            made[name] = pd.Series(values, dtype=kind)
+            given = map(from_number, values) if kind == NUMBER else values
+            made[name] = pd.Series(list(given), dtype=DTYPES[kind])
     return pd.DataFrame(made)
 
 
+# ------------------------------------------------------------ what people tell
+
+
 def losses(told: Any) -> Any:
-    """Return losses as JSON can hold them: None for a unit that did not report."""
-    return _plain_numbers(told, _loss)
+    """Return losses as JSON can hold them: None for a unit that did not report.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> losses({"A": np.array([1, np.nan]), "B": Fraction(1, 4)})
+    {'A': [1.0, None], 'B': 0.25}
+    """
+    told = unwrapped(told)
+    if isinstance(told, Mapping):
+        return {_arm("losses", name): _of_arm(losses_of(name), told[name]) for name in told}
+    if is_number(told) or type(told) in EXACT:
+        return as_float("losses", told)
+    if is_list(told):
+        return [_of_arm(f"losses[{i}]", entry) for i, entry in enumerate(told)]
+    hint = 'Write {"name of the arm": [loss of a unit, ...], ...}.'
+    raise InvalidInput("losses", "a dict by arm name, or a list", repr(told), hint)
 
 
-def units(plan: Any) -> Any:
-    """Return units by arm, or in order, as JSON can hold them."""
-    return _plain_numbers(plan, lambda value: value)
+def _of_arm(argument: str, entry: Any) -> float | list[float | None] | None:
+    """Return the losses of an arm, or their total; None if nothing was told."""
+    if hasattr(entry, "__array__"):
+        entry = out_of_array(argument, entry)
+    if is_missing(entry):
+        return None
+    if is_number(entry) or type(entry) in EXACT:
+        return as_float(argument, entry)
+    if is_list(entry):
+        return [number(loss) for loss in with_gaps(argument, entry).tolist()]
+    expected = "a list with the loss of every unit, or their total"
+    hint = "Give the loss of every unit, or one number."
+    raise InvalidInput(argument, expected, repr(entry), hint)
 
 
-def _plain_numbers(given: Any, leaf: Callable[[Any], Any]) -> Any:
-    if hasattr(given, "items"):  # a dict, or a pandas Series
-        return {key: _plain_numbers(value, leaf) for key, value in given.items()}
-    if hasattr(given, "tolist"):  # of numpy
-        given = given.tolist()
-    if isinstance(given, list | tuple):
-        return [_plain_numbers(value, leaf) for value in given]
-    return leaf(given)
+def units(argument: str, plan: Any) -> dict[str, int] | list[int]:
+    """Return units by arm, or in order, as JSON can hold them.
+
+    Examples
+    --------
+    >>> units("plan", {"A": np.int64(2)})
+    {'A': 2}
+    """
+    plan = by_label(plan)
+    if is_list(plan):
+        return [natural_number(f"{argument}[{i}]", k, UNITS) for i, k in enumerate(plan)]
+    return units_by_arm(argument, plan)
 
 
-def _loss(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+def units_by_arm(argument: str, given: Any) -> dict[str, int]:
+    """Return units by arm as JSON can hold them."""
+    given = by_label(given)
+    if not isinstance(given, Mapping):
+        example = 'Write {"name of the arm": units, ...}.'
+        raise InvalidInput(argument, "a dict by arm name", repr(given), example)
+    return {
+        _arm(argument, name): natural_number(f"{argument}[{name!r}]", given[name], UNITS)
+        for name in given
+    }
+
+
+def arms(argument: str, names: Any) -> list[str]:
+    """Return names of arms as JSON can hold them."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        hint = f"Write {argument}=['Lyon->north'], for example."
+        raise InvalidInput(argument, "a list of names of arms", repr(names), hint)
+    return [_arm(argument, name) for name in names]
+
+
+def _arm(argument: str, name: Any) -> str:
+    if not isinstance(name, str):  # as a key of JSON, 1 would become "1"
+        raise InvalidInput(argument, "names of arms", repr(name), "Check the spelling.")
+    return str(name)
+
+
+def of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
+    """Return a history: one entry of each list for each unit."""
+    names = np.array(outcomes.arms, dtype=object)
+    return {
+        "arm": names[outcomes.arm].tolist(),
+        "round": outcomes.round.tolist(),
+        "loss": [number(loss) for loss in outcomes.loss.tolist()],
+    }
+
+
+def to_history(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``of_outcomes`` gave as a table that ``learn_table`` takes."""
+    loss = [from_number(loss) for loss in plain["loss"]]
+    return {"arm": plain["arm"], "round": plain["round"], "loss": loss}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from multiplay import deadline
 from multiplay.actions.listed import Listed
 from multiplay.actions.spanning import Spanning
-from multiplay.checks import for_each_arm, with_last_axis
+from multiplay.checks import for_each_arm, shortened, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
 from multiplay.kernels.rows import finite
@@ -381,7 +381,7 @@ def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     given, checked = _checked.get(id(names), (None, ()))
     if given is names and len(checked) == d:  # those of yesterday
         return checked
-    checked = tuple(map(str, names))
+    checked = texts("names", names)
     if len(checked) != d:
         raise InvalidInput("names", f"{d} names", f"{len(checked)}", "Give one for each arm.")
     checked = _different(checked)
@@ -390,6 +390,15 @@ def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
             _checked.clear()
         _checked[id(names)] = names, checked
     return checked
+
+
+def texts(argument: str, names: Any) -> tuple[str, ...]:
+    """Return names as texts, or say that there are none."""
+    try:
+        return tuple(map(str, names))
+    except TypeError:
+        hint = "Write names=['north', 'south'], say."
+        raise InvalidInput(argument, "a list of names", shortened(repr(names)), hint) from None
 
 
 # Names that were given, and what became of them: by identity, which holds as long as they are kept.

@@ -183,11 +183,12 @@ def _as_integers(weights: FloatArray, capacity: float) -> tuple[IntArray, int]:
         *(w.denominator for w in exact)
     )
     whole, total = [int(w / unit) for w in exact], room // unit
-    if max(total, *whole) > MOST:
+    largest = max(total, *whole)
+    if largest > MOST:
         raise InvalidInput(
             "weights, capacity",
             "weights with fewer digits",
-            f"a capacity of {total:.3g} units of {float(unit):.3g}",
+            f"10^{math.log10(largest):.0f} times the largest unit in which all are whole",
             "Round the weights.",
         )
     return np.array(whole, dtype=np.int64), int(total)

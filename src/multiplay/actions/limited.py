@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay import deadline
 from multiplay.actions.base import ActionSet, read_only
 from multiplay.actions.budget import Budget
 from multiplay.checks import check_instance, numbers, whole_numbers, with_last_axis
@@ -61,8 +62,8 @@ class Limited(ActionSet, vectorised=True):
         try:
             return self.actions._within(np.array(self.most), np.array(self.fixed))
         except InvalidInput as error:
-            if error.argument == "actions":  # it cannot be limited at all
-                raise
+            if error.argument == "actions" or deadline.was_missed():
+                raise  # it cannot be limited at all, or not in time
         is_fixed = self.fixed >= 0
         is_limited = (self.most < self.actions.n) & ~is_fixed
         used = {"at_most": is_limited.any(), "fixed": is_fixed.any()}

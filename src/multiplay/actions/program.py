@@ -100,15 +100,27 @@ primal_status is None)). Relax a constraint.
         self.bounds = (self._lo.tolist(), [None if h == np.inf else int(h) for h in self._hi])
         with deadline.told(f"making a program of {d} arms"):
             super().__init__(d, names=names, sense=sense)
+        if deadline.was_missed():
+            raise _no_time()  # n is not what it should be
 
     def __repr__(self) -> str:
         return f"IntegerProgram({self.d} arms, {len(self.b)} constraints)"
 
     def solve(self, costs: FloatArray) -> IntArray:
         """Ask HiGHS; where its time is up, for the best action that it has found."""
-        limit = deadline.left() if self._memory else math.inf
-        found = _highs(costs, self.A, self.b, self._lo, self._hi, limit)
-        return self._best_known(costs) if found is None or not self.contains(found) else found
+        found = _highs(costs, self.A, self.b, self._lo, self._hi, deadline.left())
+        if found is not None and self.contains(found):
+            return found
+        if self._memory:
+            return self._best_known(costs)
+        if found is None:
+            raise _no_time()
+        raise InvalidInput(
+            "A, b, bounds",
+            "numbers that HiGHS can tell apart",
+            "an action that is none, by rounding",
+            "Give numbers of a similar size, and fewer digits.",
+        )
 
     def contains(self, action: ArrayLike) -> BoolArray:
         """Say whether vectors are integral, within the bounds, and satisfy A a <= b."""
@@ -239,6 +251,16 @@ def _bounds(bounds: Any, d: int) -> tuple[IntArray, FloatArray]:
         got = f"{low[arm]} > {high[arm]:g} for arm {arm + 1}"
         raise InvalidInput("bounds", "lo <= hi", got, "Give a lower number first.")
     return low, high
+
+
+def _no_time() -> InvalidInput:
+    """Return the error of a program that could not be made before a deadline."""
+    return InvalidInput(
+        "A, b, bounds",
+        "a program that is solved in the time there is",
+        "one that takes longer",
+        "Take constraints or arms away, or give it more time.",
+    )
 
 
 def _scaled(costs: FloatArray) -> FloatArray:

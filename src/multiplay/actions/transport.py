@@ -7,9 +7,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners, read_only
+from multiplay.actions.base import Duplicate, owners, read_only, texts
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
-from multiplay.checks import EXACT, is_number, true_or_false, whole_numbers, with_last_axis
+from multiplay.checks import (
+    EXACT,
+    is_list,
+    is_number,
+    true_or_false,
+    whole_numbers,
+    with_last_axis,
+)
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, TransportHull
 from multiplay.hull.graph import Graph, bipartite
@@ -278,8 +285,8 @@ def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[
     """Return a name for each lane, from those of both sides or as they are given."""
     if names is None:
         return _numbered_lanes(suppliers, demanders)
-    if len(names) == 2 and not isinstance(names[0], str) and not isinstance(names[1], str):
-        sources, targets = names
+    if is_list(names) and len(names) == 2 and not any(isinstance(side, str) for side in names):
+        sources, targets = (texts("names", side) for side in names)
         if len(sources) != suppliers or len(targets) != demanders:
             raise InvalidInput(
                 "names",
@@ -287,7 +294,7 @@ def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[
                 f"{len(sources)} and {len(targets)}",
                 "Give one name for each.",
             )
-        return _lanes_between(tuple(map(str, sources)), tuple(map(str, targets)))
+        return _lanes_between(sources, targets)
     return names
 
 

@@ -1,6 +1,5 @@
 """multiplay serve."""
 
-import ipaddress
 from typing import Annotated
 
 import typer
@@ -9,6 +8,7 @@ from multiplay.cli.app import app, errors
 from multiplay.cli.extras import needs
 from multiplay.cli.study.app import DEFAULT_STORE, StoreAt
 from multiplay.errors import InvalidInput
+from multiplay.remote.address import is_loopback
 
 
 @app.command()
@@ -64,13 +64,3 @@ def serve(
     limits = Limits(arms=max_arms, units=max_units, waiting=max_waiting)
     settings = Settings(store, host, port, workers, open=local, limits=limits)
     run(settings, announce=lambda address: errors().print(f"Listening on {address}"))
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from multiplay.learner.mind import Mind
+from multiplay.learner.plays import times
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -26,7 +27,7 @@ def arms(mind: Mind, level: float) -> pd.DataFrame:
             "mean": low + scale * mind.averages(),
             "low": low + scale * below,
             "high": low + scale * above,
-            "last_seen": pd.to_datetime(seen["last"], unit="s", utc=True),
+            "last_seen": times(seen["last"]),
             "share": seen["plans"] / max(mind.told, 1),
         }
     )
@@ -38,13 +39,13 @@ def drift(mind: Mind, level: float) -> pd.DataFrame:
 
     names, scale = mind.roster.names, mind.ranges.scale
     low, alarms = mind.ranges.of(names).low, mind.seen.drift.alarms(level)
-    places = [alarm.arm for alarm in alarms]
+    places = np.array([alarm.arm for alarm in alarms], dtype=np.int64)
     return pd.DataFrame(
         {
             "arm": pd.Series([names[place] for place in places], dtype=object),
             "since": np.array([alarm.since for alarm in alarms], dtype=np.int64),
-            "before": [low[alarm.arm] + scale * alarm.before for alarm in alarms],
-            "after": [low[alarm.arm] + scale * alarm.after for alarm in alarms],
+            "before": low[places] + scale * np.array([alarm.before for alarm in alarms]),
+            "after": low[places] + scale * np.array([alarm.after for alarm in alarms]),
             "units": np.array([alarm.recent for alarm in alarms], dtype=np.int64),
         }
     )

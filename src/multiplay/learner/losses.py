@@ -77,9 +77,7 @@ def is_among(digest: bytes, digests: bytes) -> bool:
 def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()) -> Reading:
     """Return what was told, after checking that it is numbers for arms; ``also`` may be named."""
     if type(losses) is not dict:
-        losses = by_label(losses)
-        if getattr(losses, "ndim", None) == 0:
-            losses = _out_of_array("losses", losses)
+        losses = unwrapped(losses)
         if is_number(losses) or type(losses) in EXACT:
             return Reading(np.zeros(0), [], {}, _round_total(losses, policy))
     totals: dict[int, float] = {}
@@ -96,11 +94,11 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
             units.append(())
             continue
         if hasattr(entry, "__array__"):
-            entry = _out_of_array(losses_of(names[i]), entry)
+            entry = out_of_array(losses_of(names[i]), entry)
         if is_missing(entry):
             entry = ()
         elif is_number(entry) or type(entry) in EXACT:
-            totals[i] = _as_float(losses_of(names[i]), entry)
+            totals[i] = as_float(losses_of(names[i]), entry)
             entry = ()
         elif not is_list(entry):
             expected = "a list with the loss of every unit, or their total"
@@ -109,6 +107,12 @@ def read(losses: Any, names: Sequence[str], policy: Policy, also: Collection[str
         units.append(entry)
     flat, gaps = _numbers(units, names)
     return Reading(flat, [len(entry) for entry in units], totals, gaps=gaps)
+
+
+def unwrapped(losses: Any) -> Any:
+    """Return what was told, out of a Series or an array without axes."""
+    losses = by_label(losses)
+    return out_of_array("losses", losses) if getattr(losses, "ndim", None) == 0 else losses
 
 
 def _round_total(total: Any, policy: Policy) -> float:
@@ -120,7 +124,7 @@ def _round_total(total: Any, policy: Policy) -> float:
             "one number",
             "Give a dict by arm name, or use a policy that learns from the round, such as LinTS.",
         )
-    return _as_float("losses", total)
+    return as_float("losses", total)
 
 
 def _by_arm(
@@ -170,7 +174,7 @@ def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
         flat = numbers("losses", _plain(together))
     except InvalidInput:  # rarely: something is missing, or cannot be
         some = [(name, entry) for name, entry in zip(names, units, strict=True) if len(entry)]
-        flat = np.concatenate([_with_gaps(losses_of(name), entry) for name, entry in some])
+        flat = np.concatenate([with_gaps(losses_of(name), entry) for name, entry in some])
         gaps = True
     if flat.ndim > 1:
         raise InvalidInput(
@@ -184,7 +188,7 @@ def losses_of(name: str) -> str:
     return f"losses of {name!r}"
 
 
-def _out_of_array(argument: str, entry: Any) -> Any:
+def out_of_array(argument: str, entry: Any) -> Any:
     """Return the number in an array without axes, and other arrays as those of numpy."""
     array = np.asarray(entry)
     if isinstance(entry, np.ma.MaskedArray):  # what is masked is missing, and not 0
@@ -213,7 +217,7 @@ def by_label(given: Any) -> Any:
     return told
 
 
-def _with_gaps(argument: str, losses: Any) -> FloatArray:
+def with_gaps(argument: str, losses: Any) -> FloatArray:
     """Return losses as floats, NaN where one is missing."""
     missing = [is_missing(loss) for loss in losses]
     present = [loss for loss, gap in zip(losses, missing, strict=True) if not gap]
@@ -238,10 +242,11 @@ def _plain(losses: Any) -> Any:
     """Return losses as numbers that numpy knows."""
     if EXACT.isdisjoint(map(type, losses)):
         return losses
-    return [_as_float("losses", loss) if type(loss) in EXACT else loss for loss in losses]
+    return [as_float("losses", loss) if type(loss) in EXACT else loss for loss in losses]
 
 
-def _as_float(argument: str, number: Any) -> float:
+def as_float(argument: str, number: Any) -> float:
+    """Return a number of any type as a finite float."""
     try:
         value = float(number)
     except (ValueError, OverflowError) as error:  # a signalling NaN, or too large

@@ -334,7 +334,7 @@ def plays_table(ids: list[int], keys: list[str | None], numbers: FloatArray) -> 
 
     table: dict[str, Any] = dict(zip(COLUMNS, numbers.reshape(-1, WIDTH).T, strict=True))
     for name in ("asked", "told"):
-        table[name] = pd.to_datetime(table[name], unit="s", utc=True)
+        table[name] = times(table[name])
     for name in ("units", "seen", "clipped"):
         table[name] = table[name].astype(np.int64)
     status = [STATUS[int(k)] for k in table.pop("status")]
@@ -346,6 +346,13 @@ def plays_table(ids: list[int], keys: list[str | None], numbers: FloatArray) -> 
             **table,
         }
     )
+
+
+def times(seconds: FloatArray) -> pd.DatetimeIndex:
+    """Return seconds since 1970 as times, of the same type whatever they are."""
+    import pandas as pd
+
+    return pd.to_datetime(seconds, unit="s", utc=True).as_unit("ns")
 
 
 def seconds(argument: str, when: datetime | float | None) -> float:

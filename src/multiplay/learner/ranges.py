@@ -16,6 +16,7 @@ OTHERS = "*"  # stands for every arm without a range of its own
 OUTSIDE = ("refuse", "clip")
 SENSE = {"losses": "min", "rewards": "max"}
 UNIT = (0.0, 1.0)
+LARGEST = 1e100  # what a unit can lose: sums and squares of many are finite
 ROUNDING = 1e-9  # by which a total may miss its range, relative to the width and to the units
 
 
@@ -186,10 +187,10 @@ def _range(argument: str, pair: Any) -> tuple[float, float]:
             argument, "a pair (low, high)", repr(pair), "Write losses=(0, 250), for example."
         )
     low, high = float(pair[0]), float(pair[1])
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+    if not -LARGEST <= low < high <= LARGEST:
         raise InvalidInput(
             argument,
-            "two finite numbers, low < high",
+            f"two finite numbers up to {LARGEST:g}, low < high",
             f"({low:g}, {high:g})",
             "Give the least and the largest that a unit can bring.",
         )

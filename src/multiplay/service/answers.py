@@ -30,6 +30,34 @@ ANSWERS[401]["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
 ANSWERS[503]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It is as you have it."}}
 TITLE = "multiplay"
+KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A key, made by `multiplay key create`. None as long as there is none.",
+}
+STUDY = {
+    "name": "study",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "minLength": 1},
+    "description": "The name of the study.",
+}
+KNOWN = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The ETag of what you have.",
+}
+AGAIN = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[\x21-\x7e]+$"},
+    "description": "The same request with the same key again changes nothing, and is answered the "
+    "very same. Choose a new random text for every new request.",
+}
+READ_ONLY = ("/best", "/expect", "/verify")
 ABOUT = """
 How many of everything to use, again and again, when nobody knows what a unit costs.
 
@@ -39,6 +67,16 @@ them. It does better next time. What was answered is safe.
 Send your key with every request: `Authorization: Bearer mp_...`. Give every request that changes
 something an `Idempotency-Key`; then it is safe to send it again when an answer was lost.
 """
+
+
+def _parameters(path: str, method: str, operation: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parameters that a visit reads itself."""
+    found = [STUDY] if "{study}" in path else []
+    if "304" in operation["responses"]:
+        found.append(KNOWN)
+    if method == "post" and not path.endswith(READ_ONLY):
+        found.append(AGAIN)
+    return found
 
 
 def describe(app: FastAPI) -> None:
@@ -53,6 +91,12 @@ def describe(app: FastAPI) -> None:
                 routes=app.routes,
                 license_info={"name": "MIT"},
             )
+            for path, operations in document["paths"].items():
+                for method, operation in operations.items():
+                    operation["security"] = [{"key": []}, {}]
+                    given = _parameters(path, method, operation)
+                    operation["parameters"] = [*given, *operation.get("parameters", [])]
+            document["components"]["securitySchemes"] = {"key": KEY}
             schemas = document["components"]["schemas"]
             schemas["Problem"] = Problem.model_json_schema()
             for unused in ("HTTPValidationError", "ValidationError"):

@@ -7,8 +7,7 @@ from enum import Enum
 from itertools import islice
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query
-from fastapi.security import HTTPBearer
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from multiplay import wire
@@ -17,32 +16,22 @@ from multiplay.service import events, models, reading
 from multiplay.service.answers import ANSWERS, NOT_MODIFIED
 from multiplay.service.limits import build_actions, build_policy
 from multiplay.service.strict import StrictRoute, token_of
-from multiplay.service.visit import (
-    Again,
-    AnyVisit,
-    AReading,
-    AVisit,
-    AWriting,
-    Visit,
-    ask_within,
-)
+from multiplay.service.visit import Reading, StudyVisit, Visit, Writing, ask_within
 from multiplay.storage import Journal, Store
 from multiplay.studies import Study, past
 from multiplay.studies.lines import of_entry
 
-BEARER = HTTPBearer(
-    auto_error=False, description="A key, made by `multiplay key create`. None if there is none."
-)
 Id = Annotated[int, Path(ge=0, le=models.MOST, description="The id of the play.")]
 Cursor = Annotated[
     str | None, Query(max_length=500, description="`next` of the page before; the first if none.")
 ]
 Rows = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+Number = Annotated[
+    int, Query(ge=0, le=models.MOST, description="Of the first entry, without a cursor.")
+]
 Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
 
-router = APIRouter(
-    prefix="/v1", route_class=StrictRoute, responses=ANSWERS, dependencies=[Depends(BEARER)]
-)
+router = APIRouter(prefix="/v1", route_class=StrictRoute, responses=ANSWERS)
 STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
 DAILY: list[str | Enum] = ["Every day"]
 KNOWN: list[str | Enum] = ["What is known"]
@@ -53,15 +42,17 @@ JOURNAL: list[str | Enum] = ["The journal"]
 
 
 @router.get("/key", response_model=models.Key, tags=["Keys"])
-async def key(visit: AnyVisit) -> Response:
+async def key(request: Request) -> Response:
     """Say which key this is, and what it may do."""
+    visit = Visit(request)
     caller = await visit.office.caller(token_of(visit.request))
     return JSONResponse({name: getattr(caller, name) for name in ("id", "name", "study", "can")})
 
 
 @router.get("/studies", response_model=models.Studies, tags=["Studies"])
-async def list_studies(visit: AnyVisit, cursor: Cursor = None, limit: Rows = 100) -> Response:
+async def list_studies(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
     """List the studies."""
+    visit = Visit(request)
     after = reading.from_cursor(cursor, "")
     names = [name for name in await visit.office.names(visit.caller) if name > after]
     rest = names[limit - 1] if len(names) > limit else None
@@ -69,11 +60,12 @@ async def list_studies(visit: AnyVisit, cursor: Cursor = None, limit: Rows = 100
 
 
 @router.post("/studies", status_code=201, response_model=models.Study, tags=["Studies"])
-async def create_study(visit: AnyVisit, body: models.NewStudy, again: Again = None) -> Response:
+async def create_study(request: Request, body: models.NewStudy) -> Response:
     """Begin a study: what may be played, how to learn, and what a unit can cost."""
+    visit = Visit(request)
     office, caller, limits = visit.office, visit.caller, visit.limits
     given = body.model_dump()
-    name, known = given.pop("name"), given.pop("key") or _request_key(visit, again)
+    name, known = given.pop("name"), given.pop("key") or _request_key(visit)
     if name in (".", ".."):  # not a name that a path can have
         raise InvalidInput("name", "a name", repr(name), "Give a short name of letters.")
 
@@ -89,14 +81,16 @@ async def create_study(visit: AnyVisit, body: models.NewStudy, again: Again = No
 
 
 @router.get(STUDY, response_model=models.Study, tags=["Studies"], responses=NOT_MODIFIED)
-async def show_study(visit: AReading) -> Response:
+async def show_study(request: Request) -> Response:
     """Show a study: its set, its policy, its arms, and how much was done."""
+    visit = Reading(request)
     return await visit.read(of_study)
 
 
 @router.delete(STUDY, status_code=204, tags=["Studies"])
-async def delete_study(visit: AVisit) -> Response:
+async def delete_study(request: Request) -> Response:
     """Remove a study with all that it knows, for good."""
+    visit = StudyVisit(request)
     await visit.office.delete(visit.study, visit.caller)
     return Response(status_code=204)
 
@@ -105,8 +99,9 @@ async def delete_study(visit: AVisit) -> Response:
 
 
 @router.post(f"{STUDY}/ask", response_model=models.Play, tags=DAILY)
-async def ask(visit: AWriting, body: models.Ask | None = None) -> Response:
+async def ask(request: Request, body: models.Ask | None = None) -> Response:
     """Choose the next play. The same key gives the same play for ever."""
+    visit = Writing(request)
     body, limits = body or models.Ask(), visit.limits
     given = _limited(visit, body) | {"key": body.key, "at": _time(body.at)}
     given["time_limit"] = min(body.time_limit or limits.seconds, limits.seconds)
@@ -115,47 +110,54 @@ async def ask(visit: AWriting, body: models.Ask | None = None) -> Response:
 
 
 @router.post(f"{PLAY}/tell", response_model=models.Told, tags=DAILY)
-async def tell(visit: AWriting, play: Id, body: models.Tell) -> Response:
+async def tell(request: Request, play: Id, body: models.Tell) -> Response:
     """Learn from the losses of a play. The same report again changes nothing."""
+    visit = Writing(request)
     given = body.model_dump() | {"at": _time(body.at)}
     return await visit.write(lambda study: study.tell(play, **given), wire.of_told)
 
 
 @router.post(f"{PLAY}/close", response_model=models.Told, tags=DAILY)
-async def close(visit: AWriting, play: Id, body: models.End | None = None) -> Response:
+async def close(request: Request, play: Id, body: models.End | None = None) -> Response:
     """Learn from what was told of a play so far: the rest will not come."""
+    visit = Writing(request)
     given = _end(body)
     return await visit.write(lambda study: study.close(play, **given), wire.of_told)
 
 
 @router.post(f"{PLAY}/cancel", status_code=204, tags=DAILY)
-async def cancel(visit: AWriting, play: Id, body: models.End | None = None) -> Response:
+async def cancel(request: Request, play: Id, body: models.End | None = None) -> Response:
     """Forget a play that was never driven: nothing is learned from it."""
+    visit = Writing(request)
     given = _end(body)
     return await visit.write(lambda study: study.cancel(play, **given))
 
 
 @router.post(f"{STUDY}/expire", response_model=models.Ended, tags=DAILY)
-async def expire(visit: AWriting, body: models.Expire) -> Response:
+async def expire(request: Request, body: models.Expire) -> Response:
     """End the plays that were asked longer ago than this."""
+    visit = Writing(request)
     given = body.model_dump() | {"at": _time(body.at)}
     return await visit.write(lambda study: study.expire(**given), lambda ids: {"plays": ids})
 
 
 @router.post(f"{STUDY}/learn", response_model=models.Told, tags=DAILY)
-async def learn(visit: AWriting, body: models.Learn) -> Response:
+async def learn(request: Request, body: models.Learn) -> Response:
     """Learn from a plan that somebody else chose."""
+    visit = Writing(request)
     given = body.model_dump() | {"at": _time(body.at), "actions": visit.actions(body.actions)}
     return await visit.write(lambda study: study.learn(**given), wire.of_told)
 
 
 @router.post(f"{STUDY}/learn-table", response_model=models.Told, tags=DAILY)
-async def learn_table(visit: AWriting, body: models.Table) -> Response:
+async def learn_table(request: Request, body: models.Table) -> Response:
     """Learn from years of history: one entry of each list for each unit."""
-    table = {name: getattr(body, name) for name in ("arm", "round", "loss")}
-    if len({len(column) for column in table.values()}) > 1:
-        got = ", ".join(f"{len(column)} of {name}" for name, column in table.items())
+    visit = Writing(request)
+    columns = {name: getattr(body, name) for name in ("arm", "round", "loss")}
+    if len({len(column) for column in columns.values()}) > 1:
+        got = ", ".join(f"{len(column)} of {name}" for name, column in columns.items())
         raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
+    table = wire.to_history(columns)
     return await visit.write(lambda study: study.learn_table(table, key=body.key), wire.of_told)
 
 
@@ -163,21 +165,23 @@ async def learn_table(visit: AWriting, body: models.Table) -> Response:
 
 
 @router.get(f"{STUDY}/waiting", response_model=models.Waiting, tags=KNOWN, responses=NOT_MODIFIED)
-async def waiting(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> Response:
+async def waiting(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
     """Return the plays that wait for their losses, oldest first."""
-    first = reading.from_cursor(cursor, 0)
+    visit = Reading(request)
+    last = reading.from_cursor(cursor, 0)  # an id: others may end plays between two pages
 
     def act(study: Study) -> Any:
-        found = study.waiting()[first:]
-        after = first + limit if len(found) > limit else None
+        found = [play for play in study.waiting() if play.id > last]
+        after = found[limit - 1].id if len(found) > limit else None
         return reading.page([wire.of_play(play) for play in found[:limit]], after)
 
     return await visit.read(act)
 
 
 @router.get(f"{STUDY}/plays", response_model=models.Plays, tags=KNOWN, responses=NOT_MODIFIED)
-async def plays(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> Response:
+async def plays(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
     """Return all plays, oldest first: what was asked, and what became of it."""
+    visit = Reading(request)
     first = reading.from_cursor(cursor, 0)
 
     def act(journal: Journal) -> Any:
@@ -188,8 +192,9 @@ async def plays(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> Re
 
 
 @router.get(PLAY, response_model=models.OnePlay, tags=KNOWN, responses=NOT_MODIFIED)
-async def play(visit: AReading, play: Id) -> Response:
+async def play(request: Request, play: Id) -> Response:
     """Return one play: what was asked, and what became of it."""
+    visit = Reading(request)
 
     def act(journal: Journal) -> Any:
         pair = past.pair_of(past.about(journal, play))
@@ -200,27 +205,31 @@ async def play(visit: AReading, play: Id) -> Response:
 
 
 @router.get(f"{STUDY}/arms", response_model=models.Arms, tags=KNOWN, responses=NOT_MODIFIED)
-async def arms(visit: AReading, level: Level = 0.95) -> Response:
+async def arms(request: Request, level: Level = 0.95) -> Response:
     """Return all arms: units seen, the mean with an interval, when last seen, share of plans."""
+    visit = Reading(request)
     return await visit.read(lambda study: {"items": wire.of_table(study.arms(level))})
 
 
 @router.get(f"{STUDY}/drift", response_model=models.Drifts, tags=KNOWN, responses=NOT_MODIFIED)
-async def drift(visit: AReading, level: Level = 0.05) -> Response:
+async def drift(request: Request, level: Level = 0.05) -> Response:
     """Return the arms whose recent losses do not fit the old ones."""
+    visit = Reading(request)
     return await visit.read(lambda study: {"items": wire.of_table(study.drift(level))})
 
 
 @router.post(f"{STUDY}/best", response_model=models.Plan, tags=KNOWN)
-async def best(visit: AVisit, body: models.Best | None = None) -> Response:
+async def best(request: Request, body: models.Best | None = None) -> Response:
     """Return the best plan by what is known now, without exploration; it is no play."""
+    visit = StudyVisit(request)
     given = _limited(visit, body or models.Best())
     return await _read(visit, lambda study: wire.of_plan(study.best(**given)))
 
 
 @router.post(f"{STUDY}/expect", response_model=models.Expected, tags=KNOWN)
-async def expect(visit: AVisit, body: models.Expect) -> Response:
+async def expect(request: Request, body: models.Expect) -> Response:
     """Say what a plan of yours should cost, with an interval."""
+    visit = StudyVisit(request)
     given = body.model_dump() | {"actions": visit.actions(body.actions)}
     return await _read(visit, lambda study: wire.of_expected(study.expect(**given)))
 
@@ -229,9 +238,12 @@ async def expect(visit: AVisit, body: models.Expect) -> Response:
 
 
 @router.get(f"{STUDY}/entries", response_model=models.Entries, tags=JOURNAL, responses=NOT_MODIFIED)
-async def entries(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> Response:
+async def entries(
+    request: Request, start: Number = 0, cursor: Cursor = None, limit: Rows = 100
+) -> Response:
     """Return the entries of the journal, oldest first: the same as an export has."""
-    first = reading.from_cursor(cursor, 0)
+    visit = Reading(request)
+    first = reading.from_cursor(cursor, start)
 
     def act(journal: Journal) -> Any:
         last = journal.head().number
@@ -242,8 +254,9 @@ async def entries(visit: AReading, cursor: Cursor = None, limit: Rows = 100) -> 
 
 
 @router.post(f"{STUDY}/verify", response_model=models.Verified, tags=JOURNAL)
-async def verify(visit: AVisit) -> Response:
+async def verify(request: Request) -> Response:
     """Replay the whole journal, and compare every play and the state, bit for bit."""
+    visit = StudyVisit(request)
     found = await visit.office.verify(visit.study, visit.caller)
     return JSONResponse({**found._asdict(), "ok": found.ok})
 
@@ -260,8 +273,9 @@ async def verify(visit: AVisit) -> Response:
         }
     },
 )
-async def watch(visit: AVisit) -> Response:
+async def watch(request: Request) -> Response:
     """Watch a study: server-sent events."""
+    visit = StudyVisit(request)
     return await events.stream(visit.office, visit.study, token_of(visit.request))
 
 
@@ -270,6 +284,7 @@ async def watch(visit: AVisit) -> Response:
 
 def of_study(study: Study) -> dict[str, Any]:
     """Return what a study is."""
+    head = study.head
     return {
         "name": study.name,
         "summary": study.summary,
@@ -280,16 +295,18 @@ def of_study(study: Study) -> dict[str, Any]:
         "asked": study.asked,
         "waiting": study.open_plays,
         "clipped": study.clipped,
-        "entries": study.head.number + 1,
+        "entries": head.number + 1,
+        "digest": head.digest.hex(),
     }
 
 
-async def _read(visit: AVisit, act: Any) -> Response:
+async def _read(visit: StudyVisit, act: Any) -> Response:
     return JSONResponse(await visit.office.read(visit.study, visit.caller, act))
 
 
-def _request_key(visit: Visit, again: str | None) -> str | None:
+def _request_key(visit: Visit) -> str | None:
     """Return the key of a study that is made by a request that may come twice."""
+    again = visit.again
     return None if again is None else f"{visit.caller.id or ''}:{again}"[:200]
 
 

@@ -33,7 +33,7 @@ def create_app(settings: Settings) -> FastAPI:
         office.close()
 
     app = FastAPI(lifespan=life, docs_url=None, redoc_url=None, openapi_url="/openapi.json")
-    app.include_router(api.router)
+    app.router.routes.extend(api.router.routes)  # include_router would look for each one twice
     app.include_router(pages.router)
     app.add_api_route("/healthz", healthy, include_in_schema=False)
     app.add_api_route("/readyz", ready, include_in_schema=False)

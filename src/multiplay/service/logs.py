@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
+import time
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
+from typing import TextIO
 
+PAUSE = 0.05  # seconds for which lines are collected
 # Nothing here logs a secret; should a text of others have one in it, it is not shown. The first
 # part of a key is no secret.
 SECRETS = re.compile(r"(?<=mp_)([0-9a-f]{12})_[\w-]+|(://[^\s:/@]*:)[^\s@/]+(?=@)")
@@ -38,6 +43,42 @@ class Lines(logging.Formatter):
         return without_secrets(json.dumps(line, default=str))
 
 
+class Writer(logging.StreamHandler[TextIO]):
+    """Writes lines some at a time: who answers requests must not wait for a file each time.
+
+    A line of an error, and the last ones of the process, are written at once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: list[str] = []
+        self._wanted = threading.Event()
+        threading.Thread(target=self._write_now_and_then, name="log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a line."""
+        self._lines.append(self.format(record))  # the lock of the handler is held
+        if record.levelno >= logging.ERROR:
+            self.flush()
+        else:
+            self._wanted.set()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self.lock or nullcontext():
+            lines, self._lines = self._lines, []
+            if lines:
+                self.stream.write("\n".join([*lines, ""]))
+                super().flush()
+
+    def _write_now_and_then(self) -> None:
+        while self._wanted.wait():
+            time.sleep(PAUSE)
+            self._wanted.clear()
+            with suppress(ValueError):  # the stream is closed: the process ends
+                self.flush()
+
+
 def without_secrets(text: str) -> str:
     """Return a text without keys of clients and passwords of databases.
 
@@ -51,7 +92,7 @@ def without_secrets(text: str) -> str:
 
 def set_up() -> None:
     """Write all events of this process as lines: our own, and warnings of uvicorn and others."""
-    handler = logging.StreamHandler()
+    handler = Writer()
     handler.setFormatter(Lines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.captureWarnings(True)

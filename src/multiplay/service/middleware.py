@@ -6,6 +6,7 @@ import logging
 import re
 import secrets
 import time
+from itertools import count
 from typing import Any
 
 from fastapi import FastAPI
@@ -20,6 +21,7 @@ from multiplay.service.problems import of_error
 from multiplay.service.settings import Settings
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+WORKER, NUMBERS = secrets.token_hex(6), count()  # ids of requests that bring none
 LEFT = 499  # the status in the log when nobody waited for an answer
 LONGEST = 200  # letters of a path in the log
 HTML = b"text/html"
@@ -109,7 +111,7 @@ def _request_id(scope: Scope) -> str:
 
 def new_id() -> str:
     """Return an id for a request, unlike all others."""
-    return secrets.token_hex(8)
+    return f"{WORKER}-{next(NUMBERS):x}"
 
 
 def with_safe_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple[bytes, bytes]]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from multiplay.learner.core import LONGEST_KEY
 from multiplay.storage.names import LONGEST
 
-MOST = 2**63 - 1
+MOST = 2**53  # all languages can hold it
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 KeyText = Annotated[
     str, Field(min_length=1, max_length=LONGEST_KEY, description="The same key, the same answer.")
@@ -293,6 +293,7 @@ class Study(BaseModel):
     waiting: int
     clipped: int
     entries: int
+    digest: str = Field(description="Of the last entry, and so of all of them.")
 
 
 class StudyName(BaseModel):

@@ -1,12 +1,17 @@
-"""A request about a study: who asks, what of, and how it is answered."""
+"""A request about a study: who asks, what of, and how it is answered.
+
+These are no dependencies of FastAPI, which would take longer than a play takes to be chosen.
+``answers.describe`` adds their parameters to the OpenAPI document.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import unquote
 
-from fastapi import Depends, Header, Path, Request
+from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from multiplay.actions import ActionSet
@@ -15,28 +20,12 @@ from multiplay.learner.plays import PendingPlay
 from multiplay.service import reading
 from multiplay.service.limits import Limits, build_actions
 from multiplay.service.office import Office
+from multiplay.service.refusals import Malformed
 from multiplay.service.register import Caller
 from multiplay.storage import Journal
 from multiplay.studies import Study
 
-AGAIN = (
-    "The same request with the same key again changes nothing, and is answered the very same. "
-    "Choose a new random text for every new request."
-)
-Again = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        pattern=r"^[\x21-\x7e]+$",
-        description=AGAIN,
-    ),
-]
-Known = Annotated[
-    str | None, Header(alias="If-None-Match", description="The ETag of what you have.")
-]
-Named = Annotated[str, Path(min_length=1, description="The name of the study.")]
+AGAIN = re.compile(r"[\x21-\x7e]{1,200}")  # what an Idempotency-Key may be
 
 
 def ask_within(limits: Limits, study: Study, key: str | None, **given: Any) -> PendingPlay:
@@ -58,6 +47,15 @@ class Visit:
         self.caller: Caller = request.state.caller
 
     @property
+    def again(self) -> str | None:
+        """What a request is known by, if it comes again."""
+        given = self.request.headers.get("idempotency-key")
+        if given is not None and not AGAIN.fullmatch(given):
+            expected, hint = "1 to 200 letters without spaces", "Give a random text, a UUID say."
+            raise Malformed("Idempotency-Key", expected, repr(given)[:60], hint)
+        return given
+
+    @property
     def limits(self) -> Limits:
         """What one request may have."""
         return self.office.settings.limits
@@ -70,43 +68,38 @@ class Visit:
 class StudyVisit(Visit):
     """A request about one study."""
 
-    def __init__(self, request: Request, study: str) -> None:
+    def __init__(self, request: Request) -> None:
         super().__init__(request)
-        self.study = unquote(study)  # a slash in it was kept apart from those of the path
+        # a slash in it was kept apart from those of the path
+        self.study = unquote(request.path_params["study"])
 
 
 class Reading(StudyVisit):
     """A request that looks at a study: answered with an ETag."""
 
-    def __init__(self, request: Request, study: str, known: str | None) -> None:
-        super().__init__(request, study)
-        self.known = known
-
     async def read(self, act: Callable[[Study], Any]) -> Response:
         """Answer what a study knows."""
+        known = self.request.headers.get("if-none-match")
 
         def read(study: Study) -> tuple[str, Any]:
             tag = reading.etag(study.head)
-            return tag, None if reading.is_known(self.known, tag) else act(study)
+            return tag, None if reading.is_known(known, tag) else act(study)
 
         return reading.answer(*await self.office.read(self.study, self.caller, read))
 
     async def look(self, act: Callable[[Journal], Any]) -> Response:
         """Answer what a journal says."""
+        known = self.request.headers.get("if-none-match")
 
         def look(journal: Journal) -> tuple[str, Any]:
             tag = reading.etag(journal.head())
-            return tag, None if reading.is_known(self.known, tag) else act(journal)
+            return tag, None if reading.is_known(known, tag) else act(journal)
 
         return reading.answer(*await self.office.look(self.study, self.caller, look))
 
 
 class Writing(StudyVisit):
     """A request that changes a study: repeated with its key, it changes nothing."""
-
-    def __init__(self, request: Request, study: str, again: str | None) -> None:
-        super().__init__(request, study)
-        self.again = again
 
     async def write(
         self, act: Callable[[Study], Any], shown: Callable[[Any], Any] | None = None
@@ -115,28 +108,3 @@ class Writing(StudyVisit):
         office = self.office
         answer = await office.write(self.study, self.caller, act, shown, self.again)
         return Response(status_code=204) if shown is None else JSONResponse(answer)
-
-
-# Coroutines, because FastAPI calls all others in a thread, which costs more than all they do.
-
-
-async def _visit(request: Request) -> Visit:
-    return Visit(request)
-
-
-async def _of_study(request: Request, study: Named) -> StudyVisit:
-    return StudyVisit(request, study)
-
-
-async def _reading(request: Request, study: Named, known: Known = None) -> Reading:
-    return Reading(request, study, known)
-
-
-async def _writing(request: Request, study: Named, again: Again = None) -> Writing:
-    return Writing(request, study, again)
-
-
-AnyVisit = Annotated[Visit, Depends(_visit)]
-AVisit = Annotated[StudyVisit, Depends(_of_study)]
-AReading = Annotated[Reading, Depends(_reading)]
-AWriting = Annotated[Writing, Depends(_writing)]

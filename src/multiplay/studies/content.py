@@ -32,6 +32,7 @@ SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
 FORMAT = 1  # of entries and snapshots; newer ones are refused
 USUAL = b""  # the digest of the usual day
 BY = "by"  # in an entry: who wrote it
+AT_REQUEST = "request"  # in an entry with a key: the request that wrote it
 
 
 class Day(NamedTuple):
@@ -120,6 +121,11 @@ def asked(play: Waiting, day: Day) -> Record:
 def signed(record: Record, by: str | None) -> Record:
     """Return a record that says who wrote it."""
     return record if by is None else Record({**record.header, BY: by}, record.arrays)
+
+
+def requested(record: Record, request: str) -> Record:
+    """Return a record that says which request wrote it; one without a key is found by that."""
+    return Record({**record.header, AT_REQUEST: request}, record.arrays)
 
 
 def is_hurried(record: Record) -> bool:
@@ -215,11 +221,12 @@ def answer(told: Told) -> dict[str, int]:
     return {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
 
 
-def answered(id: int | None, known: Entry) -> Told:
+def answered(id: int | None, known: Entry, request: str | None) -> Told:
     """Answer again what was answered before; to a request that comes twice, the very same."""
     header, labels = known.record.header, known.labels
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
-    repeated = not is_request(labels.key)
+    same = request is not None and header.get(AT_REQUEST) == request
+    repeated = not (same or is_request(labels.key))
     return Told(id, seen, missing, clipped, repeated=repeated, final=labels.kind != PART)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from os import PathLike
 from pathlib import Path
 
@@ -15,12 +15,18 @@ from multiplay.storage import Entry, Journal, Labels, Record, Store
 from multiplay.storage.stores import store_at
 from multiplay.studies import content, lines
 from multiplay.studies.exports import Progress, Tally, entries_until, refusal_of
+from multiplay.studies.history import History
 from multiplay.studies.replica import Replica
 
 BEGINNINGS = (content.CREATE, content.IMPORT)
 
 
-def backup(store: Store, name: str, path: str | PathLike[str], progress: Progress = None) -> int:
+def backup(
+    opened: AbstractContextManager[History],
+    name: str,
+    path: str | PathLike[str],
+    progress: Progress = None,
+) -> int:
     """Copy a study into an SQLite file that is not there yet; return how many entries it has.
 
     What others write meanwhile is not in it. ``progress`` is called with the number of entries
@@ -32,10 +38,10 @@ def backup(store: Store, name: str, path: str | PathLike[str], progress: Progres
     remove_stale_drafts(writable_folder("path", place.parent))
 
     def write(draft: Path) -> None:
-        with closing(store.open(name)) as journal:
-            snapshot = journal.get()  # before the last entry is known: it is never newer than that
-            head = journal.head()
-            entries = tally.count(entries_until(journal, head.number))
+        with opened as history:
+            snapshot = history.snapshot()  # before the last entry is known: it is never newer
+            head = history.head()
+            entries = tally.count(entries_until(history, head.number))
             first = next(entries)
             more = ((entry.record, entry.labels) for entry in entries)
             with closing(store_at(draft).create(name, first.record, first.labels, more)) as copy:

@@ -10,7 +10,7 @@ import csv
 import importlib.util
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from multiplay.atomic_files import as_path, write_whole
 from multiplay.checks import true_or_false
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage import Entry, Journal, Store
+from multiplay.storage import Entry
 from multiplay.storage.base import header_text
 from multiplay.storage.blobs import to_bytes
-from multiplay.studies import past
+from multiplay.studies.history import History
 from multiplay.studies.lines import time_of, to_line
 
 CSV, PARQUET, LINES = ".csv", ".parquet", ".jsonl"
@@ -64,7 +64,10 @@ Thing = TypeVar("Thing")
 
 
 def export(
-    store: Store, name: str, path: str | PathLike[str], plays: bool, progress: Progress = None
+    opened: AbstractContextManager[History],
+    path: str | PathLike[str],
+    plays: bool,
+    progress: Progress = None,
 ) -> int:
     """Write the journal of a study, or its plays; return how many rows were written.
 
@@ -74,14 +77,14 @@ def export(
     suffix, tally = _checked_suffix(place), Tally(progress)
 
     def write(draft: Path) -> None:
-        with closing(store.open(name)) as journal:  # its own: a long reading disturbs nobody
-            last = journal.head().number
+        with opened as history:
+            last = history.head().number
             if suffix == LINES and not plays:
-                entries = tally.count(entries_until(journal, last))
+                entries = tally.count(entries_until(history, last))
                 _write_lines(draft, (to_line(entry, last) for entry in entries))
                 return
             columns = PLAYS if plays else JOURNAL
-            rows = play_rows(journal) if plays else map(_row, entries_until(journal, last))
+            rows = play_rows(history) if plays else map(_row, entries_until(history, last))
             WRITERS[suffix](draft, columns, tally.count(rows))
 
     with refusal_of(place):
@@ -104,17 +107,17 @@ class Tally:
                 self._progress(self.number)
 
 
-def entries_until(journal: Journal, last: int) -> Iterator[Entry]:
+def entries_until(history: History, last: int) -> Iterator[Entry]:
     """Yield the entries up to this number; others may write on."""
-    for entry in journal.entries():
+    for entry in history.entries():
         yield entry
         if entry.number >= last:
             return
 
 
-def play_rows(journal: Journal) -> Iterator[Row]:
+def play_rows(history: History) -> Iterator[Row]:
     """Yield the plays, with None where there is no number or no time."""
-    for table in past.plays(journal, past.CHUNK):
+    for table in history.plays():
         for row in table[list(PLAYS)].itertuples(index=False, name=None):
             yield tuple([_known(value) for value in row])
 

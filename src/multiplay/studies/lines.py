@@ -94,6 +94,11 @@ def errors_of_line(number: int) -> Iterator[None]:
 def _entry(line: bytes, before: Head) -> tuple[Entry, int]:
     """Return the entry of a line, if it is the next one, and the number of the last one."""
     given: dict[str, Any] = json.loads(line)
+    return to_entry(given, before), given["last"]
+
+
+def to_entry(given: dict[str, Any], before: Head) -> Entry:
+    """Return what ``of_entry`` was given, if it is the one after ``before``."""
     if not isinstance(given, dict) or given.keys() != FIELDS.keys():
         raise ValueError(f"not the fields {', '.join(FIELDS)}; perhaps multiplay is too old")
     for name, kind in FIELDS.items():
@@ -107,4 +112,4 @@ def _entry(line: bytes, before: Head) -> tuple[Entry, int]:
     row = sealed(before, record, labels)
     if row.digest.hex() != given["digest"]:
         raise ValueError("its digest is of something else")
-    return Entry(row.number, Labels(*row[1:5]), record, row.digest), given["last"]
+    return Entry(row.number, Labels(*row[1:5]), record, row.digest)

@@ -30,8 +30,8 @@ class Mirror(Adviser):
     by : str or None
         Who uses it: every entry that is written names them.
     request : str or None
-        What the next verb is known by, if it has no key: repeated, it changes nothing and answers
-        the very same. For those who cannot know whether a verb was done, such as a client.
+        What the next verb is known by, with a key or without: repeated, it changes nothing and
+        answers the very same. For those who cannot know whether a verb was done, such as a client.
     """
 
     def __init__(
@@ -170,8 +170,12 @@ class Mirror(Adviser):
     def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
         """Write what a verb has done; the first entry of a request is found by repeating it."""
         self._changed = True
-        if self.request is not None and labels.key is None:
-            labels, self.request = labels._replace(key=REQUEST + self.request), None
+        if self.request is not None:
+            if labels.key is None:
+                labels = labels._replace(key=REQUEST + self.request)
+            else:
+                record = content.requested(record, self.request)
+            self.request = None
         is_new = labels.key is not None and labels.key in self._foreseen
         self._foreseen -= {labels.key or ""}
         record = content.signed(record, self.by)

@@ -44,6 +44,13 @@ def page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | N
     return table_of(pairs[:rows]), after
 
 
+def checked_chunk(chunk: object) -> int:
+    """Return how many rows a part of a table has, if it can have so many."""
+    if not is_integer(chunk) or chunk < 1:
+        raise InvalidInput("chunk", "a positive integer", repr(chunk), "Write 1000, for example.")
+    return int(chunk)
+
+
 def table_of(pairs: Sequence[tuple[Entry, Entry | None]]) -> pd.DataFrame:
     """Return plays as a table: for each, what was asked, and what it came to."""
     ids = [asked.labels.play or 0 for asked, _ in pairs]
@@ -53,10 +60,21 @@ def table_of(pairs: Sequence[tuple[Entry, Entry | None]]) -> pd.DataFrame:
 
 def about(journal: Journal, id: object) -> list[Entry]:
     """Return all that was written of a play, if there was one."""
-    found = journal.of_play(int(id)) if is_integer(id) and 0 <= id < 2**63 else []
+    found = journal.of_play(checked_id(id))
     if not found:
-        raise no_play(id, "", "Use the id of a play that ask() gave.")
+        raise _unknown(id)
     return found
+
+
+def checked_id(id: object) -> int:
+    """Return the id of a play, if it can be one."""
+    if not is_integer(id) or not 0 <= id < 2**63:
+        raise _unknown(id)
+    return int(id)
+
+
+def _unknown(id: object) -> InvalidInput:
+    return no_play(id, "", "Use the id of a play that ask() gave.")
 
 
 def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
@@ -98,9 +116,14 @@ def plan_again(replica: Replica, asked: Record) -> tuple[IntArray, dict[str, int
 
 
 def told_before(
-    replica: Replica, about: Sequence[Entry], losses: Losses, final: bool, known: Entry | None
+    replica: Replica,
+    about: Sequence[Entry],
+    losses: Losses,
+    final: bool,
+    known: Entry | None,
+    request: str | None,
 ) -> Told:
-    """Answer a report of a play that is over, or one whose key is ``known``.
+    """Answer a report of a play that is over, or one whose key or ``request`` is ``known``.
 
     ``about`` is all that was written of the play. ``final`` belongs to what a key stands for: who
     was answered that a play is open for more must not believe that it is closed.
@@ -113,7 +136,7 @@ def told_before(
         said = known.labels.play, known.labels.kind, known.record.header["losses"]
         if said != (id, TELL if final else PART, content.losses_of(reading, names)):
             raise content.used_before(known, f"told something else of play {known.labels.play}")
-        return content.answered(id, known)
+        return content.answered(id, known, request)
     end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
     with_digests = [entry.record.header for entry in about if "digests" in entry.record.header]
     digests = bytes.fromhex(with_digests[-1]["digests"]) if with_digests else b""

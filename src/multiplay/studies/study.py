@@ -29,6 +29,7 @@ from multiplay.storage.stores import store_at
 from multiplay.streams import Streams, seed_sequence
 from multiplay.studies import beginnings, content, copies, exports, past
 from multiplay.studies.content import Day
+from multiplay.studies.history import history_in
 from multiplay.studies.mirror import Mirror
 from multiplay.studies.replica import NO_NUMBERS, Replica
 from multiplay.studies.verification import Verified, verify
@@ -324,7 +325,7 @@ class Study(Mirror):
             known = self._known(key, content.CLOSE)
             if known is not None:
                 self._check_same_play(known, id)
-                return content.answered(id, known)
+                return content.answered(id, known, self.request)
             self._check_waits(replica, id)
             before = replica.core.mind.told
             told = self._close(replica, id, key, when)
@@ -389,7 +390,7 @@ class Study(Mirror):
                 said = content.plan_of(action, names), content.losses_of(reading, names)
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
                     raise content.used_before(known, "learned from other losses")
-                return content.answered(None, known)
+                return content.answered(None, known, self.request)
             told, reading = replica.learning().learn(today, action, losses, ignore, when)
             self._changed = True
             given = None if actions is core.mind.actions else actions
@@ -415,7 +416,7 @@ class Study(Mirror):
             if known is not None:
                 if not content.same_outcomes(known.record, outcomes):
                     raise content.used_before(known, "learned from another table")
-                return content.answered(None, known)
+                return content.answered(None, known, self.request)
             told = replica.learning().learn_all(outcomes, f"table[{arm!r}]")
             self._changed = True
             labels = Labels(content.TABLE, key, None, seconds("at", None))
@@ -430,7 +431,7 @@ class Study(Mirror):
         ``chunk``: give it in parts of so many rows, one after the other, without ever holding all
         of them; for a long history.
         """
-        rows = past.CHUNK if chunk is None else _positive(chunk)
+        rows = past.CHUNK if chunk is None else past.checked_chunk(chunk)
         parts = self._guarded(past.plays(self._journal, rows))
         if chunk is not None:
             return parts
@@ -463,7 +464,7 @@ class Study(Mirror):
         progress
             Called with the number of rows so far.
         """
-        return exports.export(self.store, self.name, path, plays, progress)
+        return exports.export(history_in(self.store, self.name), path, plays, progress)
 
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -473,7 +474,7 @@ class Study(Mirror):
         Others may go on meanwhile: the file has all that was done before, whole. Open it as
         ``Study.open(name, store=path)``. A file that is there already is refused.
         """
-        return copies.backup(self.store, self.name, path, progress)
+        return copies.backup(history_in(self.store, self.name), self.name, path, progress)
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.
@@ -528,7 +529,8 @@ class Study(Mirror):
         self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
     ) -> Told:
         """Answer a report that was told before, with this key or without."""
-        return past.told_before(replica, past.about(self._journal, id), losses, final, known)
+        about = past.about(self._journal, id)
+        return past.told_before(replica, about, losses, final, known, self.request)
 
     def _check_waits(self, replica: Replica, id: Any) -> None:
         if not is_integer(id) or id not in replica.core.pending:
@@ -537,12 +539,6 @@ class Study(Mirror):
     def _check_same_play(self, known: Entry, id: Any) -> None:
         if known.labels.play != id:
             raise content.used_before(known, f"was used for play {known.labels.play}")
-
-
-def _positive(chunk: Any) -> int:
-    if not is_integer(chunk) or chunk < 1:
-        raise InvalidInput("chunk", "a positive integer", repr(chunk), "Write 1000, for example.")
-    return int(chunk)
 
 
 def _opened(

@@ -1,0 +1,538 @@
+"""A study of a service: what ``Study.open`` gives, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from itertools import islice
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+from multiplay import wire
+from multiplay.actions import ActionSet
+from multiplay.checks import check_instance, natural_number, probability, true_or_false
+from multiplay.deadline import checked_limit
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.learner.adviser import LEVEL
+from multiplay.learner.core import Losses, Range, Units, checked_key, checked_missing
+from multiplay.learner.history import read_table
+from multiplay.learner.learner import When
+from multiplay.learner.plays import Expected, PendingPlay, Plan, Told, duration, seconds
+from multiplay.policies import Policy
+from multiplay.storage import Entry, Head, Record
+from multiplay.storage.chain import damaged
+from multiplay.storage.names import checked_name
+from multiplay.studies import Verified, copies, exports
+from multiplay.studies.lines import to_entry
+from multiplay.studies.past import checked_chunk, checked_id
+from multiplay.studies.study import Ids, Names
+
+if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all the rest
+    import pandas as pd
+
+    from multiplay.remote.link import Link
+
+ROWS = 1_000  # of a page of plays
+LARGE_ROWS = 200  # of a page of entries, which may be long
+HOURS = 6 * 3600.0  # seconds in which the longest journal is replayed
+Plain = dict[str, Any]
+Plays = list[PendingPlay]  # it has a method that is called list
+
+
+class RemoteStudy:
+    """A study of a service; made by ``connect``. Verbs, answers and errors are those of ``Study``.
+
+    What a verb has done is safe when it returns. Where the service does not answer, requests are
+    sent again until ``patience`` is over, and nothing is done twice; then ``StoreError`` is
+    raised. Sets and policies are those of multiplay only. Threads may share it, and processes that
+    were forked; pickled, it has its key with it.
+
+    Parameters
+    ----------
+    link
+        The way to the service.
+    name
+        The study; None if it is not known which one.
+    """
+
+    def __init__(self, link: Link, name: str | None = None) -> None:
+        self._link, self._name = link, name
+        self._built: dict[str, tuple[Any, Any]] = {}
+
+    # ------------------------------------------------------------ all studies of the service
+
+    def create(
+        self,
+        name: str,
+        actions: ActionSet,
+        policy: Policy,
+        *,
+        seed: int = 0,
+        losses: Range | None = None,
+        rewards: Range | None = None,
+        outside: str = "refuse",
+        missing: str = "refuse",
+        changing: bool = False,
+        key: str | None = None,
+    ) -> RemoteStudy:
+        """Begin a study; as ``Study.create``."""
+        check_instance("policy", policy, Policy, "GenCTS()")
+        body = {
+            "name": checked_name(name),
+            "actions": _plain_set(actions),
+            "policy": wire.to_plain("policy", policy),
+            "seed": seed,
+            "losses": losses,
+            "rewards": rewards,
+            "outside": outside,
+            "missing": checked_missing(missing),
+            "changing": true_or_false("changing", changing, "Leave it out."),
+            "key": _checked(key),
+        }
+        self._link.write("/studies", body)
+        return self._other(name)
+
+    def open(self, name: str) -> RemoteStudy:
+        """Go on with another study of the service."""
+        other = self._other(checked_name(name))
+        other._info()  # refuses what is not there
+        return other
+
+    def list(self) -> Names:
+        """Return the names of all studies that the key may see."""
+        pages = self._link.pages("/studies", {"limit": ROWS})
+        return [one["name"] for page in pages for one in page]
+
+    def delete(self, name: str) -> None:
+        """Remove a study with all that it knows, for good."""
+        from multiplay.remote.link import path_of
+
+        self._link.delete(path_of(checked_name(name)))
+
+    # ------------------------------------------------------------ what it is
+
+    def __repr__(self) -> str:
+        text = f"{self._name!r} at {self.url}" if self._name is not None else f"at {self.url}"
+        with suppress(StoreError, InvalidInput):
+            if self._name is not None:
+                text += f", {self._info(patience=0.0)['summary']}"
+        return f"RemoteStudy({text})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.disconnect()
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._link, self._name)
+
+    def disconnect(self) -> None:
+        """Give back the connections to the service; the next verb opens one again."""
+        self._link.close()
+
+    @property
+    def url(self) -> str:
+        """Where the service is."""
+        return self._link.base
+
+    @property
+    def name(self) -> str:
+        """What the study is called."""
+        if self._name is None:
+            raise _which(self.list())
+        return self._name
+
+    @property
+    def actions(self) -> ActionSet:
+        """What may be played as a rule."""
+        built: ActionSet = self._build("actions", ActionSet)
+        return built
+
+    @property
+    def policy(self) -> Policy:
+        """How to learn."""
+        built: Policy = self._build("policy", Policy)
+        return built
+
+    @property
+    def unit(self) -> str:
+        """The unit of all that is told and shown: "losses from 0 to 250", for example."""
+        return str(self._info()["unit"])
+
+    @property
+    def summary(self) -> str:
+        """How it learns, and how much was done, in one line."""
+        return str(self._info()["summary"])
+
+    @property
+    def asked(self) -> int:
+        """How many plays were asked."""
+        return int(self._info()["asked"])
+
+    @property
+    def clipped(self) -> int:
+        """How many numbers were outside their range, and were moved to its end."""
+        return int(self._info()["clipped"])
+
+    @property
+    def open_plays(self) -> int:
+        """How many plays wait for their losses."""
+        return int(self._info()["waiting"])
+
+    @property
+    def head(self) -> Head:
+        """The last entry of the journal: its number, and its digest."""
+        info = self._info()
+        return Head(info["entries"] - 1, bytes.fromhex(info["digest"]))
+
+    # ------------------------------------------------------------ plays
+
+    def ask(
+        self,
+        actions: ActionSet | None = None,
+        *,
+        key: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+        exclude: Iterable[str] = (),
+        fixed: Mapping[str, int] | None = None,
+        time_limit: float | None = None,
+        at: When = None,
+    ) -> PendingPlay:
+        """Choose the next play; as ``Study.ask``.
+
+        The service has a time limit of its own, 10 seconds as a rule.
+        """
+        checked_limit(time_limit)
+        given = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
+        return wire.to_play(self._do("ask", _limited(actions, at_most, exclude, fixed) | given))
+
+    def tell(
+        self,
+        id: int,
+        losses: Losses,
+        *,
+        final: bool = True,
+        missing: str | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Told:
+        """Learn from the losses of a play; as ``Study.tell``."""
+        given = {
+            "final": true_or_false("final", final, "Write final=False if more will come."),
+            "losses": wire.losses(losses),
+            "missing": _missing(missing),
+        }
+        return wire.to_told(self._end("tell", id, given, key, at))
+
+    def close(self, id: int, *, key: str | None = None, at: When = None) -> Told:
+        """Learn from what was told of a play so far; what is missing will not come."""
+        return wire.to_told(self._end("close", id, {}, key, at))
+
+    def cancel(self, id: int, *, key: str | None = None, at: When = None) -> None:
+        """Forget a play that was never driven: nothing is learned from it."""
+        self._end("cancel", id, {}, key, at)
+
+    def expire(
+        self, older_than: timedelta | float, *, key: str | None = None, at: When = None
+    ) -> Ids:
+        """End the plays that were asked longer ago than this; as ``Study.expire``."""
+        length = duration("older_than", older_than)
+        given = {"older_than": length, "key": _checked(key), "at": _time(at)}
+        ended: Ids = self._do("expire", given)["plays"]
+        return ended
+
+    # ------------------------------------------------------------ what others did
+
+    def learn(
+        self,
+        plan: Units,
+        losses: Losses,
+        *,
+        actions: ActionSet | None = None,
+        missing: str | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Told:
+        """Learn from a plan that somebody else chose; as ``Study.learn``."""
+        given = {
+            "plan": wire.units("plan", plan),
+            "losses": wire.losses(losses),
+            "actions": _plain_day(actions),
+            "missing": _missing(missing),
+            "key": _checked(key),
+            "at": _time(at),
+        }
+        return wire.to_told(self._do("learn", given))
+
+    def learn_table(
+        self,
+        table: Any,
+        arm: str = "arm",
+        round: str = "round",
+        loss: str = "loss",
+        *,
+        key: str | None = None,
+    ) -> Told:
+        """Learn from years of history; as ``Study.learn_table``.
+
+        A service takes a million bytes at once as a rule, some 20,000 rows: give more in parts.
+        """
+        outcomes = wire.of_outcomes(read_table(table, arm, round, loss))
+        try:
+            return wire.to_told(self._do("learn-table", {**outcomes, "key": _checked(key)}))
+        except InvalidInput as error:
+            if error.argument != "table['arm']":
+                raise
+            raise type(error)(f"table[{arm!r}]", error.expected, error.got, error.hint) from None
+
+    # ------------------------------------------------------------ what is known
+
+    def waiting(self) -> Plays:
+        """Return the plays that wait for their losses, oldest first."""
+        pages = self._link.pages(self._path("waiting"), {"limit": ROWS})
+        return [wire.to_play(play) for page in pages for play in page]
+
+    def arms(self, level: float = 0.95) -> pd.DataFrame:
+        """Return a table of all arms; as ``Study.arms``."""
+        level = probability("level", level, LEVEL)
+        answer = self._link.get_known(self._path("arms"), {"level": level})
+        return wire.to_table(answer["items"], wire.ARMS)
+
+    def best(
+        self,
+        actions: ActionSet | None = None,
+        *,
+        at_most: Mapping[str, int] | None = None,
+        exclude: Iterable[str] = (),
+        fixed: Mapping[str, int] | None = None,
+    ) -> Plan:
+        """Return the best plan by what is known now, without exploration; it is no play."""
+        body = _limited(actions, at_most, exclude, fixed)
+        return wire.to_plan(self._link.ask(self._path("best"), body))
+
+    def expect(
+        self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
+    ) -> Expected:
+        """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``."""
+        body = {
+            "plan": wire.units("plan", plan),
+            "actions": _plain_day(actions),
+            "level": probability("level", level, LEVEL),
+        }
+        return wire.to_expected(self._link.ask(self._path("expect"), body))
+
+    def drift(self, level: float = 0.05) -> pd.DataFrame:
+        """Return the arms whose recent losses do not fit the old ones; as ``Study.drift``."""
+        level = probability("level", level, "Give 0.05 for one false alarm in 20 lives.")
+        answer = self._link.get_known(self._path("drift"), {"level": level})
+        return wire.to_table(answer["items"], wire.DRIFT)
+
+    # ------------------------------------------------------------ history
+
+    def plays(self, *, chunk: int | None = None) -> Any:
+        """Return a table of all plays; in parts of so many rows, if ``chunk`` is given."""
+        if chunk is not None:
+            return self._tables(checked_chunk(chunk))
+        return wire.to_table(self._rows(), exports.PLAYS)
+
+    def entries(self, start: int = 0) -> Iterator[Entry]:
+        """Yield the entries of the journal from this number on, in order.
+
+        Their digests are compared: ``Damaged`` is raised at one that was changed.
+        """
+        start = natural_number("start", start, "Give the number of an entry.")
+        return self._entries(self._path("entries"), start)
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        plays: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Write the journal, or the table of plays, to a file of this machine; as ``Study.export``.
+
+        Returns how many rows it has.
+        """
+        return exports.export(self._history(), path, plays, progress)
+
+    def backup(
+        self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Copy this study to an SQLite file of this machine; return how many entries it has.
+
+        Open it as ``Study.open(name, store=path)``. A file that is there already is refused.
+        """
+        return copies.backup(self._history(), self.name, path, progress)
+
+    def verify(self) -> Verified:
+        """Replay the whole journal, and compare every play and the state, bit for bit.
+
+        The service does it.
+        """
+        found = self._link.ask(self._path("verify"), {}, timeout=HOURS)
+        return Verified(found["entries"], found["plays"], tuple(found["problems"]))
+
+    def watch(self) -> Iterator[int]:
+        """Yield the number of the last entry: at once, and whenever something was written.
+
+        It never ends by itself; where the service is away, it goes on after that. It may leave
+        numbers out, but never the last one.
+        """
+        return self._changes(self._path("events"))
+
+    # ------------------------------------------------------------ inside
+
+    def _other(self, name: str) -> RemoteStudy:
+        """Return a handle on a study, with connections of its own."""
+        return RemoteStudy(type(self._link)(self._link.way), name)
+
+    def _path(self, *parts: object) -> str:
+        from multiplay.remote.link import path_of
+
+        return path_of(self.name, *parts)
+
+    def _info(self, **options: Any) -> Plain:
+        """Return what the service says of the study."""
+        info: Plain = self._link.get_known(self._path(), **options)
+        return info
+
+    def _build(self, what: str, kind: type) -> Any:
+        """Return the set or the policy; the same object as long as it says the same."""
+        plain = self._info()[what]
+        known, built = self._built.get(what, (None, None))
+        if plain != known:
+            built = wire.builder().build(what, plain, kind)
+            self._built[what] = plain, built
+        return built
+
+    def _do(self, verb: str, body: Plain) -> Any:
+        """Have a verb done; what is not given is left out."""
+        given = {name: value for name, value in body.items() if value is not None}
+        return self._link.write(self._path(*verb.split("/")), given)
+
+    def _end(self, verb: str, id: int, given: Plain, key: str | None, at: When) -> Any:
+        """Have a verb of a play done."""
+        body = {**given, "key": _checked(key), "at": _time(at)}
+        return self._do(f"plays/{checked_id(id)}/{verb}", body)
+
+    def _rows(self) -> Iterator[Plain]:
+        pages = self._link.pages(self._path("plays"), {"limit": ROWS})
+        return (row for page in pages for row in page)
+
+    def _tables(self, rows: int) -> Iterator[pd.DataFrame]:
+        """Yield the table of plays in parts; an empty one if there is no play."""
+        left = self._rows()
+        part = [*islice(left, rows)]
+        yield wire.to_table(part, exports.PLAYS)
+        while len(part) == rows and (part := [*islice(left, rows)]):
+            yield wire.to_table(part, exports.PLAYS)
+
+    def _entries(self, path: str, start: int) -> Iterator[Entry]:
+        first = max(start - 1, 0)  # its digest goes into that of the next
+        before: Head | None = Head() if start == 0 else None
+        for page in self._link.pages(path, {"start": first, "limit": LARGE_ROWS}):
+            for plain in page:
+                if before is None:
+                    before = Head(plain["number"], bytes.fromhex(plain["digest"]))
+                    continue
+                try:
+                    entry = to_entry(plain, before)
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise damaged(before.number + 1, f"another one ({error})") from None
+                before = Head(entry.number, entry.digest)
+                yield entry
+
+    def _changes(self, path: str) -> Iterator[int]:
+        last = None
+        for data in self._link.events(path):
+            if data != last:
+                last = data
+                yield int(data)
+
+    @contextmanager
+    def _history(self) -> Iterator[RemoteHistory]:
+        other = self._other(self.name)  # a long reading disturbs nobody
+        try:
+            yield RemoteHistory(other)
+        finally:
+            other.disconnect()
+
+
+class RemoteHistory:
+    """All that was written of a study of a service."""
+
+    def __init__(self, study: RemoteStudy) -> None:
+        self._study = study
+
+    def snapshot(self) -> Record | None:
+        """Return none: the journal is enough."""
+        return None
+
+    def head(self) -> Head:
+        """Return the number and the digest of the last entry."""
+        return self._study.head
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries, in order."""
+        return self._study.entries()
+
+    def plays(self) -> Iterator[pd.DataFrame]:
+        """Yield the table of plays in parts."""
+        tables: Iterator[pd.DataFrame] = self._study.plays(chunk=ROWS)
+        return tables
+
+
+def found_study(link: Link, named: str | None, of_key: str | None) -> RemoteStudy:
+    """Return the study that is named, that the key is for, or that is the only one."""
+    connection = RemoteStudy(link, named or of_key)
+    if named is not None:
+        connection._info()  # refuses what is not there
+    elif of_key is None:
+        names = connection.list()
+        connection._name = names[0] if len(names) == 1 else None
+    return connection
+
+
+def _which(names: Names) -> InvalidInput:
+    """Return the error of a verb for which it is not known of which study."""
+    if not names:
+        hint = "Begin one: create(name, actions, policy)."
+        return InvalidInput("study", "a study", "none, for there is none yet", hint)
+    shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+    return InvalidInput("study", f"one of {shown}", "none", f"Write study={names[0]!r}.")
+
+
+def _plain_set(actions: Any) -> Any:
+    check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
+    return wire.to_plain("actions", actions)
+
+
+def _plain_day(actions: Any) -> Any:
+    return None if actions is None else _plain_set(actions)
+
+
+def _limited(actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Plain:
+    """Return a set of today and its limits; what is not given is left out."""
+    body = {
+        "actions": _plain_day(actions),
+        "at_most": None if at_most is None else wire.units_by_arm("at_most", at_most),
+        "exclude": wire.arms("exclude", exclude) or None,
+        "fixed": None if fixed is None else wire.units_by_arm("fixed", fixed),
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _checked(key: Any) -> str | None:
+    return None if key is None else checked_key(key)
+
+
+def _missing(given: Any) -> str | None:
+    return None if given is None else checked_missing(given)
+
+
+def _time(at: When) -> float | None:
+    """Return a time in seconds; none is given where the service is to take its own."""
+    return None if at is None else seconds("at", at)

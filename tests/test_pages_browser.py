@@ -173,7 +173,7 @@ def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service)
     chart = page.locator("#chart")
     expect(chart).to_have_attribute("data-head", str(study.head.number))
     before = chart.screenshot()
-    page.get_by_text("The last 20 plays in numbers").click()
+    page.get_by_text("The last plays in numbers").click()
 
     play = study.ask(key="by a program")
     study.tell(play.id, euros(play, more=150.0))

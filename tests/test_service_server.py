@@ -506,13 +506,15 @@ def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: P
         route = re.escape('{method="GET",route="/v1/studies/{study}/process"}')
         assert running.measure(counted + route) == len(asked)
 
-        gone = asked[0]
-        os.kill(gone, signal.SIGKILL)
+        with running.client.stream("GET", f"{PLACE}/events") as stream:
+            gone = int(stream.headers["x-process"])
+            os.kill(gone, signal.SIGKILL)
         wait_until(lambda: any(line["event"] == "worker ended" for line in running.log()))
         before = set(asked)
         while set(asked) == before:
             asked.append(ask())
         assert running.measure(counted + route) == len(asked)
+        assert running.measure("multiplay_requests_in_flight") == 1, "that which asks for it"
         labels = set(re.findall(r'worker="(\d+)"', running.client.get("/metrics").text))
         assert labels == {str(one) for one in set(asked) - {gone}}
 

@@ -43,7 +43,8 @@ async def events(request: Request, study: str) -> StreamingResponse:
         await request.app.state.stopping.wait()
         yield b"data: last\n\n"
 
-    return StreamingResponse(lines(), media_type="text/event-stream")
+    headers = {"X-Process": str(os.getpid())}
+    return StreamingResponse(lines(), headers=headers, media_type="text/event-stream")
 
 
 @router.post("/size")

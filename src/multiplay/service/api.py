@@ -11,12 +11,12 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from multiplay import wire
-from multiplay.errors import Conflict, InvalidInput
+from multiplay.errors import InvalidInput
 from multiplay.service import events, models, reading
 from multiplay.service.answers import ANSWERS, NOT_MODIFIED
 from multiplay.service.limits import build_actions, build_policy
 from multiplay.service.strict import StrictRoute, token_of
-from multiplay.service.visit import Reading, StudyVisit, Visit, Writing
+from multiplay.service.visit import Reading, StudyVisit, Visit, Writing, ask_within
 from multiplay.storage import Journal, Store
 from multiplay.studies import Study, past
 from multiplay.studies.lines import of_entry
@@ -106,15 +106,7 @@ async def ask(request: Request, body: models.Ask | None = None) -> Response:
     given = _limited(visit, body) | {"key": body.key, "at": _time(body.at)}
     given["time_limit"] = min(body.time_limit or limits.seconds, limits.seconds)
 
-    def act(study: Study) -> Any:
-        waiting = study.open_plays
-        if waiting >= limits.waiting and not study.is_asked(body.key):
-            expected = f"fewer than {limits.waiting} plays that wait"
-            hint = "Tell, close or cancel some of them first."
-            raise Conflict("study", expected, f"{waiting}", hint)
-        return study.ask(**given)
-
-    return await visit.write(act, wire.of_play)
+    return await visit.write(lambda study: ask_within(limits, study, **given), wire.of_play)
 
 
 @router.post(f"{PLAY}/tell", response_model=models.Told, tags=DAILY)

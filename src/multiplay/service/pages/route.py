@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote
 from fastapi import Depends, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
@@ -76,9 +77,9 @@ class Look:
         """What they may do; who has not logged in is sent to the page for that."""
         return self.visitor.certain()
 
-    def page(self, template: str, status: int = 200, **shown: Any) -> Response:
-        """Answer with a page."""
-        return render.page(self.visitor, template, status, **shown)
+    async def page(self, template: str, status: int = 200, **shown: Any) -> Response:
+        """Answer with a page; a long one keeps nobody else waiting."""
+        return await run_in_threadpool(render.page, self.visitor, template, status, **shown)
 
     def discreet(self, error: InvalidInput) -> InvalidInput:
         """Return an error without the place of the store."""

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
+from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.learner.plays import PendingPlay, Told
 from multiplay.service import events
 from multiplay.service.limits import build_actions, build_policy
 from multiplay.service.pages import costs, documents, entries, forms, render, sessions, view
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.route import ALook, AStudy, Look, PageRoute, StudyLook, to
+from multiplay.service.visit import ask_within
 from multiplay.storage import Store
 from multiplay.studies import Study, past
 
@@ -49,7 +50,7 @@ async def docs(look: ALook) -> Response:
     server = f"{look.request.url.scheme}://{look.request.url.netloc}"
     shown = {"about": document["info"]["description"].split("\n\n"), "server": server}
     found = documents.groups(document, server)
-    return look.page("docs.html", groups=found, openapi_url="/openapi.json", **shown)
+    return await look.page("docs.html", groups=found, openapi_url="/openapi.json", **shown)
 
 
 # ------------------------------------------------------------ sessions
@@ -60,7 +61,7 @@ async def login_page(look: ALook, next: Letters = "/") -> Response:
     """Ask for a key; who needs none goes on."""
     if look.visitor.known and not look.visitor.session:
         return to("/")
-    return look.page("login.html", form=Form(), next=sessions.local_path(next))
+    return await look.page("login.html", form=Form(), next=sessions.local_path(next))
 
 
 @router.post("/login")
@@ -71,7 +72,7 @@ async def log_in(look: ALook) -> Response:
     target = sessions.local_path(form.get("next", "/"))
     if token is None:
         form.errors["key"] = "This is not a valid key. Check that you have copied all of it."
-        return look.page("login.html", 401, form=form, next=target)
+        return await look.page("login.html", 401, form=form, next=target)
     answer, secure = to(target), look.visitor.secure
     sessions.set_cookie(answer, sessions.SESSION, token, secure, sessions.LONGEST)
     return answer
@@ -99,7 +100,7 @@ async def studies(look: ALook, after: Letters = "") -> Response:
     shown = names[:PART_OF_LIST]
     cards = await asyncio.gather(*(_card(look, name) for name in shown))
     more = shown[-1] if len(names) > len(shown) else None
-    return look.page("studies.html", cards=cards, after=more)
+    return await look.page("studies.html", cards=cards, after=more)
 
 
 async def _card(look: Look, name: str) -> view.Card:
@@ -116,7 +117,7 @@ async def _card(look: Look, name: str) -> view.Card:
 async def new_page(look: ALook) -> Response:
     """Ask for what a study needs."""
     look.caller.check("manage", look.caller.study)
-    return look.page("new.html", form=Form(), kinds=forms.KINDS, ways=forms.WAYS)
+    return await look.page("new.html", form=Form(), kinds=forms.KINDS, ways=forms.WAYS)
 
 
 @router.post("/studies/new")
@@ -132,7 +133,7 @@ async def create(look: ALook) -> Response:
         except InvalidInput as error:
             form.note(look.discreet(error), *forms.NEW_FIELDS)
     shown = {"form": form, "kinds": forms.KINDS, "ways": forms.WAYS}
-    return look.page("new.html", 422, **shown)
+    return await look.page("new.html", 422, **shown)
 
 
 def _made(look: Look, given: forms.NewStudy, store: Store) -> Study:
@@ -169,13 +170,13 @@ async def _study_page(
     status: int = 200,
 ) -> Response:
     shown = await _all(look, arms, whole) | {"done": done, "ask_form": ask_form or Form()}
-    return look.page("study.html", status, **shown)
+    return await look.page("study.html", status, **shown)
 
 
 @router.get(STUDY + "/parts")
 async def parts(look: AStudy, arms: Letters = "", all: str = "") -> Response:
     """Give out the parts of the page of a study that change, as they are now."""
-    return look.page("parts.html", parts=PARTS, **await _all(look, arms, bool(all)))
+    return await look.page("parts.html", parts=PARTS, **await _all(look, arms, bool(all)))
 
 
 async def _all(look: StudyLook, arms: str, whole: bool) -> dict[str, Any]:
@@ -239,7 +240,7 @@ async def journal(look: AStudy, before: int | None = None) -> Response:
     """Show the journal, a page at a time."""
     lines = await look.look(lambda journal: entries.last(journal, entries.PAGE, before))
     signed = await _signed(look, lines)
-    return look.page("journal.html", name=look.name, base=look.base, lines=signed)
+    return await look.page("journal.html", name=look.name, base=look.base, lines=signed)
 
 
 # ------------------------------------------------------------ asking and telling
@@ -257,19 +258,14 @@ async def ask(look: AStudy) -> Response:
     if not form.errors:
         try:
             actions = None if plain is None else build_actions("actions", plain, limits)
-            id = await look.write(form, partial(_ask, actions, key, limits), lambda play: play.id)
+            given: dict[str, Any] = {"actions": actions, "time_limit": limits.seconds}
+            id = await look.write(
+                form, lambda study: ask_within(limits, study, key, **given), lambda play: play.id
+            )
             return to(f"{look.base}?done=asked&play={id}")
         except InvalidInput as error:
             form.note(look.discreet(error), "key", *forms.usual_values(usual))
     return await _study_page(look, ask_form=form, status=422)
-
-
-def _ask(actions: Any, key: str | None, limits: Any, study: Study) -> PendingPlay:
-    if study.open_plays >= limits.waiting and not study.is_asked(key):
-        hint = "Tell or cancel some of them first."
-        expected = f"fewer than {limits.waiting} plays that wait"
-        raise Conflict("study", expected, f"{study.open_plays}", hint)
-    return study.ask(actions, key=key, time_limit=limits.seconds)
 
 
 @router.get(PLAY)
@@ -296,7 +292,7 @@ async def _play_page(
     signed = entries.named(shown["page"].lines, names)
     shown["page"] = shown["page"]._replace(lines=signed)
     shown |= {"name": look.name, "base": look.base, "form": form or Form(), "done": done}
-    return look.page("play.html", status, **shown)
+    return await look.page("play.html", status, **shown)
 
 
 @router.post(PLAY + "/tell")

@@ -20,6 +20,7 @@
   function options() {
     const ink = colour("faint"), line = colour("line"), best = colour("best");
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui" };
+    const alone = { show: data.rounds.length === 1 };  // a line needs two points
     const whole = (_, marks) => marks.map((mark) => Number.isInteger(mark) ? mark : "");
     return {
       width: place.clientWidth,
@@ -33,7 +34,7 @@
         { label: data.noun, paths: () => null, points: { show: true, size: 6, width: 0, fill: colour("realised") } },
         { label: "trend", stroke: colour("trend"), width: 2.5, points: { show: false }, spanGaps: true },
         { label: "expected", stroke: colour("expected"), width: 1.5, dash: [6, 4], points: { show: false }, spanGaps: true },
-        { label: "best plan", stroke: best, width: 2, dash: [2, 3], points: { show: false } },
+        { label: "best plan", stroke: best, width: 2, dash: [2, 3], points: alone },
         { points: { show: false }, width: 0 },
         { points: { show: false }, width: 0 },
       ],
@@ -54,16 +55,17 @@
     drawn?.destroy();
     drawn = null;
     place.replaceChildren();
-    if (!data?.rounds.length) { place.textContent = "Nothing was asked yet."; return; }
-    drawn = new uPlot(options(), columns(data), place);
+    const known = data?.realised.some((value) => value != null);
+    place.classList.toggle("blank", !known);
+    if (known) drawn = new uPlot(options(), columns(data), place);
+    else place.textContent = "Nothing was told yet.";
   }
 
   async function fetched() {
     const answer = await fetch(place.dataset.chart, { headers: { Accept: "application/json" } });
     if (!answer.ok) return;
-    const before = data?.rounds.length;
     data = await answer.json();
-    if (drawn && before) drawn.setData(columns(data)); else draw();
+    if (drawn && data.rounds.length > 1) drawn.setData(columns(data)); else draw();
     place.dataset.head = data.head;  // which entry it shows
   }
 

@@ -48,6 +48,9 @@ class Way(NamedTuple):
     timeout: float
     certificates: str | None
 
+    def __repr__(self) -> str:
+        return f"Way({self.address.base})"  # without the secret
+
     def client(self) -> httpx.Client:
         """Return a client of HTTP; to this machine, it never goes through a proxy."""
         headers = {"User-Agent": f"multiplay/{__version__}", "Accept": "application/json"}

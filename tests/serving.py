@@ -9,38 +9,35 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-import uvicorn
-
-from multiplay.service.app import create_app
-from multiplay.service.settings import Settings
+from multiplay.service.server import FACTORY, Server, address, bound
+from multiplay.service.settings import VARIABLE, Settings
+from multiplay.service.workers import environment
 
 PATIENCE = 60.0  # seconds
 LISTENS = re.compile(r'"url": "(http://[^"]*:(\d+))"')
 
 
 @contextmanager
-def serving(store: str, open: bool = True) -> Iterator[str]:
+def serving(store: str | PathLike[str], **settings: Any) -> Iterator[str]:
     """Serve the studies of a store until the end of the block; give the address."""
-    app = create_app(Settings(store=store, open=open))
-    config = uvicorn.Config(app, port=0, log_level="warning", access_log=False, ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        end = time.monotonic() + PATIENCE
-        while not server.started:
-            assert thread.is_alive(), "the service has not started"
-            assert time.monotonic() < end, "the service does not start"
-            time.sleep(0.005)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        app.state.stopping.set()  # streams of events end
-        server.should_exit = True
-        thread.join(PATIENCE)
+    ready = threading.Event()
+    chosen = Settings(store=str(store), **settings)
+    with bound("127.0.0.1", chosen.port if "port" in settings else 0) as listener:
+        server = Server(chosen, FACTORY, ready.set)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        with environment(VARIABLE, chosen.to_text()):
+            thread.start()
+            started = ready.wait(PATIENCE)
+        try:
+            assert started, "the service has not started"
+            yield address(listener)
+        finally:
+            server.stop()
+            thread.join(PATIENCE)
 
 
 class Served:

@@ -25,6 +25,8 @@ TYPE = "application/problem+json"
 LONGEST = 1_000  # letters of a detail
 RETRY = {"Retry-After": "1"}  # seconds
 NO_BODY = (204, 304)
+# What stands in a place for a kind of a union, not for a field.
+KIND = re.compile(r"(dict|list|function-\w+|constrained-\w+)\[|(float|constrained-\w+)$")
 METHOD = 405  # not allowed
 
 log = logging.getLogger("multiplay.service")
@@ -214,6 +216,7 @@ def _got(error: Mapping[str, Any]) -> str:
 def _place(error: Mapping[str, Any]) -> str:
     """Return the name of a field, ``actions.supply[0]`` say, or where it should be."""
     where, *path = error["loc"]  # it begins with body, query, path, header or cookie
+    path = [one for one in path if not (isinstance(one, str) and KIND.match(one))]
     if not path or error["type"] == "json_invalid":
         return str(where)
     named = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path)

@@ -72,9 +72,6 @@ class Service:
         text = self.client.get("/metrics").text
         return sum(float(found[1]) for found in re.finditer(rf"(?m)^{name}(?:{{.*}})? (.*)$", text))
 
-    def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
-
     def end(self) -> None:
         self.client.close()
         for process in alive(self.process.pid):  # all of its session
@@ -498,7 +495,7 @@ def test_what_is_being_answered_is_answered_before_it_stops(
             lines = stream.iter_lines()
             assert next(lines) == "data: first"
             wait_until(lambda: running.measure("multiplay_requests_in_flight") >= 3)
-            running.signal(number)
+            os.killpg(running.process.pid, number)  # as a terminal does
             assert "data: last" in list(lines)
         assert everything(waiting).endswith(b'"done"')
         assert everything(idle) == b""
@@ -508,6 +505,7 @@ def test_what_is_being_answered_is_answered_before_it_stops(
         assert running.output.read() == b"stopped\n"
         assert running.process.wait() == 0
         assert [line["event"] for line in running.log()][-1] == "stopped"
+        assert {line["level"] for line in running.log()} == {"info"}
         wait_until(lambda: not alive(running.process.pid))
         assert not list(tmp_path.glob(f"{PREFIX}*"))
 
@@ -542,7 +540,7 @@ def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: P
         with running.client.stream("GET", f"{PLACE}/events") as stream:
             lines = stream.iter_lines()
             assert next(lines) == "data: first"
-            running.signal(signal.SIGKILL)
+            running.process.kill()
             assert "data: last" in list(lines), "even then a stream is ended"
         wait_until(lambda: not alive(running.process.pid))
         with pytest.raises(ConnectionRefusedError):

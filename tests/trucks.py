@@ -36,13 +36,13 @@ def new_study(store: Store, name: str = "lanes", **settings: Any) -> mp.Study:
     return mp.Study.create(name, plans(), store=store, **given)
 
 
-def ask_and_tell(study: mp.Study, rounds: int) -> None:
+def ask_and_tell(study: mp.Study | mp.RemoteStudy, rounds: int) -> None:
     for _ in range(rounds):
         play = study.ask()
         study.tell(play.id, euros(play))
 
 
-def tables(study: mp.Study) -> list[str]:
+def tables(study: mp.Study | mp.RemoteStudy) -> list[str]:
     """All that a study shows, to the last bit."""
     waiting = [(play.id, play.key, play.plan, play.expected) for play in study.waiting()]
     frames = study.plays(), study.arms(), study.drift()

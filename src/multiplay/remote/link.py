@@ -25,7 +25,6 @@ HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRe
 CONNECTING = 5.0  # seconds
 SILENCE = 40.0  # seconds without a word, after which a stream of events is dead: 15 are usual
 REMEMBERED = 8  # answers
-ABANDONED: list[Any] = []  # connections of another process: closing them is not our business
 
 
 class Way(NamedTuple):
@@ -48,6 +47,9 @@ class Way(NamedTuple):
     patience: float
     timeout: float
     certificates: str | None
+
+    def __repr__(self) -> str:
+        return f"Way({self.address.base})"  # without the secret
 
     def client(self) -> httpx.Client:
         """Return a client of HTTP; to this machine, it never goes through a proxy."""
@@ -75,8 +77,8 @@ class Connections:
     """A client of HTTP that is closed when nobody uses it any more."""
 
     def __init__(self, way: Way) -> None:
-        self.client = way.client()
-        weakref.finalize(self, self.client.close).atexit = False
+        self.client, self.owner = way.client(), os.getpid()
+        weakref.finalize(self, _close, self.client, self.owner)
 
 
 class Link:
@@ -89,7 +91,6 @@ class Link:
     def __init__(self, way: Way) -> None:
         self.way, self.base = way, way.address.base
         self._connections: Connections | None = None
-        self._owner = os.getpid()
         self._remembered: dict[str, tuple[str, Any]] = {}
 
     def __reduce__(self) -> Any:
@@ -224,12 +225,10 @@ class Link:
 
     def _opened(self) -> Connections:
         """Return the connections of this process."""
-        if self._owner != os.getpid():  # forked
-            ABANDONED.append(self._connections)
-            self._connections, self._owner = None, os.getpid()
-        if self._connections is None:
-            self._connections = Connections(self.way)
-        return self._connections
+        found = self._connections
+        if found is None or found.owner != os.getpid():
+            found = self._connections = Connections(self.way)
+        return found
 
     def _url(self, path: str) -> str:
         return f"{self.base}/v1{path}"
@@ -241,6 +240,12 @@ class Link:
         if unsure:
             hint = "Perhaps it was done: to be sure, do the same again with the same key."
         return StoreError(self.base, f"the service does not answer ({words})", hint)
+
+
+def _close(client: httpx.Client, owner: int) -> None:
+    """Close a client, in the process that has opened it: another one was forked with a copy."""
+    if owner == os.getpid():
+        client.close()
 
 
 def path_of(study: str, *parts: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-import time
+from time import monotonic, sleep
 
 from multiplay.errors import InvalidInput, StoreError
 
@@ -21,12 +21,12 @@ class Patience:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._end, self._failed = time.monotonic() + seconds, 0
+        self._end, self._failed = monotonic() + seconds, 0
 
     @property
     def left(self) -> float:
         """How many seconds are left; infinity before the first attempt has failed."""
-        return max(self._end - time.monotonic(), 0.001) if self._failed else math.inf
+        return max(self._end - monotonic(), 0.001) if self._failed else math.inf
 
     def wait(self, error: InvalidInput | StoreError, at_least: float = 0.0) -> None:
         """Wait before the next attempt; raise the error if it would come too late.
@@ -39,4 +39,4 @@ class Patience:
         self._failed += 1
         if pause >= self.left:
             raise error
-        time.sleep(pause)
+        sleep(pause)

@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from multiplay.checks import shortened
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
@@ -24,6 +25,9 @@ TYPE = "application/problem+json"
 LONGEST = 1_000  # letters of a detail
 RETRY = {"Retry-After": "1"}  # seconds
 NO_BODY = (204, 304)
+# What stands in a place for a kind of a union, not for a field.
+KIND = re.compile(r"(dict|list|function-\w+|constrained-\w+)\[|(float|constrained-\w+)$")
+METHOD = 405  # not allowed
 
 log = logging.getLogger("multiplay.service")
 
@@ -134,9 +138,20 @@ def install(app: FastAPI) -> None:
 
 
 async def _handle(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == METHOD:
+        error = HTTPException(METHOD, error.detail, {"Allow": _allowed(request)})
     if isinstance(error, InvalidInput):
         error = discreet(error, request.app.state.office.store.url)
     return of_error(error, request_id(request.scope))
+
+
+def _allowed(request: Request) -> str:
+    """Return the methods of a path, which may be those of several routes."""
+    methods: set[str] = set()
+    for route in request.app.router.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(methods))
 
 
 def discreet(error: InvalidInput, url: str) -> InvalidInput:
@@ -201,6 +216,7 @@ def _got(error: Mapping[str, Any]) -> str:
 def _place(error: Mapping[str, Any]) -> str:
     """Return the name of a field, ``actions.supply[0]`` say, or where it should be."""
     where, *path = error["loc"]  # it begins with body, query, path, header or cookie
+    path = [one for one in path if not (isinstance(one, str) and KIND.match(one))]
     if not path or error["type"] == "json_invalid":
         return str(where)
     named = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path)

@@ -33,6 +33,7 @@ FORMAT = 1  # of entries and snapshots; newer ones are refused
 USUAL = b""  # the digest of the usual day
 BY = "by"  # in an entry: who wrote it
 AT_REQUEST = "request"  # in an entry with a key: the request that wrote it
+MARKS = {BY, AT_REQUEST}  # what no replay can come to
 
 
 class Day(NamedTuple):

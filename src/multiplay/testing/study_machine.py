@@ -57,8 +57,9 @@ ROWS = st.lists(st.tuples(st.integers(0, 2), PICK, st.integers(0, LEVELS)), min_
 class Studies(Protocol):
     """Where studies are: what ``check_study`` needs of it."""
 
-    def create(self, name: str, actions: Any, policy: Policy, **settings: Any) -> Any:
-        """Begin a study."""
+    @property
+    def create(self) -> Callable[..., Any]:
+        """Begins a study: ``create(name, actions, policy, **settings)``."""
 
     def open(self, name: str) -> Any:
         """Go on with a study."""

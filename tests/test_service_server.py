@@ -411,7 +411,7 @@ def test_wrong_paths_methods_and_fields_are_problems(one: Service) -> None:
     assert (nowhere.status_code, nowhere.json()["title"]) == (404, "Not found")
     wrong = one.client.delete(f"{PLACE}/process")
     assert (wrong.status_code, wrong.json()["title"]) == (405, "Method not allowed")
-    assert wrong.headers["allow"] == "GET"
+    assert wrong.headers["allow"] == "GET, PUT"
     field = one.client.get(f"{PLACE}/letters/many").json()
     assert (field["status"], field["argument"], field["got"]) == (400, "count", "'many'")
 

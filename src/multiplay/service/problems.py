@@ -148,9 +148,12 @@ async def _handle(request: Request, error: Exception) -> Response:
 def _allowed(request: Request) -> str:
     """Return the methods of a path, which may be those of several routes."""
     methods: set[str] = set()
-    for route in request.app.router.routes:
-        if route.matches(request.scope)[0] is not Match.NONE:
-            methods |= getattr(route, "methods", None) or set()
+    for one in request.app.router.routes:
+        # a router that was included knows its routes with their whole paths
+        routes = getattr(one, "effective_route_contexts", lambda one=one: [one])()
+        for route in routes:
+            if route.matches(request.scope)[0] is not Match.NONE:
+                methods |= getattr(route, "methods", None) or set()
     return ", ".join(sorted(methods))
 
 

@@ -228,11 +228,11 @@ def test_a_plan_that_is_no_transport_is_a_list() -> None:
 
 def test_a_study_without_a_play_shows_its_best_plan() -> None:
     study = new_study(MemoryStore())
-    best = plans.planned(study)
+    best = plans.planned(study, study.waiting())
     assert best is not None
     assert best.play is None
     play = study.ask()
-    now = plans.planned(study)
+    now = plans.planned(study, study.waiting())
     assert now is not None
     assert now.play is not None
     assert now.play.id == play.id
@@ -423,13 +423,17 @@ def test_a_day_by_forms_alone(place: Place) -> None:
     shown = place.get("/studies/lanes/plays/1?done=told").text
     assert "the study has learned from it" in shown
     assert "600" in shown
-    late = place.post("/studies/lanes/plays/1/tell", **typed)
+    late = place.post("/studies/lanes/plays/1/tell", **typed | {fields[0]: "77 nobody"})
     assert late.status_code == 409
+    assert "does not wait any more" in late.text
+    assert ": 77 nobody</li>" in late.text
     place.post("/studies/lanes/ask", key="Tuesday", supply="Lyon 1\nLille 4")
     assert mp.Study.open("lanes", store=place.store).waiting()[0].plan["Lyon->north"] <= 1
     gone = place.post("/studies/lanes/plays/2/cancel")
     assert gone.headers["location"].endswith("?done=cancelled")
-    assert place.post("/studies/lanes/plays/2/cancel").status_code == 409
+    again = place.post("/studies/lanes/plays/2/cancel")
+    assert again.status_code == 409
+    assert "which was cancelled" in again.text
     assert "cancelled" in place.get("/studies/lanes/plays/2").text
     assert "<td>600" in place.get("/").text
 
@@ -577,6 +581,23 @@ def test_a_session_begins_with_a_key_and_ends_with_it(place: Place) -> None:
     place.client.cookies.set("multiplay_session", secret)
     keys.create(place.store, "read")
     assert place.get("/studies/lanes").status_code == 303
+
+
+def test_a_form_that_comes_after_the_session_says_so(place: Place) -> None:
+    study = place.study()
+    keys.create(place.store, "play")
+    answer = place.post("/studies/lanes/ask", key="Monday")
+    assert answer.status_code == 401
+    assert "Your session has ended" in answer.text
+    assert study.asked == 0
+
+
+def test_the_address_of_a_form_leads_to_its_page(place: Place) -> None:
+    place.study("north/south").ask()
+    base = "/studies/north%2Fsouth"
+    for path, page in (("/ask", ""), ("/plays/1/tell", "/plays/1"), ("/plays/1/x", "/plays/1")):
+        assert place.get(base + path).headers["location"] == base + page
+    assert place.get("/logout").headers["location"] == "/"
 
 
 def test_logging_out_ends_the_session_for_good(place: Place) -> None:
@@ -739,14 +760,16 @@ def test_clipped_numbers_and_changes_are_shown(place: Place) -> None:
 
 
 def test_a_policy_that_learns_from_totals_asks_for_one(place: Place) -> None:
-    study = place.study(policy=mp.LinTS())
+    ads = mp.Budget(4, [3, 3], names=["news", "radio"])
+    study = mp.Study.create("ads", ads, mp.LinTS(), losses=(0, 250), store=place.store)
     study.ask()
-    page = place.get("/studies/lanes").text
-    assert 'name="total"' in page
-    assert 'name="arm0"' not in page
-    told = place.post("/studies/lanes/plays/1/tell", total="310")
+    page = place.get("/studies/ads")
+    assert_harmless(page)
+    assert 'id="tell-total" name="total"' in page.text
+    assert 'name="arm0"' not in page.text
+    told = place.post("/studies/ads/plays/1/tell", total="310")
     assert told.status_code == 303
-    assert "310" in place.get("/studies/lanes/plays/1").text
+    assert "310" in place.get("/studies/ads/plays/1").text
 
 
 def test_the_journal_is_read_page_by_page(place: Place) -> None:

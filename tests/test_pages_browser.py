@@ -55,6 +55,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         ask_and_tell(study, 41)
     study.ask(key="2026-11-15")
     new_study(mp.storage.store_at(store), "empty")
+    typing = new_study(mp.storage.store_at(store), "typing")
+    for _ in range(3):
+        typing.ask()
     sack = mp.Knapsack([3, 1, 0.5], 7, names=["tent", "rope", "a lamp with a very long name"])
     mp.Study.create("bag", sack, mp.GenCTS(), rewards=(0, 9), store=store).ask()
     key = keys.create(store, "manage", name="the planner").token
@@ -187,20 +190,24 @@ def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service)
 
 
 def test_what_somebody_types_is_not_taken_away(watched: Watched, service: Service) -> None:
-    page, study = watched.page, service.study()
+    """A form that nobody has touched follows the study; one that somebody fills in stays."""
+    page, study = watched.page, service.study("typing")
     log_in(page, service)
-    page.goto("/studies/lanes")
+    page.goto("/studies/typing")
     wait_until_live(page)
-    field = page.locator("#tell input[type=text], #tell input:not([type])").first
+    expect(page.locator("#tell-heading")).to_contain_text("play 1")
+    study.cancel(1)
+    expect(page.locator("#tell-heading")).to_contain_text("play 2")
+    field = page.locator("#tell-arm0")
     field.fill("12")
     page.get_by_label("What you call it").fill("my plan")
-    for _ in range(2):
-        play = study.ask()
-        expect(page.locator("#plan")).to_contain_text(f"play {play.id}")
-        study.cancel(play.id)
-    expect(page.locator("#journal")).to_contain_text(f"cancelled play {play.id}")
+    study.cancel(2)
+    expect(page.locator("#journal")).to_contain_text("cancelled play 2")
+    expect(page.locator("#tell-heading")).to_contain_text("play 2")
     expect(field).to_have_value("12")
     expect(page.get_by_label("What you call it")).to_have_value("my plan")
+    page.get_by_role("button", name="Tell", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("does not wait any more")
 
 
 def test_the_keyboard_is_enough(watched: Watched, service: Service) -> None:

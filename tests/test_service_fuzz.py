@@ -8,7 +8,7 @@ import pytest
 
 import multiplay as mp
 from multiplay.service import keys
-from serving import serving
+from serving import Served
 
 # A set that does not go together is what no schema can say, so it is answered by 422; what a client
 # has already, by 304.
@@ -33,14 +33,18 @@ def fuzzed(tmp_path: Path, configuration: str, *options: str) -> str:
     key = keys.create(store, "manage").token
     written = tmp_path / "schemathesis.toml"
     written.write_text(configuration, encoding="utf-8")
-    with serving(store) as url:
+    with Served(store, tmp_path / "log") as service:
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", f"{written}", "run"]
-        command += [f"{url}/openapi.json", "--header", f"Authorization: Bearer {key}"]
+        command += [f"{service.url}/openapi.json", "--header", f"Authorization: Bearer {key}"]
         command += ["--checks", "all", "--seed", "1", "--no-color", "--generation-database", "none"]
         # a stream of events has no end; tests of its own watch it
         command += ["--exclude-path-regex", "/events$", *options]
         said = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8")
-    assert mp.Study.open("lanes", store=store).verify().ok if "lanes" in mp.Study.list(store=store) else True
+    assert (
+        mp.Study.open("lanes", store=store).verify().ok
+        if "lanes" in mp.Study.list(store=store)
+        else True
+    )
     assert said.returncode == 0, said.stdout[-6000:] + said.stderr[-2000:]
     return said.stdout
 

@@ -239,6 +239,18 @@ def test_a_trailer_is_no_header(one: Service) -> None:
     assert answer.endswith(b'{"size":2,"trailer":null}')
 
 
+@pytest.mark.parametrize("protocol", ["h2c", "websocket"])
+def test_offers_of_other_protocols_are_not_taken(one: Service, protocol: str) -> None:
+    offer = ["Host: localhost", "Connection: Upgrade, HTTP2-Settings", f"Upgrade: {protocol}"]
+    request = "\r\n".join([f"POST {PLACE}/size HTTP/1.1", *offer, "Content-Length: 5", "", "hello"])
+    with one.connect() as line:
+        line.sendall((request * 2).encode())
+        answers = b""
+        while answers.count(b'{"size":5') < 2:
+            answers += line.recv(2**16)
+    assert status(one.say("CONNECT localhost:80 HTTP/1.1", "Host: localhost")) == 400
+
+
 @pytest.mark.parametrize("coding", ["chunked\r\nContent-Encoding: gzip", "gzip, chunked"])
 def test_compressed_bodies_are_refused(one: Service, coding: str) -> None:
     lines = ["Host: localhost", "Connection: close", f"Transfer-Encoding: {coding}"]

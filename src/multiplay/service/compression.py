@@ -16,9 +16,10 @@ GZIP = 16 + zlib.MAX_WBITS
 # A page has a token in it that is a secret. Compressed with words of a stranger it could be
 # guessed from the length, so pages are sent as they are.
 KINDS = re.compile(
-    r"application/(json|problem\+json|javascript|openapi\+json)|text/(css|javascript|plain)"
-    r"|image/svg\+xml"
+    rb"(application/(json|problem\+json|javascript)|text/(css|javascript|plain)|image/svg\+xml)"
+    rb"(;.*)?"
 )
+VARY = (b"vary", b"Accept-Encoding")
 
 
 class Compression:
@@ -30,36 +31,34 @@ class Compression:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["type"] == "http":
-            send = Answer(send, _accepts_gzip(scope), scope["method"] == "HEAD").send
+            send = Answer(scope, send).send
         await self.app(scope, receive, send)
 
 
 class Answer:
     """An answer on its way: its beginning waits until the first part of the body is known."""
 
-    def __init__(self, send: Send, accepted: bool, empty: bool) -> None:
-        self._send, self._accepted = send, accepted and not empty
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope, self._send = scope, send
         self._start: Message | None = None
         self._squeeze: zlib._Compress | None = None
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer."""
         if message["type"] == "http.response.start":
-            message["headers"] = list(message.get("headers", ()))
-            headers = MutableHeaders(raw=message["headers"])
-            if _suits(message["status"], headers):
-                headers.add_vary_header("Accept-Encoding")
+            if _suits(message):
+                message["headers"] = [*message["headers"], VARY]
                 self._start = message
                 return
-        start, self._start = self._start, None
-        if start is not None and self._accepted and _is_worth_it(message):
-            self._squeeze = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
-        if self._squeeze is not None:
-            await self._make_smaller(message)
-            if start is not None:
+        elif self._start is not None:
+            start, self._start = self._start, None
+            if _is_worth_it(message) and _accepts_gzip(self._scope):
+                self._squeeze = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
+                await self._make_smaller(message)
                 _say_so(start, message)
-        if start is not None:
             await self._send(start)
+        elif self._squeeze is not None:
+            await self._make_smaller(message)
         await self._send(message)
 
     async def _make_smaller(self, message: Message) -> None:
@@ -75,13 +74,13 @@ class Answer:
         return self._squeeze.compress(body) + self._squeeze.flush(mode)
 
 
-def _suits(status: int, headers: MutableHeaders) -> bool:
-    kind = headers.get("content-type", "").partition(";")[0]
-    return (
-        status not in (204, 206, 304)
-        and "content-encoding" not in headers
-        and KINDS.fullmatch(kind) is not None
-    )
+def _suits(start: Message) -> bool:
+    """Say whether an answer is of a kind that may be compressed, and is not yet."""
+    if start["status"] in (204, 206, 304):
+        return False
+    headers = dict(start.get("headers", ()))
+    kind = headers.get(b"content-type", b"")
+    return b"content-encoding" not in headers and KINDS.fullmatch(kind) is not None
 
 
 def _is_worth_it(first: Message) -> bool:
@@ -102,6 +101,8 @@ def _say_so(start: Message, first: Message) -> None:
 
 def _accepts_gzip(scope: Scope) -> bool:
     """Say whether a client takes gzip; ``gzip;q=0`` says that it does not."""
+    if scope["method"] == "HEAD":  # no body, and the length of one that would not be sent
+        return False
     given = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding")
     for choice in given.lower().split(b","):
         coding, _, weight = choice.replace(b" ", b"").partition(b";")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Any
 
+import httptools
 from starlette.responses import Response
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -82,9 +83,37 @@ class Connection(HttpToolsProtocol):
         self._unread += len(data)
         if not self._is_answering():
             self._start_clock()
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self._refuse(self._refusal or BAD)
         if self._unread > self.limits.headers:
             self._refuse(self._too_large())
+
+    def _feed(self, data: bytes) -> None:
+        """Read what came.
+
+        Some clients offer another protocol with a request, and send its body in any case. The
+        parser believes that the body is of that protocol already, so it is given the request again
+        without the offer.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as offer:
+                data = self._head_without_offer() + data[offer.args[0] :]
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn
+
+    def _head_without_offer(self) -> bytes:
+        method = self.parser.get_method()
+        if method == b"CONNECT":  # nothing but the offer
+            raise httptools.HttpParserError
+        version = self.parser.get_http_version().encode()
+        headers = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([method + b" " + self.url + b" HTTP/" + version, *headers, b"", b""])
 
     def on_message_begin(self) -> None:
         """Begin a request."""
@@ -109,8 +138,9 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin to answer."""
         self._in_headers, self._unread = False, 0
-        self._stop_clock()
-        super().on_headers_complete()
+        if not self.parser.should_upgrade():
+            self._stop_clock()
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
@@ -119,17 +149,15 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End a request."""
-        self._is_whole, self._unread = True, 0
-        super().on_message_complete()
+        if not self.parser.should_upgrade():
+            self._is_whole, self._unread = True, 0
+            super().on_message_complete()
 
     def _count(self, size: int) -> None:
         self._size += size
         if self._size > self.limits.headers:
             self._refusal = self._too_large()
             raise TooMuch
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: many clients offer other protocols, and are answered in this one."""
 
     # what goes out
 
@@ -153,10 +181,6 @@ class Connection(HttpToolsProtocol):
         self._stop_reader()
         if not self._is_answering():  # the rest of an answer must be taken as well
             self._start_reader()
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what could not be read."""
-        self._refuse(self._refusal or BAD)
 
     # clocks
 

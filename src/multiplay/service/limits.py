@@ -19,6 +19,7 @@ from multiplay.checks import is_list, shortened
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.serialization import LEAVES
+from multiplay.service.refusals import Malformed
 from multiplay.service.sizes import (
     SIZES,
     check_name,
@@ -119,13 +120,13 @@ def _whole(text: str) -> int:
         number = int(text)
         if -WHOLE <= number < WHOLE:
             return number
-    raise _no_json(f"the number {shortened(text)}", "Send whole numbers below 2^63.")
+    raise _too_much(f"the number {shortened(text)}", "Send whole numbers below 2^63.")
 
 
 def _fraction(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _no_json(f"the number {shortened(text)}", "Send numbers below 10^308.")
+        raise _too_much(f"the number {shortened(text)}", "Send numbers below 10^308.")
     return number
 
 
@@ -144,11 +145,16 @@ def _check_text(value: Any) -> None:
         elif isinstance(one, list):
             todo += one
         elif isinstance(one, str) and NO_LETTER.search(one):
-            raise _no_json(f"the text {_short(one)}", "Send text of whole letters, without NUL.")
+            raise _too_much(f"the text {_short(one)}", "Send text of whole letters, without NUL.")
 
 
-def _no_json(got: str, hint: str) -> InvalidInput:
-    return InvalidInput("body", "JSON", got, hint)
+def _no_json(got: str, hint: str) -> Malformed:
+    return Malformed("body", "JSON", got, hint)
+
+
+def _too_much(got: str, hint: str) -> InvalidInput:
+    """Return the error of what is JSON, and cannot be held."""
+    return InvalidInput("body", "numbers and text that all languages can hold", got, hint)
 
 
 def _short(value: object) -> str:

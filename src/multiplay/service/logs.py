@@ -14,7 +14,10 @@ from typing import TextIO
 PAUSE = 0.05  # seconds for which lines are collected
 # Nothing here logs a secret; should a text of others have one in it, it is not shown. The first
 # part of a key is no secret.
-SECRETS = re.compile(r"(?<=mp_)([0-9a-f]{12})_[\w-]+|(://[^\s:/@]*:)[^\s@/]+(?=@)")
+SECRETS = re.compile(r"(mp_[0-9a-f]{12}_)[\w-]+|(://[^\s:/@]*:)[^\s@/]+(?=@)")
+SIGNS = ("mp_", "://")  # of a secret: a line without any is not searched
+
+_encode = json.JSONEncoder(default=str).encode
 
 
 class Lines(logging.Formatter):
@@ -40,7 +43,7 @@ class Lines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return without_secrets(json.dumps(line, default=str))
+        return without_secrets(_encode(line))
 
 
 class Writer(logging.StreamHandler[TextIO]):
@@ -87,7 +90,9 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("key mp_0123456789ab_c2VjcmV0, store postgresql://me:word@host/plans")
     'key mp_0123456789ab_***, store postgresql://me:***@host/plans'
     """
-    return SECRETS.sub(lambda found: f"{found[1]}_***" if found[1] else f"{found[2]}***", text)
+    if not any(sign in text for sign in SIGNS):
+        return text
+    return SECRETS.sub(lambda found: f"{found[1] or found[2]}***", text)
 
 
 def set_up() -> None:
@@ -96,4 +101,6 @@ def set_up() -> None:
     handler.setFormatter(Lines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.captureWarnings(True)
+    # what no line shows need not be found out
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.getLogger("multiplay.service").setLevel(logging.INFO)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from multiplay.learner.core import LONGEST_KEY
 from multiplay.storage.names import LONGEST
 
-MOST = 2**63 - 1
+MOST = 2**53  # all languages can hold it
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 KeyText = Annotated[
     str, Field(min_length=1, max_length=LONGEST_KEY, description="The same key, the same answer.")
 ]
-Units = Annotated[int, Field(ge=0, le=MOST)]
+
+
+def whole(value: Any) -> Any:
+    """Return 3 for 3.0: JSON has one kind of numbers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Units = Annotated[int, BeforeValidator(whole), Field(ge=0, le=MOST)]
 When = Annotated[
     float | str,
     Field(description="A time, 2026-11-15T08:00:00Z, or seconds since 1970; now if left out."),

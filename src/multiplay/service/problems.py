@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from multiplay.checks import shortened
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
@@ -24,6 +25,7 @@ TYPE = "application/problem+json"
 LONGEST = 1_000  # letters of a detail
 RETRY = {"Retry-After": "1"}  # seconds
 NO_BODY = (204, 304)
+METHOD = 405  # not allowed
 
 log = logging.getLogger("multiplay.service")
 
@@ -134,9 +136,20 @@ def install(app: FastAPI) -> None:
 
 
 async def _handle(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == METHOD:
+        error = HTTPException(METHOD, error.detail, {"Allow": _allowed(request)})
     if isinstance(error, InvalidInput):
         error = discreet(error, request.app.state.office.store.url)
     return of_error(error, request_id(request.scope))
+
+
+def _allowed(request: Request) -> str:
+    """Return the methods of a path, which may be those of several routes."""
+    methods: set[str] = set()
+    for route in request.app.router.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(methods))
 
 
 def discreet(error: InvalidInput, url: str) -> InvalidInput:

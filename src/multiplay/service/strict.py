@@ -8,10 +8,9 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from multiplay.errors import InvalidInput
 from multiplay.service.limits import strict_json
 from multiplay.service.office import Office
-from multiplay.service.refusals import Malformed, Unsupported
+from multiplay.service.refusals import Unsupported
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -29,7 +28,9 @@ class StrictRoute(APIRoute):
             request.state.caller, request.state.key_id = caller, caller.id
             if body := await request.body():
                 _check_type(request)
-                request._json = _json(body, office)  # where a request keeps what it has read
+                request._json = strict_json(
+                    body, office.settings.limits
+                )  # where a request keeps what it has read
             return await handle(request)
 
         return strictly
@@ -50,10 +51,3 @@ def _check_type(request: Request) -> None:
     if given != "application/json":
         hint = "Send the header Content-Type: application/json."
         raise Unsupported("Content-Type", "application/json", repr(given)[:60], hint)
-
-
-def _json(body: bytes, office: Office) -> Any:
-    try:
-        return strict_json(body, office.settings.limits)
-    except InvalidInput as error:
-        raise Malformed(error.argument, error.expected, error.got, error.hint) from None

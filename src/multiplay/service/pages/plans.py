@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
@@ -63,9 +63,9 @@ class Planned(NamedTuple):
     others: int
 
 
-def planned(study: Study) -> Planned | None:
+def planned(study: Study, waiting: Sequence[PendingPlay]) -> Planned | None:
     """Return the newest play that waits, or the best plan; None if nobody knows one."""
-    waiting, sense = study.waiting(), study.actions.sense
+    sense = study.actions.sense
     if waiting:
         return described(waiting[-1].plan, waiting[-1].expected, sense, waiting[-1])
     try:

@@ -27,6 +27,7 @@ from multiplay.studies import Study
 
 MOST_FIELDS = 10_000
 YEAR = 365 * 86_400  # seconds
+EVENTS, JSON = "text/event-stream", "application/json"  # what scripts of ours accept
 TYPED = "application/x-www-form-urlencoded"
 
 UNFORESEEN = Kind(500, "Something went wrong that should not")
@@ -53,7 +54,7 @@ class PageRoute(APIRoute):
             try:
                 answer = await handle(request)
             except Unknown:
-                answer = _to_login(request)
+                answer = _to_login(request, visitor)
             except Exception as error:
                 answer = _failed(request, visitor, error)
             if visitor.is_new and answer.media_type == "text/html":
@@ -150,17 +151,18 @@ def to(address: str) -> Response:
     return RedirectResponse(address, 303)
 
 
-def _to_login(request: Request) -> Response:
+def _to_login(request: Request, visitor: Visitor) -> Response:
     """Ask for a key; only where a person waits for a page."""
-    script = "hx-request" in request.headers or "text/event-stream" in _accepted(request)
-    if script or "application/json" in _accepted(request) or request.method != "GET":
+    accepted = request.headers.get("accept", "")
+    script = "hx-request" in request.headers or accepted in (EVENTS, JSON)
+    if script:
         return Response(status_code=401)
+    if request.method != "GET":
+        words = "Nothing was changed. Log in, and fill in the form again."
+        shown = {"heading": "Your session has ended", "words": words}
+        return render.page(visitor, "error.html", 401, **shown)
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return to(f"/login?next={quote(here, safe='')}")
-
-
-def _accepted(request: Request) -> str:
-    return request.headers.get("accept", "")
 
 
 def _nobody(request: Request) -> Visitor:

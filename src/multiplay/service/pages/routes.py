@@ -78,6 +78,12 @@ async def log_in(look: ALook) -> Response:
     return answer
 
 
+@router.get("/logout")
+async def logged_in(look: ALook) -> Response:
+    """Lead somebody to a page who has loaded the address of a form."""
+    return to("/")
+
+
 @router.post("/logout")
 async def log_out(look: ALook) -> Response:
     """End the session."""
@@ -246,6 +252,13 @@ async def journal(look: AStudy, before: int | None = None) -> Response:
 # ------------------------------------------------------------ asking and telling
 
 
+@router.get(STUDY + "/ask")
+@router.get(PLAY + "/{verb}")
+async def of_form(look: AStudy, play: int | None = None) -> Response:
+    """Lead somebody to a page who has loaded the address of a form."""
+    return to(look.base if play is None else f"{look.base}/plays/{play}")
+
+
 @router.post(STUDY + "/ask")
 async def ask(look: AStudy) -> Response:
     """Choose a plan."""
@@ -279,19 +292,25 @@ async def _play_page(
 ) -> Response:
     about = await look.look(lambda journal: past.about(journal, play))
 
+    form = form or Form()
+
     def act(study: Study) -> dict[str, Any]:
         found = view.play_page(study, about)
-        by_round = study.policy.learns_from == "round"
-        noun = "cost" if study.actions.sense == "min" else "reward"
-        plan = {} if found.plan.play is None else view.played(found.plan.play.plan)
-        more = {"unit": study.unit, "noun": noun, "by_round": by_round, "fields": plan}
-        return {"page": found, **more}
+        return {
+            "page": found,
+            "unit": study.unit,
+            "noun": "cost" if study.actions.sense == "min" else "reward",
+            "by_round": study.policy.learns_from == "round",
+            "typed": [
+                (arm, form.get(forms.field_of(place))) for place, arm in enumerate(found.fields)
+            ],
+        }
 
     shown = await look.read(act)
     names = await look.named({line.by for line in shown["page"].lines if line.by})
     signed = entries.named(shown["page"].lines, names)
     shown["page"] = shown["page"]._replace(lines=signed)
-    shown |= {"name": look.name, "base": look.base, "form": form or Form(), "done": done}
+    shown |= {"name": look.name, "base": look.base, "form": form, "done": done}
     return await look.page("play.html", status, **shown)
 
 

@@ -82,7 +82,7 @@ class Overview(NamedTuple):
 
 
 class PlayPage(NamedTuple):
-    """A play and all that was written of it."""
+    """A play and all that was written of it; ``fields`` are the arms whose units can report."""
 
     id: int
     key: str | None
@@ -95,13 +95,13 @@ class PlayPage(NamedTuple):
     told: str
     lines: list[entries.Line]
     losses: list[tuple[str, str]]
+    fields: dict[str, int]
 
 
 def card(study: Study) -> Card:
     """Return a study for the list of all, without its last cost."""
     kind, policy = what_it_is(study.actions), brief_policy(study.policy)
-    waits = len(study.waiting())
-    return Card(study.name, kind, policy, study.unit, study.asked, waits)
+    return Card(study.name, kind, policy, study.unit, study.asked, study.open_plays)
 
 
 def with_cost(one: Card, journal: Journal) -> Card:
@@ -126,7 +126,7 @@ def overview(
         waits=len(waiting),
         clipped=found.clipped,
         head=seen.head,
-        plan=planned(study),
+        plan=planned(study, waiting),
         arms=shown(found.arms, wanted, whole),
         costs=costs_of(found, seen),
         alarms=words.alarms_table(found, MOST_ALARMS),
@@ -220,6 +220,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         told=told_so_far(about) if end is None else "",
         lines=[entries.line_of(entry) for entry in about],
         losses=_losses(about),
+        fields=dict(header["plan"]),
     )
 
 

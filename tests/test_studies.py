@@ -187,6 +187,35 @@ def test_a_key_stands_for_one_request(study: mp.Study) -> None:
     assert study.verify().ok
 
 
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_request_that_comes_twice_is_answered_the_very_same(
+    study: mp.Study, key: str | None
+) -> None:
+    """With a key or without; another request with the key is told that nothing has changed."""
+    first, second = study.ask(), study.ask()
+    table = {"arm": ["Lyon->north"], "round": [1], "loss": [8.0]}
+    part = {"Lyon->north": [None] * first.plan["Lyon->north"]}
+    acts: list[Callable[[], mp.Told]] = [
+        lambda: study.tell(first.id, part, final=False, key=key),
+        lambda: study.tell(first.id, euros(first), key=key and "k 2"),
+        lambda: study.close(second.id, key=key),
+        lambda: study.learn(first.plan, euros(first), key=key),
+        lambda: study.learn_table(table, key=key),
+    ]
+    for number, act in enumerate(acts):
+        answers = []
+        for request in (f"{number}", f"{number}", "another"):
+            study.request = request
+            if request != "another" or key is not None:
+                answers.append(act())
+        assert answers[0] == answers[1]
+        assert not answers[0].repeated
+        assert [answer.repeated for answer in answers[2:]] == [True] * (key is not None)
+    study.request = None
+    assert len([*study.entries()]) == 1 + 2 + 5
+    assert study.verify().ok
+
+
 # ---------------------------------------------------------------- where learners come from
 
 

@@ -227,7 +227,7 @@ def with_gaps(argument: str, losses: Any) -> FloatArray:
             argument, "one number for each unit", "lists", "Give a flat list for each arm."
         )
     flat = np.full(len(missing), math.nan)
-    flat[~np.array(missing)] = known
+    flat[~np.array(missing, dtype=bool)] = known
     return flat
 
 

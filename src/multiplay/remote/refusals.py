@@ -39,10 +39,8 @@ def json_of(response: httpx.Response, base: str) -> Any:
 def seconds_to_wait(response: httpx.Response) -> float:
     """Return how long a service asks to wait: ``Retry-After``, in seconds or as a date."""
     given = response.headers.get("Retry-After", "")
-    try:
-        return max(float(given), 0.0)
-    except ValueError:
-        pass
+    if given.isdecimal():
+        return float(given)
     try:
         when = parsedate_to_datetime(given)
     except (ValueError, TypeError):

@@ -51,6 +51,9 @@ def serve(
     from multiplay.service.server import serve as run
     from multiplay.service.settings import Settings
 
+    if workers > 1 and store.startswith("memory:"):
+        hint = "Use a file, or one worker."
+        raise InvalidInput("--store", "one that workers can share", repr(store), hint)
     local = is_loopback(host)
     if demonstration:
         from multiplay.service.demonstration import prepare

@@ -417,3 +417,33 @@ def test_behind_a_proxy_cookies_are_sent_by_https_only(tmp_path: Path) -> None:
             assert flag.lower() in cookie.lower()
         assert "Domain" not in cookie
     assert key not in page.text
+
+
+def test_a_policy_that_takes_minutes_on_a_set_is_refused(world: World) -> None:
+    """Each alone is fine: what they cost together is looked at as well."""
+    large = {"type": "Transport", "supply": [30] * 8, "demand": [30] * 8}
+    made = {"name": "attack", "actions": large, "policy": {"type": "ESCB"}}
+    answer = world.send("POST", "/v1/studies", world.master, json=made)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["argument"] == "policy"
+    made = {"name": "small", "actions": TRANSPORT, "policy": {"type": "ESCB"}}
+    assert world.send("POST", "/v1/studies", world.master, json=made).status_code == 201
+    for verb in ("ask", "best"):
+        path = f"/v1/studies/small/{verb}"
+        assert world.send("POST", path, world.master, json={}).status_code == 200
+        today = world.send("POST", path, world.master, json={"actions": large})
+        assert today.status_code == 422
+    world.send("DELETE", "/v1/studies/small", world.master)
+
+
+def test_a_study_meets_only_so_many_arms(tmp_path: Path) -> None:
+    store = tmp_path / "studies.db"
+    new_study(store_at(store)).disconnect()
+    with serving(store, limits=Limits(arms=7)) as url:
+        for day, status in (("Monday", 200), ("Tuesday", 422), ("Monday", 200)):
+            names = [["Lyon", f"{day} depot"], ["north", "south"]]
+            today = {"type": "Transport", "supply": [1, 1], "demand": [1, 1], "names": names}
+            answer = httpx.post(
+                f"{url}/v1/studies/lanes/ask", json={"actions": today}, trust_env=False, timeout=60
+            )
+            assert answer.status_code == status, answer.text

@@ -41,6 +41,12 @@ class Adviser(ABC):
             return str(core)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All arms ever met."""
+        with self._reading() as core:
+            return core.mind.roster.names
+
+    @property
     def open_plays(self) -> int:
         """How many plays wait for their losses."""
         with self._reading() as core:

@@ -12,11 +12,10 @@ from starlette.responses import JSONResponse, Response
 
 from multiplay import wire
 from multiplay.errors import InvalidInput
-from multiplay.service import events, models, reading
+from multiplay.service import bounded, events, models, reading
 from multiplay.service.answers import ANSWERS, NOT_MODIFIED
-from multiplay.service.limits import build_actions, build_policy
 from multiplay.service.strict import StrictRoute, token_of
-from multiplay.service.visit import Reading, StudyVisit, Visit, Writing, ask_within
+from multiplay.service.visit import Reading, StudyVisit, Visit, Writing
 from multiplay.storage import Journal, Store
 from multiplay.studies import Study, past
 from multiplay.studies.lines import of_entry
@@ -69,12 +68,11 @@ async def create_study(request: Request, body: models.NewStudy) -> Response:
     if name in (".", ".."):  # not a name that a path can have
         raise InvalidInput("name", "a name", repr(name), "Give a short name of letters.")
 
+    for unit in ("losses", "rewards"):
+        given[unit] = _ranges(given[unit])
+
     def made(store: Store) -> Study:
-        given["actions"] = build_actions("actions", given["actions"], limits)
-        given["policy"] = build_policy("policy", given["policy"], limits)
-        for unit in ("losses", "rewards"):
-            given[unit] = _ranges(given[unit])
-        return Study.create(name, store=store, key=known, by=caller.id, **given)
+        return bounded.create(limits, store, name, key=known, by=caller.id, **given)
 
     await office.create(name, caller, made)
     return JSONResponse(await office.read(name, caller, of_study), status_code=201)
@@ -103,10 +101,9 @@ async def ask(request: Request, body: models.Ask | None = None) -> Response:
     """Choose the next play. The same key gives the same play for ever."""
     visit = Writing(request)
     body, limits = body or models.Ask(), visit.limits
-    given = _limited(visit, body) | {"key": body.key, "at": _time(body.at)}
-    given["time_limit"] = min(body.time_limit or limits.seconds, limits.seconds)
-
-    return await visit.write(lambda study: ask_within(limits, study, **given), wire.of_play)
+    given = await _limited(visit, body)
+    given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
+    return await visit.write(lambda study: bounded.ask(limits, study, **given), wire.of_play)
 
 
 @router.post(f"{PLAY}/tell", response_model=models.Told, tags=DAILY)
@@ -145,8 +142,9 @@ async def expire(request: Request, body: models.Expire) -> Response:
 async def learn(request: Request, body: models.Learn) -> Response:
     """Learn from a plan that somebody else chose."""
     visit = Writing(request)
-    given = body.model_dump() | {"at": _time(body.at), "actions": visit.actions(body.actions)}
-    return await visit.write(lambda study: study.learn(**given), wire.of_told)
+    given, limits = body.model_dump() | {"at": _time(body.at)}, visit.limits
+    given["actions"] = await visit.actions(body.actions)
+    return await visit.write(lambda study: bounded.learn(limits, study, **given), wire.of_told)
 
 
 @router.post(f"{STUDY}/learn-table", response_model=models.Told, tags=DAILY)
@@ -158,7 +156,9 @@ async def learn_table(request: Request, body: models.Table) -> Response:
         got = ", ".join(f"{len(column)} of {name}" for name, column in columns.items())
         raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
     table = wire.to_history(columns)
-    return await visit.write(lambda study: study.learn_table(table, key=body.key), wire.of_told)
+    return await visit.write(
+        lambda study: bounded.learn_table(study, table, body.key), wire.of_told
+    )
 
 
 # ------------------------------------------------------------ what is known
@@ -222,16 +222,18 @@ async def drift(request: Request, level: Level = 0.05) -> Response:
 async def best(request: Request, body: models.Best | None = None) -> Response:
     """Return the best plan by what is known now, without exploration; it is no play."""
     visit = StudyVisit(request)
-    given = _limited(visit, body or models.Best())
-    return await _read(visit, lambda study: wire.of_plan(study.best(**given)))
+    given, limits = await _limited(visit, body or models.Best()), visit.limits
+    return await _read(visit, lambda study: wire.of_plan(bounded.best(limits, study, **given)))
 
 
 @router.post(f"{STUDY}/expect", response_model=models.Expected, tags=KNOWN)
 async def expect(request: Request, body: models.Expect) -> Response:
     """Say what a plan of yours should cost, with an interval."""
     visit = StudyVisit(request)
-    given = body.model_dump() | {"actions": visit.actions(body.actions)}
-    return await _read(visit, lambda study: wire.of_expected(study.expect(**given)))
+    given, limits = body.model_dump() | {"actions": await visit.actions(body.actions)}, visit.limits
+    return await _read(
+        visit, lambda study: wire.of_expected(bounded.expect(limits, study, **given))
+    )
 
 
 # ------------------------------------------------------------ the journal
@@ -310,10 +312,10 @@ def _request_key(visit: Visit) -> str | None:
     return None if again is None else f"{visit.caller.id or ''}:{again}"[:200]
 
 
-def _limited(visit: Visit, body: models.Limited) -> dict[str, Any]:
+async def _limited(visit: Visit, body: models.Limited) -> dict[str, Any]:
     """Return what ``ask`` and ``best`` are given of a set and its limits."""
     return {
-        "actions": visit.actions(body.actions),
+        "actions": await visit.actions(body.actions),
         "at_most": body.at_most,
         "exclude": tuple(body.exclude),
         "fixed": body.fixed,

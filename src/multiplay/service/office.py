@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from multiplay.actions import ActionSet
 from multiplay.errors import NotFound, StoreError
 from multiplay.service.desk import Job, StudyDesk, is_gone
+from multiplay.service.limits import build_actions
 from multiplay.service.register import Caller, Register
 from multiplay.service.settings import Settings
 from multiplay.storage import Head, Journal, Store, store_at
@@ -87,6 +89,13 @@ class Office:
     async def check_store(self) -> None:
         """Raise ``StoreError`` if the store cannot be read."""
         await self._in_thread(self.store.names)
+
+    async def built(self, plain: Any) -> ActionSet | None:
+        """Build a set of plain data, if it is given, in a thread: it may take seconds."""
+        if plain is None:
+            return None
+        limits = self.settings.limits
+        return await self._in_thread(lambda: build_actions("actions", plain, limits))
 
     async def create(self, name: str, caller: Caller, act: Callable[[Store], Study]) -> None:
         """Begin a study: ``act`` makes it in the store."""

@@ -15,10 +15,8 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from multiplay.actions import ActionSet
-from multiplay.errors import Conflict
-from multiplay.learner.plays import PendingPlay
 from multiplay.service import metrics, reading
-from multiplay.service.limits import Limits, build_actions
+from multiplay.service.limits import Limits
 from multiplay.service.office import Office
 from multiplay.service.refusals import Malformed
 from multiplay.service.register import Caller
@@ -26,16 +24,6 @@ from multiplay.storage import Journal
 from multiplay.studies import Study
 
 AGAIN = re.compile(r"[\x21-\x7e]{1,200}")  # what an Idempotency-Key may be
-
-
-def ask_within(limits: Limits, study: Study, key: str | None, **given: Any) -> PendingPlay:
-    """Choose the next play of a study, unless too many of them wait."""
-    waiting = study.open_plays
-    if waiting >= limits.waiting and not study.is_asked(key):
-        expected = f"fewer than {limits.waiting} plays that wait"
-        hint = "Tell, close or cancel some of them first."
-        raise Conflict("study", expected, f"{waiting}", hint)
-    return study.ask(key=key, **given)
 
 
 class Visit:
@@ -60,9 +48,9 @@ class Visit:
         """What one request may have."""
         return self.office.settings.limits
 
-    def actions(self, plain: dict[str, Any] | None) -> ActionSet | None:
-        """Build a set, if one is given."""
-        return None if plain is None else build_actions("actions", plain, self.limits)
+    async def actions(self, plain: dict[str, Any] | None) -> ActionSet | None:
+        """Build a set, if one is given; others are answered meanwhile."""
+        return await self.office.built(plain)
 
 
 class StudyVisit(Visit):

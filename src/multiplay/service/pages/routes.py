@@ -12,12 +12,10 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.learner.plays import PendingPlay, Told
-from multiplay.service import events
-from multiplay.service.limits import build_actions, build_policy
+from multiplay.service import bounded, events
 from multiplay.service.pages import costs, documents, entries, forms, render, sessions, view
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.route import ALook, AStudy, Look, PageRoute, StudyLook, to
-from multiplay.service.visit import ask_within
 from multiplay.storage import Store
 from multiplay.studies import Study, past
 
@@ -144,14 +142,15 @@ async def create(look: ALook) -> Response:
 
 def _made(look: Look, given: forms.NewStudy, store: Store) -> Study:
     limits = look.office.settings.limits
-    return Study.create(
+    return bounded.create(
+        limits,
+        store,
         given.name,
-        build_actions("actions", given.actions, limits),
-        build_policy("policy", given.policy, limits),
+        given.actions,
+        given.policy,
         losses=given.losses,
         rewards=given.rewards,
         outside=given.outside,
-        store=store,
         by=look.caller.id,
     )
 
@@ -270,10 +269,11 @@ async def ask(look: AStudy) -> Response:
     key = form.get("key").strip() or None
     if not form.errors:
         try:
-            actions = None if plain is None else build_actions("actions", plain, limits)
-            given: dict[str, Any] = {"actions": actions, "time_limit": limits.seconds}
+            actions = await look.office.built(plain)
             id = await look.write(
-                form, lambda study: ask_within(limits, study, key, **given), lambda play: play.id
+                form,
+                lambda study: bounded.ask(limits, study, actions, key=key),
+                lambda play: play.id,
             )
             return to(f"{look.base}?done=asked&play={id}")
         except InvalidInput as error:

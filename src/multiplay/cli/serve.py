@@ -48,13 +48,13 @@ def serve(
     from multiplay.service.server import serve as run
     from multiplay.service.settings import Settings
 
-    local = is_loopback(host)
     if demonstration:
         from multiplay.service.demonstration import prepare
 
         key = prepare(store)
         typer.echo(f"A key for the demonstration: {key}")
-    if not local and not has_keys(store):
+    open = not has_keys(store)
+    if open and not is_loopback(host):
         raise InvalidInput(
             "--host",
             "a loopback address such as 127.0.0.1, as long as there is no key",
@@ -62,5 +62,5 @@ def serve(
             "Make a key first: multiplay key create --can manage.",
         )
     limits = Limits(arms=max_arms, units=max_units, waiting=max_waiting)
-    settings = Settings(store, host, port, workers, open=local, limits=limits)
+    settings = Settings(store, host, port, workers, open=open, limits=limits)
     run(settings, announce=lambda address: errors().print(f"Listening on {address}"))

@@ -28,6 +28,11 @@ async def process(study: str) -> int:
     return os.getpid()
 
 
+@router.put("/process")
+async def replace(study: str) -> None:
+    pass
+
+
 @router.get("/wait")
 async def wait(request: Request, study: str) -> str:
     """Answer only when the service stops already."""

@@ -20,7 +20,7 @@ from multiplay.service.doors import Doors
 from multiplay.service.problems import of_error
 from multiplay.service.settings import Settings
 
-REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+REQUEST_ID = re.compile(rb"(?!mp_)[A-Za-z0-9._-]{1,64}")  # a key is none, nor is it logged
 WORKER, NUMBERS = secrets.token_hex(6), count()  # ids of requests that bring none
 LEFT = 499  # the status in the log when nobody waited for an answer
 LONGEST = 200  # letters of a path in the log

@@ -21,7 +21,7 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Units = Annotated[int, BeforeValidator(whole), Field(ge=0, le=MOST)]
+Units = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(whole)]
 When = Annotated[
     float | str,
     Field(description="A time, 2026-11-15T08:00:00Z, or seconds since 1970; now if left out."),

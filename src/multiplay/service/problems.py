@@ -25,6 +25,8 @@ TYPE = "application/problem+json"
 LONGEST = 1_000  # letters of a detail
 RETRY = {"Retry-After": "1"}  # seconds
 NO_BODY = (204, 304)
+# What stands in a place for a kind of a union, not for a field.
+KIND = re.compile(r"(dict|list|function-\w+|constrained-\w+)\[|(float|constrained-\w+)$")
 METHOD = 405  # not allowed
 
 log = logging.getLogger("multiplay.service")
@@ -146,9 +148,12 @@ async def _handle(request: Request, error: Exception) -> Response:
 def _allowed(request: Request) -> str:
     """Return the methods of a path, which may be those of several routes."""
     methods: set[str] = set()
-    for route in request.app.router.routes:
-        if route.matches(request.scope)[0] is not Match.NONE:
-            methods |= getattr(route, "methods", None) or set()
+    for one in request.app.router.routes:
+        # a router that was included knows its routes with their whole paths
+        routes = getattr(one, "effective_route_contexts", lambda one=one: [one])()
+        for route in routes:
+            if route.matches(request.scope)[0] is not Match.NONE:
+                methods |= getattr(route, "methods", None) or set()
     return ", ".join(sorted(methods))
 
 
@@ -214,6 +219,7 @@ def _got(error: Mapping[str, Any]) -> str:
 def _place(error: Mapping[str, Any]) -> str:
     """Return the name of a field, ``actions.supply[0]`` say, or where it should be."""
     where, *path = error["loc"]  # it begins with body, query, path, header or cookie
+    path = [one for one in path if not (isinstance(one, str) and KIND.match(one))]
     if not path or error["type"] == "json_invalid":
         return str(where)
     named = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path)

@@ -28,9 +28,8 @@ class StrictRoute(APIRoute):
             request.state.caller, request.state.key_id = caller, caller.id
             if body := await request.body():
                 _check_type(request)
-                request._json = strict_json(
-                    body, office.settings.limits
-                )  # where a request keeps what it has read
+                # where a request keeps what it has read
+                request._json = strict_json(body, office.settings.limits)
             return await handle(request)
 
         return strictly

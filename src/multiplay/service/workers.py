@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -58,6 +59,7 @@ class Parent:
             shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
         stop()
         time.sleep(GRACE + LATER)
+        logging.shutdown()
         os._exit(1)
 
 
@@ -103,7 +105,7 @@ class Workers:
 
     def run(self, ready: Callable[[], None], stopping: Callable[[], None]) -> None:
         """Work; ``ready`` is called once all workers answer, ``stopping`` when they shall end."""
-        with _measures() as folder, _wishes() as wish:
+        with _wishes() as wish, _measures() as folder:
             self._due = [time.monotonic()] * self._count
             try:
                 while not wish.poll():
@@ -129,6 +131,8 @@ class Workers:
         """Wait until a worker says something or ends, one is due, or somebody wishes to stop."""
         seconds = max(0.0, min(self._due) - time.monotonic()) if self._due else None
         news = wait([wish, *(self._lines())], seconds)
+        if wish.poll():  # then workers may have been told by somebody else, and end as they should
+            return
         for worker in [one for one in self._workers if one.line in news]:
             try:
                 said = worker.line.recv()
@@ -222,6 +226,7 @@ def _held_back(one: signal.Signals) -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # would let the signal through as it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [one])
     try:
         yield

@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
-.PHONY: reproduce table1 test soak bench clean
+.PHONY: reproduce table1 serve test soak bench clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
@@ -12,6 +12,10 @@ reproduce: .venv/installed  ## the two figures of the paper, and which of its cl
 
 table1: .venv/installed  ## Table 1 of the paper, with regret, time and memory beside its formulas
 	$(BIN)/multiplay table1 --out results/table1
+
+serve: .venv/installed-service  ## a service with a year of trucks to look at, for this machine
+	mkdir -p results
+	$(BIN)/multiplay serve --demonstration --store results/trucks.db
 
 test: .venv/installed-dev  ## style, types and tests
 	$(BIN)/ruff check .
@@ -38,6 +42,10 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 
 .venv/installed-dev: .venv/installed
 	$(INSTALL) --editable '.[dev,bench,cluster,examples,parquet,postgresql,service]'
+	touch $@
+
+.venv/installed-service: .venv/installed
+	$(INSTALL) --editable '.[service]'
 	touch $@
 
 .venv/installed-bench: .venv/installed

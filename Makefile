@@ -13,9 +13,9 @@ reproduce: .venv/installed  ## the two figures of the paper, and which of its cl
 table1: .venv/installed  ## Table 1 of the paper, with regret, time and memory beside its formulas
 	$(BIN)/multiplay table1 --out results/table1
 
-serve: .venv/installed-service  ## a service with a year of trucks to look at, for this machine
+serve: .venv/installed-service  ## a service with a year of made-up trucks: open the address it prints
 	mkdir -p results
-	$(BIN)/multiplay serve --demonstration --store results/trucks.db
+	$(BIN)/multiplay serve --demonstration --store sqlite:///results/demonstration.db
 
 test: .venv/installed-dev  ## style, types and tests
 	$(BIN)/ruff check .
@@ -40,12 +40,12 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	$(INSTALL) --editable .
 	touch $@
 
-.venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev,bench,cluster,examples,parquet,postgresql,service]'
-	touch $@
-
 .venv/installed-service: .venv/installed
 	$(INSTALL) --editable '.[service]'
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(INSTALL) --editable '.[dev,bench,cluster,examples,parquet,postgresql,service]'
 	touch $@
 
 .venv/installed-bench: .venv/installed

@@ -339,6 +339,16 @@ def test_very_many_rounds_on_ten_by_ten() -> None:
     assert np.isfinite(result.regret.values).all()
 
 
+def test_an_arm_that_is_as_good_as_always_played() -> None:
+    """A sack with room for all: x_i is n_i to the last digit, and its complement is 0."""
+    learner = Learner(Knapsack([1] * 26, 26, limits=1), GenAdaINF(), seed=0)
+    for _ in range(5):
+        play = learner.ask()
+        learner.tell(play.id, play.action * np.linspace(0, 1, 26))
+    assert learner.ask().action.sum() > 20
+    assert all(np.isfinite(array).all() for array in learner.state.values())
+
+
 def test_a_learner_needs_no_horizon() -> None:
     learner = Learner(PAPER, GenAdaINF(), seed=1)
     plays = [learner.ask() for _ in range(3)]

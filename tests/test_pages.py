@@ -103,7 +103,7 @@ def test_a_new_study_is_read_into_data() -> None:
     ("typed", "field"),
     [
         ({"name": " "}, "name"),
-        ({"name": "new"}, "name"),
+        ({"name": ".."}, "name"),
         ({"kind": "other"}, "kind"),
         ({"policy": "Exec"}, "policy"),
         ({"supply": "Lyon"}, "supply"),
@@ -332,7 +332,7 @@ class Place:
 
     def mark(self) -> str:
         """The mark of the forms of this visitor."""
-        for path in ("/login", "/studies/new", "/docs"):
+        for path in ("/login", "/new", "/docs"):
             found = re.search(r'name="mark" value="(\w+)"', self.get(path).text)
             if found:
                 return found[1]
@@ -398,7 +398,7 @@ def assert_harmless(answer: Any) -> None:
 
 def test_a_day_by_forms_alone(place: Place) -> None:
     assert "no study yet" in place.get("/").text
-    made = place.post("/studies/new", **NEW)
+    made = place.post("/new", **NEW)
     assert (made.status_code, made.headers["location"]) == (303, "/studies/lanes?done=made")
     assert "The study is made" in place.get("/studies/lanes?done=made").text
     asked = place.post("/studies/lanes/ask", key="Monday")
@@ -453,13 +453,13 @@ def test_a_play_is_told_in_parts_and_closed(place: Place) -> None:
 
 
 def test_what_was_typed_is_kept_when_it_is_refused(place: Place) -> None:
-    answer = place.post("/studies/new", **NEW | {"supply": "Lyon two <b>", "name": "my lanes"})
+    answer = place.post("/new", **NEW | {"supply": "Lyon two <b>", "name": "my lanes"})
     assert answer.status_code == 422
     assert "Lyon two &lt;b&gt;" in answer.text
     assert 'value="my lanes"' in answer.text
     assert 'aria-describedby="supply-hint supply-error" aria-invalid="true"' in answer.text
     place.study("taken")
-    answer = place.post("/studies/new", **NEW | {"name": "taken"})
+    answer = place.post("/new", **NEW | {"name": "taken"})
     assert answer.status_code == 422
     assert 'id="name-error"' in answer.text
     assert "plans.db" not in answer.text, "where the store is concerns nobody"
@@ -504,7 +504,7 @@ def test_markup_in_names_stays_text(place: Place) -> None:
     base = render.url(name)
     paths = [
         *("/", base, f"{base}/parts", f"{base}/plays/1", f"{base}/plays/4"),
-        *(f"{base}/journal", f"{base}?arms={NASTY}", "/docs", "/studies/new"),
+        *(f"{base}/journal", f"{base}?arms={NASTY}", "/docs", "/new"),
         *(f"{base}?done={NASTY}&play=1", f"/login?next={NASTY}"),
     ]
     for path in paths:
@@ -513,7 +513,7 @@ def test_markup_in_names_stays_text(place: Place) -> None:
         assert_harmless(answer)
     assert "&lt;script&gt;alert(0)" in place.get(base).text
     errors = [
-        place.post("/studies/new", **NEW | {"supply": NASTY, "name": NASTY}),
+        place.post("/new", **NEW | {"supply": NASTY, "name": NASTY}),
         place.post(f"{base}/ask", supply=NASTY, key="k"),
         place.post(f"{base}/plays/4/tell", arm0=NASTY),
         place.get(f"/studies/{NASTY}"),
@@ -544,7 +544,7 @@ def test_a_name_may_have_a_slash(place: Place) -> None:
 def test_without_a_session_a_page_asks_for_a_key(place: Place) -> None:
     place.study()
     keys.create(place.store, "read")
-    for path in ("/", "/studies/lanes", "/studies/lanes/journal?before=2", "/studies/new"):
+    for path in ("/", "/studies/lanes", "/studies/lanes/journal?before=2", "/new"):
         answer = place.get(path)
         assert answer.status_code == 303, path
         assert answer.headers["location"].startswith("/login?next=%2F")
@@ -658,8 +658,8 @@ def test_who_may_only_look_has_no_forms(place: Place) -> None:
     for path in ("ask", "plays/1/tell", "plays/1/cancel", "plays/1/close"):
         answer = place.client.post(f"/studies/lanes/{path}", data={"mark": mark[1], "arm0": "1"})
         assert answer.status_code == 403, path
-    assert place.get("/studies/new").status_code == 403
-    answer = place.client.post("/studies/new", data={"mark": mark[1], **NEW, "name": "x"})
+    assert place.get("/new").status_code == 403
+    answer = place.client.post("/new", data={"mark": mark[1], **NEW, "name": "x"})
     assert answer.status_code == 403
     assert (study.asked, len(study.waiting())) == (1, 1)
 
@@ -794,7 +794,7 @@ def test_the_document_has_an_example_for_every_operation(place: Place) -> None:
             assert f'<span class="method">{method.upper()}</span> <code>{path}</code>' in text
     number = sum(len(methods) for methods in document["paths"].values())
     assert text.count('<pre tabindex="0"><code>curl ') == number
-    assert "/studies/new" not in document["paths"], "pages are not for programs"
+    assert "/new" not in document["paths"], "pages are not for programs"
 
 
 def test_only_our_files_are_given_out(place: Place) -> None:

@@ -25,7 +25,7 @@ OPTIONS = (
 )
 PATHS = {
     "studies": "/",
-    "new": "/studies/new",
+    "new": "/new",
     "study": "/studies/lanes",
     "empty": "/studies/empty",
     "knapsack": "/studies/bag",

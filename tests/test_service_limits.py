@@ -342,6 +342,8 @@ FITS: list[tuple[actions.ActionSet, Policy, str]] = [
     (mp.Transport([41] * 5, [20] * 9 + [25]), mp.Duplicated(mp.GenCTS()), "policy"),
     (mp.Budget(2, [2] * 25), mp.Duplicated(mp.ESCB()), ""),
     (mp.Budget(2, [2] * 26), mp.Duplicated(mp.ESCB()), "policy"),
+    (mp.IntegerProgram([[1] * 5], [40], (0, 10)), mp.Duplicated(mp.GenCTS()), ""),
+    (mp.IntegerProgram([[1] * 6], [40], (0, 10)), mp.Duplicated(mp.GenCTS()), "policy"),
     (mp.SpanningTree(EDGES), mp.GenCTS(), ""),
     (mp.SpanningTree(EDGES[:200]), mp.GenLBINFV(), ""),
     (mp.SpanningTree(EDGES[:201]), mp.GenLBINFV(), "policy"),

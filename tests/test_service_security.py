@@ -404,3 +404,16 @@ def test_where_the_store_is_concerns_no_client(world: World) -> None:
         told = world.send("POST", "/v1/studies", world.master, json=made).text
         told += world.send("GET", f"/v1/studies/{name}x", world.master).text
         assert str(world.store.parent) not in told
+
+
+def test_behind_a_proxy_cookies_are_sent_by_https_only(tmp_path: Path) -> None:
+    store = tmp_path / "studies.db"
+    key = keys.create(store, "manage").token
+    with serving(store, https=True) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        page = client.get("/login")
+        cookie = page.headers["Set-Cookie"]
+        assert cookie.startswith("__Host-")
+        for flag in ("Secure", "HttpOnly", "SameSite=strict", "Path=/"):
+            assert flag.lower() in cookie.lower()
+        assert "Domain" not in cookie
+    assert key not in page.text

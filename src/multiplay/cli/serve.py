@@ -19,6 +19,9 @@ def serve(
         int, typer.Option(min=0, max=65535, help="The port; 0 takes one that is free.")
     ] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
+    https: Annotated[
+        bool, typer.Option("--https", help="People come by https, through a proxy in front.")
+    ] = False,
     demonstration: Annotated[
         bool,
         typer.Option("--demonstration", help="Make a study with a year of trucks, and a key."),
@@ -48,6 +51,9 @@ def serve(
     from multiplay.service.server import serve as run
     from multiplay.service.settings import Settings
 
+    if workers > 1 and store.startswith("memory:"):
+        hint = "Use a file, or one worker."
+        raise InvalidInput("--store", "one that workers can share", repr(store), hint)
     if demonstration:
         from multiplay.service.demonstration import prepare
 
@@ -62,5 +68,5 @@ def serve(
             "Make a key first: multiplay key create --can manage.",
         )
     limits = Limits(arms=max_arms, units=max_units, waiting=max_waiting)
-    settings = Settings(store, host, port, workers, open=open, limits=limits)
+    settings = Settings(store, host, port, workers, open, https, limits)
     run(settings, announce=lambda address: errors().print(f"Listening on {address}"))

@@ -77,8 +77,11 @@ def pay(
 
 @kernel
 def divergence(w: float, v: float, x: float, rest: float, y: float, rest_y: float) -> float:
-    """D_i = w (x/y - 1 - log(x/y)) + v [x log(x/y) - x + y + the same of the complements]."""
+    """D_i = w (x/y - 1 - log(x/y)) + v [x log(x/y) - x + y + the same of the complements].
+
+    The complement of x may be 0, where what is left is less than the digits of x: 0 log 0 = 0.
+    """
     more, less = (x - y) / y, (rest - rest_y) / rest_y
-    up, down = math.log1p(more), math.log1p(less)
+    up, down = math.log1p(more), math.log1p(less) if rest > 0.0 else 0.0
     D = w * (more - up) + v * (x * up - (x - y) + rest * down - (rest - rest_y))
     return max(D, 0.0)

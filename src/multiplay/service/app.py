@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from multiplay.service import answers, api, metrics, middleware, problems
 from multiplay.service.office import Office
 from multiplay.service.pages import routes as pages
-from multiplay.service.paths import NamesInPaths
+from multiplay.service.paths import ByHttps, NamesInPaths
 from multiplay.service.settings import VARIABLE, Settings
 from multiplay.version import __version__
 
@@ -41,6 +41,8 @@ def create_app(settings: Settings) -> FastAPI:
     answers.describe(app)
     problems.install(app)
     app.add_middleware(NamesInPaths)
+    if settings.https:
+        app.add_middleware(ByHttps)
     middleware.install(app, settings)
     return app
 

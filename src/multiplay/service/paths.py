@@ -1,4 +1,4 @@
-"""Names in paths: a slash in a name is not one of the path."""
+"""What an address means: names in paths, and how people came."""
 
 from urllib.parse import unquote
 
@@ -15,6 +15,19 @@ class NamesInPaths:
         """Pass a request on."""
         if scope["type"] == "http" and b"%" in scope.get("raw_path", b""):
             scope = {**scope, "path": kept_apart(scope["raw_path"].decode("latin-1"))}
+        await self._app(scope, receive, send)
+
+
+class ByHttps:
+    """Says that requests came by https, where a proxy in front of the service takes them so."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http":
+            scope = {**scope, "scheme": "https"}
         await self._app(scope, receive, send)
 
 

@@ -25,6 +25,8 @@ class Settings:
         Processes that answer.
     open : bool
         It may be used without a key, as long as the store has none: only on a loopback address.
+    https : bool
+        People come by https, through a proxy: then cookies are sent over https only.
     limits : Limits
         What one request may have.
 
@@ -40,6 +42,7 @@ class Settings:
     port: int = 8000
     workers: int = 1
     open: bool = True
+    https: bool = False
     limits: Limits = field(default_factory=Limits)
 
     def to_text(self) -> str:

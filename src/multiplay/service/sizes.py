@@ -148,7 +148,8 @@ def check_together(actions: ActionSet, policy: Policy, limits: Limits) -> None:
         copies = int(actions.n.sum())
         if isinstance(actions, Transport) and actions.capacities is None:
             copies = int(actions.supply.sum()) * len(actions.demand)
-        _check("policy", copies, limits.arms, "copied arms for Duplicated", "--max-arms")
+        most = PROGRAM if isinstance(actions, IntegerProgram) else limits.arms
+        _check("policy", copies, most, "copied arms for Duplicated")
         check_together(actions.duplicate().actions, policy.policy, limits)
         return
     window = getattr(policy, "window", None)

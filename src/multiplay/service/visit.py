@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict
 from multiplay.learner.plays import PendingPlay
-from multiplay.service import reading
+from multiplay.service import metrics, reading
 from multiplay.service.limits import Limits, build_actions
 from multiplay.service.office import Office
 from multiplay.service.refusals import Malformed
@@ -107,4 +107,5 @@ class Writing(StudyVisit):
         """Do something, and answer what is shown of it when it is durable."""
         office = self.office
         answer = await office.write(self.study, self.caller, act, shown, self.again)
+        metrics.verb(self.request.scope["route"].name)
         return Response(status_code=204) if shown is None else JSONResponse(answer)

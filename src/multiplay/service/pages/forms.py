@@ -19,7 +19,7 @@ from multiplay.service.pages.typed import a_number, a_whole_number, as_lines, na
 
 MISSING = "-"  # stands for a unit that did not report
 
-TAKEN = ("new", ".", "..")  # in an address these mean something else
+TAKEN = (".", "..")  # in an address these mean something else
 
 KINDS = {
     "transport": "Transport: units go from suppliers to demanders",

@@ -119,14 +119,14 @@ async def _card(look: Look, name: str) -> view.Card:
         return view.Card(name, problem=f"It cannot be read now: {error.reason}.")
 
 
-@router.get("/studies/new")
+@router.get("/new")
 async def new_page(look: ALook) -> Response:
     """Ask for what a study needs."""
     look.caller.check("manage", look.caller.study)
     return await look.page("new.html", form=Form(), kinds=forms.KINDS, ways=forms.WAYS)
 
 
-@router.post("/studies/new")
+@router.post("/new")
 async def create(look: ALook) -> Response:
     """Make a study."""
     caller, form = look.caller, await look.form()

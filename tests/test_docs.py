@@ -11,9 +11,12 @@ import multiplay
 ROOT = Path(__file__).parent.parent
 CODE = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.DOTALL)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SERVED = ROOT / "docs" / "service.md"  # needs a service: test_service_docs.py runs it
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page != SERVED], ids=lambda page: page.name
+)
 def test_python_blocks_run_and_print_what_is_shown(
     page: Path,
     tmp_path: Path,

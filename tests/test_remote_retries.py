@@ -281,6 +281,14 @@ def test_problems_become_errors(
     assert {name: getattr(caught.value, name) for name in PARTS} == PARTS
 
 
+def test_a_refusal_without_details_is_no_reason_to_try_again(
+    scripted: Callable[..., Script], study: mp.RemoteStudy
+) -> None:
+    scripted(problem(413, detail="A body may have 9 bytes.", hint="Send it in parts."))
+    with pytest.raises(InvalidInput, match=r"got 413: A body may have 9 bytes. Send it in parts."):
+        study.ask()
+
+
 def test_what_a_service_cannot_explain_is_found_in_its_log(
     scripted: Callable[..., Script], study: mp.RemoteStudy
 ) -> None:

@@ -54,13 +54,13 @@ def serve(
     if workers > 1 and store.startswith("memory:"):
         hint = "Use a file, or one worker."
         raise InvalidInput("--store", "one that workers can share", repr(store), hint)
-    local = is_loopback(host)
     if demonstration:
         from multiplay.service.demonstration import prepare
 
         key = prepare(store)
         typer.echo(f"A key for the demonstration: {key}")
-    if not local and not has_keys(store):
+    open = not has_keys(store)
+    if open and not is_loopback(host):
         raise InvalidInput(
             "--host",
             "a loopback address such as 127.0.0.1, as long as there is no key",
@@ -68,5 +68,5 @@ def serve(
             "Make a key first: multiplay key create --can manage.",
         )
     limits = Limits(arms=max_arms, units=max_units, waiting=max_waiting)
-    settings = Settings(store, host, port, workers, local, https, limits)
+    settings = Settings(store, host, port, workers, open, https, limits)
     run(settings, announce=lambda address: errors().print(f"Listening on {address}"))

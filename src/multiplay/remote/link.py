@@ -16,10 +16,10 @@ import httpx
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.remote.address import Address
 from multiplay.remote.patience import Patience
-from multiplay.remote.refusals import error_of, json_of, seconds_to_wait
+from multiplay.remote.refusals import PASSING, error_of, json_of, seconds_to_wait
 from multiplay.version import __version__
 
-RETRIED = {408, 425, 429, 502, 503, 504}
+RETRIED = {*PASSING, 502, 503, 504}
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.TooManyRedirects)
 CONNECTING = 5.0  # seconds

@@ -14,6 +14,7 @@ from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 KINDS: dict[int, type[InvalidInput]] = {404: NotFound, 409: Conflict}
 PARTS = ("argument", "expected", "got", "hint")
 LATER = "Try again later."
+PASSING = {408, 425, 429}  # of the client, and worth another attempt
 
 
 def error_of(response: httpx.Response, base: str) -> InvalidInput | StoreError:
@@ -24,6 +25,9 @@ def error_of(response: httpx.Response, base: str) -> InvalidInput | StoreError:
     if status < 500 and all(isinstance(said.get(part), str) for part in PARTS):
         return KINDS.get(status, InvalidInput)(*(said[part] for part in PARTS))
     detail = str(said.get("detail") or said.get("title")).rstrip(".")
+    if status < 500 and status not in PASSING:
+        hint = str(said.get("hint") or "Correct the request.")
+        return InvalidInput("request", "one that the service takes", f"{status}: {detail}", hint)
     where = f", {said['instance']}" if status == 500 and "instance" in said else ""
     return StoreError(base, f"{detail} (status {status}{where})", str(said.get("hint") or LATER))
 
@@ -63,7 +67,7 @@ def _problem(response: httpx.Response) -> dict[str, Any] | None:
 def _stranger(response: httpx.Response, base: str) -> InvalidInput | StoreError:
     """Return the error of an answer that is not one of our service."""
     status = response.status_code
-    if status >= 500 or status in (408, 425, 429):  # of a proxy before it, as a rule
+    if status >= 500 or status in PASSING:  # of a proxy before it, as a rule
         return StoreError(base, f"the answer is {status} {response.reason_phrase}", LATER)
     got = f"{base}, which answers {status} {response.reason_phrase}"
     hint = "Check the address: it is shown where multiplay serve was started."

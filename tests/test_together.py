@@ -165,7 +165,8 @@ def test_requests_of_one_block_are_looked_for_at_once(store: Store) -> None:
     study.request = "old"
     old = study.ask()
     ids = []
-    with study.together(["old", "a", "b", "a"]):
+    with study.together():
+        study.foresee(["old", "a", "b", "a"])
         for request in ("old", "a", "b", "a"):
             study.request = request
             ids.append(study.ask().id)

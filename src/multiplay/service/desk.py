@@ -1,7 +1,7 @@
 """Desks: what many requests want of one study is done by one thread at a time, together.
 
-A turn of a study costs a commit, whether it has one verb or many. So the jobs that came while the
-last turn was being written share the next one, and are answered when it is durable.
+A turn of a study costs a commit, whether it has one verb or many. So all jobs that come until it
+ends share it, and are answered when it is durable.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any
 
 from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.service import metrics
+from multiplay.service.refusals import Unknown
 from multiplay.service.register import Caller, Register
 from multiplay.studies import Study
 
-MOST_JOBS = 64  # of a batch
-LONGEST = 0.1  # seconds, after which a turn takes no further job
+AT_ONCE = 32  # jobs whose requests are looked for in one journey
+LONGEST = 0.05  # seconds, after which a turn takes no further job
 
 
 class Job:
@@ -54,6 +55,7 @@ class Job:
         self.writes, self.request = writes, request
         self.answer: Any = None
         self.error: BaseException | None = None
+        self.is_second_try = False
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
@@ -91,33 +93,43 @@ class Job:
 
 
 class Desk:
-    """Jobs that are done batch after batch, by one thread at a time.
+    """The desk of a study: jobs that write share turns, and the others see what is durable.
 
     Parameters
     ----------
     pool
         Where threads come from.
-    work
-        Does a batch, and returns those that it had no time for.
+    open
+        Gives the study.
+    register
+        Knows whose keys are still valid.
     most
         Jobs that may wait.
     """
 
     def __init__(
-        self, pool: Executor, work: Callable[[list[Job]], Iterable[Job]], most: int
+        self, pool: Executor, open: Callable[[], Study], register: Register, most: int
     ) -> None:
-        self._pool, self._work, self._most = pool, work, most
-        self._waiting: deque[Job] = deque()
+        self._pool, self._open, self._register, self._most = pool, open, register, most
+        self._writing: deque[Job] = deque()
+        self._reading: deque[Job] = deque()
         self._lock = threading.Lock()
         self._is_busy = False
+        self._study: Study | None = None
+
+    def close(self) -> None:
+        """Give back the connection to the store."""
+        if self._study is not None:
+            self._study.disconnect()
 
     async def do(self, job: Job) -> Any:
         """Have a job done, with those of others."""
+        queue = self._writing if job.writes else self._reading
         with self._lock:
-            if len(self._waiting) >= self._most:
+            if len(queue) >= self._most:
                 reason = f"{self._most} requests wait already"
                 raise StoreError("service", reason, "Try again in a moment.")
-            self._waiting.append(job)
+            queue.append(job)
             begins, self._is_busy = not self._is_busy, True
         if begins:
             self._pool.submit(self._serve)
@@ -125,26 +137,115 @@ class Desk:
 
     def _serve(self) -> None:
         """Do what waits, until nothing does."""
-        while batch := self._next():
-            late: list[Job] = []
-            try:
-                late = [*self._work(batch)]
-            except Exception as error:
-                for job in batch:
-                    job.error = error
-            with self._lock:
-                self._waiting.extendleft(reversed(late))
-            _finish([job for job in batch if job not in late])
+        while self._has_work():
+            done = self._served()
+            for job in done:
+                job.show()
+            _finish(done)
 
-    def _next(self) -> list[Job]:
+    def _has_work(self) -> bool:
         with self._lock:
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_JOBS))]
-            self._is_busy = bool(batch)
-            return batch
+            self._is_busy = bool(self._writing or self._reading)
+            return self._is_busy
+
+    def _served(self) -> list[Job]:
+        """Do what writes, in a turn, then what reads; return what was done."""
+        was_open = self._study is not None
+        try:
+            study = self._study = self._study or self._open()
+        except Exception as error:
+            return _failed([*_taken(self._writing), *_taken(self._reading)], error)
+        done = self._written(study) if self._writing else []
+        reading = self._valid(_taken(self._reading), {})
+        for job in reading:
+            if job.error is None:
+                job.do_or_fail(study)
+        done += reading
+        gone = [job for job in done if is_gone(job.error) and not job.is_second_try]
+        if any(is_gone(job.error) for job in done):
+            self._study = None
+        if not (was_open and gone):
+            return done
+        for job in gone:  # a new study of this name may be there
+            job.is_second_try = True
+            (self._writing if job.writes else self._reading).append(job)
+        return [job for job in done if job not in gone]
+
+    def _written(self, study: Study) -> list[Job]:
+        """Do jobs in one turn, those too that come meanwhile; if it fails, each in its own."""
+        done: list[Job] = []
+        try:
+            with study.together():
+                self._do_all(study, done)
+        except Exception as error:
+            if not done:  # the turn has not even begun
+                return _failed(_taken(self._writing), error)
+            for job in done:
+                _do_alone(study, job)
+        metrics.turn(len(done))
+        return done
+
+    def _do_all(self, study: Study, done: list[Job]) -> None:
+        confirmed: dict[Caller, Exception | None] = {}
+        end = time.monotonic() + LONGEST
+        while jobs := _taken(self._writing, AT_ONCE):
+            study.foresee([job.request for job in jobs if job.request is not None])
+            for number, job in enumerate(self._valid(jobs, confirmed)):
+                if number and time.monotonic() > end:
+                    self._writing.extendleft(reversed(jobs[number:]))
+                    return
+                done.append(job)
+                if job.error is None:
+                    _do(study, job)
+            if time.monotonic() > end:
+                return
+
+    def _valid(self, jobs: list[Job], confirmed: dict[Caller, Exception | None]) -> list[Job]:
+        """Return jobs, after those of callers who are not known any more were refused."""
+        for job in jobs:
+            if job.caller not in confirmed:
+                confirmed[job.caller] = self._checked(job.caller)
+            job.error = confirmed[job.caller]
+        return jobs
+
+    def _checked(self, caller: Caller) -> Exception | None:
+        try:
+            self._register.confirm(caller)
+        except Exception as error:
+            return error
+        return None
+
+
+def _do(study: Study, job: Job) -> None:
+    study.by, study.request = job.caller.id, job.request
+    job.do(study)
+
+
+def _do_alone(study: Study, job: Job) -> None:
+    """Do a job in a turn of its own, unless its caller was refused."""
+    if isinstance(job.error, Unknown):
+        return
+    try:
+        with study.together():
+            _do(study, job)
+    except Exception as error:
+        job.error = error
+
+
+def _taken(queue: deque[Job], most: int | None = None) -> list[Job]:
+    """Take jobs from a queue, to which others may add."""
+    number = len(queue) if most is None else min(len(queue), most)
+    return [queue.popleft() for _ in range(number)]
+
+
+def _failed(jobs: list[Job], error: Exception) -> list[Job]:
+    for job in jobs:
+        job.error = error
+    return jobs
 
 
 def _finish(jobs: list[Job]) -> None:
-    """Hand out all answers of a batch, with one call for each loop."""
+    """Hand out all answers, with one call for each loop."""
 
     def finish(those: list[Job]) -> None:
         for job in those:
@@ -153,88 +254,6 @@ def _finish(jobs: list[Job]) -> None:
     for loop in {job.loop for job in jobs}:
         with suppress(RuntimeError):  # it is closed: nobody waits any more
             loop.call_soon_threadsafe(finish, [job for job in jobs if job.loop is loop])
-
-
-class StudyDesk(Desk):
-    """The desk of a study: jobs that write share a turn, and the others see what is durable.
-
-    ``open`` gives the study; ``register`` knows whose keys are still valid.
-    """
-
-    def __init__(
-        self, pool: Executor, open: Callable[[], Study], register: Register, most: int
-    ) -> None:
-        super().__init__(pool, self._do, most)
-        self._open, self._register = open, register
-        self._study: Study | None = None
-
-    def close(self) -> None:
-        """Give back the connection to the store."""
-        if self._study is not None:
-            self._study.disconnect()
-
-    def _do(self, batch: list[Job]) -> list[Job]:
-        """Do a batch for those whose keys are valid; return what there was no time for."""
-        for caller in {job.caller for job in batch}:
-            try:
-                self._register.confirm(caller)
-            except Exception as error:
-                for job in batch:
-                    if job.caller == caller:
-                        job.error = error
-        return self._serve_valid([job for job in batch if job.error is None])
-
-    def _serve_valid(self, batch: list[Job]) -> list[Job]:
-        was_open = self._study is not None
-        late = self._try(batch)
-        gone = [job for job in batch if is_gone(job.error)]
-        if gone:
-            self._study = None
-            if was_open:  # a new study of this name may be there
-                late += self._try(gone)
-        for job in batch:
-            if job not in late:
-                job.show()
-        return late
-
-    def _try(self, batch: list[Job]) -> list[Job]:
-        """Do a batch: first what writes."""
-        try:
-            study = self._study = self._study or self._open()
-        except Exception as error:
-            for job in batch:
-                job.error = error
-            return []
-        writing, reading = (
-            [job for job in batch if job.writes is writes] for writes in (True, False)
-        )
-        late = self._write(study, writing) if writing else []
-        for job in reading:
-            job.do_or_fail(study)
-        return late
-
-    def _write(self, study: Study, jobs: list[Job]) -> list[Job]:
-        """Do jobs in one turn. If one of them fails, each has a turn of its own."""
-        try:
-            return self._together(study, jobs)
-        except Exception as error:
-            if len(jobs) == 1:
-                jobs[0].error = error
-                return []
-        return [late for job in jobs for late in self._write(study, [job])]
-
-    def _together(self, study: Study, jobs: list[Job]) -> list[Job]:
-        end = time.monotonic() + LONGEST
-        with study.together([job.request for job in jobs if job.request is not None]):
-            for number, job in enumerate(jobs):
-                if number and time.monotonic() > end:
-                    break
-                study.by, study.request = job.caller.id, job.request
-                job.do(study)
-            else:
-                number = len(jobs)
-        metrics.turn(number)
-        return jobs[number:]
 
 
 def is_gone(error: BaseException | None) -> bool:

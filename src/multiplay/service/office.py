@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from multiplay.actions import ActionSet
 from multiplay.errors import NotFound, StoreError
-from multiplay.service.desk import Job, StudyDesk, is_gone
+from multiplay.service.desk import Desk, Job, is_gone
 from multiplay.service.limits import build_actions
 from multiplay.service.register import Caller, Register
 from multiplay.service.settings import Settings
@@ -46,7 +46,7 @@ class Office:
         self.settings, self.store = settings, store_at(settings.store)
         self._register = Register(keyring_of(self.store), settings.open)
         self._pool = ThreadPoolExecutor(THREADS, "multiplay")
-        self._desks: OrderedDict[str, StudyDesk] = OrderedDict()
+        self._desks: OrderedDict[str, Desk] = OrderedDict()
         self._handles: dict[str, list[Journal]] = {}
         self._checks = asyncio.Semaphore(CHECKS)
         self._heads: dict[str, tuple[float, asyncio.Future[Head]]] = {}
@@ -185,12 +185,12 @@ class Office:
 
     # ------------------------------------------------------------ inside
 
-    def _desk(self, name: str) -> StudyDesk:
+    def _desk(self, name: str) -> Desk:
         desk = self._desks.get(name)
         if desk is None:
             checked_name(name)
             opened = partial(Study.open, name, store=self.store)
-            desk = StudyDesk(self._pool, opened, self._register, MOST_JOBS)
+            desk = Desk(self._pool, opened, self._register, MOST_JOBS)
             self._desks[name] = desk
         self._desks.move_to_end(name)
         if len(self._desks) > MOST_DESKS:

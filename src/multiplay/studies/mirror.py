@@ -47,12 +47,11 @@ class Mirror(Adviser):
         self.request: str | None = None
 
     @contextmanager
-    def together(self, requests: Sequence[str] = ()) -> Iterator[None]:
+    def together(self) -> Iterator[None]:
         """Do all verbs of a block in one turn: at its end all are durable, at the cost of one.
 
         A verb that is refused changes nothing, and the block may go on. If anything else fails in
-        it, nothing of the block is kept. ``requests`` are those that will come, if that is known:
-        then they are looked for all at once.
+        it, nothing of the block is kept.
         """
         with self._lock:
             if self._in_turn:
@@ -64,7 +63,6 @@ class Mirror(Adviser):
                 with self._journal.turn() as head:
                     self._caught_up(head)
                     self._in_turn = True
-                    self._foresee(requests)
                     yield
                     if self._spoiled:
                         raise RuntimeError("a verb of the block has failed: nothing of it is kept")
@@ -96,11 +94,13 @@ class Mirror(Adviser):
             finally:
                 self._changed |= before
 
-    def _foresee(self, requests: Sequence[str]) -> None:
-        """Look for requests that came before; the others are new in this turn."""
+    def foresee(self, requests: Sequence[str]) -> None:
+        """Look for requests that will come in this turn, all at once, rather than one by one."""
+        if not self._in_turn:
+            raise RuntimeError("requests are foreseen within together()")
         keys = [REQUEST + request for request in requests]
         found = self._journal.find_all(content.VERBS, keys) if keys else []
-        self._foreseen = {*keys} - {entry.labels.key or "" for entry in found}
+        self._foreseen |= {*keys} - {entry.labels.key or "" for entry in found}
 
     def _own(self) -> Replica:
         """Return the state within a turn."""

@@ -36,8 +36,8 @@ class Job:
         Makes the answer of what ``act`` gave, when that is durable.
     caller
         For whom.
-    writes
-        Whether it changes the study.
+    verb
+        What it does, "ask" say; nothing if it only reads.
     request
         What it is known by, if it comes again.
     """
@@ -48,11 +48,12 @@ class Job:
         shown: Callable[[Any], Any] | None,
         caller: Caller,
         *,
-        writes: bool = False,
+        verb: str = "",
         request: str | None = None,
     ) -> None:
         self.act, self.shown, self.caller = act, shown, caller
-        self.writes, self.request = writes, request
+        self.verb, self.request = verb, request
+        self.writes = bool(verb)
         self.answer: Any = None
         self.error: BaseException | None = None
         self.is_second_try = False
@@ -189,7 +190,7 @@ class Desk:
         confirmed: dict[Caller, Exception | None] = {}
         end = time.monotonic() + LONGEST
         while jobs := _taken(self._writing, AT_ONCE):
-            study.foresee([job.request for job in jobs if job.request is not None])
+            study.foresee([(job.verb, job.request) for job in jobs if job.request is not None])
             for number, job in enumerate(self._valid(jobs, confirmed)):
                 if number and time.monotonic() > end:
                     self._writing.extendleft(reversed(jobs[number:]))

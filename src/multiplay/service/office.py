@@ -115,17 +115,18 @@ class Office:
         self,
         name: str,
         caller: Caller,
+        verb: str,
         act: Callable[[Study], T],
         shown: Callable[[T], Any] | None = None,
         request: str | None = None,
     ) -> Any:
-        """Do something that changes a study; what ``shown`` makes of it is durable.
+        """Do a verb that changes a study; what ``shown`` makes of it is durable.
 
         ``request`` is what this is known by, if it comes again.
         """
         caller.check("play", name)
         known = None if request is None else f"{caller.id or ''}:{request}"
-        job = Job(act, shown, caller, writes=True, request=known)
+        job = Job(act, shown, caller, verb=verb, request=known)
         return await self._desk(name).do(job)
 
     async def read(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:

@@ -94,6 +94,7 @@ class Writing(StudyVisit):
     ) -> Response:
         """Do something, and answer what is shown of it when it is durable."""
         office = self.office
-        answer = await office.write(self.study, self.caller, act, shown, self.again)
-        metrics.verb(self.request.scope["route"].name)
+        verb = self.request.scope["route"].name
+        answer = await office.write(self.study, self.caller, verb, act, shown, self.again)
+        metrics.verb(verb)
         return Response(status_code=204) if shown is None else JSONResponse(answer)

@@ -141,8 +141,8 @@ class Journal(Storage, Protocol):
     def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
         """Return the record of this kind, or of one of these, with this key, if there is one."""
 
-    def find_all(self, kinds: Sequence[str], keys: Sequence[str]) -> list[Entry]:
-        """Return all records of one of these kinds with one of these keys, in one journey."""
+    def find_all(self, wanted: Sequence[tuple[str, str]]) -> list[Entry]:
+        """Return the records that there are of these kinds and keys, in one journey."""
 
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""

@@ -90,9 +90,9 @@ class Handle(Journal):
         row = self._keyed((kind,) if isinstance(kind, str) else kind, key)
         return None if row is None else opened(row)
 
-    def find_all(self, kinds: Sequence[str], keys: Sequence[str]) -> list[Entry]:
-        """Return all records of one of these kinds with one of these keys."""
-        return [opened(row) for row in self._all_keyed(tuple(kinds), keys)]
+    def find_all(self, wanted: Sequence[tuple[str, str]]) -> list[Entry]:
+        """Return the records that there are of these kinds and keys."""
+        return [opened(row) for row in self._all_keyed(wanted)]
 
     def of_play(self, play: int) -> list[Entry]:
         """Return all records about a play, in order."""
@@ -160,9 +160,9 @@ class Handle(Journal):
     def _keyed(self, kinds: tuple[str, ...], key: str) -> Row | None:
         """Return the row of one of these kinds with a key."""
 
-    def _all_keyed(self, kinds: tuple[str, ...], keys: Sequence[str]) -> list[Row]:
-        """Return the rows of one of these kinds with one of these keys."""
-        found = (self._keyed((kind,), key) for kind in kinds for key in keys)
+    def _all_keyed(self, wanted: Sequence[tuple[str, str]]) -> list[Row]:
+        """Return the rows that there are of these kinds and keys."""
+        found = (self._keyed((kind,), key) for kind, key in wanted)
         return [row for row in found if row is not None]
 
     @abstractmethod

@@ -278,13 +278,16 @@ class SqlJournal(Handle):
         rows = self._fetch(self._sql.keyed(len(kinds)), key=key, **given)
         return _row(rows[0]) if rows else None
 
-    def _all_keyed(self, kinds: tuple[str, ...], keys: Sequence[str]) -> list[Row]:
-        if not keys:
+    def _all_keyed(self, wanted: Sequence[tuple[str, str]]) -> list[Row]:
+        if not wanted:
             return []
-        room = 1 << (len(keys) - 1).bit_length()  # so that there are few different statements
-        given = {f"kind{k}": kind for k, kind in enumerate(kinds)}
-        given |= {f"key{k}": keys[k % len(keys)] for k in range(room)}
-        return [_row(row) for row in self._fetch(self._sql.all_keyed(len(kinds), room), **given)]
+        room = 1 << (len(wanted) - 1).bit_length()  # so that there are few different statements
+        given: dict[str, str] = {}
+        padded = [*wanted, *[wanted[0]] * (room - len(wanted))]
+        for k, (kind, key) in enumerate(padded):
+            given |= {f"kind{k}": kind, f"key{k}": key}
+        found = [_row(row) for row in self._fetch(self._sql.all_keyed(room), **given)]
+        return list({row.number: row for row in found}.values())
 
     def _about(self, play: int) -> list[Row]:
         return [_row(row) for row in self._fetch(self._sql.about, play=play)]

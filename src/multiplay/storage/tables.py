@@ -188,12 +188,29 @@ class Statements:
 
     def _keyed(self, count: int) -> Sql:
         """Return what finds the record with a key, of one of so many kinds."""
-        return self._sql(_of_kinds(count).where(entries.c.key == _given("key")))
+        return self._sql(
+            sa.select(*[entries.c[name] for name in Row._fields]).where(
+                entries.c.journal == _given("journal"),
+                entries.c.kind.in_([_given(f"kind{k}") for k in range(count)]),
+                entries.c.key == _given("key"),
+            )
+        )
 
-    def _all_keyed(self, count: int, keys: int) -> Sql:
-        """Return what finds the records with one of so many keys, of one of so many kinds."""
-        given = [_given(f"key{k}") for k in range(keys)]
-        return self._sql(_of_kinds(count).where(entries.c.key.in_(given)))
+    def _all_keyed(self, count: int) -> Sql:
+        """Return what finds the records of so many kinds and keys.
+
+        One question for each, so that none is answered by reading all of a kind.
+        """
+        row = sa.select(*[entries.c[name] for name in Row._fields])
+        each = [
+            row.where(
+                entries.c.journal == _given("journal"),
+                entries.c.kind == _given(f"kind{k}"),
+                entries.c.key == _given(f"key{k}"),
+            )
+            for k in range(count)
+        ]
+        return self._sql(sa.union_all(*each))
 
     def _ends(self, count: int) -> Sql:
         """Return what finds the records of so many kinds about the plays of others."""
@@ -222,14 +239,6 @@ class Statements:
         for table in TABLES.sorted_tables:
             found += [CreateTable(table), *(CreateIndex(index) for index in table.indexes)]
         return [self._sql(statement) for statement in found]
-
-
-def _of_kinds(count: int) -> sa.Select[Any]:
-    """Return what finds the records of a journal that are of one of so many kinds."""
-    return sa.select(*[entries.c[name] for name in Row._fields]).where(
-        entries.c.journal == _given("journal"),
-        entries.c.kind.in_([_given(f"kind{k}") for k in range(count)]),
-    )
 
 
 def _given(name: str) -> sa.BindParameter[Any]:

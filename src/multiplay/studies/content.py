@@ -26,7 +26,8 @@ from multiplay.types import Arrays, IntArray
 # What happened. A part is a report that is not the last one.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
-VERBS = (ASK, TELL, PART, CLOSE, CANCEL, EXPIRE, LEARN, TABLE)
+KINDS = {one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE)} | {TELL: (TELL, PART)}
+VERB = {kind: verb for verb, kinds in KINDS.items() for kind in kinds}  # that writes it
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is over
 SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
 FORMAT = 1  # of entries and snapshots; newer ones are refused

@@ -42,7 +42,7 @@ class Mirror(Adviser):
         self._replica: Replica | None = None
         self._in_turn = self._changed = self._spoiled = False
         self._snapshot_at = 0
-        self._foreseen: set[str] = set()  # requests that nobody made before this turn
+        self._foreseen: set[tuple[str, str]] = set()  # requests that came in no turn before
         self.by = by
         self.request: str | None = None
 
@@ -94,13 +94,17 @@ class Mirror(Adviser):
             finally:
                 self._changed |= before
 
-    def foresee(self, requests: Sequence[str]) -> None:
-        """Look for requests that will come in this turn, all at once, rather than one by one."""
+    def foresee(self, requests: Sequence[tuple[str, str]]) -> None:
+        """Look for requests that will come in this turn, all at once, rather than one by one.
+
+        Each is the name of a verb, and what the request is known by.
+        """
         if not self._in_turn:
             raise RuntimeError("requests are foreseen within together()")
-        keys = [REQUEST + request for request in requests]
-        found = self._journal.find_all(content.VERBS, keys) if keys else []
-        self._foreseen |= {*keys} - {entry.labels.key or "" for entry in found}
+        wanted = {(verb, REQUEST + request) for verb, request in requests}
+        kinds = [(kind, key) for verb, key in wanted for kind in content.KINDS[verb]]
+        found = {entry.labels.key for entry in self._journal.find_all(kinds)} if kinds else set()
+        self._foreseen |= {(verb, key) for verb, key in wanted if key not in found}
 
     def _own(self) -> Replica:
         """Return the state within a turn."""
@@ -176,8 +180,9 @@ class Mirror(Adviser):
             else:
                 record = content.requested(record, self.request)
             self.request = None
-        is_new = labels.key is not None and labels.key in self._foreseen
-        self._foreseen -= {labels.key or ""}
+        known_as = content.VERB[labels.kind], labels.key or ""
+        is_new = known_as in self._foreseen
+        self._foreseen.discard(known_as)
         record = content.signed(record, self.by)
         replica.advance(self._journal.write(record, labels, is_new=is_new))
 

@@ -499,7 +499,9 @@ class Study(Mirror):
         if key is None and self.request is None:
             return None
         found = f"{REQUEST}{self.request}" if key is None else checked_key(key)
-        return None if found in self._foreseen else self._journal.find(kinds, found)
+        if (kinds[0], found) in self._foreseen:
+            return None
+        return self._journal.find(kinds, found)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
         told, outcome = replica.telling(id).close(id, when)

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from multiplay.errors import InvalidInput, StoreError
+from multiplay.service import metrics
 from multiplay.service.office import Office
 from multiplay.service.pages import render, sessions
 from multiplay.service.pages.forms import Form, in_words
@@ -122,9 +123,11 @@ class StudyLook(Look):
     async def write(
         self, form: Form, act: Callable[[Study], Any], shown: Callable[[Any], Any] | None = None
     ) -> Any:
-        """Change the study; a form that is sent twice changes it once."""
-        request = form.get("request")[:100] or None
-        return await self.office.write(self.name, self.caller, act, shown, request)
+        """Change the study by the verb of this route; a form that is sent twice changes it once."""
+        request, verb = form.get("request")[:100] or None, self.request.scope["route"].name
+        done = await self.office.write(self.name, self.caller, verb, act, shown, request)
+        metrics.verb(verb)
+        return done
 
     async def named(self, ids: set[str]) -> dict[str, str]:
         """Return the names of keys by their ids."""

@@ -22,7 +22,7 @@ from multiplay.service.register import Caller, Register
 from multiplay.studies import Study
 
 AT_ONCE = 32  # jobs whose requests are looked for in one journey
-LONGEST = 0.05  # seconds, after which a turn takes no further job
+LONGEST = 0.01  # seconds, after which a turn takes no further job
 
 
 class Job:

@@ -2,11 +2,9 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -15,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 import multiplay as mp
 from browser import chromium
 from multiplay.service import keys
+from serving import Served
 from trucks import ask_and_tell, euros, new_study
 
 NARROW, WIDE = 360, 1400
@@ -61,21 +60,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     sack = mp.Knapsack([3, 1, 0.5], 7, names=["tent", "rope", "a lamp with a very long name"])
     mp.Study.create("bag", sack, mp.GenCTS(), rewards=(0, 9), store=store).ask()
     key = keys.create(store, "manage", name="the planner").token
-    command = [sys.executable, "-m", "multiplay", "serve", "--port", "0", "--store"]
-    process = subprocess.Popen([*command, f"sqlite:///{store}"], stderr=subprocess.PIPE, text=True)
-    lines: IO[str] = process.stderr  # type: ignore[assignment]
-    try:
-        for line in lines:
-            if found := re.search(r"http://[\w.:]+", line):
-                break
-        else:
-            raise AssertionError("the server does not listen")
-        yield Service(found[0], store, key)
-    finally:
-        process.terminate()
-        lines.read()
-        process.wait(30)
-        lines.close()
+    with Served(store, store.parent / "log") as served:
+        yield Service(served.url, store, key)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any
@@ -143,6 +143,8 @@ class Desk:
             for job in done:
                 job.show()
             _finish(done)
+            with suppress(OSError):  # the disk is full, say: to count is not worth a failure
+                metrics.turn(sum(job.writes for job in done))
 
     def _has_work(self) -> bool:
         with self._lock:
@@ -157,7 +159,8 @@ class Desk:
         except Exception as error:
             return _failed([*_taken(self._writing), *_taken(self._reading)], error)
         done = self._written(study) if self._writing else []
-        reading = self._valid(_taken(self._reading), {})
+        reading = _taken(self._reading)
+        self._refuse_unknown(reading, {})
         for job in reading:
             if job.error is None:
                 job.do_or_fail(study)
@@ -183,31 +186,33 @@ class Desk:
                 return _failed(_taken(self._writing), error)
             for job in done:
                 _do_alone(study, job)
-        metrics.turn(len(done))
         return done
 
     def _do_all(self, study: Study, done: list[Job]) -> None:
         confirmed: dict[Caller, Exception | None] = {}
         end = time.monotonic() + LONGEST
-        while jobs := _taken(self._writing, AT_ONCE):
-            study.foresee([(job.verb, job.request) for job in jobs if job.request is not None])
-            for number, job in enumerate(self._valid(jobs, confirmed)):
-                if number and time.monotonic() > end:
-                    self._writing.extendleft(reversed(jobs[number:]))
-                    return
-                done.append(job)
-                if job.error is None:
-                    _do(study, job)
-            if time.monotonic() > end:
+        while jobs := deque(_taken(self._writing, AT_ONCE)):
+            try:
+                study.foresee([(job.verb, job.request) for job in jobs if job.request is not None])
+                self._refuse_unknown(jobs, confirmed)
+                while jobs and (not done or time.monotonic() < end):
+                    job = jobs.popleft()
+                    done.append(job)
+                    if job.error is None:
+                        _do(study, job)
+            finally:  # what there was no time for waits for the next turn
+                self._writing.extendleft(reversed(jobs))
+            if time.monotonic() >= end:
                 return
 
-    def _valid(self, jobs: list[Job], confirmed: dict[Caller, Exception | None]) -> list[Job]:
-        """Return jobs, after those of callers who are not known any more were refused."""
+    def _refuse_unknown(
+        self, jobs: Iterable[Job], confirmed: dict[Caller, Exception | None]
+    ) -> None:
+        """Refuse the jobs of callers who are not known any more."""
         for job in jobs:
             if job.caller not in confirmed:
                 confirmed[job.caller] = self._checked(job.caller)
             job.error = confirmed[job.caller]
-        return jobs
 
     def _checked(self, caller: Caller) -> Exception | None:
         try:

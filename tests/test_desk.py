@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import multiplay as mp
-from multiplay.service import keys, tokens
+from multiplay.service import events, keys, tokens
 from multiplay.service.office import Office
 from multiplay.service.refusals import Forbidden, Unknown
 from multiplay.service.register import ANYBODY, Caller
@@ -197,3 +197,43 @@ def test_who_does_not_wait_for_the_answer_harms_nobody(store: Path) -> None:
     for play in study.waiting():
         study.tell(play.id, euros(play))
     assert verified(study).ok
+
+
+def test_only_some_studies_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multiplay.service.office.MOST_DESKS", 2)
+    place = tmp_path / "many.db"
+    names = [f"study {k}" for k in range(6)]
+    for name in names:
+        new_study(store_at(place), name).disconnect()
+
+    async def act(office: Office) -> int:
+        for name in names * 2:
+            await office.write(name, ANYBODY, "ask", lambda study: study.ask())
+            await office.look(name, ANYBODY, lambda journal: journal.head())
+        return len(office._desks)
+
+    assert at_once(place, act) <= 3
+    assert [mp.Study.open(name, store=place).asked for name in names] == [2] * 6
+
+
+def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not something happens in the meantime, and a stream that ends is not counted."""
+    monkeypatch.setattr(events, "HEARTBEAT", 0.0)
+    monkeypatch.setattr(events, "PAUSE", 0.01)
+    made = keys.create(store, "play")
+
+    async def act(office: Office) -> list[str]:
+        caller = await office.caller(made.token)
+        stream: Any = (await events.stream(office, "lanes", made.token)).body_iterator
+        said = [str(await anext(stream)), str(await anext(stream))]
+        await ask(office, caller)
+        while "data: 1" not in (text := str(await anext(stream))):
+            said.append(text)
+        keys.revoke(store, made.row.id)
+        said += [str(text) async for text in stream]
+        assert office._streams == 0
+        return said
+
+    said = at_once(store, act)
+    assert said[0].startswith("retry:")
+    assert "data: 0" in said[1]

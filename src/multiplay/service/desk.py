@@ -106,6 +106,11 @@ class Desk:
         Knows whose keys are still valid.
     most
         Jobs that may wait.
+
+    Attributes
+    ----------
+    is_busy : bool
+        Whether a thread works at it, or will.
     """
 
     def __init__(
@@ -115,7 +120,7 @@ class Desk:
         self._writing: deque[Job] = deque()
         self._reading: deque[Job] = deque()
         self._lock = threading.Lock()
-        self._is_busy = False
+        self.is_busy = False
         self._study: Study | None = None
 
     def close(self) -> None:
@@ -131,7 +136,7 @@ class Desk:
                 reason = f"{self._most} requests wait already"
                 raise StoreError("service", reason, "Try again in a moment.")
             queue.append(job)
-            begins, self._is_busy = not self._is_busy, True
+            begins, self.is_busy = not self.is_busy, True
         if begins:
             self._pool.submit(self._serve)
         return await job.future
@@ -148,8 +153,8 @@ class Desk:
 
     def _has_work(self) -> bool:
         with self._lock:
-            self._is_busy = bool(self._writing or self._reading)
-            return self._is_busy
+            self.is_busy = bool(self._writing or self._reading)
+            return self.is_busy
 
     def _served(self) -> list[Job]:
         """Do what writes, in a turn, then what reads; return what was done."""

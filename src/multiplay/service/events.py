@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from starlette.responses import StreamingResponse
 
@@ -25,7 +26,7 @@ async def stream(office: Office, name: str, token: str | None) -> StreamingRespo
     caller = await office.caller(token)
     caller.check("read", name)
     await office.latest(name, caller)  # refuses what is not there before anything is sent
-    office.begin_stream()
+    office.check_streams()
     return StreamingResponse(
         _events(office, name, token, caller),
         media_type="text/event-stream",
@@ -36,22 +37,16 @@ async def stream(office: Office, name: str, token: str | None) -> StreamingRespo
 async def _events(
     office: Office, name: str, token: str | None, caller: Caller
 ) -> AsyncIterator[str]:
-    try:
+    last, checked = -1, time.monotonic()
+    with office.streaming(), suppress(InvalidInput, StoreError):  # study, key or store is gone
         yield RETRY
-        last, spoken = -1, time.monotonic()
         while not office.stopping.is_set():
             number = (await office.latest(name, caller)).number
             if number != last:
-                last, spoken = number, time.monotonic()
+                last = number
                 yield f"id: {number}\nevent: changed\ndata: {number}\n\n"
-            elif time.monotonic() - spoken > HEARTBEAT:
-                spoken, caller = time.monotonic(), await office.caller(token)
+            if time.monotonic() - checked > HEARTBEAT:
+                checked, caller = time.monotonic(), await office.caller(token)
                 yield ": still here\n\n"
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(office.stopping.wait(), PAUSE)
-            except TimeoutError:
-                continue
-    except (InvalidInput, StoreError):  # the study or the key is gone, or the store is away
-        return
-    finally:
-        office.end_stream()

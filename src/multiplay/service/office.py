@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from multiplay.actions import ActionSet
-from multiplay.errors import NotFound, StoreError
-from multiplay.service.desk import Desk, Job, is_gone
+from multiplay.errors import StoreError
+from multiplay.service.desk import Desk, Job
+from multiplay.service.handles import Handles
 from multiplay.service.limits import build_actions
 from multiplay.service.register import Caller, Register
 from multiplay.service.settings import Settings
@@ -24,7 +25,7 @@ from multiplay.studies import Study, Verified
 
 T = TypeVar("T")
 THREADS = 16
-MOST_DESKS, MOST_HANDLES = 200, 4  # studies that are kept open; idle handles of each for long reads
+MOST_DESKS = 24  # studies that are kept open, each with a connection to the store
 MOST_JOBS = 2_000  # that wait for one study
 SHARED = 0.2  # seconds for which a look at the last entry is good enough for those who watch
 CHECKS = 1  # journals that are verified at a time: that takes all of a core
@@ -47,7 +48,7 @@ class Office:
         self._register = Register(keyring_of(self.store), settings.open)
         self._pool = ThreadPoolExecutor(THREADS, "multiplay")
         self._desks: OrderedDict[str, Desk] = OrderedDict()
-        self._handles: dict[str, list[Journal]] = {}
+        self._handles = Handles(self.store)
         self._checks = asyncio.Semaphore(CHECKS)
         self._heads: dict[str, tuple[float, asyncio.Future[Head]]] = {}
         self._streams = 0
@@ -58,8 +59,7 @@ class Office:
         self._pool.shutdown(wait=True)
         for desk in self._desks.values():
             desk.close()
-        for journal in (one for handles in self._handles.values() for one in handles):
-            journal.close()
+        self._handles.close()
         self._register.close()
 
     # ------------------------------------------------------------ keys
@@ -139,39 +139,37 @@ class Office:
         """Look at the journal of a study; this may take long."""
         caller.check("read", name)
 
-        def looked() -> T:
-            was_kept = bool(self._handles.get(name))
-            try:
-                with self._handle(name) as journal:
-                    return act(journal)
-            except NotFound as error:
-                if not (was_kept and is_gone(error)):
-                    raise
-            return looked()  # a new study of this name may be there
-
-        return await self._done(caller, looked)
+        return await self._done(caller, lambda: self._handles.use(name, act))
 
     async def latest(self, name: str, caller: Caller) -> Head:
-        """Return the last entry of a study; one look is shared by all who watch."""
+        """Return the last entry of a study; one look is shared by all who watch.
+
+        Who watches makes sure now and then that the key is still valid.
+        """
         caller.check("read", name)
         known = self._heads.get(name)
         if known is None or time.monotonic() - known[0] > SHARED:
-            look = asyncio.ensure_future(self.look(name, caller, lambda journal: journal.head()))
+            head = partial(self._handles.use, name, lambda journal: journal.head())
+            look = asyncio.ensure_future(self._in_thread(head))
             known = self._heads[name] = (time.monotonic(), look)
             if len(self._heads) > MOST_DESKS:
                 del self._heads[next(iter(self._heads))]
         return await asyncio.shield(known[1])
 
-    def begin_stream(self) -> None:
-        """Count a stream of events; raise ``StoreError`` if there are too many."""
+    def check_streams(self) -> None:
+        """Raise ``StoreError`` if there are too many streams of events."""
         if self._streams >= self.settings.limits.streams:
             reason = f"{self._streams} streams of events are open already"
             raise StoreError("service", reason, "Close some, or try again later.")
-        self._streams += 1
 
-    def end_stream(self) -> None:
-        """Say that a stream has ended."""
-        self._streams -= 1
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Count a stream of events for as long as the block."""
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
 
     async def verify(self, name: str, caller: Caller) -> Verified:
         """Replay the whole journal of a study, with a handle of its own; one at a time."""
@@ -195,27 +193,10 @@ class Office:
             self._desks[name] = desk
         self._desks.move_to_end(name)
         if len(self._desks) > MOST_DESKS:
-            _, idle = self._desks.popitem(last=False)
-            self._pool.submit(idle.close)
+            idle = next((one for one, its in self._desks.items() if not its.is_busy), name)
+            if idle != name:
+                self._pool.submit(self._desks.pop(idle).close)
         return desk
-
-    @contextmanager
-    def _handle(self, name: str) -> Iterator[Journal]:
-        """Give a handle on a journal, one that is kept or a new one."""
-        idle = self._handles.setdefault(name, [])
-        try:
-            journal = idle.pop()
-        except IndexError:
-            journal = self.store.open(name)
-        try:
-            yield journal
-        except NotFound:  # of a study that is gone: do not keep it
-            journal.close()
-            raise
-        if len(idle) < MOST_HANDLES:
-            idle.append(journal)
-        else:
-            journal.close()
 
     async def _done(self, caller: Caller, act: Callable[[], T]) -> T:
         """Do something in a thread, for somebody whose key is still valid."""

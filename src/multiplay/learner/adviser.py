@@ -41,7 +41,7 @@ class Adviser(ABC):
             return str(core)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def known_arms(self) -> tuple[str, ...]:
         """All arms ever met."""
         with self._reading() as core:
             return core.mind.roster.names

@@ -177,6 +177,11 @@ class RemoteStudy:
         return int(self._info()["clipped"])
 
     @property
+    def known_arms(self) -> tuple[str, ...]:
+        """All arms ever met."""
+        return tuple(self.arms()["arm"])
+
+    @property
     def open_plays(self) -> int:
         """How many plays wait for their losses."""
         return int(self._info()["waiting"])

@@ -51,7 +51,7 @@ def learn(limits: Limits, study: Study, actions: ActionSet | None, **given: Any)
 
 def learn_table(study: Study, table: dict[str, Any], key: str | None) -> Told:
     """Learn from a history."""
-    check_history(len(set(table["round"])), len(study.names))
+    check_history(len(set(table["round"])), len(study.known_arms))
     return study.learn_table(table, key=key)
 
 
@@ -72,4 +72,4 @@ def _check_day(limits: Limits, study: Study, actions: ActionSet | None) -> None:
     """Refuse a set of a day that is too much for the policy, or for the study."""
     if actions is not None:
         check_together(actions, study.policy, limits)
-        check_known(set(study.names), actions, limits)
+        check_known(set(study.known_arms), actions, limits)

@@ -69,7 +69,7 @@ class Handle(Journal):
             with self.turn():
                 return self.write(record, labels)
         row = sealed(self._head, record, labels)
-        self._insert(row, is_new or row.key is None)
+        self._insert(row, is_new)
         self._head = Head(row.number, row.digest)
         return Entry(row.number, Labels(*row[1:5]), record, row.digest)
 

@@ -72,6 +72,16 @@ def _check_keys(one: Journal, other: Journal) -> None:
         one.write(Record({"k": 4}, {}), Labels("tell", "Tuesday"))
     kept = [entry.record.header["k"] for entry in other.entries(FIRST)]
     assert kept == [0, 2, 4], "a refused key must leave the rest of the turn alone"
+    wanted = [("ask", "Monday"), ("ask", "Friday"), ("tell", "Friday"), ("ask", "Sunday")]
+    with one.turn():
+        for day in ("Friday", "Saturday"):
+            one.write(Record({"k": day}, {}), Labels("ask", day), is_new=True)
+        found = {entry.record.header["k"] for entry in one.find_all(wanted)}
+        assert found == {0, "Friday"}, "those that there are must be found, of this turn too"
+        with _refused("a key that was used in this turn"):
+            one.write(Record({"k": 5}, {}), Labels("ask", "Saturday"))
+    assert len(other.find_all([("ask", "Friday"), ("ask", "Saturday")])) == 2, "they must be kept"
+    assert other.find_all([]) == [], "nothing may be wanted"
 
 
 def _check_bad_labels(journal: Journal) -> None:
@@ -106,6 +116,8 @@ def _check_pairs(journal: Journal) -> None:
     bare = [one for pair in pairs for one in pair if one is not None]
     assert all(entry.record.arrays == {} for entry in bare), "pairs must come without arrays"
     assert [end for _, end in journal.pairs("ask", ())] == [None] * 6, "there may be no ends"
+    later = [asked.labels.play for asked, _ in journal.pairs("ask", (), pairs[2][0].number)]
+    assert later == [2, 3, 4, None], "pairs must begin at the number that is given"
 
 
 def _check_chain(journal: Journal) -> None:

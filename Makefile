@@ -20,8 +20,9 @@ serve: .venv/installed-service  ## a service with a year of made-up trucks: open
 test: .venv/installed-dev  ## style, types and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m "not soak"
+	$(BIN)/mypy & types=$$!; \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m "not soak"; tests=$$?; \
+	wait $$types && exit $$tests
 
 soak: .venv/installed-dev  ## what takes longer
 	$(BIN)/pytest -m soak

@@ -50,7 +50,7 @@ def fuzzed(tmp_path: Path, configuration: str, *options: str) -> str:
 
 
 def test_a_fuzzer_finds_nothing_in_small(tmp_path: Path) -> None:
-    said = fuzzed(tmp_path, CONFIGURATION + ONE_STUDY, "--max-examples", "4")
+    said = fuzzed(tmp_path, CONFIGURATION + ONE_STUDY, "--max-examples", "2")
     assert "Tested: 21" in said
 
 

@@ -97,7 +97,7 @@ def test_a_service_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> N
             assert time.monotonic() < end, "the clients do not come forward"
             time.sleep(0.01)
 
-    killed(mp.storage.store_at(tmp_path / "studies.db"), tmp_path, 6, 2, some_plays)
+    killed(mp.storage.store_at(tmp_path / "studies.db"), tmp_path, 6, 1, some_plays)
 
 
 def told_by(crew: list[Client]) -> int:

@@ -1,6 +1,7 @@
-"""Work in forked processes: they begin at once, with all that the test has made."""
+"""Work in forked processes, which begin at once with all that the test has made; and in threads."""
 
 import multiprocessing
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,24 @@ def in_processes(count: int, work: Callable[[int], None]) -> None:
     for worker in workers:
         worker.join(120)
     assert [worker.exitcode for worker in workers] == [0] * count
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    """Give each thread its number; none may fail."""
+    failures: list[BaseException] = []
+
+    def watched(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:  # is raised below, where it is seen
+            failures.append(error)
+
+    threads = [threading.Thread(target=watched, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
 
 
 def alive(session: int) -> list[int]:

@@ -237,3 +237,8 @@ def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch)
     said = at_once(store, act)
     assert said[0].startswith("retry:")
     assert "data: 0" in said[1]
+
+
+def test_who_only_reads_has_no_turn(store: Path, turns: Turns) -> None:
+    at_once(store, lambda office: office.read("lanes", ANYBODY, lambda study: study.asked))
+    assert turns.jobs == []

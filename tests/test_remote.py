@@ -4,7 +4,6 @@ import inspect
 import json
 import logging
 import pickle
-import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -28,7 +27,7 @@ from multiplay.service import keys
 from multiplay.storage import MemoryStore, store_at
 from multiplay.studies import mirror
 from multiplay.testing import check_study
-from processes import in_processes
+from processes import in_processes, in_threads
 from refusal import refused
 from serving import serving
 from trucks import STORES, ask_and_tell, euros, new_study, plans, store_of, tables
@@ -606,25 +605,15 @@ def test_a_handle_may_be_pickled_and_forked(study: mp.RemoteStudy) -> None:
 
 
 def test_threads_may_share_a_handle(study: mp.RemoteStudy) -> None:
-    failures: list[BaseException] = []
-
     def work(number: int) -> None:
-        try:
-            for k in range(6):
-                play = study.ask(key=f"{number} {k}")
-                _ = play.expected, study.arms(), len(study.plays()), study.asked
-                study.tell(play.id, euros(play), key=f"{number} {k}")
-                if k == 3:
-                    study.disconnect()  # those who are waiting for an answer get it
-        except BaseException as error:  # is raised below, where it is seen
-            failures.append(error)
+        for k in range(6):
+            play = study.ask(key=f"{number} {k}")
+            _ = play.expected, study.arms(), len(study.plays()), study.asked
+            study.tell(play.id, euros(play), key=f"{number} {k}")
+            if k == 3:
+                study.disconnect()  # those who are waiting for an answer get it
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(4, work)
     assert sorted(study.plays()["id"]) == [*range(1, 25)]
     assert study.verify().ok
 

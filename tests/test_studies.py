@@ -1,7 +1,6 @@
 """Studies: the contract over all stores, and what random uses cannot say."""
 
 import secrets
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from multiplay.streams import Rounds, Streams
 from multiplay.studies import content, mirror
 from multiplay.studies.replica import Replica
 from multiplay.testing import check_study, study_machine
-from processes import in_processes
+from processes import in_processes, in_threads
 from refusal import refused
 from trucks import STORES, ask_and_tell, costs, euros, new_study, plans, store_of, tables, verified
 
@@ -345,23 +344,13 @@ def test_a_process_that_was_forked_may_go_on_with_the_handle(
 
 
 def test_threads_may_share_a_handle(study: mp.Study) -> None:
-    failures: list[BaseException] = []
-
     def work(number: int) -> None:
-        try:
-            for k in range(8):
-                play = study.ask(key=f"{number} {k}")
-                _ = play.expected, study.arms(), len(study.plays())
-                study.tell(play.id, euros(play), key=f"{number} {k}")
-        except BaseException as error:  # is raised below, where it is seen
-            failures.append(error)
+        for k in range(8):
+            play = study.ask(key=f"{number} {k}")
+            _ = play.expected, study.arms(), len(study.plays())
+            study.tell(play.id, euros(play), key=f"{number} {k}")
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(4, work)
     assert study.plays()["id"].tolist() == list(range(1, 33))
     assert study.verify().ok
 

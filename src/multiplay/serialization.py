@@ -21,6 +21,10 @@ from multiplay.types import Arrays
 SHORT_LIST = 8
 LEAVES = {type(None), bool, int, float, str}
 CONTAINERS = {"array", "tuple", "mapping"}  # packed under these names, beside the classes
+WITHOUT_ARRAYS: dict[str, Any] = {  # how those are built that need none
+    "tuple": lambda items: tuple(items),
+    "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
+}
 LARGE = 100_000  # numbers; a larger array is written down by its shape and digest
 
 
@@ -118,12 +122,8 @@ def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
     >>> unpack(*pack(Budget(2, [1, 1, 3])), Builder(classes_of(actions))).caps
     array([1, 1, 3])
     """
-    containers: dict[str, Any] = {
-        "array": lambda name: arrays[name][()],  # a number, if it was one
-        "tuple": lambda items: tuple(items),
-        "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
-    }
-    own = Builder({**builder.classes, **containers}, builder.leaf)
+    array: Any = {"array": lambda name: arrays[name][()]}  # a number, if it was one
+    own = Builder({**builder.classes, **WITHOUT_ARRAYS, **array}, builder.leaf)
     return own.build("header", header)
 
 

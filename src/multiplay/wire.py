@@ -26,7 +26,7 @@ from multiplay.learner.losses import (
     with_gaps,
 )
 from multiplay.learner.plays import Expected, PendingPlay, Plan, Told
-from multiplay.serialization import pack, types_in
+from multiplay.serialization import WITHOUT_ARRAYS, pack, types_in
 from multiplay.studies.exports import INTEGER, NUMBER, TEXT, TIME
 from multiplay.types import Arrays
 
@@ -83,11 +83,7 @@ def _with_arrays(plain: Any, arrays: Arrays) -> Any:
 @lru_cache(maxsize=1)
 def builder() -> Builder:
     """Return what builds sets and policies of plain data; it imports nothing."""
-    containers: dict[str, Any] = {
-        "tuple": lambda items: tuple(items),
-        "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
-    }
-    return Builder({**classes_of(sets), **classes_of(policies), **containers})
+    return Builder({**classes_of(sets), **classes_of(policies), **WITHOUT_ARRAYS})
 
 
 # ------------------------------------------------------------ plays and reports

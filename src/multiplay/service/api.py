@@ -309,7 +309,7 @@ async def _read(visit: StudyVisit, act: Any) -> Response:
 def _request_key(visit: Visit) -> str | None:
     """Return the key of a study that is made by a request that may come twice."""
     again = visit.again
-    return None if again is None else f"{visit.caller.id or ''}:{again}"[:200]
+    return None if again is None else visit.caller.request(again)[:200]
 
 
 async def _limited(visit: Visit, body: models.Limited) -> dict[str, Any]:

@@ -148,8 +148,9 @@ class Desk:
             for job in done:
                 job.show()
             _finish(done)
-            with suppress(OSError):  # the disk is full, say: to count is not worth a failure
-                metrics.turn(sum(job.writes for job in done))
+            if written := sum(job.writes for job in done):
+                with suppress(OSError):  # the disk is full, say: to count is not worth a failure
+                    metrics.turn(written)
 
     def _has_work(self) -> bool:
         with self._lock:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from multiplay.actions import ActionSet
 from multiplay.errors import StoreError
+from multiplay.service import metrics
 from multiplay.service.desk import Desk, Job
 from multiplay.service.handles import Handles
 from multiplay.service.limits import build_actions
@@ -125,9 +126,10 @@ class Office:
         ``request`` is what this is known by, if it comes again.
         """
         caller.check("play", name)
-        known = None if request is None else f"{caller.id or ''}:{request}"
-        job = Job(act, shown, caller, verb=verb, request=known)
-        return await self._desk(name).do(job)
+        known = None if request is None else caller.request(request)
+        answer = await self._desk(name).do(Job(act, shown, caller, verb=verb, request=known))
+        metrics.verb(verb)
+        return answer
 
     async def read(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:
         """Look at a study, quickly."""
@@ -138,7 +140,6 @@ class Office:
     async def look(self, name: str, caller: Caller, act: Callable[[Journal], T]) -> T:
         """Look at the journal of a study; this may take long."""
         caller.check("read", name)
-
         return await self._done(caller, lambda: self._handles.use(name, act))
 
     async def latest(self, name: str, caller: Caller) -> Head:

@@ -104,7 +104,7 @@ def of_error(error: Exception, request_id: str) -> Response:
         return _of_validation(error.errors(), request_id)
     if isinstance(error, HTTPException):
         return _of_status(error, request_id)
-    kind = next((KINDS[one] for one in type(error).__mro__ if one in KINDS), None)
+    kind = kind_of(error)
     if kind is not None and isinstance(error, InvalidInput):
         return problem(
             kind.status,
@@ -123,6 +123,11 @@ def of_error(error: Exception, request_id: str) -> Response:
         return problem(kind.status, kind.title, detail, request_id=request_id, headers=kind.headers)
     detail = "Something went wrong that should not. The log of the service says what, by this id."
     return problem(500, "Internal error", detail, request_id=request_id)
+
+
+def kind_of(error: Exception) -> Kind | None:
+    """Return how an error is answered; None for one that nobody foresaw."""
+    return next((KINDS[one] for one in type(error).__mro__ if one in KINDS), None)
 
 
 def request_id(scope: Mapping[str, Any]) -> str:

@@ -38,6 +38,10 @@ class Caller(NamedTuple):
     can: str
     row: str | None = None
 
+    def request(self, key: str) -> str:
+        """Return what a request of this caller is known by; those of others do not meet it."""
+        return f"{self.id or ''}:{key}"
+
     def check(self, needed: str, study: str | None = None) -> None:
         """Raise ``Forbidden`` unless this may be done, with a study or with all of them."""
         if not tokens.includes(self.can, needed):

@@ -22,7 +22,7 @@ from multiplay.service.models import MOST
 from multiplay.service.office import Office
 from multiplay.service.refusals import Malformed, Unsupported
 
-Handler = Callable[[Request], Awaitable[Response]]
+JSON = "application/json"
 
 
 class StrictRoute(APIRoute):
@@ -83,7 +83,7 @@ async def _admitted(request: Request) -> Any:
     body = await request.body()
     if not body:
         return None
-    _check_type(request)
+    check_type(request, JSON, f"Send the header Content-Type: {JSON}.")
     return strict_json(body, office.settings.limits)
 
 
@@ -96,12 +96,11 @@ def token_of(request: Request) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _check_type(request: Request) -> None:
-    """Refuse what is not said to be JSON: other sites can make a browser send that."""
+def check_type(request: Request, wanted: str, hint: str) -> None:
+    """Refuse a body of another kind: what is no JSON, other sites can make a browser send."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given != "application/json":
-        hint = "Send the header Content-Type: application/json."
-        raise Unsupported("Content-Type", "application/json", repr(given)[:60], hint)
+    if given != wanted:
+        raise Unsupported("Content-Type", wanted, repr(given)[:60], hint)
 
 
 def _id(text: str) -> int:

@@ -15,7 +15,7 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from multiplay.actions import ActionSet
-from multiplay.service import metrics, reading
+from multiplay.service import reading
 from multiplay.service.limits import Limits
 from multiplay.service.office import Office
 from multiplay.service.refusals import Malformed
@@ -96,5 +96,4 @@ class Writing(StudyVisit):
         office = self.office
         verb = self.request.scope["route"].name
         answer = await office.write(self.study, self.caller, verb, act, shown, self.again)
-        metrics.verb(verb)
         return Response(status_code=204) if shown is None else JSONResponse(answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from os import PathLike
 from typing import Any, Self, TypeAlias
@@ -128,8 +128,11 @@ class Study(Mirror):
         try:
             journal = place.create(name, record, labels)
         except Conflict:
-            if known is None or next(place.open(name).entries()).labels.key != known:
+            if known is None:
                 raise
+            with closing(place.open(name)) as there:
+                if next(there.entries()).labels.key != known:
+                    raise
             return cls.open(name, store=place, by=by)
         return cls(name, place, journal, actions, policy, by)
 

@@ -15,14 +15,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.service import metrics
 from multiplay.service.office import Office
 from multiplay.service.pages import render, sessions
 from multiplay.service.pages.forms import Form, in_words
 from multiplay.service.pages.sessions import Visitor
-from multiplay.service.problems import KINDS, Kind, discreet, request_id
-from multiplay.service.refusals import Unknown, Unsupported
+from multiplay.service.problems import Kind, discreet, kind_of, request_id
+from multiplay.service.refusals import Unknown
 from multiplay.service.register import Caller
+from multiplay.service.strict import check_type
 from multiplay.storage import Journal
 from multiplay.studies import Study
 
@@ -89,9 +89,7 @@ class Look:
 
     async def form(self) -> Form:
         """Return what was typed, if it was typed into a form of ours."""
-        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != TYPED:
-            raise Unsupported("Content-Type", TYPED, repr(kind)[:60], "Use the form of the page.")
+        check_type(self.request, TYPED, "Use the form of the page.")
         text = (await self.request.body()).decode("utf-8", "replace")
         try:
             typed = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
@@ -125,9 +123,7 @@ class StudyLook(Look):
     ) -> Any:
         """Change the study by the verb of this route; a form that is sent twice changes it once."""
         request, verb = form.get("request")[:100] or None, self.request.scope["route"].name
-        done = await self.office.write(self.name, self.caller, verb, act, shown, request)
-        metrics.verb(verb)
-        return done
+        return await self.office.write(self.name, self.caller, verb, act, shown, request)
 
     async def named(self, ids: set[str]) -> dict[str, str]:
         """Return the names of keys by their ids."""
@@ -175,7 +171,7 @@ def _nobody(request: Request) -> Visitor:
 def _failed(request: Request, visitor: Visitor, error: Exception) -> Response:
     """Answer an error as a page; what nobody foresaw is told to the log only."""
     id = request_id(request.scope)
-    kind = next((KINDS[one] for one in type(error).__mro__ if one in KINDS), UNFORESEEN)
+    kind = kind_of(error) or UNFORESEEN
     if isinstance(error, RequestValidationError | HTTPException):  # an address that means nothing
         kind, words = Kind(404, "Not found"), "There is no such page."
     elif isinstance(error, InvalidInput):

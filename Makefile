@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
-.PHONY: reproduce table1 serve test soak bench clean
+.PHONY: reproduce table1 serve test soak bench docs clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
@@ -30,9 +30,13 @@ soak: .venv/installed-dev  ## what takes longer
 bench: .venv/installed-bench  ## speed and memory, side by side with other software
 	$(BIN)/python -m benchmarks --out results/bench
 
+docs: .venv/installed-docs  ## the site, in docs/_build/html: every page, every public name
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto --quiet docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 clean:  ## compiled kernels and caches; the virtual environment stays
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -r {} +
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/reference/names .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -47,6 +51,10 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 
 .venv/installed-dev: .venv/installed
 	$(INSTALL) --editable '.[dev,bench,cluster,examples,parquet,postgresql,service]'
+	touch $@
+
+.venv/installed-docs: .venv/installed
+	$(INSTALL) --editable '.[docs,service,testing]'
 	touch $@
 
 .venv/installed-bench: .venv/installed

@@ -20,19 +20,31 @@ INITIALS = ("paper", "units")
 
 @dataclass(frozen=True)
 class GenLBINFV(LogBarrier):
-    """Follow the regularised leader, and draw an action with the mean that it prefers.
+    r"""Follow the regularised leader, and draw an action with the mean that it prefers.
 
-    With g = log T and u = x_i / n_i, in round t
+    With :math:`\gamma = \log T` and :math:`u = x_i / n_i`, in round t
 
-    1. x = argmin over conv(A) of <q + Lhat, x> + sum_i beta_i phi_i(x_i), where
-       phi_i(x) = n_i [u - 1 - log u + g (u + (1 - u) log(1 - u))];
-    2. an action a with E[a] = x is played, and k_i is the average of the a_i losses seen;
-    3. Lhat_i += q_i + (a_i / x_i) (k_i - q_i);
-    4. beta_i^2 += (a_i / n_i)^2 (k_i - q_i)^2 min{1, 2 (1 - u) / (u^2 g)} / g;
-    5. q_i predicts the next losses of arm i.
+    .. math::
 
-    Where nobody knows T, g is max{4, 3/2 + delta, log t} with delta = (1 + epsilon) / (3 epsilon),
-    and step 4 has the g of its own play. A ``Learner`` knows no T. What is proved has g = log T.
+        x &= \operatorname*{arg\,min}_{x \in \operatorname{conv}(\mathcal{A})}
+            \langle q + \hat{L}, x \rangle + \sum_{i=1}^{d} \beta_i \varphi_i(x_i), \\
+        \varphi_i(x) &= n_i \bigl[u - 1 - \log u + \gamma \,(u + (1 - u) \log(1 - u))\bigr].
+
+    An action a with :math:`\mathbb{E}[a] = x` is played, and :math:`k_i` is the average of the
+    :math:`a_i` losses seen of arm i. Then
+
+    .. math::
+
+        \hat{L}_i &\leftarrow \hat{L}_i + q_i + \frac{a_i}{x_i} (k_i - q_i), \\
+        \beta_i^2 &\leftarrow \beta_i^2 + \frac{1}{\gamma} \Bigl(\frac{a_i}{n_i}\Bigr)^2 (k_i - q_i)^2
+            \min\Bigl\{1, \frac{2 (1 - u)}{u^2 \gamma}\Bigr\},
+
+    and :math:`q_i` predicts the next losses of arm i.
+
+    Where nobody knows T, :math:`\gamma = \max\{4, 3/2 + \delta, \log t\}` with
+    :math:`\delta = (1 + \epsilon) / (3 \epsilon)`, and the update of :math:`\beta` has the
+    :math:`\gamma` of its own play. A ``Learner`` knows no T. What is proved has
+    :math:`\gamma = \log T`.
 
     Units that were not seen are taken to have lost what those seen of their arm lost on average; an
     arm of which nothing was seen counts as if q_i had come true.

@@ -13,10 +13,8 @@ import multiplay
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 LISTED = re.compile(r"^   ([A-Za-z_]\w*)$", flags=re.MULTILINE)
-PLAIN = {"multiplay.__version__", "multiplay.theory", "multiplay.cli.main"}  # these have other pages
-    "multiplay.__version__",
-    "multiplay.theory",
-}  # a text, and a package with a page of its own
+# These have other pages.
+PLAIN = {"multiplay.__version__", "multiplay.theory", "multiplay.cli.main"}
 
 
 def public() -> dict[str, Any]:

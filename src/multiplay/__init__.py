@@ -148,8 +148,8 @@ __all__ = [
     "theory",
 ]
 
-# Where the public names live. Each is imported when somebody asks for it: numba and scipy take long to
-# load, and who asks a service, or only looks at a help text, needs neither.
+# Where the public names live. Each is imported when somebody asks for it: numba and scipy take long
+# to load, and who asks a service, or only looks at a help text, needs neither.
 HOMES = {
     "actions": (
         "ActionSet",

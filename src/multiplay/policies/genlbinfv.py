@@ -36,7 +36,8 @@ class GenLBINFV(LogBarrier):
     .. math::
 
         \hat{L}_i &\leftarrow \hat{L}_i + q_i + \frac{a_i}{x_i} (k_i - q_i), \\
-        \beta_i^2 &\leftarrow \beta_i^2 + \frac{1}{\gamma} \Bigl(\frac{a_i}{n_i}\Bigr)^2 (k_i - q_i)^2
+        \beta_i^2 &\leftarrow \beta_i^2
+            + \frac{1}{\gamma} \Bigl(\frac{a_i}{n_i}\Bigr)^2 (k_i - q_i)^2
             \min\Bigl\{1, \frac{2 (1 - u)}{u^2 \gamma}\Bigr\},
 
     and :math:`q_i` predicts the next losses of arm i.

@@ -13,6 +13,8 @@ import multiplay
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 LISTED = re.compile(r"^   ([A-Za-z_]\w*)$", flags=re.MULTILINE)
+# What is in these packages is defined by a formula.
+WITH_FORMULAS = ["multiplay.actions", "multiplay.environments"]
 # These have other pages.
 PLAIN = {"multiplay.__version__", "multiplay.theory", "multiplay.cli.main"}
 
@@ -85,3 +87,15 @@ def test_all_of_it_is_documented(name: str) -> None:
 def test_it_has_an_example_that_the_doctests_run(name: str) -> None:
     """Examples may stand in the docstring of the class, not in that of a class it inherits from."""
     assert ">>>" in (DOCUMENTED[name].__doc__ or ""), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, thing in DOCUMENTED.items()
+        if any(thing.__module__.startswith(f"{package}.") for package in WITH_FORMULAS)
+    ],
+)
+def test_it_says_what_it_is_as_a_formula(name: str) -> None:
+    assert ".. math::\n" in DOCUMENTED[name].__doc__, name

@@ -4,13 +4,23 @@
 class InvalidInput(ValueError):
     """An argument cannot be used; nothing was changed.
 
+    Parameters
+    ----------
+    argument
+        What it is called.
+    expected, got
+        What was wanted, and what came.
+    hint
+        What to do now, as a sentence.
+
     Examples
     --------
-    >>> raise InvalidInput("supply", "non-negative whole numbers", "-1", "Remove the supplier.")
+    >>> from multiplay import Budget
+    >>> Budget(9, caps=[4, 4])
     Traceback (most recent call last):
     ...
-    multiplay.errors.InvalidInput: supply: expected non-negative whole numbers, got -1. \
-Remove the supplier.
+    multiplay.errors.InvalidInput: total: expected at most the sum of the caps, 8, got 9. \
+Raise the caps, or write at_most=True.
     """
 
     def __init__(self, argument: str, expected: str, got: object, hint: str) -> None:
@@ -35,6 +45,15 @@ class Conflict(InvalidInput):
 
 class StoreError(RuntimeError):
     """A store cannot be read or written now: full, locked, read-only or not there.
+
+    Parameters
+    ----------
+    store
+        Where it is.
+    reason
+        What is wrong with it.
+    hint
+        What to do now, as a sentence.
 
     Examples
     --------

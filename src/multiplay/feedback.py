@@ -27,12 +27,20 @@ class Units(ABC):
 
 
 class Feedback:
-    """The losses of one play in every trial. Nothing of it can be changed.
+    r"""The losses of one play in every trial. Nothing of it can be changed.
+
+    Of arm i, :math:`a_i` units were played, and their losses add up to
+
+    .. math::
+
+        \text{total}_i = \sum_{j=1}^{a_i} L_{ij}, \qquad \text{mean}_i = \frac{\text{total}_i}{a_i},
+
+    or the same of those that were seen, where some were not.
 
     Attributes
     ----------
     count : array of shape (trials, d)
-        How many units of each arm were played.
+        How many units of each arm were played, :math:`a_i`.
     total : array of shape (trials, d), or (trials, 1)
         The sum of the losses seen of each arm; or that of all arms, where nothing else is known.
     units, first
@@ -40,6 +48,14 @@ class Feedback:
         ``units[:, first[i] : first[i] + seen_i]``. Where there are too many, ``units`` is None.
     seen : array of shape (trials, d)
         How many units of each arm were seen, at most ``count``; all of them if not given.
+
+    Examples
+    --------
+    >>> play = Feedback(count=np.array([[2, 0, 1]]), total=np.array([[0.5, 0.0, 0.25]]))
+    >>> play.mean
+    array([[0.25, 0.  , 0.25]])
+    >>> play.round_total
+    array([0.75])
     """
 
     count: IntArray
@@ -116,7 +132,7 @@ class Feedback:
 
     @property
     def mean(self) -> FloatArray:
-        """k_i, the average of the losses seen of arm i; 0 where none was seen."""
+        """The average :math:`k_i` of the losses seen of arm i; 0 where none was seen."""
         if self.total.shape != self.count.shape:
             raise InvalidInput(
                 "feedback",
@@ -128,7 +144,11 @@ class Feedback:
         return average
 
     def flip(self, rng: Rng) -> IntArray:
-        """Sum over the units seen of Y_ij ~ Bernoulli(L_ij), for each arm.
+        r"""Flip a coin for every unit seen, with its loss as the chance of heads; add up each arm.
+
+        .. math::
+
+            \sum_j Y_{ij}, \qquad Y_{ij} \sim \mathrm{Bernoulli}(L_{ij})
 
         From totals, Binomial(seen, mean): the right mean, and at least the right variance.
         """

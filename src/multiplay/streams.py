@@ -34,8 +34,14 @@ class Streams:
     ``Generator`` (one trial, by hand) and with ``Streams`` (a simulation), and trial k of a
     simulation does not depend on the other trials.
 
+    Parameters
+    ----------
+    state
+        Four numbers for each stream, shape (trials, 4); ``spawn`` makes them from a seed.
+
     Examples
     --------
+    >>> from multiplay.streams import POLICY
     >>> alone = Streams.spawn(seed=1, purpose=POLICY, trials=[7])
     >>> together = Streams.spawn(seed=1, purpose=POLICY, trials=range(10))
     >>> bool((alone.random((1, 3)) == together.random((10, 3))[7]).all())

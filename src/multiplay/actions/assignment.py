@@ -17,7 +17,13 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Assignment(FlowSet, vectorised=True):
-    """A = {a in {0, 1}^(rows x cols) : as many pairs as can be, no row and no column twice}.
+    r"""Pairs of a row and a column: as many as can be, no row and no column twice.
+
+    .. math::
+
+        \mathcal{A} = \Bigl\{a \in \{0, 1\}^{\text{rows} \times \text{cols}} :
+            \sum_y a_{xy} \le 1, \; \sum_x a_{xy} \le 1, \;
+            \sum_{x, y} a_{xy} = \min(\text{rows}, \text{cols})\Bigr\}
 
     Arm (x, y), number ``x * cols + y``, gives y to x. If there are as many rows as columns,
     everyone gets exactly one; if not, everyone on the shorter side does.
@@ -30,6 +36,11 @@ class Assignment(FlowSet, vectorised=True):
         The names of the rows and the columns, as a pair of lists, or one name for each pair.
     sense
         "min" if pairs bring losses, "max" if they bring rewards.
+
+    See Also
+    --------
+    Transport : Several units for everyone.
+    Matching : Only some pairs can be made.
 
     Examples
     --------

@@ -29,7 +29,13 @@ MOST_CHECKED = 64  # tuples of names that are known to be different
 
 
 class ActionSet(ABC):
-    """A finite set A of non-negative integer vectors; ``a_i`` says how often arm i is played.
+    r"""What may be played: a finite set of vectors of whole numbers.
+
+    .. math::
+
+        \mathcal{A} \subset \mathbb{Z}_{\ge 0}^d, \qquad n_i = \max_{a \in \mathcal{A}} a_i,
+
+    and :math:`a_i` says how often arm i is played.
 
     A subclass sets ``n``, calls ``super().__init__(names, sense)``, and writes ``oracle`` and
     ``contains``; everything else follows from these, slowly, until it is written too. To start
@@ -40,21 +46,47 @@ class ActionSet(ABC):
     subclass whose ``contains`` works along the last axis says so, and is called once:
     ``class Mine(ActionSet, vectorised=True)``.
 
+    Parameters
+    ----------
+    names
+        What people call the arms; "arm 1", "arm 2" and so on if not given.
+    sense
+        "min" if units bring losses, "max" if they bring rewards.
+
     Attributes
     ----------
     n : array of shape (d,), read-only
-        n_i = max over A of a_i.
+        The most units of each arm, :math:`n_i`.
     names : tuple of d strings
         What people call the arms.
     sense : "min" or "max"
         Whether units bring losses, to be minimised, or rewards, to be maximised.
     linear : bool
-        Whether the expected loss (or reward) of an action is <a, means>.
+        Whether the expected loss (or reward) of an action is :math:`\langle a, \mu \rangle`, where
+        :math:`\mu` are the means of the arms.
     offset : array of shape (d,), or None
         What a unit of each arm is known to lose beside what is learned: the value of an action is
-        then <a, means + offset>. See ``shifted``.
+        then :math:`\langle a, \mu + \text{offset} \rangle`. See ``shifted``.
     penalty : float
         What a unit costs that is asked for and left out, in the unit of the losses. See ``unmet``.
+
+    Examples
+    --------
+    >>> class Pair(ActionSet):
+    ...     '''Two people, both on the same shift.'''
+    ...     def __init__(self):
+    ...         self.n = np.array([2, 2, 2])
+    ...         super().__init__(names=["early", "late", "night"])
+    ...     def oracle(self, costs):
+    ...         return 2 * np.eye(3, dtype=int)[costs.argmin(axis=1)]
+    ...     def contains(self, action):
+    ...         return sorted(action) == [0, 0, 2]
+    >>> Pair().argmin([0.4, 0.1, 0.3])
+    array([0, 2, 0])
+    >>> Pair().enumerate()
+    array([[0, 0, 2],
+           [0, 2, 0],
+           [2, 0, 0]])
     """
 
     linear: bool = True
@@ -130,7 +162,12 @@ class ActionSet(ABC):
             return int(self.argmin(-np.ones(self.d)).sum())
 
     def argmin(self, costs: ArrayLike) -> IntArray:
-        """Return argmin over a in A of <a, costs>, for every cost vector along the last axis."""
+        r"""Return the cheapest action for every cost vector c along the last axis.
+
+        .. math::
+
+            \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle a, c \rangle
+        """
         if self._as_policies_give(costs):
             return self.oracle(costs)
         return self._argmin(with_last_axis("costs", costs, self.d))
@@ -154,7 +191,11 @@ class ActionSet(ABC):
         """Return the best action for each row of ``costs``, which are finite and (rows, d)."""
 
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
-        """Return the expected loss or reward <a, means> of an action, along the last axis.
+        r"""Return the expected loss or reward of an action, along the last axis.
+
+        .. math::
+
+            \langle a, \mu + \text{offset} \rangle, \qquad \mu = \text{means}
 
         A single number stands for the means of all arms, here as in ``best``.
         """
@@ -165,7 +206,7 @@ class ActionSet(ABC):
     def best(self, means: ArrayLike) -> IntArray:
         """Return the action of the smallest loss, or the largest reward, ``value(a, means)``.
 
-        A set with another ``value`` than <a, means> writes its own, and says ``linear = False``.
+        A set whose ``value`` is not linear writes its own, and says ``linear = False``.
         """
         if self.offset is None and self.sense == "min" and self._as_policies_give(means):
             return self.oracle(means)
@@ -183,9 +224,14 @@ class ActionSet(ABC):
         return other
 
     def limited(self, most: IntArray, fixed: IntArray) -> "ActionSet":
-        """Return {a in A : a_i <= most_i, and a_i = fixed_i where fixed_i >= 0}.
+        r"""Return the actions that respect some limits.
 
-        It has the same arms; one that is closed has n_i = 0. ``fixed`` is -1 where an arm is free.
+        .. math::
+
+            \{a \in \mathcal{A} : a_i \le \text{most}_i,
+                \; a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
+
+        It has the same arms; a closed one has :math:`n_i = 0`, and a free one -1 in ``fixed``.
 
         Examples
         --------
@@ -254,7 +300,7 @@ class ActionSet(ABC):
         """
 
     def enumerate(self, limit: int = 100_000) -> IntArray:
-        """Return all actions, shape (|A|, d); refused when there are more than ``limit``."""
+        """Return all actions, one in each row; refused when there are more than ``limit``."""
         sizes = [int(n) + 1 for n in self.n]
         if np.prod(sizes, dtype=float) > LARGEST_BOX:
             raise too_many(limit)
@@ -312,7 +358,33 @@ class ActionSet(ABC):
 
 
 class Duplicate(NamedTuple):
-    """A copied problem: its action set, and the arm that each copy stands for."""
+    r"""The same problem with an arm of its own for every copy of an arm.
+
+    .. math::
+
+        \mathcal{A} = \Bigl\{a : a_i = \sum_{k : \text{owner}_k = i} a'_k, \;
+            a' \in \mathcal{A}' \subseteq \{0, 1\}^{d'}\Bigr\}
+
+    ``actions.duplicate()`` makes it. A policy for 0/1 actions can play :math:`\mathcal{A}'`.
+
+    Attributes
+    ----------
+    actions : ActionSet
+        The set :math:`\mathcal{A}'` of the copied problem.
+    owner : array of shape (d',)
+        The arm that each copy stands for.
+
+    Examples
+    --------
+    >>> from multiplay import Budget
+    >>> copied, owner = Budget(2, caps=[2, 1]).duplicate()
+    >>> owner
+    array([0, 0, 1])
+    >>> copied.enumerate()
+    array([[0, 1, 1],
+           [1, 0, 1],
+           [1, 1, 0]])
+    """
 
     actions: ActionSet
     owner: IntArray

@@ -17,7 +17,12 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Budget(FlowSet, vectorised=True):
-    """A = {a integer : 0 <= a_i <= caps_i, sum_i a_i = total}.
+    r"""A number of units to be spread over the arms, each arm up to its cap.
+
+    .. math::
+
+        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d : 0 \le a_i \le \text{caps}_i, \;
+            \sum_{i=1}^d a_i = \text{total}\Bigr\}
 
     With caps of 1 it is the m-set of the literature, m = ``total``.
 
@@ -28,11 +33,16 @@ class Budget(FlowSet, vectorised=True):
     caps
         The most units of each arm.
     at_most
-        True: sum_i a_i <= total, some units may be kept back.
+        True: :math:`\sum_i a_i \le \text{total}`, some units may be kept back.
     names
         What people call the arms.
     sense
         "min" if units bring losses, "max" if they bring rewards.
+
+    See Also
+    --------
+    Knapsack : Units have weights.
+    Coverage : More units of an arm add less and less.
 
     Examples
     --------

@@ -17,11 +17,18 @@ from multiplay.types import IntArray
 
 
 class Changing(ActionSet, vectorised=True):
-    """A set A_t for each round t = 1, 2, ..., over the same arms.
+    r"""Another set in each round, over the same arms.
 
-    ``simulate`` plays round t on A_t, and measures regret against the best action of each round. An
-    arm that cannot be played in some round has n_i = 0 there: a closed lane, say. A policy starts
-    with the set of round 1.
+    .. math::
+
+        a(t) \in \mathcal{A}_t, \qquad
+        R_T = \sum_{t=1}^T \Bigl(\langle a(t), \ell(t) \rangle
+            - \min_{a \in \mathcal{A}_t} \langle a, \ell(t) \rangle\Bigr)
+
+    ``simulate`` plays round t on :math:`\mathcal{A}_t`, and measures the regret :math:`R_T` against
+    the best action of each round, for the means :math:`\ell(t)` of its losses. An arm that cannot
+    be played in some round has :math:`n_i = 0` there: a closed lane, say. A policy starts with the
+    set of round 1.
 
     What one set has, a best action or a hull, this one has not: ask ``at(t)`` for it.
 
@@ -39,8 +46,8 @@ class Changing(ActionSet, vectorised=True):
     Attributes
     ----------
     n : array of shape (d,), read-only
-        The largest n_i of all sets; those of a function are known once there is a horizon, from
-        ``over(horizon)``.
+        The largest :math:`n_i` of all sets; those of a function are known once there is a horizon,
+        from ``over(horizon)``.
 
     Examples
     --------

@@ -17,16 +17,24 @@ from multiplay.types import FloatArray, IntArray
 
 
 class Coverage(Budget):
-    """A = {a integer, a >= 0 : sum_i a_i = budget}, with reward sum_i w_i (1 - (1 - mu_i)^a_i).
+    r"""Attempts to be spread over targets, where one success on a target is enough.
 
-    Arm i is a target, and a_i the number of attempts on it: calls to a customer, sensors on a site.
-    Each attempt succeeds with probability mu_i, independently; w_i is earned if at least one does.
+    .. math::
+
+        \mathcal{A} &= \Bigl\{a \in \mathbb{Z}_{\ge 0}^d :
+            \sum_{i=1}^d a_i = \text{budget}\Bigr\}, \\
+        r(a, \mu) &= \sum_{i=1}^d w_i \bigl(1 - (1 - \mu_i)^{a_i}\bigr)
+
+    Arm i is a target, and :math:`a_i` the number of attempts on it: calls to a customer, sensors on
+    a site. Each attempt succeeds with probability :math:`\mu_i`, independently; :math:`w_i` is
+    earned if at least one does, and :math:`r(a, \mu)` is the expected reward.
 
     The best action is found greedily: the j-th attempt on target i adds
-    g_ij = w_i mu_i (1 - mu_i)^(j - 1), and the ``budget`` largest of all g_ij are taken. Proof: the
-    reward of a is sum_i (g_i1 + ... + g_ia_i), a sum of ``budget`` different g_ij, so no action
-    earns more than the ``budget`` largest ones. And g_i1 >= g_i2 >= ..., so these can be chosen as
-    the first few of every target: they are those of an action.
+    :math:`g_{ij} = w_i \mu_i (1 - \mu_i)^{j - 1}`, and the ``budget`` largest of all :math:`g_{ij}`
+    are taken. Proof: the reward of a is :math:`\sum_i (g_{i1} + \dots + g_{i a_i})`, a sum of
+    ``budget`` different :math:`g_{ij}`, so no action earns more than the ``budget`` largest ones.
+    And :math:`g_{i1} \ge g_{i2} \ge \dots`, so these can be chosen as the first few of every
+    target: they are those of an action.
 
     Means are estimated as always, but FTRL needs a linear reward, and refuses this set.
 
@@ -35,7 +43,7 @@ class Coverage(Budget):
     budget
         Number of attempts.
     weights
-        w_i >= 0, what a success on target i is worth.
+        :math:`w_i \ge 0`, what a success on target i is worth.
     names
         What people call the targets.
 

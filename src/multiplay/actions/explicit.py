@@ -16,7 +16,11 @@ BATCH = 1 << 24  # numbers in one table of costs
 
 
 class Explicit(ActionSet, vectorised=True):
-    """A = {the rows of ``actions``}.
+    r"""Actions that are listed one by one.
+
+    .. math::
+
+        \mathcal{A} = \{a^{(1)}, \dots, a^{(K)}\}, \text{ the rows of } \text{actions}
 
     The slow twin of every other set, and the way to play a handful of plans that somebody drew up.
 

@@ -16,7 +16,12 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class SpanningTree(ActionSet, vectorised=True):
-    """A = {sets of edges that join all nodes of a graph without a cycle}, as 0/1 vectors.
+    r"""Sets of edges that join all nodes of a graph without a cycle, as 0/1 vectors.
+
+    .. math::
+
+        \mathcal{A} = \{a \in \{0, 1\}^d : \text{the edges } e \text{ with } a_e = 1
+            \text{ are a spanning tree}\}
 
     Parameters
     ----------
@@ -93,7 +98,12 @@ class SpanningTree(ActionSet, vectorised=True):
 
 
 class Matching(OracleSet, vectorised=True):
-    """A = {sets of edges of a bipartite graph, no two of which share a node}, as 0/1 vectors.
+    r"""Sets of edges of a bipartite graph, no two of which share a node, as 0/1 vectors.
+
+    .. math::
+
+        \mathcal{A} = \Bigl\{a \in \{0, 1\}^d : \sum_{e \text{ at } v} a_e \le 1
+            \text{ at every node } v\Bigr\}
 
     Parameters
     ----------
@@ -103,6 +113,10 @@ class Matching(OracleSet, vectorised=True):
         What people call the edges.
     sense
         "max", the default, if edges bring rewards; "min" if they bring losses.
+
+    See Also
+    --------
+    Assignment : All pairs can be made, and as many as can be are.
 
     Examples
     --------

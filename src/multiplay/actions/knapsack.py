@@ -27,10 +27,15 @@ MOST = 2**61  # weights and capacity, once they are integers
 
 
 class Knapsack(ActionSet, vectorised=True):
-    """A = {a integer, 0 <= a_i <= limits_i : sum_i weights_i a_i <= capacity}; rewards.
+    r"""Items that bring rewards, as many as a knapsack can carry.
 
-    Arm i is an item, and a_i how many of it are packed. The most valuable packing is found by
-    branch and bound, with dynamic programming behind it. Weights may be fractions: 0.1 means one
+    .. math::
+
+        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d : 0 \le a_i \le \text{limits}_i, \;
+            \sum_{i=1}^d \text{weights}_i \, a_i \le \text{capacity}\Bigr\}
+
+    Arm i is an item, and :math:`a_i` how many of it are packed. The most valuable packing is found
+    by branch and bound, with dynamic programming behind it. Weights may be fractions: 0.1 means one
     tenth, and three of them fit into 0.3.
 
     Parameters
@@ -42,6 +47,10 @@ class Knapsack(ActionSet, vectorised=True):
         given.
     names
         What people call the items.
+
+    See Also
+    --------
+    IntegerProgram : Several constraints.
 
     Examples
     --------

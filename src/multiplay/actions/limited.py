@@ -16,7 +16,12 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Limited(ActionSet, vectorised=True):
-    """{a in A : a_i <= most_i, and a_i = fixed_i where fixed_i >= 0}, over the same arms.
+    r"""The actions of another set that respect some limits, over the same arms.
+
+    .. math::
+
+        \{a \in \mathcal{A} : a_i \le \text{most}_i,
+            \; a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
 
     ``actions.limited(most, fixed)`` makes it. Units that are fixed are taken out of the problem:
     what is left is a set of the same kind, with the same oracle and the same hull, where those arms
@@ -25,7 +30,7 @@ class Limited(ActionSet, vectorised=True):
     Parameters
     ----------
     actions
-        A.
+        The other set, :math:`\mathcal{A}`.
     most
         The most units of each arm; 0 closes it.
     fixed

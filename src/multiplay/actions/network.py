@@ -16,10 +16,16 @@ from multiplay.types import IntArray
 
 
 class Network(FlowSet):
-    """A = {a integer : 0 <= a_e <= capacity_e, at every node out - in = its supply}.
+    r"""Flows of whole units on any directed graph, from nodes with supplies to nodes with demands.
 
-    Arm e is arc e of a directed graph, and a_e the units that go along it. Arcs may be declared
-    free: they carry flow, but cost nothing and are no arms.
+    .. math::
+
+        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d : 0 \le a_e \le \text{capacity}_e, \;
+            \sum_{e \text{ out of } v} a_e - \sum_{e \text{ into } v} a_e = \text{supply}_v
+            \text{ at every node } v\Bigr\}
+
+    Arm e is arc e of the graph, and :math:`a_e` the units that go along it. Arcs may be declared
+    free: they carry flow, which counts in the sums, but cost nothing and are no arms.
 
     Parameters
     ----------
@@ -37,6 +43,11 @@ class Network(FlowSet):
         The numbers of the arcs that are no arms.
     sense
         "min" if units bring losses, "max" if they bring rewards.
+
+    See Also
+    --------
+    Transport : Every supplier has a lane to every demander.
+    Path : A graph without cycles, one source and one target.
 
     Examples
     --------

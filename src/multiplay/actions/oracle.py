@@ -16,7 +16,11 @@ REMEMBERED = 1000  # answers of ``solve``, by costs
 
 
 class OracleSet(ActionSet, vectorised=True):
-    """A set of your own, from one method: ``solve(costs) = argmin over a in A of <a, costs>``.
+    r"""A set of your own, from one method that finds the cheapest action.
+
+    .. math::
+
+        \text{solve}(c) = \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle a, c \rangle
 
     ``solve`` gets one cost vector, of any sign, and returns one action; it must be exact and give
     the same answer to the same costs. Where rewards are maximised (``sense="max"``) it still
@@ -32,7 +36,7 @@ class OracleSet(ActionSet, vectorised=True):
     d
         Number of arms.
     n
-        max over A of a_i, where it is known; else ``solve`` finds it.
+        The largest :math:`a_i` of all actions, where it is known; else ``solve`` finds it.
     names, sense
         As for every action set.
 

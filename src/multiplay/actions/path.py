@@ -15,9 +15,17 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Path(FlowSet):
-    """A = {integer flows of ``units`` from source to target}; a path, for one unit.
+    r"""Units that travel from a source to a target in a directed acyclic graph; one unit is a path.
 
-    Arm e is arc e of a directed acyclic graph, and a_e the units that travel along it.
+    .. math::
+
+        \mathcal{A} &= \Bigl\{a \in \mathbb{Z}_{\ge 0}^d :
+            \sum_{e \text{ out of } v} a_e - \sum_{e \text{ into } v} a_e = b_v
+            \text{ at every node } v\Bigr\}, \\
+        b_{\text{source}} &= \text{units}, \quad b_{\text{target}} = -\text{units}, \quad
+            b_v = 0 \text{ elsewhere.}
+
+    Arm e is arc e of the graph, and :math:`a_e` the units that travel along it.
 
     Parameters
     ----------
@@ -31,6 +39,10 @@ class Path(FlowSet):
         What people call the arcs.
     sense
         "min" if arcs bring losses (the shortest path is the best), "max" if they bring rewards.
+
+    See Also
+    --------
+    Network : Graphs with cycles or capacities, and several sources.
 
     Examples
     --------

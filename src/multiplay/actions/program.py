@@ -35,7 +35,11 @@ WORTH = 0.01  # of what the bound leaves to gain: below it branch and bound look
 
 
 class IntegerProgram(OracleSet, vectorised=True):
-    """A = {a integer : A a <= b, lo <= a <= hi}.
+    r"""All vectors of whole numbers that respect linear constraints and bounds.
+
+    .. math::
+
+        \mathcal{A} = \{a \in \mathbb{Z}^d : A a \le b, \; \text{lo} \le a \le \text{hi}\}
 
     Any linear side constraint can be written like this; an equation is two inequalities. HiGHS
     finds the best action, in milliseconds, where sets with a structure take microseconds.
@@ -48,11 +52,11 @@ class IntegerProgram(OracleSet, vectorised=True):
     Parameters
     ----------
     A, b
-        The matrix (constraints, d) and the right-hand side of A a <= b; both empty if the bounds,
-        as lists, are all there is.
+        The matrix (constraints, d) and the right-hand side of :math:`A a \le b`; both empty if the
+        bounds, as lists, are all there is.
     bounds
-        (lo, hi), each a number for all arms or a list; None in hi for no limit. By default a >= 0
-        and the constraints alone set limits.
+        (lo, hi), each a number for all arms or a list; None in hi for no limit. By default
+        :math:`a \ge 0` and the constraints alone set limits.
     sense
         "min" if units bring losses, "max" if they bring rewards.
     names
@@ -63,12 +67,12 @@ class IntegerProgram(OracleSet, vectorised=True):
     >>> crews = IntegerProgram(A=[[1, 1, 1], [-2, -1, 0]], b=[6, -4], bounds=(0, 3))
     >>> crews.argmin([0.5, 0.3, 0.1])
     array([2, 0, 0])
-    >>> IntegerProgram([[1, 1]], [-1])
+    >>> IntegerProgram([[1, 1]], [-1])  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
-    multiplay.errors.InvalidInput: A, b, bounds: expected a set with at least one action, got \
-none (HiGHS: The problem is infeasible. (HiGHS Status 8: model_status is Infeasible; \
-primal_status is None)). Relax a constraint.
+    multiplay.errors.InvalidInput: A, b, bounds: expected a set with at least one action, got
+    none (HiGHS: The problem is infeasible. (HiGHS Status 8: model_status is Infeasible;
+    primal_status is None)). Relax a constraint.
     """
 
     @classmethod

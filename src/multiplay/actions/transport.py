@@ -31,10 +31,16 @@ MAY_BE_UNMET = (
 
 
 class Transport(FlowSet):
-    """A = {a integer, a >= 0 : sum_y a_xy = supply_x, sum_x a_xy = demand_y}.
+    r"""Plans that send units from suppliers to demanders, all supplied and all demanded.
+
+    .. math::
+
+        \mathcal{A} = \Bigl\{a \in \mathbb{Z}_{\ge 0}^d :
+            \sum_y a_{xy} = \text{supply}_x, \; \sum_x a_{xy} = \text{demand}_y\Bigr\}
 
     Arm (x, y), number ``x * len(demand) + y``, is the lane from supplier x to demander y, and
-    a_xy the number of units (trucks, say) sent along it, at most n_xy = min(supply_x, demand_y).
+    :math:`a_{xy}` the number of units (trucks, say) sent along it, at most
+    :math:`n_{xy} = \min(\text{supply}_x, \text{demand}_y)`.
 
     Parameters
     ----------
@@ -43,10 +49,11 @@ class Transport(FlowSet):
     names
         The suppliers' and the demanders' names, as a pair of lists, or one name for each lane.
     capacities
-        What each lane can carry, shape (suppliers, demanders): a_xy <= capacities_xy, 0 where there
-        is no lane.
+        What each lane can carry, shape (suppliers, demanders):
+        :math:`a_{xy} \le \text{capacities}_{xy}`, 0 where there is no lane.
     slack
-        True: sum_y a_xy <= supply_x and sum_x a_xy >= demand_y.
+        True: :math:`\sum_y a_{xy} \le \text{supply}_x` and
+        :math:`\sum_x a_{xy} \ge \text{demand}_y`.
     sense
         "min" if units bring losses, "max" if they bring rewards.
     shortage
@@ -55,6 +62,11 @@ class Transport(FlowSet):
         demanded, and what cannot be delivered stays with its supplier. All actions leave the same
         number of units unmet, so the penalty has no influence on the lanes that are used. Where all
         demand can be met, nothing changes. Without it, a shortage is an error.
+
+    See Also
+    --------
+    Assignment : One unit for everyone.
+    Network : Any graph, with stations between supply and demand.
 
     Examples
     --------

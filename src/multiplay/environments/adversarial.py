@@ -20,7 +20,14 @@ from multiplay.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Adversarial(Environment):
-    """Any losses at all, fixed in advance or chosen in the light of all past actions.
+    r"""Any losses at all, fixed in advance or chosen in the light of all past actions.
+
+    .. math::
+
+        L_{ij}(t) = x_{i, \pi_i(j)}(t),
+
+    where :math:`x(t)` is given for round t, and :math:`\pi_i` is a random permutation of the slots
+    :math:`1, \dots, n_i` of arm i, a new one in every round.
 
     Parameters
     ----------
@@ -41,10 +48,24 @@ class Adversarial(Environment):
 
     Examples
     --------
-    >>> from multiplay import GenCTS, Transport, simulate
-    >>> losses = np.tile([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]], (50, 1))
-    >>> result = simulate(Transport([1, 1], [1, 1]), Adversarial(losses), {"GenCTS": GenCTS()},
-    ...                   horizon=100, trials=2, seed=0)
+    >>> from multiplay import Transport
+    >>> pairs = Transport([1, 1], [1, 1])
+    >>> table = Adversarial([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]])
+    >>> world = table.open(pairs, horizon=2, trials=[0], seed=0)
+    >>> for t in range(2):  # what was good in round 1 is bad in round 2
+    ...     print(world.observe(np.array([[1, 0, 0, 1]])).feedback.total)
+    [[0. 0. 0. 0.]]
+    [[1. 0. 0. 1.]]
+
+    An adversary that sees what is played, and lets it lose in the next round:
+
+    >>> def punish(t, past):
+    ...     return past[-1] if t > 1 else np.zeros(4)
+    >>> world = Adversarial(punish).open(pairs, horizon=2, trials=[0], seed=0)
+    >>> for t in range(2):
+    ...     print(world.observe(np.array([[1, 0, 0, 1]])).feedback.total)
+    [[0. 0. 0. 0.]]
+    [[1. 0. 0. 1.]]
     """
 
     losses: Any

@@ -19,15 +19,21 @@ MOST_MARKS = 30
 
 @dataclass(frozen=True, eq=False)
 class Alternating(Environment):
-    """Bernoulli losses whose means all jump up and down together, in longer and longer phases.
+    r"""Bernoulli losses whose means all jump up and down together, in longer and longer phases.
 
-    Phase p = 1, 2, ... lasts ``first * growth ** (p - 1)`` rounds, rounded to whole ones. The means
-    are ``means + shift`` in odd phases and ``means - shift`` in even ones: differences between
-    arms stay, and what was learnt in one phase misleads in the next. With
-    means (1 - g) / 2 on good arms, (1 + g) / 2 on bad ones and shift (1 - g) / 2, the gap is always
-    g, good arms jump between 0 and 1 - g, and bad ones between g and 1: a stochastically
-    constrained adversary, as in J. Zimmert, H. Luo, C.-Y. Wei, *Beating Stochastic and Adversarial
-    Semi-bandits Optimally and Simultaneously* (2019).
+    In phase p = 1, 2, ... the mean of arm i is
+
+    .. math::
+
+        \ell_i = \text{means}_i - (-1)^p \, \text{shift}_i
+        \qquad \text{for } \text{first} \cdot \text{growth}^{\,p - 1} \text{ rounds,}
+
+    rounded to whole ones: ``means + shift`` in odd phases and ``means - shift`` in even ones.
+    Differences between arms stay, and what was learnt in one phase misleads in the next. With means
+    (1 - g) / 2 on good arms, (1 + g) / 2 on bad ones and shift (1 - g) / 2, the gap is always g,
+    good arms jump between 0 and 1 - g, and bad ones between g and 1: a stochastically constrained
+    adversary, as in J. Zimmert, H. Luo, C.-Y. Wei, *Beating Stochastic and Adversarial Semi-bandits
+    Optimally and Simultaneously* (2019).
 
     Parameters
     ----------

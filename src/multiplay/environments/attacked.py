@@ -20,23 +20,27 @@ ON = ("best", "all")
 
 @dataclass(frozen=True, eq=False)
 class Attacked(Environment):
-    """Clean losses that somebody makes misleading, within a budget.
+    r"""Clean losses that somebody makes misleading, within a budget.
 
-    In each round the clean losses L'_ij are drawn, and moved towards the target of their arm,
+    In each round the clean losses :math:`L'_{ij}` are drawn, and moved towards the target of their
+    arm,
 
-        L_ij = L'_ij + s (target_i - L'_ij),
+    .. math::
 
-    with a strength s in [0, 1], which is the same for all arms and chosen before the losses are
-    drawn; so the mean of the round is l_i + s (target_i - l_i). A round costs
-    max_ij |L_ij - L'_ij| <= s, and the attack on a trial never costs more than ``budget``.
-    Pseudo-regret is measured against the best fixed action for the losses that came.
+        L_{ij} = L'_{ij} + s \, (\text{target}_i - L'_{ij}),
+
+    with a strength :math:`s \in [0, 1]`, which is the same for all arms and chosen before the
+    losses are drawn; so the mean of the round is :math:`\ell_i + s \, (\text{target}_i - \ell_i)`.
+    A round costs :math:`\max_{i, j} \lvert L_{ij} - L'_{ij} \rvert \le s`, and the attack on a
+    trial never costs more than ``budget``. Pseudo-regret is measured against the best fixed action
+    for the losses that came.
 
     Parameters
     ----------
     clean
-        The distribution of the losses L' that would have come.
+        The distribution of the losses :math:`L'` that would have come.
     budget
-        The largest sum over all rounds of max_ij |L_ij - L'_ij|.
+        The largest sum over all rounds of :math:`\max_{i, j} \lvert L_{ij} - L'_{ij} \rvert`.
     when
         ``"start"``: as hard as can be while the budget lasts, s = min(1, left / worst), where
         worst is the largest change that s = 1 could make. ``"spread"``: the same in every round,

@@ -30,15 +30,36 @@ def few_enough(n: IntArray) -> bool:
 
 
 class World(ABC):
-    """An environment in action, for a block of trials: one ``observe`` is one round.
+    r"""An environment in action, for a block of trials: one ``observe`` is one round.
+
+    .. math::
+
+        C = \sum_s \max_{i, j} \lvert L_{ij}(s) - L'_{ij}(s) \rvert
+
+    is the corruption so far: how far the losses :math:`L` of all units, played or not, are from the
+    clean losses :math:`L'`.
 
     Attributes
     ----------
     total_means : array of shape (trials, d), or None
         The sum of the means over the whole horizon; None if it is only known at the end.
     corruption : array of shape (trials,), or None
-        C = sum of max_ij |L_ij(s) - L'_ij(s)| over the rounds s observed so far, from the losses
-        of all units, played or not; None where nobody knows clean losses L'.
+        C over the rounds s observed so far; None where nobody knows clean losses :math:`L'`.
+
+    Examples
+    --------
+    >>> class Fading(World):
+    ...     '''Every unit loses 1/2 in round 1, 1/4 in round 2, and so on.'''
+    ...     loss = 1.0
+    ...     def observe(self, action):
+    ...         self.loss /= 2
+    ...         means = np.full(action.shape, self.loss)
+    ...         return Observation(Feedback(action, action * means), means, averages=means)
+    >>> world = Fading()
+    >>> for t in range(2):
+    ...     print(world.observe(np.array([[2, 1]])).feedback.total)
+    [[1.  0.5]]
+    [[0.5  0.25]]
     """
 
     total_means: FloatArray | None = None
@@ -50,7 +71,13 @@ class World(ABC):
 
 
 class Environment(ABC):
-    """A frozen description of where losses come from, the same for every policy.
+    r"""Where losses come from: a frozen description, the same for every policy.
+
+    In round t, unit j of arm i has the loss :math:`L_{ij}(t) \in [0, 1]`, and who plays a pays
+
+    .. math::
+
+        \sum_{i=1}^d \sum_{j=1}^{a_i} L_{ij}(t).
 
     In one trial, all policies meet the same losses whatever they play (unless an adversary is
     ``adaptive``), and trial k is the same whatever the number of trials.
@@ -61,6 +88,20 @@ class Environment(ABC):
     ----------
     stationary : bool
         Whether the means are the same in every round.
+
+    Examples
+    --------
+    >>> from multiplay import Bernoulli, Budget, Stochastic
+    >>> class FairCoins(Environment):
+    ...     '''Every unit loses 0 or 1, with even chances.'''
+    ...     stationary = True
+    ...     def check(self, actions, horizon, trials):
+    ...         pass  # it fits all sets
+    ...     def open(self, actions, horizon, trials, seed):
+    ...         return Stochastic(Bernoulli(0.5)).open(actions, horizon, trials, seed)
+    >>> world = FairCoins().open(Budget(3, caps=[3, 2]), horizon=10, trials=[0], seed=0)
+    >>> world.observe(np.array([[2, 1]])).means
+    array([[0.5, 0.5]])
     """
 
     stationary: bool = False

@@ -18,11 +18,34 @@ QUANTILES = 2049
 
 @dataclass(frozen=True, eq=False)
 class Corrupted(Environment):
-    """Losses from ``before`` in rounds 1, ..., ``at``, and from ``after`` from then on.
+    r"""Losses from one distribution up to some round, and from another one from then on.
 
-    The clean losses L' are those of ``before`` throughout, at the same quantiles: what would have
-    come with the same luck. Pseudo-regret is measured against the best fixed action for the losses
-    that came.
+    With F and G the distributions ``before`` and ``after`` of arm i, and :math:`U_{ij}(t)`
+    independent and uniform on [0, 1],
+
+    .. math::
+
+        L_{ij}(t) &= \begin{cases}
+            F^{-1}(U_{ij}(t)) & \text{for } t \le \text{at}, \\
+            G^{-1}(U_{ij}(t)) & \text{for } t > \text{at},
+        \end{cases} \\
+        L'_{ij}(t) &= F^{-1}(U_{ij}(t)), \qquad
+        C = \sum_t \max_{i, j} \lvert L_{ij}(t) - L'_{ij}(t) \rvert.
+
+    The clean losses :math:`L'` are those of ``before`` throughout, at the same quantiles: what
+    would have come with the same luck; C is the corruption. Pseudo-regret is measured against the
+    best fixed action for the losses that came.
+
+    Parameters
+    ----------
+    before, after
+        Distributions: for all arms, for each arm, or for each trial and arm.
+    at
+        The last clean round.
+
+    See Also
+    --------
+    Attacked : Corruption on a budget.
 
     Examples
     --------

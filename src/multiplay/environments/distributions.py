@@ -17,12 +17,34 @@ from multiplay.types import FloatArray, IntArray
 
 
 class Distribution(ABC):
-    """One distribution for all arms, each arm, or each trial and arm.
+    r"""One distribution for all arms, each arm, or each trial and arm.
 
-    Parameters are numbers, or arrays of shape (d,) or (trials, d).
+    A loss is drawn as the quantile of a uniform number u, so that distributions can be compared on
+    equal luck:
 
-    A subclass keeps its parameters as attributes of the same names. Losses are drawn as
-    ``quantile(u)`` of uniform numbers u, so that distributions can be compared on equal luck.
+    .. math::
+
+        L = F^{-1}(u), \qquad \mu = \mathbb{E}[L] = \int_0^1 F^{-1}(u) \, du.
+
+    Parameters are numbers, or arrays of shape (d,) or (trials, d). A subclass keeps them as
+    attributes of the same names, and writes ``mean``, which is :math:`\mu`, and ``quantile``, which
+    is :math:`F^{-1}`.
+
+    Examples
+    --------
+    >>> class Rising(Distribution):
+    ...     '''Losses with the density 2 x / top ** 2 on [0, top].'''
+    ...     def __init__(self, top):
+    ...         self.top = np.asarray(top, dtype=float)
+    ...     @property
+    ...     def mean(self):
+    ...         return 2 * self.top / 3
+    ...     def quantile(self, u):
+    ...         return self.top * np.sqrt(u)
+    >>> Rising([0.3, 0.9]).mean
+    array([0.2, 0.6])
+    >>> Rising(0.5).quantile([0.01, 0.25, 1])
+    array([0.05, 0.25, 0.5 ])
     """
 
     def _match(self, **parameters: FloatArray) -> tuple[FloatArray, ...]:
@@ -108,7 +130,17 @@ class Distribution(ABC):
 
 
 class Uniform(Distribution):
-    """Losses uniform on [low, high], within [0, 1].
+    r"""Losses that are uniform between two numbers of [0, 1].
+
+    .. math::
+
+        L \sim \mathcal{U}[\text{low}, \text{high}], \qquad
+        \mathbb{E}[L] = \frac{\text{low} + \text{high}}{2}
+
+    Parameters
+    ----------
+    low, high
+        The least and the greatest loss: numbers, or arrays of shape (d,) or (trials, d).
 
     Examples
     --------
@@ -147,7 +179,16 @@ class Uniform(Distribution):
 
 
 class Bernoulli(Distribution):
-    """Losses 1 with probability p = mean, else 0.
+    r"""Losses of 0 or 1, like coins.
+
+    .. math::
+
+        \mathbb{P}[L = 1] = p, \qquad \mathbb{P}[L = 0] = 1 - p, \qquad \mathbb{E}[L] = p
+
+    Parameters
+    ----------
+    mean
+        The probability p of a loss: a number, or an array of shape (d,) or (trials, d).
 
     Examples
     --------
@@ -183,7 +224,19 @@ class Bernoulli(Distribution):
 
 
 class Beta(Distribution):
-    """Losses with the Beta(a, b) distribution.
+    r"""Losses with a Beta distribution.
+
+    The density at x in [0, 1], and the mean, are
+
+    .. math::
+
+        f(x) = \frac{x^{a - 1} (1 - x)^{b - 1}}{\mathrm{B}(a, b)}, \qquad
+        \mathbb{E}[L] = \frac{a}{a + b}.
+
+    Parameters
+    ----------
+    a, b
+        Positive: numbers, or arrays of shape (d,) or (trials, d). Beta(1, 1) is uniform.
 
     Examples
     --------
@@ -225,7 +278,16 @@ class Beta(Distribution):
 
 
 class Constant(Distribution):
-    """Losses that never change.
+    r"""Losses that never change.
+
+    .. math::
+
+        \mathbb{P}[L = \text{value}] = 1, \qquad \mathbb{E}[L] = \text{value}
+
+    Parameters
+    ----------
+    value
+        The loss: a number, or an array of shape (d,) or (trials, d).
 
     Examples
     --------

@@ -61,9 +61,29 @@ class Oblivious(ABC):
 
 @dataclass(frozen=True)
 class Sinusoids(Oblivious):
-    """l_i(t) = centre_i + amplitude_i sin(2 pi (t / period_i + phase_i)), for t = 1, 2, ...
+    r"""Losses that go up and down in waves, for ``Adversarial``; all units of an arm lose the same.
+
+    .. math::
+
+        \ell_i(t) = \text{centre}_i
+            + \text{amplitude}_i \sin\Bigl(2 \pi
+                \Bigl(\frac{t}{\text{period}_i} + \text{phase}_i\Bigr)\Bigr),
+        \qquad t = 1, 2, \dots
 
     Each parameter is one number, or one for each arm; the losses must stay in [0, 1].
+
+    Parameters
+    ----------
+    centre, amplitude
+        The middle of a wave, and how far it goes up and down from there.
+    period
+        Rounds from one wave to the next.
+    phase
+        How far a wave is ahead, as a part of its period.
+
+    See Also
+    --------
+    Adversarial : The environment that it is for.
 
     Examples
     --------
@@ -125,10 +145,27 @@ class Sinusoids(Oblivious):
 
 @dataclass(frozen=True)
 class RandomWalk(Oblivious):
-    """l_i(1) = start_i, and then a step up or down in every round, reflected at 0 and 1.
+    r"""Losses that take a step up or down in every round, for ``Adversarial``.
 
-    l_i(t + 1) = l_i(t) + step_i or l_i(t) - step_i with probability 1/2 each, independent for every
-    arm. Each trial has its own walk, from its own stream, the same for all policies.
+    With a fair coin for each arm and round, independent of all others,
+
+    .. math::
+
+        \ell_i(1) = \text{start}_i, \qquad
+        \ell_i(t + 1) = \rho(\ell_i(t) \pm \text{step}_i), \qquad
+        \rho(x) = \min\{\lvert x \rvert, 2 - \lvert x \rvert\},
+
+    where :math:`\rho` reflects the walk at 0 and 1. All units of an arm lose the same. Each trial
+    has its own walk, from its own stream, the same for all policies.
+
+    Parameters
+    ----------
+    step, start
+        Each is one number in [0, 1], or one for each arm.
+
+    See Also
+    --------
+    Adversarial : The environment that it is for.
 
     Examples
     --------

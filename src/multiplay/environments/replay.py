@@ -25,12 +25,18 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 
 @dataclass(frozen=True, eq=False)
 class Replay(Environment):
-    """Real outcomes, from a table with one row for each: its arm, its round, its loss.
+    r"""Real outcomes, from a table with one row for each: its arm, its round, its loss.
 
     Each round replays a logged one (a day, say): the units that arm i plays are drawn without
-    replacement from the outcomes that arm i had there. The mean of arm i in that round is the
-    average of these outcomes, and regret is measured against the best fixed action in hindsight.
-    The order of the rows does not matter.
+    replacement from the outcomes :math:`o_{i1}, \dots, o_{iK_i}` that arm i had there. The mean of
+    arm i in that round is the average of these outcomes,
+
+    .. math::
+
+        \ell_i = \frac{1}{K_i} \sum_{k=1}^{K_i} o_{ik},
+
+    and regret is measured against the best fixed action in hindsight. The order of the rows does
+    not matter.
 
     With ``Changing`` sets and ``shuffle=False`` the set of round t and the outcomes of round t
     belong together: a round needs outcomes for the units of its own set only.

@@ -20,7 +20,22 @@ from multiplay.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Stochastic(Environment):
-    """L_ij(t) i.i.d. from the distribution of arm i.
+    r"""Independent losses, from one distribution for each arm that never changes.
+
+    .. math::
+
+        L_{ij}(t) \sim D_i \text{ independently for all } i, j, t,
+        \qquad \mathbb{E}[L_{ij}(t)] = \ell_i
+
+    Parameters
+    ----------
+    distribution
+        The distributions :math:`D_i`: one for all arms, for each arm, or for each trial and arm.
+
+    See Also
+    --------
+    Corrupted : Another distribution from some round on.
+    Attacked : Losses that somebody makes misleading.
 
     Examples
     --------

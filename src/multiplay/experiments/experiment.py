@@ -37,7 +37,31 @@ LARGEST = {"horizon": EXACT, "trials": MOST_TRIALS}
 
 @dataclass(frozen=True)
 class Experiment:
-    """What ``simulate`` needs, read from a file."""
+    """What ``simulate`` needs, read from a file.
+
+    Attributes
+    ----------
+    title : str
+        What figures and reports say above.
+    actions, environment, policies
+        What may be played, where losses come from, and who plays, by name.
+    horizon, trials, seed, record, block, against
+        As for ``simulate``.
+
+    Examples
+    --------
+    >>> experiment = read(shipped("example"), horizon=20, trials=2)
+    >>> experiment.actions
+    Budget(10, caps=[6, 6, 4, 4])
+    >>> list(experiment.policies)  # a list in the file is a grid
+    ['GenCTS', 'CTS', 'GenLBINFV, epsilon=0.1', 'GenLBINFV, epsilon=0.5']
+    >>> experiment.check()  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.InvalidInput: policies.GenLBINFV, epsilon=0.1.horizon: expected at least
+    max(55, d) = 55 rounds, got 20. Play more rounds, or write GenLBINFV(any_horizon=True) to go
+    on all the same.
+    """
 
     title: str
     actions: ActionSet
@@ -95,6 +119,29 @@ def read(path: str | Path, **changes: Any) -> Experiment:
     """Read an experiment from a TOML file, with some of its keys changed.
 
     An error names the key.
+
+    Parameters
+    ----------
+    path
+        Of the file; ``multiplay run --print-example`` prints one that explains itself.
+    changes
+        Other values for keys of the file: ``horizon=100``, say.
+
+    Returns
+    -------
+    Experiment
+        Built and ready to ``run``.
+
+    Examples
+    --------
+    >>> short = read(shipped("stochastic"), horizon=100, trials=2)
+    >>> short.title, short.horizon, short.actions
+    ('Stochastic regime', 100, Transport(supply=[1, 4, 5], demand=[4, 6]))
+    >>> read(shipped("stochastic"), horizon=0)
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.InvalidInput: horizon: expected a whole number of at least 1, got 0. \
+Give a positive whole number.
     """
     path, hint = Path(path), "See multiplay run --print-example."
     plain = read_toml("file", path, "an experiment file", hint)
@@ -114,7 +161,20 @@ def read_toml(argument: str, path: Path, expected: str, hint: str) -> dict[str, 
 
 
 def shipped(name: str) -> Path:
-    """Return the place of an experiment that comes with the package."""
+    """Return the place of an experiment that comes with the package.
+
+    Parameters
+    ----------
+    name
+        "stochastic" or "corrupted", the experiments of the paper; or "example".
+
+    Examples
+    --------
+    >>> shipped("stochastic").name
+    'stochastic.toml'
+    >>> read(shipped("corrupted"), trials=2).environment.at
+    2000
+    """
     return Path(__file__).with_name(f"{name}.toml")
 
 

@@ -15,19 +15,39 @@ NOTHING.flags.writeable = False
 
 @dataclass(frozen=True, init=False)
 class Regulariser:
-    """phi_i(x), a function of u = x / n_i in four parts.
+    r"""What keeps a point away from the corners of a hull: a function of each arm, in four parts.
 
-        phi_i(x) = n_i [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u))
-                        - root sqrt(u) + shannon (1 - u + u log u)]
+    With :math:`u = x / n_i`,
 
-    Each weight has shape (trials,), or (trials, d) for one of each arm; ``root`` and ``shannon``
-    are zero if not given. All parts are convex. The entropy, with at least one of the others, keeps
-    the minimiser strictly between 0 and n_i on every arm that has any freedom.
+    .. math::
+
+        \varphi_i(x) = n_i \bigl[
+            & \text{barrier} \cdot (u - 1 - \log u)
+            + \text{entropy} \cdot (u + (1 - u) \log(1 - u)) \\
+            & - \text{root} \cdot \sqrt{u} + \text{shannon} \cdot (1 - u + u \log u)\bigr].
+
+    All parts are convex. The entropy, with at least one of the others, keeps the minimiser strictly
+    between 0 and :math:`n_i` on every arm that has any freedom.
+
+    Parameters
+    ----------
+    barrier, entropy, root, shannon
+        The weights, each of shape (trials,), or (trials, d) for one of each arm; ``root`` and
+        ``shannon`` are zero if not given.
 
     Examples
     --------
-    >>> Regulariser(barrier=np.ones(2), entropy=np.ones(2)).phi.shape
-    (2, 1, 4)
+    The larger :math:`\beta` is, the less costs can move a point of the hull of two arms:
+
+    >>> from multiplay import Budget
+    >>> hull, costs = Budget(1, caps=[1, 1]).hull, np.array([[0.0, 1.0]])
+    >>> regulariser = Regulariser(barrier=np.ones(1), entropy=np.ones(1))
+    >>> for beta in (0.1, 1.0, 10.0):
+    ...     point = hull.minimise(costs, np.full((1, 2), beta), regulariser, hull.start(1))
+    ...     print(point["x"].round(2))
+    [[0.89 0.11]]
+    [[0.58 0.42]]
+    [[0.51 0.49]]
     """
 
     barrier: FloatArray
@@ -62,12 +82,34 @@ class Regulariser:
 
 
 class Hull(ABC):
-    """conv(A), with the two things that follow-the-regularised-leader needs.
+    r"""The convex hull of a set, with the two things that follow-the-regularised-leader needs.
+
+    ``minimise`` finds the point x of the hull, and ``draw`` an action a with this mean:
+
+    .. math::
+
+        x = \operatorname*{arg\,min}_{x \in \operatorname{conv}(\mathcal{A})}
+            \langle c, x \rangle + \sum_{i=1}^d \beta_i \varphi_i(x_i), \qquad
+        a \in \mathcal{A}, \; \mathbb{E}[a] = x.
 
     A *point* is a dict of arrays with the trials first, and ``point`` names its entries. It always
     has ``x`` and ``rest``, the complement n - x as a number of its own, exact when tiny; what else
     it holds (multipliers, say) is the hull's own business. A point is also the warm start of the
     next step.
+
+    Examples
+    --------
+    Every set has one, ``actions.hull``:
+
+    >>> from multiplay import Regulariser, Transport
+    >>> hull = Transport([1, 4, 5], [4, 6]).hull
+    >>> costs, beta = np.array([[0.1, 0.9, 0.5, 0.2, 0.3, 0.4]]), np.full((1, 6), 0.01)
+    >>> regulariser = Regulariser(barrier=np.ones(1), entropy=np.ones(1))
+    >>> point = hull.minimise(costs, beta, regulariser, hull.start(1))
+    >>> point["x"].round(2)
+    array([[0.99, 0.01, 0.11, 3.89, 2.9 , 2.1 ]])
+    >>> hull.draw(point, np.random.default_rng(0))
+    array([[1, 0, 0, 4, 3, 2]])
     """
 
     point: tuple[str, ...]
@@ -81,7 +123,13 @@ class Hull(ABC):
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
-        """argmin over x in conv(A) of <costs, x> + sum_i beta_i phi_i(x_i), from ``warm``."""
+        r"""Return the best point for these costs and weights, from the warm start ``warm``.
+
+        .. math::
+
+            \operatorname*{arg\,min}_{x \in \operatorname{conv}(\mathcal{A})}
+                \langle \text{costs}, x \rangle + \sum_{i=1}^d \beta_i \varphi_i(x_i)
+        """
 
     def harmless(self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser) -> FloatArray:
         """Return by how much ``minimise`` may miss the minimum, for every trial: rounding only."""

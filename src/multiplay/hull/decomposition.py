@@ -32,12 +32,19 @@ Better = Callable[[FloatArray, IntArray, float], IntArray]
 
 
 class DecompositionHull(Hull):
-    """conv(A) for any finite A with an exact oracle: argmin over a in A of <costs, a>.
+    r"""The hull of any finite set with an exact oracle.
 
-    A point is a mixture of actions, its *atoms*: x = sum_k w_k a_k. Simplicial decomposition finds
-    the best weights of the atoms that it knows, and asks the oracle for one more until there is
-    none that descends (Holloway 1974; Wolfe 1976). The weights it ends with are a distribution
-    with mean x. Atoms are kept from round to round, half of them as a memory.
+    A point is a mixture of actions, its *atoms*:
+
+    .. math::
+
+        x = \sum_k w_k a^{(k)}, \qquad w_k \ge 0, \; \sum_k w_k = 1, \qquad
+        a^{(k)} = \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle c^{(k)}, a \rangle.
+
+    Simplicial decomposition finds the best weights of the atoms that it knows, and asks the oracle
+    for one more until there is none that descends (Holloway 1974; Wolfe 1976). The weights it ends
+    with are a distribution with mean x. Atoms are kept from round to round, half of them as a
+    memory.
 
     A step ends when its duality gap is proved to be harmless: so small that it adds less than a
     hundredth to the regret (``harmless``). Two methods find it. The first keeps a simplex of atoms
@@ -49,16 +56,31 @@ class DecompositionHull(Hull):
     Parameters
     ----------
     oracle
-        argmin over a in A of <costs, a>, for every row of costs (rows, d).
+        The best action, :math:`\operatorname*{arg\,min}_{a \in \mathcal{A}} \langle c, a \rangle`,
+        for every row c of costs (rows, d).
     n
-        max over A of a_i.
+        The largest :math:`a_i` of all actions.
     better
         For one cost vector, actions that cost the same, and a harmless gap: an action that costs
         less by more than that gap. If there is none, any of those given will do. Any descent
         will do on the way; where asking for the best action is dear, this is cheaper. The oracle is
         asked if not given.
     gap
-        The harmless gap, times the largest beta_i. 0 for all digits there are.
+        The harmless gap, times the largest :math:`\beta_i`. 0 for all digits there are.
+
+    Examples
+    --------
+    >>> plans = np.array([[0, 3], [2, 2], [5, 0]])
+    >>> def cheapest(costs):
+    ...     return plans[(costs @ plans.T).argmin(axis=1)]
+    >>> hull = DecompositionHull(cheapest, n=np.array([5, 3]))
+    >>> regulariser = Regulariser(barrier=np.ones(1), entropy=np.ones(1))
+    >>> costs, beta = np.array([[0.5, 0.6]]), np.ones((1, 2))
+    >>> point = hull.minimise(costs, beta, regulariser, hull.start(1))
+    >>> point["x"].round(1)
+    array([[2.5, 1.5]])
+    >>> hull.draw(point, np.random.default_rng(1))
+    array([[5, 0]])
     """
 
     point = ("x", "rest", "atoms", "weights", "pull", "inverse")

@@ -6,9 +6,30 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 
 class FixedHull(Hull):
-    """{units + x : x in another hull}, where that hull has x_i = 0 on every arm with fixed units.
+    r"""The hull of a set some of whose units are fixed.
 
-    So x_i = units_i = n_i and rest_i = 0 there, as on every arm that is forced.
+    .. math::
+
+        \{\text{units} + x : x \in H\}, \qquad
+        x_i = 0 \text{ in all of } H \text{ where } \text{units}_i > 0
+
+    So :math:`x_i = \text{units}_i = n_i` and :math:`\text{rest}_i = 0` there, as on every arm that
+    is forced.
+
+    Parameters
+    ----------
+    others
+        The other hull, H.
+    units
+        The fixed units of each arm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multiplay import Budget
+    >>> hull = FixedHull(Budget(4, caps=[4, 2, 0]).hull, units=np.array([0, 0, 1]))
+    >>> hull.start(trials=1)["x"]
+    array([[3., 1., 1.]])
     """
 
     def __init__(self, others: Hull, units: IntArray) -> None:

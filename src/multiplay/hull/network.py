@@ -10,7 +10,14 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 
 class NetworkHull(Hull):
-    """{x : x are the flows of the arms in a flow of the graph}; its vertices are integral.
+    r"""The flow polytope of any directed graph, whose vertices are integral.
+
+    .. math::
+
+        \operatorname{conv}(\mathcal{A}) = \Bigl\{(f_e)_{e \text{ arm}} :
+            \text{low}_e \le f_e \le \text{high}_e, \;
+            \sum_{e \text{ out of } v} f_e - \sum_{e \text{ into } v} f_e = \text{balance}_v
+            \text{ at every node } v\Bigr\}
 
     Parameters
     ----------
@@ -23,6 +30,19 @@ class NetworkHull(Hull):
         A flow that is strictly between ``low`` and ``high`` on all other arcs.
     arms
         The arcs that are arms, in the order of the arms. The others are free of cost.
+
+    Examples
+    --------
+    >>> from multiplay import Network
+    >>> roads = Network(
+    ...     arcs=[("mine", "port"), ("mine", "mill"), ("mill", "port")],
+    ...     supplies={"mine": 4, "port": -4},
+    ...     capacities=[3, 2, None],
+    ... )
+    >>> roads.hull.start(trials=1)["x"]
+    array([[2.5, 1.5, 1.5]])
+    >>> roads.hull.draw(roads.hull.start(trials=1), np.random.default_rng(0))
+    array([[2, 2, 2]])
     """
 
     point = ("x", "rest", "multipliers", "slack")

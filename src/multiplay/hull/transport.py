@@ -10,10 +10,29 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 
 class TransportHull(Hull):
-    """{x >= 0 : row sums are the supplies, column sums the demands}; its vertices are integral.
+    r"""The transport polytope, whose vertices are integral.
+
+    .. math::
+
+        \operatorname{conv}(\mathcal{A}) = \Bigl\{x \ge 0 :
+            \sum_y x_{xy} = \text{supply}_x, \; \sum_x x_{xy} = \text{demand}_y\Bigr\}
 
     Suppliers and demanders with nothing to send or take, and everything when only one supplier or
     one demander is left, have no freedom: those arms are forced, and never reach the optimisation.
+
+    Parameters
+    ----------
+    supply, demand
+        Arrays of whole numbers with equal sums.
+
+    Examples
+    --------
+    >>> hull = TransportHull(np.array([1, 4, 5]), np.array([4, 6]))
+    >>> centre = hull.start(trials=1)
+    >>> centre["x"]
+    array([[0.4, 0.6, 1.6, 2.4, 2. , 3. ]])
+    >>> hull.draw(centre, np.random.default_rng(0))  # every arm is rounded down or up
+    array([[0, 1, 2, 2, 2, 3]])
     """
 
     point = ("x", "rest", "multipliers")

@@ -12,7 +12,20 @@ from multiplay.types import Arrays
 
 
 class Record(NamedTuple):
-    """What is kept in one piece: plain data that JSON can hold, and arrays without objects."""
+    """What is kept in one piece: plain data that JSON can hold, and arrays without objects.
+
+    Attributes
+    ----------
+    header : dict
+        Plain data.
+    arrays : dict of arrays
+        Numbers or text, by name.
+
+    Examples
+    --------
+    >>> Record({"day": 1}, {"losses": np.array([0.2, 0.7])}).header
+    {'day': 1}
+    """
 
     header: dict[str, Any]
     arrays: Arrays
@@ -25,6 +38,23 @@ class Damaged(InvalidInput):
     ----------
     number : int or None
         Of the record; None for the snapshot. ``read(number + 1)`` goes on behind it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from multiplay.storage import FolderStorage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage = FolderStorage(folder)
+    ...     for day in (1, 2):
+    ...         number = storage.append(Record({"day": day}, {}))
+    ...     Path(folder, "record-000000000.npz").write_bytes(b"")  # a disk lost it
+    ...     try:
+    ...         list(storage.read())
+    ...     except Damaged as error:
+    ...         print([record.header for _, record in storage.read(error.number + 1)])
+    0
+    [{'day': 2}]
     """
 
     number: int | None = None
@@ -37,6 +67,18 @@ class Storage(Protocol):
     Every call is atomic and durable: when it returns, what it wrote survives, and what it did not
     finish was never there. Several handles, in several processes, may work on one storage. A
     storage of your own is checked by ``multiplay.testing.check_storage``.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStorage
+    >>> storage: Storage = MemoryStorage()
+    >>> storage.append(Record({"day": 1}, {})), storage.append(Record({"day": 2}, {}))
+    (0, 1)
+    >>> [record.header for _, record in storage.read(start=1)]
+    [{'day': 2}]
+    >>> storage.put(Record({"days": 2}, {}))
+    >>> storage.get().header
+    {'days': 2}
     """
 
     def append(self, record: Record) -> int:
@@ -65,6 +107,14 @@ class Labels(NamedTuple):
         The play that it is about.
     at : float
         When it happened, in seconds since 1970.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStore
+    >>> journal = MemoryStore().create("lanes", Record({}, {}), Labels("create"))
+    >>> entry = journal.write(Record({"day": 1}, {}), Labels("ask", key="Monday", play=1))
+    >>> journal.find("ask", "Monday").number, len(journal.of_play(1))
+    (1, 1)
     """
 
     kind: str = ""
@@ -88,6 +138,16 @@ class Entry(NamedTuple):
     digest : bytes
         Of the record, its number and its labels, and of the digest before it: a chain, in which
         nothing can be changed, left out or put in without being seen.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStore
+    >>> journal = MemoryStore().create("lanes", Record({"day": 1}, {}), Labels("create"))
+    >>> entry = journal.write(Record({"day": 2}, {}), Labels("ask"))
+    >>> entry.number, entry.labels.kind, entry.record.header
+    (1, 'ask', {'day': 2})
+    >>> entry.digest == journal.head().digest
+    True
     """
 
     number: int
@@ -97,7 +157,24 @@ class Entry(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The last record of a journal: its number (-1 if there is none), and its digest."""
+    """The last record of a journal: its number (-1 if there is none), and its digest.
+
+    Attributes
+    ----------
+    number : int
+        Of the record.
+    digest : bytes
+        Of the record, and so of all before it.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStore
+    >>> journal = MemoryStore().create("lanes", Record({"day": 1}, {}))
+    >>> journal.head().number
+    0
+    >>> Head().number  # of nothing
+    -1
+    """
 
     number: int = -1
     digest: bytes = b""
@@ -110,6 +187,18 @@ class Journal(Storage, Protocol):
     A handle is used by one thread at a time. ``get`` returns the newest snapshot that can be read.
     What fails because of the store itself raises ``StoreError``; then nothing of the turn is kept,
     unless the connection was lost while it was being committed: then nobody knows.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStore
+    >>> journal: Journal = MemoryStore().create("lanes", Record({"day": 1}, {}))
+    >>> try:
+    ...     with journal.turn() as head:
+    ...         entry = journal.write(Record({"day": 2}, {}))
+    ...         raise KeyboardInterrupt
+    ... except KeyboardInterrupt:
+    ...     journal.head() == head  # nothing of the turn was kept
+    True
     """
 
     def turn(self) -> AbstractContextManager[Head]:
@@ -165,6 +254,18 @@ class Store(Protocol):
     """A place with any number of journals, each with a name.
 
     A store of your own is checked by ``multiplay.testing.check_store``.
+
+    Examples
+    --------
+    >>> from multiplay.storage import MemoryStore
+    >>> store: Store = MemoryStore()
+    >>> for name in ("Lyon", "Lille"):
+    ...     journal = store.create(name, Record({"day": 1}, {}))
+    >>> store.names()
+    ['Lille', 'Lyon']
+    >>> store.delete("Lyon")
+    >>> store.names()
+    ['Lille']
     """
 
     @property

@@ -33,6 +33,16 @@ class FolderStorage(Storage):
     ----------
     folder
         Made if need be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     number = FolderStorage(folder).append(Record({"day": 1}, {}))
+    ...     print(*(path.name for path in Path(folder).iterdir()))
+    ...     print(*(record.header for _, record in FolderStorage(folder).read()))
+    record-000000000.npz
+    {'day': 1}
     """
 
     def __init__(self, folder: str | Path) -> None:

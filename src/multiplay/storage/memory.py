@@ -23,7 +23,9 @@ PATIENCE = 30.0  # seconds to wait for a turn
 
 
 class MemoryStorage(Storage):
-    """Keeps copies, so that nobody changes what is kept.
+    """Keeps records in this process.
+
+    They are copies, so that nobody changes what is kept.
 
     Examples
     --------
@@ -173,6 +175,11 @@ def _bare(row: Row) -> Row:
 
 class MemoryStore(Store):
     """Keeps journals in this process, for its threads.
+
+    Parameters
+    ----------
+    name
+        What its ``url`` says behind ``memory://``.
 
     Examples
     --------

@@ -43,6 +43,17 @@ DOCUMENTED = {
 }
 
 
+# What is a formula rather than a story: the docstring has it typeset.
+FORMULAS = [
+    *(f"multiplay.policies.{name}" for name in multiplay.policies.__all__ if name != "Play"),
+    *(
+        f"multiplay.theory.{name}"
+        for name in multiplay.theory.__all__
+        if name not in {"Guarantee", "LowerBound", "Realised"}  # what the functions return
+    ),
+]
+
+
 def in_the_reference() -> set[str]:
     """Return what the pages list: names below a ``currentmodule``, and data described in place."""
     found = set()
@@ -85,3 +96,9 @@ def test_all_of_it_is_documented(name: str) -> None:
 def test_it_has_an_example_that_the_doctests_run(name: str) -> None:
     """Examples may stand in the docstring of the class, not in that of a class it inherits from."""
     assert ">>>" in (DOCUMENTED[name].__doc__ or ""), name
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_its_formula_is_typeset(name: str) -> None:
+    module, _, own = name.rpartition(".")
+    assert ".. math::" in (getattr(importlib.import_module(module), own).__doc__ or ""), name

@@ -29,7 +29,7 @@ class Averages(Forgetting):
     absorbs = True
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """N = S = 0, and t = 1 is the round to be played."""
+        """:math:`N_i = S_i = 0`, and t = 1 is the round to be played."""
         shape = (trials, actions.d)
         t = np.ones(trials, dtype=np.int64)
         sums = {"t": t, "count": np.zeros(shape), "sum": np.zeros(shape)}
@@ -50,13 +50,13 @@ class Averages(Forgetting):
             self.add(state, feedback.seen, feedback.total)
 
     def forget(self, state: Arrays, rounds: int) -> None:
-        """Let N_i and S_i fade, or leave the window."""
+        """Let :math:`N_i` and :math:`S_i` fade, or leave the window."""
         super().forget(state, rounds)
         if self.window is not None:
             state["sum"] *= state["count"] > 0  # no rounding is left where nothing is
 
     def believed(self, state: Arrays) -> FloatArray:
-        """Return (1/2 + S_i) / (1 + N_i)."""
+        """Return :math:`(1/2 + S_i) / (1 + N_i)`, where :math:`N_i` losses sum to :math:`S_i`."""
         return predicted(state)
 
 

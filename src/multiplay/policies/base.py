@@ -27,6 +27,18 @@ class Play:
         What makes the next choice faster: entries of the state by their names, newer than those
         that the state has. It may be dropped at any time without changing what is computed beyond
         rounding; a random action may then be another one, with the same mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multiplay import GenLBINFV, Streams, Transport
+    >>> plans, policy = Transport([1, 4, 5], [4, 6]), GenLBINFV()
+    >>> state = policy.start(plans, horizon=1000, trials=3)
+    >>> play = policy.choose(plans, state, Streams.spawn(seed=0, purpose=0, trials=range(3)))
+    >>> play.action.shape
+    (3, 6)
+    >>> sorted(play.memo)  # the mean of the action, n less that mean, and what was predicted
+    ['q', 'rest', 'x']
     """
 
     action: IntArray
@@ -43,7 +55,15 @@ class Play:
 
 
 class Policy(ABC):
-    """A frozen configuration; what it learns lives in a state, a plain dict of arrays.
+    r"""A frozen configuration; what it learns lives in a state, a plain dict of arrays.
+
+    Its actions a(t) are to have little regret against the best fixed action, whatever the mean
+    losses :math:`\ell(t)` of the units are:
+
+    .. math::
+
+        R_T = \sum_{t=1}^{T} \langle a(t), \ell(t) \rangle
+            - \min_{a \in \mathcal{A}} \sum_{t=1}^{T} \langle a, \ell(t) \rangle.
 
     Every array of the state has the trials first. So a state can be copied, compared and saved
     without knowing the policy, and late feedback is judged by the memo of its own play. A policy is
@@ -56,7 +76,8 @@ class Policy(ABC):
         totals of the arms, or no more than the total of the round, which is then all that it is
         shown. A class attribute: write it without a type, or a dataclass takes it for a setting.
     needs_linear : bool
-        Whether the expected loss (or reward) of an action must be <a, means>. A class attribute.
+        Whether the expected loss (or reward) of an action must be :math:`\langle a, \ell \rangle`.
+        A class attribute.
     changing : bool
         Whether the set may be another one in every round. Then every array of the state has shape
         (trials,), or (trials, d, ...) with the arms on its second axis, beside what ``warm`` names:
@@ -65,6 +86,26 @@ class Policy(ABC):
         Whether it may be shown feedback of which some units are missing. A class attribute.
     absorbs : bool
         Whether it can learn from plans that somebody else chose, by ``absorb``. A class attribute.
+
+    Examples
+    --------
+    A policy that repeats its first action:
+
+    >>> import numpy as np
+    >>> from multiplay import Learner, Transport
+    >>> @dataclass(frozen=True)
+    ... class Stubborn(Policy):
+    ...     def start(self, actions, horizon, trials):
+    ...         return {"told": np.zeros(trials)}
+    ...
+    ...     def choose(self, actions, state, rng):
+    ...         return Play(actions.argmin(np.zeros((len(state["told"]), actions.d))))
+    ...
+    ...     def update(self, actions, state, play, feedback, rng):
+    ...         state["told"] += 1
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), Stubborn(), seed=0)
+    >>> learner.ask().plan == learner.ask().plan
+    True
     """
 
     learns_from: LearnsFrom = "totals"

@@ -16,13 +16,18 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True)
 class FollowTheLeader(Averages):
-    """Play the best action for the average losses (or rewards) so far.
+    r"""Play the best action for the average losses (or rewards) so far.
 
-    Every arm is seen once; then a is the best action for S / N, where N_i += a_i and S_i += the sum
-    of the a_i losses seen: argmin over A of <a, S / N> for losses, argmax for rewards, or what
-    ``actions.best`` makes of them. It never looks again at an arm that had bad luck early, so its
-    regret is linear in some trials: what exploration is worth is the distance to this curve. Units
-    that were not seen count for nothing.
+    Every arm is seen once. Then, with :math:`N_i` the units of arm i seen so far and :math:`S_i`
+    the sum of their losses,
+
+    .. math::
+
+        a = \operatorname*{arg\,min}_{a \in \mathcal{A}} \sum_{i=1}^{d} a_i \frac{S_i}{N_i},
+
+    arg max for rewards, or what ``actions.best`` makes of these averages. It never looks again at
+    an arm that had bad luck early, so its regret is linear in some trials: what exploration is
+    worth is the distance to this curve. Units that were not seen count for nothing.
 
     References
     ----------
@@ -30,10 +35,16 @@ class FollowTheLeader(Averages):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), FollowTheLeader(), seed=0)
-    >>> sum(learner.ask().plan.values())
-    10
+    >>> from multiplay import Bernoulli, Stochastic, Transport, simulate
+    >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
+    >>> world, policies = Stochastic(Bernoulli(costs)), {"leader": FollowTheLeader()}
+    >>> result = simulate(plans, world, policies, horizon=300, trials=10)
+    >>> final = result.final("leader")
+
+    Most trials are lucky; the unlucky one makes the mean:
+
+    >>> bool(np.median(final) < 5), bool(final.max() > 100)
+    (True, True)
     """
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
@@ -43,16 +54,24 @@ class FollowTheLeader(Averages):
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Averages):
-    """Follow the leader, and with probability epsilon play at random instead.
+    r"""Follow the leader, and with probability epsilon play at random instead.
 
-    Each round, independently: with probability epsilon a is a random action, as ``RandomAction``
-    plays it; otherwise the leader, as ``FollowTheLeader`` does. With a fixed epsilon the regret is
-    linear, about epsilon times that of random play. Units that were not seen count for nothing.
+    Each round, independently,
+
+    .. math::
+
+        a = \begin{cases}
+            \text{a random action, as of RandomAction} & \text{with probability } \epsilon, \\
+            \text{the leader, as of FollowTheLeader} & \text{with probability } 1 - \epsilon.
+        \end{cases}
+
+    With a fixed :math:`\epsilon` the regret is linear, about :math:`\epsilon` times that of random
+    play. Units that were not seen count for nothing.
 
     Parameters
     ----------
     epsilon
-        Probability of a random action, in [0, 1].
+        :math:`\epsilon`, the probability of a random action, in [0, 1].
 
     References
     ----------
@@ -61,10 +80,11 @@ class EpsilonGreedy(Averages):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), EpsilonGreedy(0.05), seed=0)
-    >>> sum(learner.ask().plan.values())
-    10
+    >>> from multiplay import Bernoulli, Stochastic, Transport, simulate
+    >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
+    >>> policies = {str(epsilon): EpsilonGreedy(epsilon) for epsilon in (1, 0.5, 0.1)}
+    >>> simulate(plans, Stochastic(Bernoulli(costs)), policies, horizon=300, trials=10).ranked
+    ['0.1', '0.5', '1']
     """
 
     epsilon: float = 0.1
@@ -89,19 +109,26 @@ class EpsilonGreedy(Averages):
 
 @dataclass(frozen=True)
 class RandomAction(Policy):
-    """Play a random action, always: argmin over A of <a, c>, with c_i uniform on [-1, 1).
+    r"""Play a random action, always.
 
-    Every vertex of conv(A) has a positive probability, though not the same one. It learns nothing:
-    a policy that is not far below this curve does not either, and units that were not seen make no
-    difference. ``multiplay.policies.Uniform`` is
-    another name of it (``multiplay.Uniform`` is a distribution of losses).
+    It is the best action for random costs,
+
+    .. math::
+
+        a = \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle a, c \rangle, \qquad
+            c_i \sim \operatorname{Uniform}[-1, 1).
+
+    Every vertex of :math:`\operatorname{conv}(\mathcal{A})` has a positive probability, though not
+    the same one. It learns nothing: a policy that is not far below this curve does not either, and
+    units that were not seen make no difference. ``multiplay.policies.Uniform`` is another name of
+    it (``multiplay.Uniform`` is a distribution of losses).
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), RandomAction(), seed=0)
-    >>> sum(learner.ask().plan.values())
-    10
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(3, [3, 3]), RandomAction(), seed=0)
+    >>> sorted({tuple(learner.ask().action.tolist()) for day in range(20)})
+    [(0, 3), (3, 0)]
     """
 
     changing = True

@@ -16,32 +16,38 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True, repr=False)
 class CombUCB(Averages):
-    """Play the best action for the best losses (or rewards) that can be believed.
+    r"""Play the best action for the best losses (or rewards) that can be believed.
 
-    Every arm is seen once. Then, in round t, with N_i samples of arm i and their average mean_i,
+    Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
+    :math:`\hat{\mu}_i`,
 
-    1. bound_i = max(0, mean_i - sqrt(alpha ln t / N_i)) for losses,
-       bound_i = min(1, mean_i + sqrt(alpha ln t / N_i)) for rewards;
-    2. a is the best action for the bounds: argmin over A of <a, bound> for losses, argmax for
-       rewards, or what ``actions.best`` makes of them;
-    3. N_i += a_i: every unit is a sample. Units that were not seen count for nothing.
+    .. math::
 
-    After N_i samples the bound is on the wrong side of the true mean with a probability of at most
-    t^(-2 alpha), by Hoeffding's inequality. Needs no horizon. The regret is logarithmic in the
-    stochastic regime. An objective that is not linear must be monotone in every mean, as that of
-    ``Coverage`` is, for then the bounds of the arms bound the value of an action.
+        b_i &= \max\Bigl\{0, \hat{\mu}_i - \sqrt{\frac{\alpha \ln t}{N_i}}\Bigr\}, \\
+        a &= \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle a, b \rangle, \\
+        N_i &\leftarrow N_i + a_i.
+
+    So every unit is a sample. Units that were not seen count for nothing. Rewards have
+    :math:`b_i = \min\{1, \hat{\mu}_i + \sqrt{\alpha \ln t / N_i}\}` and arg max; other objectives
+    have what ``actions.best`` makes of b.
+
+    After :math:`N_i` samples the bound is on the wrong side of the true mean with a probability of
+    at most :math:`t^{-2 \alpha}`, by Hoeffding's inequality. Needs no horizon. The regret is
+    logarithmic in the stochastic regime. An objective that is not linear must be monotone in every
+    mean, as that of ``Coverage`` is, for then the bounds of the arms bound the value of an action.
 
     Parameters
     ----------
     alpha
-        How much doubt: 1.5 in the proof; less explores less.
+        :math:`\alpha`, how much doubt: 1.5 in the proof; less explores less.
     discount
-        For losses that drift: gamma in (0, 1) makes old samples fade. For every round told,
-        N_i = gamma N_i + a_i, and so the sum of the losses, for all arms; ln t becomes
-        ln(1 + gamma + ... + gamma^(t - 1)). An arm with N_i < 0.1 counts as unseen again.
+        For losses that drift: :math:`\gamma` in (0, 1) makes old samples fade. For every round
+        told, :math:`N_i \leftarrow \gamma N_i + a_i`, and so the sum of the losses, for all arms;
+        :math:`\ln t` becomes :math:`\ln(1 + \gamma + \dots + \gamma^{t - 1})`. An arm with
+        :math:`N_i < 0.1` counts as unseen again.
     window
         The same by W, a number of rounds: only the samples of the last W rounds told count, and
-        ln t becomes ln min(t, W).
+        :math:`\ln t` becomes :math:`\ln \min(t, W)`.
 
     References
     ----------
@@ -49,14 +55,22 @@ class CombUCB(Averages):
     AISTATS 2015. (CombUCB1: there t - 1 stands for t, and nothing is clipped.)
     Chen, Wang, Yuan: Combinatorial Multi-Armed Bandit, ICML 2013, for monotone objectives.
     Garivier, Moulines: On Upper-Confidence Bound Policies for Switching Bandit Problems, ALT 2011,
-    for ``discount`` (D-UCB, with alpha = 4 xi) and ``window`` (SW-UCB, with alpha = xi), xi > 1/2.
+    for ``discount`` (D-UCB, with :math:`\alpha = 4 \xi`) and ``window`` (SW-UCB, with
+    :math:`\alpha = \xi`), :math:`\xi > 1/2`.
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import Budget, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), CombUCB(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
+
+    Of two arms with the averages 0.3 and 0.4 it plays the second, of which it knows less:
+
+    >>> seen, lost = np.array([[900.0, 100.0]]), np.array([[270.0, 40.0]])
+    >>> state = {"t": np.array([1000]), "count": seen, "sum": lost}
+    >>> CombUCB().bounds(Budget(1, [1, 1]), state).round(3)
+    array([[0.193, 0.078]])
     """
 
     alpha: float = 1.5

@@ -20,18 +20,35 @@ DEEPER = "copies of "  # before the memo of copies of copies, which has a name o
 
 @dataclass(frozen=True)
 class Duplicated(Policy):
-    """Run ``policy`` on the problem where every copy of an arm is an arm of its own.
+    r"""Run ``policy`` on the problem where every copy of an arm is an arm of its own.
+
+    Its actions b have a 0 or a 1 for each copy, and the copies of arm i make up
+
+    .. math::
+
+        a_i = \sum_{c \,:\, \operatorname{owner}(c) = i} b_c, \qquad b_c \in \{0, 1\}.
 
     ``Duplicated(GenCTS())`` is CTS and ``Duplicated(GenLBINFV())`` is LBINFV, the baselines of the
     paper. The statistics of the copies stay apart; the samples of an arm are handed to its played
     copies in order. Which copies were not seen nobody knows: all units must be seen.
 
+    Parameters
+    ----------
+    policy
+        How to learn on the copies.
+
     Examples
     --------
-    >>> from multiplay import GenCTS, Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), Duplicated(GenCTS()), seed=0)
-    >>> sum(learner.ask().plan.values())
-    10
+    >>> from multiplay import Bernoulli, GenCTS, Stochastic, Transport, simulate
+    >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
+    >>> plans.d, plans.duplicate().actions.d
+    (6, 20)
+
+    More arms are more to learn:
+
+    >>> policies = {"CTS": Duplicated(GenCTS()), "GenCTS": GenCTS()}
+    >>> simulate(plans, Stochastic(Bernoulli(costs)), policies, horizon=300, trials=10).ranked
+    ['GenCTS', 'CTS']
     """
 
     policy: Policy

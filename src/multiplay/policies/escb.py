@@ -16,20 +16,27 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class ESCB(Averages):
-    """Play the action whose value is the best that can be believed.
+    r"""Play the action whose value is the best that can be believed.
 
-    Every arm is seen once. Then, in round t, with N_i samples of arm i and their average mean_i,
+    Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
+    :math:`\hat{\mu}_i`, the action of the least index is played, the first one of equals:
 
-    1. f = ln t + 4 m ln ln t, where m is the largest number of different arms in an action and
-       ln ln t counts as 0 up to t = e;
-    2. index(a) = <a, mean> - sqrt(f / 2 sum_i a_i^2 / N_i) for losses, + for rewards;
-    3. a is the action of the least index (for rewards: the largest), the first one of equals;
-    4. N_i += a_i: every unit is a sample. Units that were not seen count for nothing.
+    .. math::
 
-    The estimated loss of a, <a, mean>, has variance sum_i a_i^2 sigma_i^2 / N_i; for actions of 0
-    and 1 the index is the published one. The root joins the arms, so no oracle for linear costs
-    finds the least index, and in general the problem is NP-hard: all actions are listed and
-    compared, and a set with more than ``limit`` of them is refused. The objective must be linear.
+        \operatorname{index}(a) &= \langle a, \hat{\mu} \rangle
+            - \sqrt{\frac{f(t)}{2} \sum_{i=1}^{d} \frac{a_i^2}{N_i}}, \\
+        f(t) &= \ln t + 4 m \ln \ln t.
+
+    m is the largest number of different arms in an action, and :math:`\ln \ln t` counts as 0 up to
+    t = e. Rewards have + in place of -, and the largest index. Then
+    :math:`N_i \leftarrow N_i + a_i`: every unit is a sample. Units that were not seen count for
+    nothing.
+
+    The estimated loss of a, :math:`\langle a, \hat{\mu} \rangle`, has variance
+    :math:`\sum_i a_i^2 \sigma_i^2 / N_i`; for actions of 0 and 1 the index is the published one.
+    The root joins the arms, so no oracle for linear costs finds the least index, and in general the
+    problem is NP-hard: all actions are listed and compared, and a set with more than ``limit`` of
+    them is refused. The objective must be linear.
 
     Parameters
     ----------
@@ -43,10 +50,20 @@ class ESCB(Averages):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import Budget, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), ESCB(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
+
+    One unit of each arm would be less in doubt than two of the same; the least index wins:
+
+    >>> two = Budget(2, [2, 2])
+    >>> two.enumerate().tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    >>> seen, lost = np.array([[100.0, 100.0]]), np.array([[50.0, 50.0]])
+    >>> state = {"t": np.array([100]), "count": seen, "sum": lost}
+    >>> ESCB().index(two, state).round(2)
+    array([[0.42, 0.59, 0.42]])
     """
 
     needs_linear = True

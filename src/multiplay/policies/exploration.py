@@ -19,46 +19,60 @@ EXPLORATIONS = ("optimised", "rounded")
 
 @dataclass(frozen=True)
 class ExplorationByOptimisation(Bandit):
-    """Keep a reference distribution over the hull; play the best distribution with its mean.
+    r"""Keep a reference distribution over the hull; play the best distribution with its mean.
 
     It sees the total of a round only. A round of which units were not seen is refused.
 
     **This is a reconstruction** after Ito and Takemura (NeurIPS 2023). The idea and the rates are
-    those of the paper: regret of order r sqrt(T log T) against any adversary, and r^2 log T / gap
-    in the stochastic regime, where the best action has an advantage of at least ``gap``. The
-    formulas and constants below are our own, and no proof is given.
+    those of the paper: regret of order :math:`r \sqrt{T \log T}` against any adversary, and
+    :math:`r^2 \log T / \text{gap}` in the stochastic regime, where the best action has an advantage
+    of at least ``gap``. The formulas and constants below are our own, and no proof is given.
 
-    It sees the total of a round only. With f in [0, 1] the share of the largest possible loss that
-    the round lost, actions in coordinates Y of dimension r (see ``Listed``) and L = Z = 0 at first,
-    each round
+    With f in [0, 1] the share of the largest possible loss that the round lost, actions in
+    coordinates Y of dimension r (see ``Listed``) and L = Z = 0 at first, each round
 
-    1. beta = scale (2 r + sqrt(Z / (r log T))) and eta = 1 / beta;
-    2. q(N) ~ prior(N) exp(-eta <L, N>), the reference, over all points N of a net of the hull; mu
-       and Cq are its mean and its covariance;
-    3. p = argmin of tr(Cq V(p)^-1) over all distributions p on the actions with sum_a p_a a = mu,
-       where V(p) = sum_a p_a (a - mu)(a - mu)';
-    4. an action a ~ p is played;
-    5. L += V^-1 (a - mu) (2 f - 1) and Z += tr(Cq V^-1).
+    1. :math:`\beta = \text{scale} \,\bigl(2 r + \sqrt{Z / (r \log T)}\bigr)` and
+       :math:`\eta = 1 / \beta`;
+    2. :math:`q(N) \propto \operatorname{prior}(N) \exp(-\eta \langle L, N \rangle)`, the reference,
+       over all points N of a net of the hull; :math:`\mu` and :math:`C_q` are its mean and its
+       covariance;
+    3. the distribution p on the actions is
+
+       .. math::
+
+           p &= \operatorname*{arg\,min} \Bigl\{\operatorname{tr}\bigl(C_q V(p)^{-1}\bigr)
+               \,:\, \sum_a p_a a = \mu\Bigr\}, \\
+           V(p) &= \sum_a p_a (a - \mu)(a - \mu)^\top;
+
+    4. an action :math:`a \sim p` is played;
+    5. what is estimated and what it may cost grow,
+
+       .. math::
+
+           L \leftarrow L + V^{-1} (a - \mu) (2 f - 1), \qquad
+               Z \leftarrow Z + \operatorname{tr}(C_q V^{-1}).
 
     The estimate of step 5 has the mean that it should have, up to a constant that is the same for
-    all actions. The net has the points (1 - e) v + e (u + centre) / 2 for all actions v and u and
-    e = 1, 1/2, 1/4, ..., down to 1 / T; their prior e^r imitates the uniform distribution on the
-    hull at all scales around all actions. Step 3 is solved by Newton's method with a small barrier,
-    -0.02 (z / K) sum_a log p_a: tr(Cq V^-1) is then one or two per cent above its minimum.
+    all actions. The net has the points :math:`(1 - e) v + e (u + \text{centre}) / 2` for all
+    actions v and u and e = 1, 1/2, 1/4, ..., down to 1 / T; their prior :math:`e^r` imitates the
+    uniform distribution on the hull at all scales around all actions. Step 3 is solved by Newton's
+    method with a small barrier, :math:`-0.02 (z / K) \sum_a \log p_a`, where z is the trace at a
+    first p: the trace is then one or two per cent above its minimum.
 
     Parameters
     ----------
     horizon
         T, the number of rounds; needed where the caller knows none, as in a ``Learner``.
     scale
-        A factor of beta. Below 1/2, for experiments only, single trials can stay with a wrong
-        action for very long.
+        A factor of :math:`\beta`. Below 1/2, for experiments only, single trials can stay with a
+        wrong action for very long.
     exploration
         "optimised": step 3; "rounded": p is the net itself, where a point becomes v with
-        probability 1 - e, and else, half each, u or any action. It has the same mean mu.
+        probability 1 - e, and else, half each, u or any action. It has the same mean :math:`\mu`.
     limit
         Most actions that a set may have; all of them are listed. The time of a round grows faster
-        than K^2: 15 microseconds for 9 actions, 350 for 56, 1200 for 120, in few dimensions.
+        than :math:`K^2`: 15 microseconds for 9 actions, 350 for 56, 1200 for 120, in few
+        dimensions.
 
     References
     ----------
@@ -71,8 +85,11 @@ class ExplorationByOptimisation(Bandit):
     >>> from multiplay import Learner, Transport
     >>> policy = ExplorationByOptimisation(horizon=365)
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), policy, seed=0)
-    >>> sum(learner.ask().plan.values())
+    >>> play = learner.ask()
+    >>> sum(play.plan.values())
     10
+    >>> print(learner.tell(play.id, 3.5))  # what all ten units lost together
+    play 1: 10 of 10 units seen
     """
 
     horizon: int | None = None

@@ -20,27 +20,36 @@ BATCH = 1 << 15  # most random numbers of one trial at a time
 
 @dataclass(frozen=True)
 class FPLIX(Policy):
-    """Follow the leader under random bonuses, and resample to learn how likely each arm was.
+    r"""Follow the leader under random bonuses, and resample to learn how likely each arm was.
 
-    Each round, with Z_i exponential of mean 1,
+    Each round, with :math:`Z_i` exponential of mean 1,
 
-    1. a = argmin over A of <a, eta Lhat - Z>, and for rewards argmax of <a, eta Lhat + Z>;
-    2. step 1 is repeated with fresh Z; K_i is the number of repetitions until arm i is played
-       again, or until a coin of its own with probability gamma falls, and ``cap`` at most;
-    3. Lhat_i += k_i K_i where a_i >= 1, with k_i the average of the a_i losses seen, or what is
-       believed of the arm, (1/2 + sum of samples) / (1 + number of samples), if none was seen;
-    4. eta = gamma = sqrt((1 + ln d) / (d + sum_i Lhat_i)), the rate of the next round.
+    .. math::
 
-    With q_i the probability of a_i >= 1, K_i is geometric (resampling), and its mean is 1/p_i with
-    p_i = q_i + (1 - q_i) gamma (implicit exploration), or (1 - (1 - p_i)^cap) / p_i with the cap.
-    So Lhat estimates losses a little too low, at least on what is rarely played, at a bounded
-    variance, and no probability is ever computed. About d repetitions are made in a round.
+        a &= \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle a, \eta \hat{L} - Z \rangle, \\
+        \hat{L}_i &\leftarrow \hat{L}_i + k_i K_i \quad \text{where } a_i \ge 1, \\
+        \eta &= \gamma = \sqrt{\frac{1 + \ln d}{d + \sum_i \hat{L}_i}}.
 
-    Lhat_i is the loss of *one unit* of arm i, whatever a_i was: more than one unit makes k_i a
-    better estimate of it, and is not weighted. (a_i / E[a_i] would be another unbiased weight, but
-    resampling gives the inverse of a probability, not that of a mean.) As always, units of an
-    arm must be exchangeable. Where some were not seen, k_i is the average of the others; of an arm
-    of which nothing was seen, what it lost on average before.
+    1. a is played; rewards have the arg max of :math:`\langle a, \eta \hat{L} + Z \rangle`;
+    2. step 1 is repeated with fresh Z; :math:`K_i` is the number of repetitions until arm i is
+       played again, or until a coin of its own with probability :math:`\gamma` falls, and ``cap``
+       at most;
+    3. :math:`k_i` is the average of the :math:`a_i` losses seen, or what is believed of the arm,
+       :math:`(1/2 + S_i) / (1 + N_i)` by its :math:`N_i` samples of sum :math:`S_i`, if none was
+       seen;
+    4. :math:`\eta` and :math:`\gamma` are the rates of the next round.
+
+    With :math:`q_i` the probability of :math:`a_i \ge 1`, :math:`K_i` is geometric (resampling),
+    and its mean is :math:`1 / p_i` with :math:`p_i = q_i + (1 - q_i) \gamma` (implicit
+    exploration), or :math:`(1 - (1 - p_i)^{\text{cap}}) / p_i` with the cap. So :math:`\hat{L}`
+    estimates losses a little too low, at least on what is rarely played, at a bounded variance, and
+    no probability is ever computed. About d repetitions are made in a round.
+
+    :math:`\hat{L}_i` is the loss of *one unit* of arm i, whatever :math:`a_i` was: more than one
+    unit makes :math:`k_i` a better estimate of it, and is not weighted.
+    (:math:`a_i / \mathbb{E}[a_i]` would be another unbiased weight, but resampling gives the
+    inverse of a probability, not that of a mean.) As always, units of an arm must be exchangeable.
+    Where some were not seen, :math:`k_i` is the average of the others.
 
     The rate in step 4 follows the losses, in the manner of the paper, whose perturbations are
     truncated as well, for the proof; here they are not. The guarantee is for losses: with rewards,
@@ -49,9 +58,10 @@ class FPLIX(Policy):
     Parameters
     ----------
     eta
-        A fixed rate instead of step 4's, positive.
+        A fixed rate :math:`\eta` instead of step 4's, positive.
     gamma
-        A fixed probability of the coins in [0, 1]; the rate, and 1 at most, if not given.
+        A fixed probability :math:`\gamma` of the coins in [0, 1]; the rate, and 1 at most, if not
+        given.
     cap
         Most repetitions in a round.
 
@@ -68,6 +78,11 @@ class FPLIX(Policy):
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), FPLIX(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
+
+    The rate falls as estimated losses add up:
+
+    >>> [FPLIX().rate({"L": np.full((1, 6), lost)}).round(2).item() for lost in (0.0, 10.0, 1000.0)]
+    [0.68, 0.21, 0.02]
     """
 
     needs_linear = True
@@ -89,7 +104,7 @@ class FPLIX(Policy):
         positive_integer("cap", self.cap, "Leave it out for 1000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Lhat = 0, and no samples."""
+        r""":math:`\hat{L} = 0`, and no samples."""
         zeros = {name: np.zeros((trials, actions.d)) for name in ("L", "count", "sum")}
         return {"t": np.ones(trials, dtype=np.int64), **zeros}
 
@@ -123,15 +138,15 @@ class FPLIX(Policy):
         count(state, feedback)
 
     def believed(self, state: Arrays) -> FloatArray:
-        """Return (1/2 + sum of samples) / (1 + number of samples)."""
+        """Return :math:`(1/2 + S_i) / (1 + N_i)`."""
         return predicted(state)
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        """Lhat grows as if the prediction had come true; the offset is counted by the rounds."""
+        r""":math:`\hat{L}` grows by what is believed; the offset is counted by the rounds."""
         state["L"] += rounds * self.believed(state)
 
     def rate(self, state: Arrays, actions: ActionSet | None = None) -> FloatArray:
-        """Return eta of every trial: step 4, over the arms that can be played."""
+        r"""Return :math:`\eta` of every trial: step 4, over the arms that can be played."""
         L = state["L"]
         if actions is not None and len(actions.closed):
             L = np.where(actions.n > 0, L, 0.0)

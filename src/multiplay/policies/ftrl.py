@@ -14,35 +14,63 @@ from multiplay.types import Arrays, FloatArray
 
 
 class FTRL(Policy):
-    """Minimise estimated losses plus a regulariser, and draw an action around the minimiser.
+    r"""Minimise estimated losses plus a regulariser, and draw an action around the minimiser.
 
-    Each round
+    Each round has four steps: the minimiser; an action a with :math:`\mathbb{E}[a] = x` that is
+    played, with :math:`k_i` the average of the :math:`a_i` losses seen; the estimate of all losses,
+    with the x and the q of this play; and what else the policy learns. The first and the third are
 
-    1. x = argmin over conv(A) of <costs, x> + sum_i beta_i phi_i(x_i);
-    2. an action a with E[a] = x is played, and k_i is the average of the a_i losses seen;
-    3. Lhat_i += q_i + (a_i / x_i) (k_i - q_i), with the x and the q of this play;
-    4. what else the policy learns.
+    .. math::
 
-    A subclass says what phi (``regulariser``), ``beta``, ``costs`` and q (``expected``) are in
-    the round to come, and writes step 4 (``learn``). Its ``start`` adds to the state what these
-    read. The state also holds the last minimiser, a point of the hull, from which the next one is
-    found faster; nothing depends on it beyond rounding, and it may be missing.
+        x &= \operatorname*{arg\,min}_{x \in \operatorname{conv}(\mathcal{A})}
+            \langle \text{costs}, x \rangle + \sum_{i=1}^{d} \beta_i \varphi_i(x_i), \\
+        \hat{L}_i &\leftarrow \hat{L}_i + q_i + \frac{a_i}{x_i} (k_i - q_i).
 
-    Where units are missing, k_i is the average of those seen. An arm of which nothing was seen
-    counts as if q_i had come true, and so does an arm that could not be played. Plans of others
-    teach the predictions only: step 3 needs the probability that the policy would have played them.
-    Where units are known to lose more than what is learned (``actions.offset``), Lhat has that too.
+    A subclass says what :math:`\varphi` (``regulariser``), :math:`\beta` (``beta``), ``costs`` and
+    q (``expected``) are in the round to come, and writes step 4 (``learn``). Its ``start`` adds to
+    the state what these read. The state also holds the last minimiser, a point of the hull, from
+    which the next one is found faster; nothing depends on it beyond rounding, and it may be
+    missing.
+
+    Where units are missing, :math:`k_i` is the average of those seen. An arm of which nothing was
+    seen counts as if :math:`q_i` had come true, and so does an arm that could not be played. Plans
+    of others teach the predictions only: step 3 needs the probability that the policy would have
+    played them. Where units are known to lose more than what is learned (``actions.offset``),
+    :math:`\hat{L}` has that too.
+
+    Examples
+    --------
+    A barrier of constant weight, and no predictions:
+
+    >>> from multiplay import Bernoulli, RandomAction, Stochastic, Transport, simulate
+    >>> class Steady(FTRL):
+    ...     def regulariser(self, state):
+    ...         one = np.ones(len(state["L"]))
+    ...         return Regulariser(barrier=one, entropy=one)
+    ...
+    ...     def beta(self, actions, state):
+    ...         return np.full(state["L"].shape, 2.0)
+    ...
+    ...     def expected(self, actions, state):
+    ...         return np.full(state["L"].shape, 0.5)
+    ...
+    ...     def learn(self, actions, state, play, feedback, error):
+    ...         pass
+    >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
+    >>> world, policies = Stochastic(Bernoulli(costs)), {"random": RandomAction(), "new": Steady()}
+    >>> simulate(plans, world, policies, horizon=200, trials=5).ranked
+    ['new', 'random']
     """
 
     needs_linear = True
 
     @abstractmethod
     def regulariser(self, state: Arrays) -> Regulariser:
-        """Return phi."""
+        r"""Return :math:`\varphi`."""
 
     @abstractmethod
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return beta, the weight of the regulariser of each arm, shape (trials, d)."""
+        r"""Return :math:`\beta`, the weight of the regulariser of each arm, shape (trials, d)."""
 
     @abstractmethod
     def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:
@@ -60,14 +88,14 @@ class FTRL(Policy):
         """Step 4: change the state; ``error`` is k - q, and 0 where nothing was seen."""
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
-        """Return q + Lhat, of the sign that is minimised."""
+        r"""Return :math:`q + \hat{L}`, of the sign that is minimised."""
         losses: FloatArray = self.expected(actions, state) + state["L"]
         if actions.offset is not None:
             losses += actions.offset
         return losses if actions.sign > 0 else -losses
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Lhat = 0, and a point in the interior of the hull as the first warm start."""
+        r""":math:`\hat{L} = 0`, and a point in the interior of the hull as the first warm start."""
         return {"L": np.zeros((trials, actions.d)), **actions.hull.start(trials)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
@@ -81,7 +109,7 @@ class FTRL(Policy):
     def minimiser(
         self, actions: ActionSet, state: Arrays, costs: FloatArray, beta: FloatArray
     ) -> Arrays:
-        """Return the point of the hull that minimises <costs, x> + sum_i beta_i phi_i(x_i)."""
+        """Return the x of step 1, as a point of the hull."""
         warm = warm_start(actions.hull, state)
         return actions.hull.minimise(costs, beta, self.regulariser(state), warm)
 
@@ -107,7 +135,7 @@ class FTRL(Policy):
         return np.full(state["L"].shape, 0.5)
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        """Lhat grows as if the prediction had come true."""
+        r""":math:`\hat{L}` grows as if the prediction had come true."""
         state["L"] += rounds * (self.believed(state) + offset)
 
     def warm(self, actions: ActionSet) -> tuple[str, ...]:

@@ -17,27 +17,33 @@ SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples o
 
 @dataclass(frozen=True, repr=False)
 class GaussianCTS(Averages):
-    """Play the best action for losses (or rewards) drawn around the average of every arm.
+    r"""Play the best action for losses (or rewards) drawn around the average of every arm.
 
-    Every arm is seen once. Then, each round,
+    Every arm is seen once. Then, each round, with :math:`N_i` samples of arm i and their average
+    :math:`\hat{\mu}_i`,
 
-    1. theta_i ~ Normal(mean_i, beta / (4 N_i)), with N_i samples of arm i and their average mean_i;
-    2. a is the best action for theta: argmin over A of <a, theta> for losses, argmax for rewards;
-    3. N_i += a_i: every unit is a sample. Units that were not seen count for nothing.
+    .. math::
+
+        \theta_i &\sim \mathcal{N}\Bigl(\hat{\mu}_i, \frac{\beta}{4 N_i}\Bigr), \\
+        a &= \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle a, \theta \rangle, \\
+        N_i &\leftarrow N_i + a_i,
+
+    and arg max for rewards. So every unit is a sample. Units that were not seen count for nothing.
 
     1/4 is the largest variance of a loss in [0, 1]. So, unlike ``GenCTS``, it needs no coins, and
     draws too far from losses of little variance. It needs no horizon. An objective that is not
-    linear takes theta cut to [0, 1], for its means are chances.
+    linear takes :math:`\theta` cut to [0, 1], for its means are chances.
 
     Parameters
     ----------
     beta
-        How far to draw, positive; less explores less. The proof wants beta > 1; the simulations of
-        the authors draw with the variance of the losses divided by N_i, which is beta = 1.
+        :math:`\beta`, how far to draw, positive; less explores less. The proof wants
+        :math:`\beta > 1`; the simulations of the authors draw with the variance of the losses
+        divided by :math:`N_i`, which is :math:`\beta = 1`.
     discount
-        For losses that drift: gamma in (0, 1) makes old samples fade. For every round told,
-        N_i = gamma N_i + a_i, and so the sum of the losses, for all arms. An arm with N_i < 0.1
-        counts as unseen again.
+        For losses that drift: :math:`\gamma` in (0, 1) makes old samples fade. For every round
+        told, :math:`N_i \leftarrow \gamma N_i + a_i`, and so the sum of the losses, for all arms.
+        An arm with :math:`N_i < 0.1` counts as unseen again.
     window
         The same by W, a number of rounds: only the samples of the last W rounds told count.
 
@@ -55,6 +61,11 @@ class GaussianCTS(Averages):
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GaussianCTS(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
+
+    How far it draws, after 25 and 2500 samples:
+
+    >>> GaussianCTS().deviation({"count": np.array([[25.0, 2500.0]])})
+    array([[0.1 , 0.01]])
     """
 
     beta: float = 1.0
@@ -74,18 +85,18 @@ class GaussianCTS(Averages):
         return Play(unseen_first(actions, state, actions.best(theta)))
 
     def draw(self, state: Arrays, rng: Rng) -> FloatArray:
-        """Return theta."""
+        r"""Return :math:`\theta`."""
         normal = standard_normal(state["count"].shape, rng)
         theta: FloatArray = averages(state) + self.deviation(state) * normal
         return theta
 
     def deviation(self, state: Arrays) -> FloatArray:
-        """Return sqrt(beta / (4 N_i)); that of one sample for an arm unseen."""
+        r"""Return :math:`\sqrt{\beta / (4 N_i)}`; that of one sample for an arm unseen."""
         deviation: FloatArray = np.sqrt(self.beta / (4 * samples(state)))
         return deviation
 
     def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the part of Normal(mean_i, beta / (4 N_i)) in the middle, cut to [0, 1].
+        """Return the part of the normal distribution in the middle, cut to [0, 1].
 
         An arm unseen has [0, 1].
         """

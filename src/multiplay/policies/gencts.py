@@ -15,20 +15,29 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True, repr=False)
 class GenCTS(Forgetting):
-    """Play the best action for losses (or rewards) drawn from the posterior of every arm.
+    r"""Play the best action for losses (or rewards) drawn from the posterior of every arm.
 
-    Each round, theta_i ~ Beta(p_i, q_i) and a is the best action for theta: argmin over A of
-    <a, theta> for losses, argmax for rewards, or what ``actions.best`` makes of them. Then every
-    unit flips a coin, Y_ij ~ Bernoulli(L_ij), and p_i += sum_j Y_ij, q_i += sum_j (1 - Y_ij), from
-    p_i = q_i = 1. Units that were played and not seen flip no coin. Needs no horizon. Its regret is
-    logarithmic in the stochastic regime, and linear when losses are corrupted. Duplicated, it is
-    the CTS of Wang and Chen (2018).
+    From :math:`p_i = q_i = 1`, each round
+
+    .. math::
+
+        \theta_i &\sim \operatorname{Beta}(p_i, q_i), \\
+        a &= \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle a, \theta \rangle, \\
+        Y_{ij} &\sim \operatorname{Bernoulli}(L_{ij}), \qquad j = 1, \dots, a_i, \\
+        p_i &\leftarrow p_i + \sum_{j=1}^{a_i} Y_{ij}, \qquad
+            q_i \leftarrow q_i + \sum_{j=1}^{a_i} (1 - Y_{ij}).
+
+    So every unit flips a coin with its loss as the chance of heads. Rewards have arg max; other
+    objectives have what ``actions.best`` makes of :math:`\theta`. Units that were played and not
+    seen flip no coin. Needs no horizon. Its regret is logarithmic in the stochastic regime, and
+    linear when losses are corrupted. Duplicated, it is the CTS of Wang and Chen (2018).
 
     Parameters
     ----------
     discount
-        For losses that drift: gamma in (0, 1) makes old coins fade. For every round told,
-        p_i = 1 + gamma (p_i - 1) + heads and q_i = 1 + gamma (q_i - 1) + tails, for all arms.
+        For losses that drift: :math:`\gamma` in (0, 1) makes old coins fade. For every round told,
+        :math:`p_i \leftarrow 1 + \gamma (p_i - 1) + \text{heads}` and
+        :math:`q_i \leftarrow 1 + \gamma (q_i - 1) + \text{tails}`, for all arms.
     window
         The same by W, a number of rounds: only the coins of the last W rounds told count.
 
@@ -42,10 +51,19 @@ class GenCTS(Forgetting):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GenCTS(), seed=0)
+    >>> from multiplay import Bernoulli, Corrupted, Learner, Transport, simulate
+    >>> plans = Transport([1, 4, 5], [4, 6])
+    >>> learner = Learner(plans, GenCTS(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
+
+    Where losses change, it pays to forget:
+
+    >>> before, after = [0.1, 0.4, 0.2, 0.3, 0.3, 0.2], [0.9, 0.6, 0.8, 0.7, 0.7, 0.8]
+    >>> world = Corrupted(Bernoulli(before), Bernoulli(after), at=100)
+    >>> policies = {"all": GenCTS(), "fading": GenCTS(discount=0.95)}
+    >>> simulate(plans, world, policies, horizon=300, trials=5).ranked
+    ['fading', 'all']
     """
 
     changing = True
@@ -83,17 +101,18 @@ class GenCTS(Forgetting):
             self.add(state, heads, feedback.seen - heads)
 
     def believed(self, state: Arrays) -> FloatArray:
-        """Return the mean of the posterior, p_i / (p_i + q_i)."""
+        """Return the mean of the posterior, :math:`p_i / (p_i + q_i)`."""
         mean: FloatArray = state["p"] / (state["p"] + state["q"])
         return mean
 
     def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the quantiles (1 - level) / 2 and (1 + level) / 2 of Beta(p_i, q_i).
+        r"""Return two quantiles of the posterior, (1 - level) / 2 and (1 + level) / 2.
 
         Where the loss of every unit is told, the coins of an arm are Bernoulli with its mean,
         whatever its losses are: for means that are as likely anywhere in [0, 1] the interval holds
         them with probability ``level``, also after any play of the policy. From totals only, the
-        coins vary up to twice as much, and the interval may be too short by a factor of sqrt(2).
+        coins vary up to twice as much, and the interval may be too short by a factor of
+        :math:`\sqrt{2}`.
         """
         from scipy.special import betaincinv
 

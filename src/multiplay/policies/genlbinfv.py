@@ -22,7 +22,7 @@ INITIALS = ("paper", "units")
 class GenLBINFV(LogBarrier):
     r"""Follow the regularised leader, and draw an action with the mean that it prefers.
 
-    With :math:`\gamma = \log T` and :math:`u = x_i / n_i`, in round t
+    With :math:`\gamma = \log T` and :math:`u = x_i / n_i`, step 1 of round t is
 
     .. math::
 
@@ -30,17 +30,17 @@ class GenLBINFV(LogBarrier):
             \langle q + \hat{L}, x \rangle + \sum_{i=1}^{d} \beta_i \varphi_i(x_i), \\
         \varphi_i(x) &= n_i \bigl[u - 1 - \log u + \gamma \,(u + (1 - u) \log(1 - u))\bigr].
 
-    An action a with :math:`\mathbb{E}[a] = x` is played, and :math:`k_i` is the average of the
-    :math:`a_i` losses seen of arm i. Then
+    Step 2: an action a with :math:`\mathbb{E}[a] = x` is played, and :math:`k_i` is the average of
+    the :math:`a_i` losses seen of arm i. Steps 3 and 4 are
 
     .. math::
 
         \hat{L}_i &\leftarrow \hat{L}_i + q_i + \frac{a_i}{x_i} (k_i - q_i), \\
         \beta_i^2 &\leftarrow \beta_i^2
             + \frac{1}{\gamma} \Bigl(\frac{a_i}{n_i}\Bigr)^2 (k_i - q_i)^2
-            \min\Bigl\{1, \frac{2 (1 - u)}{u^2 \gamma}\Bigr\},
+            \min\Bigl\{1, \frac{2 (1 - u)}{u^2 \gamma}\Bigr\}.
 
-    and :math:`q_i` predicts the next losses of arm i.
+    Step 5: :math:`q_i` predicts the next losses of arm i, see ``prediction``.
 
     Where nobody knows T, :math:`\gamma = \max\{4, 3/2 + \delta, \log t\}` with
     :math:`\delta = (1 + \epsilon) / (3 \epsilon)`, and the update of :math:`\beta` has the
@@ -48,31 +48,33 @@ class GenLBINFV(LogBarrier):
     :math:`\gamma = \log T`.
 
     Units that were not seen are taken to have lost what those seen of their arm lost on average; an
-    arm of which nothing was seen counts as if q_i had come true.
+    arm of which nothing was seen counts as if :math:`q_i` had come true.
 
-    Rewards stay rewards; only the sign of <q + Lhat, x> is turned where it is minimised. The
-    regret is logarithmic in the stochastic regime and of order sqrt(T) against any adversary.
-    Duplicated, it is the LBINFV of Tsuchiya, Ito and Honda (2023).
+    Rewards stay rewards; only the sign of :math:`\langle q + \hat{L}, x \rangle` is turned where it
+    is minimised. The regret is logarithmic in the stochastic regime and of order :math:`\sqrt{T}`
+    against any adversary. Duplicated, it is the LBINFV of Tsuchiya, Ito and Honda (2023).
 
     Parameters
     ----------
     prediction
-        "ls": q_i = (1/2 + sum of samples) / (1 + number of samples), least squares;
-        "gd": q_i += eta (k_i - q_i), gradient descent, which adapts to slow changes.
+        "ls", least squares: with :math:`N_i` samples of arm i so far and :math:`S_i` their sum,
+        :math:`q_i = (1/2 + S_i) / (1 + N_i)`. "gd", gradient descent, which adapts to slow changes:
+        :math:`q_i \leftarrow q_i + \eta (k_i - q_i)`.
     epsilon
-        The fraction e_i / n_i in beta_i(1) = 1 + e_i / n_i, in (0, 1/2]; 0.2 if not given. Without
-        a horizon, less than 0.05 makes delta and so the regret large.
+        The fraction :math:`\epsilon = e_i / n_i` in :math:`\beta_i(1) = 1 + e_i / n_i`, in
+        (0, 1/2]; 0.2 if not given. Without a horizon, less than 0.05 makes :math:`\delta` and so
+        the regret large.
     eta
-        Step of the gradient descent, in (0, 1/2).
+        :math:`\eta`, the step of the gradient descent, in (0, 1/2).
     horizon
         T, the number of rounds, where you know it and the caller does not, as in a ``Learner``.
     any_horizon
-        Go on even if the horizon is shorter than the theory wants, T >= max(55, d).
+        Go on even if the horizon is shorter than the theory wants, :math:`T \ge \max(55, d)`.
     initial
-        "paper": beta_i(1) = 1 + e_i / n_i. "units": that divided by n_i, and nothing else is
-        changed. Then far less regret is paid for units in the stochastic regime, but nothing is
-        proved: the first steps may be unstable, and beta repairs that afterwards. ``GenAdaINF`` is
-        made for this.
+        "paper": :math:`\beta_i(1) = 1 + e_i / n_i`. "units": that divided by :math:`n_i`, and
+        nothing else is changed. Then far less regret is paid for units in the stochastic regime,
+        but nothing is proved: the first steps may be unstable, and :math:`\beta` repairs that
+        afterwards. ``GenAdaINF`` is made for this.
     anytime
         Play as if nobody knew T, even where the caller does, as ``simulate``.
 
@@ -84,10 +86,19 @@ class GenLBINFV(LogBarrier):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GenLBINFV(), seed=0)
+    >>> from multiplay import Bernoulli, Corrupted, GenCTS, Learner, Transport, simulate
+    >>> plans = Transport([1, 4, 5], [4, 6])
+    >>> learner = Learner(plans, GenLBINFV(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
+
+    Where losses change, it comes back, and Thompson sampling does not:
+
+    >>> before, after = [0.1, 0.4, 0.2, 0.3, 0.3, 0.2], [0.9, 0.6, 0.8, 0.7, 0.7, 0.8]
+    >>> world = Corrupted(Bernoulli(before), Bernoulli(after), at=100)
+    >>> policies = {"GenCTS": GenCTS(), "GenLBINFV": GenLBINFV()}
+    >>> simulate(plans, world, policies, horizon=300, trials=5).ranked
+    ['GenLBINFV', 'GenCTS']
     """
 
     later_settings = ("anytime",)
@@ -126,7 +137,7 @@ class GenLBINFV(LogBarrier):
         super().__post_init__()
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Lhat = 0, q = 1/2, beta = 1 + epsilon (or that divided by n_i), and no samples."""
+        r""":math:`\hat{L} = 0`, q = 1/2, the first :math:`\beta`, and no samples."""
         state = super().start(actions, horizon, trials)
         shape = state["L"].shape
         units = np.maximum(actions.n, 1) if self.initial == "units" else np.ones(actions.d)
@@ -137,13 +148,13 @@ class GenLBINFV(LogBarrier):
         return state
 
     def clock(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Return g = log T; or t = 1, the round to be played, where nobody knows T."""
+        r"""Return :math:`\gamma = \log T`; where nobody knows T, t = 1, the round to be played."""
         if self.anytime or (self.horizon is None and horizon is None):
             return {"t": np.ones(trials, dtype=np.int64)}
         return super().clock(actions, horizon, trials)
 
     def gamma(self, state: Arrays) -> FloatArray:
-        """Return g, or max{4, 3/2 + delta, log t}: what the proof needs of log T, and log t."""
+        r"""Return :math:`\gamma`: what the proof needs of :math:`\log T`, where nobody knows T."""
         if "g" in state:
             return state["g"]
         delta = (1 + self._epsilon) / (3 * self._epsilon)
@@ -151,7 +162,7 @@ class GenLBINFV(LogBarrier):
         return gamma
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Steps 1 and 2; where nobody knows T, the memo has the g of round t, for step 4."""
+        r"""Steps 1 and 2; where nobody knows T, the memo has the :math:`\gamma` of this round."""
         if "g" in state:
             return super().choose(actions, state, rng)
         g = self.gamma(state)

@@ -20,30 +20,39 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True)
 class Hybrid(FTRL):
-    """Follow the leader under two entropies, one for arms to leave, one for arms to keep.
+    r"""Follow the leader under two entropies, one for arms to leave, one for arms to keep.
 
-    With u = x_i / n_i, in round t
+    With :math:`u = x_i / n_i`, in round t
 
-    1. x = argmin over conv(A) of <Lhat, x> + (sqrt(t) / 2) sum_i phi_i(x_i), where
-       phi_i(x) = n_i [gamma (1 - u) log(1 - u) - sqrt(u)];
-    2. an action a with E[a] = x is played, and k_i is the average of the a_i losses seen;
-    3. Lhat_i += q + (a_i / x_i) (k_i - q), with q = 0.
+    .. math::
 
-    The original has losses in [-1, 1] and the rate 1 / sqrt(t); for losses in [0, 1] that is the
-    rate 2 / sqrt(t) above. Estimates must not fall far below their smallest true value: those of
-    losses are never negative. Rewards stay rewards, and the sign of <Lhat, x> is turned; with q = 1
-    their estimates never exceed 1. Needs no horizon. The regret is logarithmic in the stochastic
-    regime and of order sqrt(T) against any adversary.
+        x &= \operatorname*{arg\,min}_{x \in \operatorname{conv}(\mathcal{A})}
+            \langle \hat{L}, x \rangle + \frac{\sqrt{t}}{2} \sum_{i=1}^{d} \varphi_i(x_i), \\
+        \varphi_i(x) &= n_i \bigl[\gamma \,(1 - u) \log(1 - u) - \sqrt{u}\bigr].
+
+    An action a with :math:`\mathbb{E}[a] = x` is played, and :math:`k_i` is the average of the
+    :math:`a_i` losses seen. Then, with q = 0,
+
+    .. math::
+
+        \hat{L}_i \leftarrow \hat{L}_i + q + \frac{a_i}{x_i} (k_i - q).
+
+    The original has losses in [-1, 1] and the rate :math:`1 / \sqrt{t}`; for losses in [0, 1] that
+    is the rate :math:`2 / \sqrt{t}` above. Estimates must not fall far below their smallest true
+    value: those of losses are never negative. Rewards stay rewards, and the sign of
+    :math:`\langle \hat{L}, x \rangle` is turned; with q = 1 their estimates never exceed 1. Needs
+    no horizon. The regret is logarithmic in the stochastic regime and of order :math:`\sqrt{T}`
+    against any adversary.
 
     Units that were not seen are taken to have lost what those seen of their arm lost on average; an
-    arm of which nothing was seen, what is believed of it, (1/2 + sum of samples) / (1 + their
-    number).
+    arm of which nothing was seen, what is believed of it, :math:`(1/2 + S_i) / (1 + N_i)`, with
+    :math:`S_i` the sum of its :math:`N_i` samples.
 
     Parameters
     ----------
     gamma
-        Weight of the entropy of 1 - u, positive. The authors' program takes 1, and 1 / sqrt(log m)
-        for m-sets of at least half of the arms.
+        :math:`\gamma`, the weight of the entropy of 1 - u, positive. The authors' program takes 1,
+        and :math:`1 / \sqrt{\log m}` for m-sets of at least half of the arms.
 
     References
     ----------
@@ -54,8 +63,15 @@ class Hybrid(FTRL):
     --------
     >>> from multiplay import Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), Hybrid(), seed=0)
-    >>> sum(learner.ask().plan.values())
+    >>> play = learner.ask()
+    >>> sum(play.plan.values())
     10
+
+    The mean x of a play is kept with it; each lane got its share, rounded up or down:
+
+    >>> x = learner.pending[play.id].play.memo["x"]
+    >>> bool((abs(play.action - x) < 1).all())
+    True
     """
 
     changing = True
@@ -71,22 +87,22 @@ class Hybrid(FTRL):
             )
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """t = 1, Lhat = 0, and no samples."""
+        r"""t = 1, :math:`\hat{L} = 0`, and no samples."""
         state = {"t": np.ones(trials), **super().start(actions, horizon, trials)}
         return state | {name: np.zeros((trials, actions.d)) for name in ("count", "sum")}
 
     def regulariser(self, state: Arrays) -> Regulariser:
-        """phi of step 1, but for the linear part of the entropy, gamma u."""
+        r""":math:`\varphi`, but for the linear part of the entropy, :math:`\gamma u`."""
         return _regulariser(self.gamma, len(state["t"]))
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return sqrt(t) / 2, for every arm."""
+        r"""Return :math:`\sqrt{t} / 2`, for every arm."""
         beta = np.empty(state["L"].shape)
         slow_rate(state["t"], beta)
         return beta
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
-        """Step 1: Lhat, and beta gamma u is taken off the regulariser."""
+        r""":math:`\hat{L}`, and :math:`\beta \gamma u` is taken off the regulariser."""
         losses = state["L"] if actions.sign > 0 else -state["L"]
         costs: FloatArray = losses - self.gamma * beta
         return costs
@@ -104,10 +120,10 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Count the round, and let believed losses stand for those that nobody could see.
+        r"""Count the round, and let believed losses stand for those that nobody could see.
 
-        Lhat of arms that could not be played grows by them; so does that of arms that were played
-        and not seen, or they would look as if they had lost nothing.
+        :math:`\hat{L}` of arms that could not be played grows by them; so does that of arms that
+        were played and not seen, or they would look as if they had lost nothing.
         """
         state["t"] += 1
         if not feedback.complete:
@@ -124,7 +140,7 @@ class Hybrid(FTRL):
         count(state, feedback)
 
     def believed(self, state: Arrays) -> FloatArray:
-        """Return (1/2 + sum of samples) / (1 + number of samples)."""
+        """Return :math:`(1/2 + S_i) / (1 + N_i)`."""
         return predicted(state)
 
 

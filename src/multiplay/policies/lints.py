@@ -12,16 +12,20 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True)
 class LinTS(Regression):
-    """Play the best action for a linear loss (or reward) drawn around the one that fits best.
+    r"""Play the best action for a linear loss (or reward) drawn around the one that fits best.
 
     It learns from the total y of a round alone; a round of which units were not seen is refused.
-    x are the coordinates of the action in the linear span of A, s of them. Until s independent
-    actions were told, the first one of these that was not is played. Then, each round,
+    x are the coordinates of the action in the linear span of the set, s of them. Until s
+    independent actions were told, the first one of these that was not is played. Then, each round,
 
-    1. theta ~ Normal(V^-1 b, sigma^2 V^-1): the posterior, if nothing is known before and totals
-       have normal noise of standard deviation sigma;
-    2. a is the best action for theta: argmin over A of <x, theta> for losses, argmax for rewards;
-    3. V += x x', b += x y.
+    .. math::
+
+        \theta &\sim \mathcal{N}\bigl(V^{-1} b, \sigma^2 V^{-1}\bigr), \\
+        a &= \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle x, \theta \rangle, \\
+        V &\leftarrow V + x x^\top, \qquad b \leftarrow b + x y.
+
+    :math:`\theta` has the posterior, if nothing is known before and totals have normal noise of
+    standard deviation :math:`\sigma`. Rewards have arg max.
 
     Where an action is one arm, it is ``GaussianCTS``. It asks for one best action, so it needs no
     list of actions, and no horizon. Its regret is logarithmic in the stochastic regime, and linear
@@ -30,22 +34,27 @@ class LinTS(Regression):
     Parameters
     ----------
     sigma
-        Standard deviation of the total of a round; less explores less. If not given, it is
-        sqrt(M) / 2 for at most M units in an action: M independent losses in [0, 1] have no more.
+        :math:`\sigma`, the standard deviation of the total of a round; less explores less. If not
+        given, it is :math:`\sqrt{M} / 2` for at most M units in an action: M independent losses in
+        [0, 1] have no more.
 
     References
     ----------
     Agrawal, Goyal: Thompson Sampling for Contextual Bandits with Linear Payoffs, ICML 2013. (There
-    with a ridge and a larger sigma, for the proof.)
+    with a ridge and a larger :math:`\sigma`, for the proof.)
 
     Examples
     --------
     >>> from multiplay import Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), LinTS(), seed=0)
-    >>> play = learner.ask()
-    >>> sum(play.plan.values())
-    10
-    >>> told = learner.tell(play.id, 3.5)  # what all ten units lost together
+    >>> for total in (3.5, 2.0, 4.0):  # what all ten units lost together
+    ...     play = learner.ask()
+    ...     told = learner.tell(play.id, total)
+
+    These plans span three dimensions, so three totals tell what any plan should lose:
+
+    >>> round(learner.best().expected.total, 6)
+    2.0
     """
 
     sigma: float | None = None
@@ -56,6 +65,6 @@ class LinTS(Regression):
         return Play(unknown_first(actions, state, actions.best(theta)))
 
     def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        """Return theta as losses of all arms; see ``estimate``."""
+        r"""Return :math:`\theta` as losses of all arms."""
         noise = self.deviation(actions) * standard_normal(state["z"].shape, rng)
         return estimate(actions, state, noise)

@@ -16,37 +16,43 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class LinUCB(Regression):
-    """Play the action whose total is the best that can be believed.
+    r"""Play the action whose total is the best that can be believed.
 
     It learns from the total y of a round alone; a round of which units were not seen is refused.
-    x are the coordinates of the action in the linear span of A, s of them. Until s independent
-    actions were told, the first one of these that was not is played. Then, in round t,
-    with V_0 = sum of x x' over these s actions,
+    x are the coordinates of the action in the linear span of the set, s of them. Until s
+    independent actions were told, the first one of these that was not is played. Then, in round t,
+    with :math:`V_0 = \sum x x^\top` over these s actions, the action of the least index is played,
+    the first one of equals:
 
-    1. theta = V^-1 b;
-    2. radius = sigma sqrt(s + 2 ln t + ln(det V / det V_0));
-    3. index(a) = <x, theta> - radius sqrt(x' V^-1 x) for losses, + for rewards;
-    4. a is the action of the least index (for rewards: the largest), the first one of equals;
-    5. V += x x', b += x y.
+    .. math::
 
-    The radius is the self-normalised bound. It holds in all rounds at once with probability 1 -
-    delta, if 2 ln(1 / delta) stands for 2 ln t; with delta = 1 / t no horizon is needed. The first
-    s plays take the place of the published ridge, whose size would have to be chosen; s sigma^2 is
-    the mean of their squared errors, and takes the place of its bias. All actions are listed and
-    compared: a set with more than ``limit`` of them is refused, or with more than 500 dimensions.
+        \operatorname{index}(a) &= \langle x, V^{-1} b \rangle
+            - \text{radius} \sqrt{x^\top V^{-1} x}, \\
+        \text{radius} &= \sigma \sqrt{s + 2 \ln t + \ln \frac{\det V}{\det V_0}}, \\
+        V &\leftarrow V + x x^\top, \qquad b \leftarrow b + x y.
+
+    Rewards have + in place of -, and the largest index.
+
+    The radius is the self-normalised bound. It holds in all rounds at once with probability
+    :math:`1 - \delta`, if :math:`2 \ln(1 / \delta)` stands for :math:`2 \ln t`; with
+    :math:`\delta = 1 / t` no horizon is needed. The first s plays take the place of the published
+    ridge, whose size would have to be chosen; :math:`s \sigma^2` is the mean of their squared
+    errors, and takes the place of its bias. All actions are listed and compared: a set with more
+    than ``limit`` of them is refused, or with more than 500 dimensions.
 
     Parameters
     ----------
     sigma
-        Standard deviation of the total of a round; less explores less. If not given, it is
-        sqrt(M) / 2 for at most M units in an action: M independent losses in [0, 1] have no more.
+        :math:`\sigma`, the standard deviation of the total of a round; less explores less. If not
+        given, it is :math:`\sqrt{M} / 2` for at most M units in an action: M independent losses in
+        [0, 1] have no more.
     limit
         Most actions to compare in every round and trial.
 
     References
     ----------
     Abbasi-Yadkori, Pal, Szepesvari: Improved Algorithms for Linear Stochastic Bandits, NIPS 2011.
-    (OFUL: theorem 2 with delta = 1 / t.)
+    (OFUL: theorem 2 with :math:`\delta = 1 / t`.)
 
     Examples
     --------
@@ -55,7 +61,8 @@ class LinUCB(Regression):
     >>> play = learner.ask()
     >>> sum(play.plan.values())
     10
-    >>> told = learner.tell(play.id, 3.5)  # what all ten units lost together
+    >>> print(learner.tell(play.id, 3.5))  # what all ten units lost together
+    play 1: 10 of 10 units seen
     """
 
     sigma: float | None = None

@@ -18,13 +18,20 @@ from multiplay.types import Arrays, FloatArray
 
 
 class LogBarrier(FTRL):
-    """What GenLBINFV and LBINF share: the barrier, its weights, and gradient descent.
+    r"""What GenLBINFV and LBINF share: the barrier, its weights, and gradient descent.
 
-    With g = log T, or what a subclass has in its place, and u = x_i / n_i
+    With :math:`\gamma = \log T`, or what a subclass has in its place, and :math:`u = x_i / n_i`,
+    steps 1, 4 and 5 have
 
-    1. phi_i(x) = n_i [u - 1 - log u + g (u + (1 - u) log(1 - u))];
-    4. beta_i^2 += (a_i / n_i)^2 (k_i - q_i)^2 min{1, 2 (1 - u) / (u^2 g)} / g;
-    5. q_i += eta (k_i - q_i), where arm i was played: gradient descent.
+    .. math::
+
+        \varphi_i(x) &= n_i \bigl[u - 1 - \log u + \gamma \,(u + (1 - u) \log(1 - u))\bigr], \\
+        \beta_i^2 &\leftarrow \beta_i^2
+            + \frac{1}{\gamma} \Bigl(\frac{a_i}{n_i}\Bigr)^2 (k_i - q_i)^2
+            \min\Bigl\{1, \frac{2 (1 - u)}{u^2 \gamma}\Bigr\}, \\
+        q_i &\leftarrow q_i + \eta (k_i - q_i),
+
+    the last of these, gradient descent, where arm i was played.
 
     A subclass is a dataclass with the settings below, and its ``start`` adds q and beta2.
     """
@@ -50,24 +57,24 @@ class LogBarrier(FTRL):
         true_or_false("any_horizon", self.any_horizon, hint)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """What g is made of, Lhat = 0, and a first warm start."""
+        r"""What :math:`\gamma` is made of, :math:`\hat{L} = 0`, and a first warm start."""
         clock = self.clock(actions, horizon, trials)
         return {**clock, **super().start(actions, horizon, trials)}
 
     def clock(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Return what of the state ``gamma`` reads: g = log T."""
+        r"""Return what of the state ``gamma`` reads: :math:`\gamma = \log T`."""
         return {"g": np.full(trials, math.log(self._horizon(actions, horizon)))}
 
     def gamma(self, state: Arrays) -> FloatArray:
-        """Return g for the round to come, shape (trials,)."""
+        r"""Return :math:`\gamma` for the round to come, shape (trials,)."""
         return state["g"]
 
     def regulariser(self, state: Arrays) -> Regulariser:
-        """phi of step 1: the barrier has weight 1, the entropy g."""
+        r""":math:`\varphi` of step 1: the barrier has weight 1, the entropy :math:`\gamma`."""
         return _regulariser(self.gamma(state).tobytes())
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return what step 4 has made of beta."""
+        r"""Return what step 4 has made of :math:`\beta`."""
         beta: FloatArray = np.sqrt(state["beta2"])
         return beta
 

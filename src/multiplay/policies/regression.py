@@ -15,11 +15,16 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 
 class Regression(Policy):
-    """Least squares: V += x x', b += x y for the total y of each round told; theta = V^-1 b.
+    r"""Least squares for the total y of each round told.
 
-    x = a_J are the coordinates of an action in the linear span of A (``actions.spanning``). They
-    are as few as can be: s independent actions make V invertible, and nothing else is needed, no
-    ridge and no prior. V is kept as its triangular root, see ``kernels.regression``.
+    .. math::
+
+        V \leftarrow V + x x^\top, \qquad b \leftarrow b + x y, \qquad \theta = V^{-1} b.
+
+    :math:`x = a_J` are the coordinates of an action in the linear span of the set
+    (``actions.spanning``). They are as few as can be: s independent actions make V invertible, and
+    nothing else is needed, no ridge and no prior. V is kept as its triangular root, see
+    ``kernels.regression``.
 
     The start of every policy that believes in a linear loss; a subclass is a dataclass with the
     setting below, and writes ``choose``.
@@ -58,12 +63,15 @@ class Regression(Policy):
         kernels.add_rounds(play.action, feedback.round_total, basis.J, basis.X, *sums)
 
     def doubt(self, actions: ActionSet, state: Arrays, action: IntArray) -> float:
-        """Return sigma sqrt(x' V^-1 x): how sure it is of the total of an action, in one trial."""
+        r"""Return how sure it is of the total of an action, :math:`\sigma \sqrt{x^\top V^{-1} x}`.
+
+        In one trial.
+        """
         x = action[actions.spanning.J].astype(float)
         return self.deviation(actions) * float(np.linalg.norm(np.linalg.solve(state["R"][0].T, x)))
 
     def deviation(self, actions: ActionSet) -> float:
-        """sigma; sqrt(M) / 2 if not given: M independent losses in [0, 1] deviate by no more."""
+        r""":math:`\sigma`, or :math:`\sqrt{M} / 2`, the most that M independent losses have."""
         return math.sqrt(actions.M) / 2 if self.sigma is None else self.sigma
 
 

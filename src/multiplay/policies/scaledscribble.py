@@ -19,33 +19,49 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True)
 class ScaledScribble(Bandit):
-    """SCRiBLe with scaled-up sampling and predicted losses; it sees the total of a round only.
+    r"""SCRiBLe with scaled-up sampling and predicted losses; it sees the total of a round only.
 
     A round of which units were not seen has no total, and is refused.
 
-    Y has the coordinates of the actions in their hull, {y : C y <= b}, of dimension r; X those in
-    their linear span, divided by s = max |a|. The barrier is psi(y) = -sum_j log(b_j - C_j y) over
-    the theta facets. f in [0, 1] is the share of the largest possible loss. From L = m = G = 0,
-    each round
+    Y has the coordinates of the actions in their hull, of dimension r; X those in their linear
+    span, divided by :math:`s = \max \lVert a \rVert`. f in [0, 1] is the share of the largest
+    possible loss. The hull has :math:`\vartheta` facets, and
 
-    1. beta = scale (6 r + 2 r sqrt(G / (theta log T)));
-    2. x = argmin over the hull of <L + m_hull, y> + beta psi(y), where m_hull is m in the
-       coordinates of the hull;
-    3. (lambda_i, e_i) are the eigenpairs of the Hessian of psi at x, and the 2 r points
-       w = x +- e_i / sqrt(lambda_i) are in the hull;
-    4. z is the action with the least rho, where rho(z) is the least number such that
-       z + (w - z) / rho is in the hull for all w: the largest (C_j w - C_j z) / (b_j - C_j z);
-    5. with probability 1 - rho, b = 0 and z is played; otherwise b = 1, one of the points is taken,
-       w = x + v e_i / sqrt(lambda_i) with v = +-1, and an action with mean z + (w - z) / rho is
-       drawn: a corner of the Delaunay simplex that contains this mean;
-    6. err = f - <m, X_a>, and with the m, b, v and i of this play
-       L += m_hull + b err r v sqrt(lambda_i) e_i, G += b err^2;
-    7. m += eta b err X_a, and then back into the ball of radius s sqrt(d) / M.
+    .. math::
+
+        \text{hull} = \{y : C y \le b\}, \qquad
+            \psi(y) = -\sum_{j=1}^{\vartheta} \log(b_j - C_j y).
+
+    From L = m = G = 0, each round
+
+    1. :math:`\beta = \text{scale} \,\bigl(6 r + 2 r \sqrt{G / (\vartheta \log T)}\bigr)`;
+    2. x is the point of the hull that minimises
+       :math:`\langle L + m_{\text{hull}}, y \rangle + \beta \psi(y)`, where
+       :math:`m_{\text{hull}}` is m in the coordinates of the hull;
+    3. :math:`(\lambda_i, e_i)` are the eigenpairs of the Hessian of :math:`\psi` at x, and the 2 r
+       points :math:`w = x \pm e_i / \sqrt{\lambda_i}` are in the hull;
+    4. z is the action with the least :math:`\rho`, where :math:`\rho(z)` is the least number such
+       that :math:`z + (w - z) / \rho` is in the hull for all w: the largest
+       :math:`(C_j w - C_j z) / (b_j - C_j z)`;
+    5. with probability :math:`1 - \rho`, B = 0 and z is played; otherwise B = 1, one of the points
+       is taken, :math:`w = x + v e_i / \sqrt{\lambda_i}` with :math:`v = \pm 1`, and an action with
+       mean :math:`z + (w - z) / \rho` is drawn: a corner of the Delaunay simplex that contains this
+       mean;
+    6. :math:`\varepsilon = f - \langle m, X_a \rangle`, and with the m, B, v and i of this play
+
+       .. math::
+
+           L &\leftarrow L + m_{\text{hull}} + B \,\varepsilon\, r\, v \sqrt{\lambda_i} \, e_i, \\
+           G &\leftarrow G + B \,\varepsilon^2;
+
+    7. :math:`m \leftarrow m + \eta B \varepsilon X_a`, and then back into the ball of radius
+       :math:`s \sqrt{d} / M`.
 
     The mean of the action is x, and that of what is added to L is the gradient of f, whatever the
-    level of the losses. Regret grows like log T where losses are stochastic, like sqrt(T log T) at
-    worst, and with what varies in the losses rather than with T where that is less. The price is
-    worst-case constants: where losses are known to be stochastic, LinTS loses far less.
+    level of the losses. Regret grows like :math:`\log T` where losses are stochastic, like
+    :math:`\sqrt{T \log T}` at worst, and with what varies in the losses rather than with T where
+    that is less. The price is worst-case constants: where losses are known to be stochastic, LinTS
+    loses far less.
 
     The paper leaves open which barrier is used, how an action with a given mean is drawn, and where
     m lives: here in the linear span, so that it learns the level of the losses too, within the
@@ -57,10 +73,10 @@ class ScaledScribble(Bandit):
     horizon
         T, the number of rounds; if None, that of the simulation.
     scale
-        Factor of beta: 1 is the paper's. Below 1 nothing is guaranteed: the mean regret may fall,
-        but single runs stay with a wrong action for ever.
+        Factor of :math:`\beta`: 1 is the paper's. Below 1 nothing is guaranteed: the mean regret
+        may fall, but single runs stay with a wrong action for ever.
     eta
-        Step of the prediction m, in (0, 1/4).
+        :math:`\eta`, the step of the prediction m, in (0, 1/4).
     limit
         Most actions to list.
 
@@ -74,8 +90,11 @@ class ScaledScribble(Bandit):
     --------
     >>> from multiplay import Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), ScaledScribble(horizon=365), seed=0)
-    >>> sum(learner.ask().plan.values())
+    >>> play = learner.ask()
+    >>> sum(play.plan.values())
     10
+    >>> print(learner.tell(play.id, 3.5))  # what all ten units lost together
+    play 1: 10 of 10 units seen
     """
 
     horizon: int | None = None

@@ -25,58 +25,84 @@ TESTED = (
 
 @dataclass(frozen=True)
 class BestOfThreeWorlds(Bandit):
-    """Explore until one action leads beyond doubt, then exploit until it is in doubt.
+    r"""Explore until one action leads beyond doubt, then exploit until it is in doubt.
 
     It sees the total of a round only. A round of which units were not seen is refused.
 
-    x = (1, coordinates of the action) has r' entries, S(p) = sum p x x', and g = 2 f - 1, where f
-    in [0, 1] is the share of M that the round lost. T is the horizon, K the number of actions,
-    delta = 1 / T, C = 2^15 r' log(T K / delta), radius(c, t) = scale c sqrt(log(T) C t), and G the
-    design that makes the largest x' S(G)^-1 x least. Time t starts again with every epoch.
+    x = (1, coordinates of the action) has r' entries, and g = 2 f - 1, where f in [0, 1] is the
+    share of M that the round lost. T is the horizon, K the number of actions,
+    :math:`\delta = 1 / T`, and G the design that makes the largest
+    :math:`x^\top S(G)^{-1} x` least. Time t starts again with every epoch. With
 
-    Phase 1: exponential weights.
+    .. math::
 
-    1. gamma = min(1/2, r' sqrt(log(T K / delta) / (r' t))), eta = gamma / (2 r');
-    2. p = (1 - gamma) w / sum w + gamma G with w_x = exp(-eta B_x); a ~ p is played;
-    3. e_x = x' S(p)^-1 x_a g is an estimate of the loss of x, without bias; E_x += e_x and
-       B_x += e_x - 2 x' S(p)^-1 x sqrt(log(K / delta) / (r' T));
-    4. phase 1 ends at the first t >= L0 with a leader x*, where sum g - E_x* >= -radius(5, t) and
-       E_x - E_x* >= radius(25, t) for every other x. Then t0 = t and gap_x = (E_x - E_x*) / t0.
+        S(p) &= \sum_x p_x \, x x^\top, \qquad C = 2^{15} r' \log(T K / \delta), \\
+        \operatorname{radius}(c, t) &= \text{scale} \cdot c \sqrt{\log(T) \, C \, t},
 
-    Phase 2: exploit, and test.
+    **phase 1** has exponential weights:
 
-    5. q is the cheapest plan that tells all actions apart: it minimises <q, gap> subject to
-       x' S(q)^-1 x <= t gap_x^2 / beta + 4 r', beta = scale 2^15 log(t K / delta);
-    6. p = (e_x* + q) / 2; a ~ p is played;
-    7. e_x = x' S(p)^-1 x_a g again, but e_x* = g / p_x* if a is the leader and 0 if not;
-    8. with n = t - t0, Rob_x the estimate of Catoni from all e_x of phase 2, clipped to [-1, 1],
-       and mean e_x* the plain average, the epoch ends if t0 gap_x + n (Rob_x - mean e_x*) is
-       outside [0.39, 1.81] t gap_x for some x, or if sum (g - e_x*) >= radius(20, t0).
+    1. :math:`\gamma = \min\bigl(1/2, r' \sqrt{\log(T K / \delta) / (r' t)}\bigr)` and
+       :math:`\eta = \gamma / (2 r')`;
+    2. with :math:`w_x = \exp(-\eta B_x)` and
+       :math:`p = (1 - \gamma) \, w / \sum_x w_x + \gamma G`, an action :math:`a \sim p` is played;
+    3. :math:`e_x` is an estimate of the loss of x, without bias:
 
-    The first epoch has L0 = r' log(T K / delta), a new one L0 = 2 t0.
+       .. math::
 
-    The estimate of Catoni is the root z of sum psi(alpha (e_x - z)), where psi(u) = -psi(-u),
-    psi(u) = log(1 + u + u^2 / 2) for u >= 0, and alpha^2 = 4 log(t K / delta) divided by
-    n + sum 2 x' S(q)^-1 x; both sums are over the plays of phase 2. To save time, step 5 is solved
-    again when t has grown by 5 % (older plans stay feasible), to 0.1 %, and step 8 is done when n
-    has grown by 2 %.
+           e_x &= x^\top S(p)^{-1} x_a \, g, \qquad E_x \leftarrow E_x + e_x, \\
+           B_x &\leftarrow B_x + e_x
+               - 2 \, x^\top S(p)^{-1} x \sqrt{\frac{\log(K / \delta)}{r' T}};
+
+    4. phase 1 ends at the first :math:`t \ge L_0` with a leader :math:`x^*`, where
+       :math:`\sum g - E_{x^*} \ge -\operatorname{radius}(5, t)` and
+       :math:`E_x - E_{x^*} \ge \operatorname{radius}(25, t)` for every other x. Then
+       :math:`t_0 = t` and :math:`\text{gap}_x = (E_x - E_{x^*}) / t_0`.
+
+    **Phase 2** exploits, and tests:
+
+    5. q is the cheapest plan that tells all actions apart, with
+       :math:`\beta = \text{scale} \cdot 2^{15} \log(t K / \delta)`:
+
+       .. math::
+
+           q = \operatorname*{arg\,min}_q \Bigl\{\langle q, \text{gap} \rangle \,:\,
+               x^\top S(q)^{-1} x \le \frac{t \,\text{gap}_x^2}{\beta} + 4 r'
+               \text{ for all } x\Bigr\};
+
+    6. p is half q and half :math:`x^*`; an action :math:`a \sim p` is played;
+    7. :math:`e_x = x^\top S(p)^{-1} x_a \, g` again, but :math:`e_{x^*} = g / p_{x^*}` if a is the
+       leader and 0 if not;
+    8. with :math:`n = t - t_0`, :math:`\text{Rob}_x` the estimate of Catoni from all :math:`e_x` of
+       phase 2, clipped to [-1, 1], and :math:`\bar{e}_{x^*}` the plain average, the epoch ends if
+       :math:`t_0 \,\text{gap}_x + n (\text{Rob}_x - \bar{e}_{x^*})` is outside
+       :math:`[0.39, 1.81] \, t \,\text{gap}_x` for some x, or if
+       :math:`\sum (g - e_{x^*}) \ge \operatorname{radius}(20, t_0)`.
+
+    The first epoch has :math:`L_0 = r' \log(T K / \delta)`, a new one :math:`L_0 = 2 t_0`.
+
+    The estimate of Catoni is the root z of :math:`\sum \psi(\alpha (e_x - z))`, where
+    :math:`\psi(u) = -\psi(-u)`, :math:`\psi(u) = \log(1 + u + u^2 / 2)` for :math:`u \ge 0`, and
+    :math:`\alpha^2 = 4 \log(t K / \delta)` divided by :math:`n + \sum 2 x^\top S(q)^{-1} x`; both
+    sums are over the plays of phase 2. To save time, step 5 is solved again when t has grown by 5 %
+    (older plans stay feasible), to 0.1 %, and step 8 is done when n has grown by 2 %.
 
     **With the published constants phase 2 is never reached in practice.** Phase 1 lasts for at
-    least 625 log(T) C / gap^2 rounds, 10^12 and more on the paper's transport problem. So this is
-    phase 1 for ever: safe against adversarial losses, and slow where losses are stochastic.
-    ``scale`` makes radius and beta smaller, to study phase 2. On that problem, in 10,000 rounds, a
-    scale of 2^-16 is small enough to leave phase 1 and lowers the regret from 2032 to 1556 (100
-    trials, standard errors 72 and 61); but it also lets many trials commit too early and start
-    again, 2 or 3 epochs. No scale is known that is both safe and clearly useful there. Where phase
-    2 is reached, a plan takes time in proportion to K^3: 0.3 ms for 9 actions, 0.1 s for 120, 2.5 s
-    for 365.
+    least :math:`625 \log(T) \, C / \text{gap}^2` rounds, :math:`10^{12}` and more on the paper's
+    transport problem. So this is phase 1 for ever: safe against adversarial losses, and slow where
+    losses are stochastic. ``scale`` makes radius and :math:`\beta` smaller, to study phase 2. On
+    that problem, in 10,000 rounds, a scale of :math:`2^{-16}` is small enough to leave phase 1 and
+    lowers the regret from 2032 to 1556 (100 trials, standard errors 72 and 61); but it also lets
+    many trials commit too early and start again, 2 or 3 epochs. No scale is known that is both safe
+    and clearly useful there. Where phase 2 is reached, a plan takes time in proportion to
+    :math:`K^3`: 0.3 ms for 9 actions, 0.1 s for 120, 2.5 s for 365.
 
     **What is certain and what is not.** The two phases are those of the paper. All formulas are
-    from memory. Fairly sure: 5 with 2^15 and 4 r', 6, 7, Catoni's estimate with its alpha, 5 and 25
-    in step 4, 0.39 and 1.81 in step 8, L0 = 2 t0. Unsure: 20 in step 8 and whether C belongs there,
-    log T, the first L0, delta. The paper takes any algorithm with a bound that holds with high
-    probability for phase 1: gamma, eta and the bonus in B are ours, in the manner of Bartlett et
-    al. Its own bonus is likely larger, and its phase 1 slower. The 1 in x is ours.
+    from memory. Fairly sure: 5 with :math:`2^{15}` and 4 r', 6, 7, Catoni's estimate with its
+    :math:`\alpha`, 5 and 25 in step 4, 0.39 and 1.81 in step 8, :math:`L_0 = 2 t_0`. Unsure: 20 in
+    step 8 and whether C belongs there, :math:`\log T`, the first :math:`L_0`, :math:`\delta`. The
+    paper takes any algorithm with a bound that holds with high probability for phase 1:
+    :math:`\gamma`, :math:`\eta` and the bonus in B are ours, in the manner of Bartlett et al. Its
+    own bonus is likely larger, and its phase 1 slower. The 1 in x is ours.
 
     Losses may come late. Then t counts the rounds whose losses have come, and a play that was
     chosen in an earlier phase teaches nothing. Nor do plays of phase 2 after T of them.
@@ -86,7 +112,7 @@ class BestOfThreeWorlds(Bandit):
     horizon
         T, at most 1,000,000; if None, the number of rounds of the simulation.
     scale
-        What multiplies radius and beta. 1 is the paper; less is for study only.
+        What multiplies radius and :math:`\beta`. 1 is the paper; less is for study only.
     limit
         Most actions.
 
@@ -101,9 +127,18 @@ class BestOfThreeWorlds(Bandit):
     Examples
     --------
     >>> from multiplay import Learner, Transport
-    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), BestOfThreeWorlds(horizon=365), seed=0)
-    >>> sum(learner.ask().plan.values())
+    >>> plans = Transport([1, 4, 5], [4, 6])
+    >>> learner = Learner(plans, BestOfThreeWorlds(horizon=365), seed=0)
+    >>> play = learner.ask()
+    >>> sum(play.plan.values())
     10
+    >>> print(learner.tell(play.id, 3.5))  # what all ten units lost together
+    play 1: 10 of 10 units seen
+
+    A lead grows by 2 a round at most, in the mean, and radius(25, t) is far out of reach:
+
+    >>> bool(25 * learner.state["radius"][0] * 365**0.5 > 100 * 2 * 365)
+    True
     """
 
     horizon: int | None = None

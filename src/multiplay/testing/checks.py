@@ -100,10 +100,38 @@ def optimality_gap(
     regulariser: Regulariser,
     point: Arrays,
 ) -> FloatArray:
-    """Return how far ``point`` is from the minimiser, in the objective and relative to the costs.
+    r"""Return how far ``point`` is from the minimiser, in the objective and relative to the costs.
 
-    By convexity the objective at x exceeds its minimum by at most max over a in A of
-    <gradient, x - a>: the oracle certifies the step, whatever made it.
+    With F the objective and x the point, by convexity
+
+    .. math::
+
+        F(x) - \min_{\operatorname{conv}(\mathcal{A})} F
+            \le \max_{a \in \mathcal{A}} \langle \nabla F(x), x - a \rangle, \qquad
+            F(x) = \langle \text{costs}, x \rangle + \sum_{i=1}^{d} \beta_i \varphi_i(x_i):
+
+    the oracle certifies the step, whatever made it.
+
+    Parameters
+    ----------
+    actions
+        A set with a hull.
+    costs, beta, regulariser
+        The objective, of the shapes that ``actions.hull.minimise`` takes.
+    point
+        What that has returned.
+
+    Examples
+    --------
+    >>> from multiplay import Regulariser, Transport
+    >>> plans, one = Transport([1, 4, 5], [4, 6]), np.ones(1)
+    >>> costs, beta = np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), np.ones((1, 6))
+    >>> phi, first = Regulariser(barrier=one, entropy=one), plans.hull.start(trials=1)
+    >>> optimality_gap(plans, costs, beta, phi, first).round(3)
+    array([0.017])
+    >>> step = plans.hull.minimise(costs, beta, phi, first)
+    >>> bool(abs(optimality_gap(plans, costs, beta, phi, step))[0] < 1e-12)
+    True
     """
     x, rest = point["x"], point["rest"]
     n = np.broadcast_to(actions.n, x.shape)

@@ -16,19 +16,29 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Realised:
-    """Both sides of the bound of GenAdaINF in every trial of a run.
+    r"""Both sides of the bound of GenAdaINF in every trial of a run.
 
     Attributes
     ----------
     estimated : array of shape (trials,)
-        sum_t <e_t, x_t - y*>, the regret in the losses as the policy estimates them. Its mean is
-        that of the regret, up to <losses, y* - a*> <= M.
+        :math:`\sum_t \langle e_t, x_t - y^* \rangle`, the regret in the losses as the policy
+        estimates them. Its mean is that of the regret, up to
+        :math:`\langle \text{losses}, y^* - a^* \rangle \le M`.
     bound : array of shape (trials,)
         What ``estimated`` cannot exceed, in no trial: start + paid + shrunk.
     start, paid, shrunk : arrays of shape (trials,)
-        Psi_T(y*), the sum of the costs delta_t, and N, what is lost when w_i follows q_i down.
+        :math:`\Psi_T(y^*)`, the sum of the costs :math:`\delta_t`, and N, what is lost when
+        :math:`w_i` follows :math:`q_i` down.
     regret : array of shape (trials,)
         The pseudo-regret of the same run.
+
+    Examples
+    --------
+    >>> from multiplay import Bernoulli, Stochastic, Transport
+    >>> plans = Transport([1, 4, 5], [4, 6])
+    >>> run = genadainf_realised(plans, Stochastic(Bernoulli(0.3)), horizon=50, trials=3)
+    >>> bool((run.bound == run.start + run.paid + run.shrunk).all())
+    True
     """
 
     estimated: FloatArray
@@ -51,17 +61,28 @@ def genadainf_realised(
     seed: int = 0,
     policy: GenAdaINF | None = None,
 ) -> Realised:
-    """Run GenAdaINF, and return its regret beside the bound that this very run has paid for.
+    r"""Run GenAdaINF, and return its regret beside the bound that this very run has paid for.
 
-    With F_t(L) = min over conv(A) of <L, x> + Psi_t(x), L_t = e_1 + ... + e_t, the costs
-    delta_t = <L_t, x_t> + Psi_t(x_t) - F_t(L_t), and y* = (1 - 1/T) a* + x_1 / T,
+    With :math:`L_t = e_1 + \dots + e_t` and :math:`y^* = (1 - 1/T) \, a^* + x_1 / T`,
 
-        sum_t <e_t, x_t - y*> <= Psi_T(y*) + sum_t delta_t + N,
-        N = sum_t (F_t(L_t) - F_{t+1}(L_t))_+,
+    .. math::
 
-    whatever the losses are: x_t cannot be better than F_t(L_{t-1}), and the rest is a telescope.
-    For rewards the signs of losses are turned. Here Psi has no constant: its least value is 0 for
-    each arm. docs/adainf.md says what each term grows like.
+        \sum_{t=1}^{T} \langle e_t, x_t - y^* \rangle
+            &\le \Psi_T(y^*) + \sum_{t=1}^{T} \delta_t + N, \\
+        N &= \sum_{t=1}^{T-1} \max\{0, F_t(L_t) - F_{t+1}(L_t)\}, \\
+        F_t(L) &= \min_{x \in \operatorname{conv}(\mathcal{A})} \langle L, x \rangle + \Psi_t(x), \\
+        \delta_t &= \langle L_t, x_t \rangle + \Psi_t(x_t) - F_t(L_t),
+
+    whatever the losses are: :math:`x_t` cannot be better than :math:`F_t(L_{t-1})`, and the rest is
+    a telescope. For rewards the signs of losses are turned. Here :math:`\Psi` has no constant: its
+    least value is 0 for each arm. docs/adainf.md says what each term grows like.
+
+    Parameters
+    ----------
+    actions, environment, horizon, trials, seed
+        As in ``simulate``.
+    policy
+        ``GenAdaINF()`` if not given.
 
     Examples
     --------
@@ -112,7 +133,7 @@ def genadainf_realised(
 
 
 def psi(actions: ActionSet, weights: Arrays, point: Arrays) -> FloatArray:
-    """Psi(x) = sum_i w_i (u - 1 - log u) + v sum_i n_i [log 2 + u log u + (1 - u) log(1 - u)]."""
+    r""":math:`\Psi(x)` of GenAdaINF, with :math:`\log 2` in place of the constant 1."""
     some = actions.n > 0
     n, w, v = actions.n[some], weights["w"][:, some], weights["v"][:, None]
     u, rest = point["x"][:, some] / n, point["rest"][:, some] / n

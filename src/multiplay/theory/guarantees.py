@@ -38,6 +38,15 @@ class Guarantee:
         Whether this is such an instance.
     curve
         From numbers of rounds to regret.
+
+    Examples
+    --------
+    >>> from multiplay import Budget
+    >>> promise = gencts(Instance(Budget(1, [1, 1]), [0.2, 0.5]))
+    >>> promise.formula, promise.proved
+    ('20 log T, leading term', True)
+    >>> promise.curve(np.array([1000, 1_000_000])).round(1)
+    array([138.2, 276.3])
     """
 
     formula: str
@@ -47,19 +56,28 @@ class Guarantee:
 
 
 class Instance:
-    """The quantities of an instance that bounds are made of, from all its actions.
+    r"""The quantities of an instance that bounds are made of, from all its actions.
+
+    With :math:`\ell` the means and :math:`a^*` the best action, of which there must be one,
+
+    .. math::
+
+        \Delta_i &= \min \{\langle a - a^*, \ell \rangle \,:\, a \ne a^*, \; a_i \ge 1\}, \\
+        \lambda_{\mathcal{A}} &= \min\Bigl\{M, \sum_{i \,:\, a^*_i = 0} n_i\Bigr\}, \qquad
+            W = \sum_{i=1}^{d} n_i, \qquad \kappa = \max_i n_i.
+
+    :math:`\kappa` is the Lipschitz constant of a linear loss:
+    :math:`|\langle a, \ell \rangle - \langle a, k \rangle|` is at most :math:`\kappa` times the sum
+    of :math:`|\ell_i - k_i|` over the arms that a plays, in which no arm is weighted.
 
     Attributes
     ----------
     best : array of shape (d,)
-        a*, the best action, of which there must be one.
+        :math:`a^*`.
     Delta : array of shape (d,)
-        Delta_i = min {<a - a*, l> : a != a*, a_i >= 1}; infinite where there is no such action.
-    W, lambda_A : int
-        sum_i n_i, and min(M, sum of the n_i of the arms that a* leaves out).
-    kappa : int
-        max_i n_i, the Lipschitz constant of a linear loss: |<a, l> - <a, k>| is at most kappa times
-        the sum of |l_i - k_i| over the arms that a plays, in which no arm is weighted.
+        :math:`\Delta_i`; infinite where there is no such action.
+    W, lambda_A, kappa : int
+        :math:`W`, :math:`\lambda_{\mathcal{A}}` and :math:`\kappa`.
 
     Examples
     --------
@@ -88,26 +106,42 @@ class Instance:
 
     @cached_property
     def W(self) -> int:  # noqa: N802
-        """sum_i n_i."""
+        r"""All units, :math:`\sum_i n_i`."""
         return int(self.actions.n.sum())
 
     @cached_property
     def kappa(self) -> int:
-        """max_i n_i."""
+        r"""The most units of an arm, :math:`\max_i n_i`."""
         return int(self.actions.n.max())
 
     @cached_property
     def lambda_A(self) -> int:  # noqa: N802
-        """min(M, sum of the n_i of the arms that a* leaves out)."""
+        """M, or the :math:`n_i` of all arms that the best action leaves out, if they are less."""
         return min(self.actions.M, int(self.actions.n[self.best == 0].sum()))
 
 
 def gencts(instance: Instance) -> Guarantee:
-    """GenCTS: sum_i kappa^2 (6 + 2 log m) / Delta_i log T, the leading term of theorem 1.
+    r"""Return what is promised for GenCTS: the leading term of theorem 1.
 
-    The constant is that of the proof, as epsilon goes to 0; terms that do not grow with T are left
-    out, and they are large. The proof counts sum 1 / N_i over the arms that are played, which
-    controls sum |theta_i - l_i|; its weights a_i belong to kappa (docs/mathematics.md).
+    .. math::
+
+        \sum_{i=1}^{d} \frac{\kappa^2 (6 + 2 \log m)}{\Delta_i} \log T
+
+    The constant is that of the proof, as :math:`\epsilon` goes to 0; terms that do not grow with T
+    are left out, and they are large. The proof counts :math:`\sum 1 / N_i` over the arms that are
+    played, which controls :math:`\sum |\theta_i - \ell_i|`; its weights :math:`a_i` belong to
+    :math:`\kappa` (docs/mathematics.md).
+
+    Examples
+    --------
+    Half the gap, twice the promise:
+
+    >>> from multiplay import Budget
+    >>> for other in (0.6, 0.4, 0.3):
+    ...     gencts(Instance(Budget(1, [1, 1]), [0.2, other])).formula
+    '15 log T, leading term'
+    '30 log T, leading term'
+    '60 log T, leading term'
     """
     m, kappa = instance.actions.m, instance.kappa
     constant = float((kappa**2 * (6 + 2 * math.log(m)) / instance.Delta).sum())
@@ -125,18 +159,53 @@ def genlbinfv_stochastic(
     eta: float | None = None,
     epsilon: float = DEFAULT_EPSILON,
 ) -> Guarantee:
-    """GenLBINFV: the leading term of its proof, sum_J* h_i(z_i) + 2 sum_I* b_i, times log T.
+    r"""Return what is promised for GenLBINFV on stochastic losses: the leading term of its proof.
 
-    The theorem says O(sum over J* of z_i log T), with z_i = lambda_A s_i^2 / Delta_i, but its
-    constant depends on the instance: where losses hardly vary, b_i = n_i (1 + epsilon) is what
-    remains. With delta_i = (1 + epsilon) / (3 epsilon),
+    .. math::
 
-        h_i(z) = max over y >= 1 of 4 b_i y + 4 n_i delta_i log y - b_i^2 (y^2 - 1) / z, less 2 b_i,
+        \Bigl(\sum_{i \,:\, a^*_i = 0} h_i(z_i) + 2 \sum_{i \,:\, a^*_i > 0} b_i\Bigr) \log T,
+            \qquad z_i = \frac{\lambda_{\mathcal{A}} s_i^2}{\Delta_i}, \quad
+            b_i = n_i (1 + \epsilon).
 
-    which is about 4 z for large z. With ``eta``, the step of gradient descent, z_i is divided by
-    1 - 2 eta. The proof needs every a*_i to be 0 or n_i: it uses n_i - x_i on the arms of the best
-    action where its lower bound has a*_i - a_i. With gradient descent it also needs n_i = 1 on the
-    other arms: it adds up weights (a_i / n_i)^2 as if they were the same in every round.
+    The theorem says :math:`O(\sum z_i \log T)` over the first of these arms, with :math:`s_i^2`
+    the variance of a unit, but its constant depends on the instance: where losses hardly vary,
+    :math:`b_i` is what remains. With :math:`\delta_i = (1 + \epsilon) / (3 \epsilon)`,
+
+    .. math::
+
+        h_i(z) = \max_{y \ge 1} \Bigl\{4 b_i y + 4 n_i \delta_i \log y
+            - \frac{b_i^2 (y^2 - 1)}{z}\Bigr\} - 2 b_i,
+
+    which is about 4 z for large z. The proof needs every :math:`a^*_i` to be 0 or :math:`n_i`: it
+    uses :math:`n_i - x_i` on the arms of the best action where its lower bound has
+    :math:`a^*_i - a_i`.
+
+    Parameters
+    ----------
+    instance
+        The set and its means.
+    variances
+        :math:`s_i^2`, one for all arms or one for each.
+    eta
+        The step :math:`\eta` of gradient descent, which divides :math:`z_i` by
+        :math:`1 - 2 \eta`. The proof then also needs :math:`n_i = 1` on the arms that the best
+        action leaves out: it adds up weights :math:`(a_i / n_i)^2` as if they were the same in
+        every round.
+    epsilon
+        That of the policy.
+
+    Examples
+    --------
+    Where losses hardly vary, what is left is the price of the first weights:
+
+    >>> from multiplay import Budget
+    >>> two = Instance(Budget(1, [1, 1]), [0.2, 0.5])
+    >>> for variance in (0.25, 0.15, 0.01, 0.0001):
+    ...     genlbinfv_stochastic(two, variance).formula
+    '10.3 log T, leading term'
+    '6.967 log T, leading term'
+    '4.8 log T, leading term'
+    '4.8 log T, leading term'
     """
     _check_settings(eta, epsilon)
     s2 = np.broadcast_to(numbers("variances", variances), instance.means.shape)
@@ -163,19 +232,56 @@ def genlbinfv_stochastic(
 def genlbinfv_adversarial(
     actions: ActionSet, result: Result, eta: float | None = None, policy: str | None = None
 ) -> Guarantee:
-    """GenLBINFV on a finished run: 2 sqrt(sum_i n_i^2 Z log T), the leading term.
+    r"""Return what is promised for GenLBINFV on a finished run, whatever its losses were.
 
-    Z = min{L*, M T - L*, Q2}, and 2 V1 / eta besides for gradient descent, which divides by
-    sqrt(1 - 2 eta). L*, Q2 and V1 are means over the trials of ``policy``, which must be named
-    where several policies were run and met different numbers. Terms that grow like log T are left
-    out.
+    It is the leading term
 
-    The k_i(t) of Q2 and V1 is the average of the units that were played. It has no value where arm
-    i is not played, and needs none: there a_i(t) = 0, the prediction stays as it is, and the proof
-    adds nothing. So Q2 = sum_i sum_t (k_i(t) - mean)^2 and V1 = sum_i sum_t |k_i(t) - k_i before|
-    run over the rounds that play arm i (``Q2_played`` and ``V1_played`` of the result). The
-    averages over all slots will not do: a policy that plays one of two units with the losses 0 and
-    1 sees noise where they do not vary. docs/mathematics.md has the proof.
+    .. math::
+
+        2 \sqrt{\frac{Z \log T}{1 - 2 \eta} \sum_{i=1}^{d} n_i^2}, \qquad
+            Z = \min\Bigl\{L^*, \; M T - L^*, \; Q_2, \; \frac{2 V_1}{\eta}\Bigr\}.
+
+    :math:`\eta` is the step of gradient descent; least squares have neither :math:`1 - 2 \eta` nor
+    :math:`2 V_1 / \eta`. :math:`L^*`, :math:`Q_2` and :math:`V_1` are means over the trials of
+    ``policy``, which must be named where several policies were run and met different numbers. Terms
+    that grow like :math:`\log T` are left out.
+
+    With :math:`k_i(t)` the average of the units that were played, and sums over the rounds that
+    play arm i, one after the other,
+
+    .. math::
+
+        Q_2 = \sum_{i=1}^{d} \sum_t (k_i(t) - \bar{k}_i)^2, \qquad
+            V_1 = \sum_{i=1}^{d} \sum_t |k_i(t) - k_i(\text{before})|
+
+    (``Q2_played`` and ``V1_played`` of the result). :math:`k_i(t)` has no value where arm i is not
+    played, and needs none: there :math:`a_i(t) = 0`, the prediction stays as it is, and the proof
+    adds nothing. The averages over all slots will not do: a policy that plays one of two units with
+    the losses 0 and 1 sees noise where they do not vary. docs/mathematics.md has the proof.
+
+    Parameters
+    ----------
+    actions
+        The set of the run.
+    result
+        What ``simulate`` returned.
+    eta
+        :math:`\eta`, for gradient descent; leave it out for least squares.
+    policy
+        The name of the policy in the run.
+
+    Examples
+    --------
+    Losses of one tenth the spread, one tenth the promise:
+
+    >>> from multiplay import Stochastic, Transport, Uniform, simulate
+    >>> plans, least = Transport([1, 4, 5], [4, 6]), np.array([0.1, 0.4, 0.2, 0.3, 0.3, 0.2])
+    >>> for spread in (0.4, 0.04):
+    ...     world = Stochastic(Uniform(least, least + spread))
+    ...     result = simulate(plans, world, {"GenLBINFV": GenLBINFV()}, horizon=300, trials=5)
+    ...     genlbinfv_adversarial(plans, result).formula
+    '139.6 at T = 300, leading term'
+    '13.95 at T = 300, leading term'
     """
     _check_settings(eta, DEFAULT_EPSILON)
     horizon = int(result.dataset["round"][-1])
@@ -223,15 +329,39 @@ def _own(result: Result, policy: str | None, names: tuple[str, ...]) -> list[flo
 
 
 def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon: int) -> Interval:
-    """GenLBINFV's regret is at most this, from the beta that it ended with (lemma 3).
+    r"""Return what GenLBINFV's regret is at most, from the weights that it ended with (lemma 3).
 
-        log T sum_i n_i E[2 beta_i(T+1) - beta_i(1) + 2 delta_i log(beta_i(T+1) / beta_i(1))]
-            + d W + W + 2 sum_i n_i delta_i,      delta_i = (n_i + e_i) / (3 e_i),
+    .. math::
 
-    with e_i / n_i = epsilon; the printed lemma loses the W. Its proof needs
-    log T - 1 >= 1/2 + (1 + epsilon) / (3 epsilon), which is T >= 34 for epsilon = 0.2, T >= 176 for
-    0.1 and more than 10^15 for 0.01; a shorter horizon is refused. ``state`` is that of the policy
-    after the last round, trials first; the expectation is their mean, with its confidence interval.
+        \log T \sum_{i=1}^{d} n_i \,\mathbb{E}\Bigl[2 \beta_i(T + 1) - \beta_i(1)
+            + 2 \delta_i \log \frac{\beta_i(T + 1)}{\beta_i(1)}\Bigr]
+            + d W + W + 2 \sum_{i=1}^{d} n_i \delta_i,
+
+    with :math:`\delta_i = (n_i + e_i) / (3 e_i)` and :math:`e_i / n_i = \epsilon`; the printed
+    lemma loses the W. Its proof needs :math:`\log T - 1 \ge 1/2 + (1 + \epsilon) / (3 \epsilon)`,
+    which is :math:`T \ge 34` for :math:`\epsilon = 0.2`, :math:`T \ge 176` for 0.1 and more than
+    :math:`10^{15}` for 0.01; a shorter horizon is refused.
+
+    Parameters
+    ----------
+    actions, policy, horizon
+        What was played, how, and for how many rounds.
+    state
+        That of the policy after the last round, trials first; the expectation is their mean, with
+        its confidence interval.
+
+    Examples
+    --------
+    The less the weights have grown, the less was there to regret:
+
+    >>> from multiplay import Budget
+    >>> two, policy = Budget(1, [1, 1]), GenLBINFV()
+    >>> for weight in (1.2, 2.0, 4.0):  # beta, of both arms in three trials; it began as 1.2
+    ...     state = {"beta2": np.full((3, 2), weight**2)}
+    ...     print(round(realised_bound(two, policy, state, horizon=1000).mean, 1))
+    30.6
+    80.9
+    174.5
     """
     check_instance("policy", policy, GenLBINFV, "GenLBINFV()")
     if policy.initial != "paper":

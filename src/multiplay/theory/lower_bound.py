@@ -32,20 +32,30 @@ FEEDBACK = ("units", "total")
 
 @dataclass(frozen=True, eq=False)
 class LowerBound:
-    """No policy that is good on every instance has less regret than ``constant * log(T)``.
+    r"""No policy that is good on every instance has less regret than ``constant * log(T)``.
 
     Attributes
     ----------
     constant : float
-        c, the smallest possible limit of regret / log T.
+        c, the smallest possible limit of :math:`R_T / \log T`.
     rates : array of shape (d,)
-        Plays that reach it, per log T and beyond those of the best action: in T rounds arm i is
-        played about a*_i T + rates_i log T times. Not negative on the arms that the best action
-        leaves out; of any sign on its own; <rates, means> = c (-c for rewards).
+        Plays z that reach it, per :math:`\log T` and beyond those of the best action: in T rounds
+        arm i is played about :math:`a^*_i T + z_i \log T` times. Not negative on the arms that the
+        best action leaves out; of any sign on its own; :math:`\langle z, \ell \rangle = c` (-c for
+        rewards).
     active : array of shape (k, d)
         The actions that the exploration is there to rule out: with less they could be the best.
     best : array of shape (d,)
-        The best action a*.
+        The best action :math:`a^*`.
+
+    Examples
+    --------
+    >>> from multiplay import Budget
+    >>> bound = lower_bound(Budget(1, [1, 1]), [0.2, 0.5], Gaussian(0.25))
+    >>> bound.best, bound.active
+    (array([1, 0]), array([[0, 1]]))
+    >>> bound.curve([1000, 1_000_000]).round(1)  # log T * 2 * 0.25 / 0.3
+    array([11.5, 23. ])
     """
 
     constant: float
@@ -54,7 +64,7 @@ class LowerBound:
     best: IntArray
 
     def curve(self, rounds: ArrayLike) -> FloatArray:
-        """Return c log(rounds), to be drawn below regret."""
+        r"""Return :math:`c \log t` of these rounds, to be drawn below regret."""
         t = numbers("rounds", rounds)
         if (t < 1).any():
             got = f"{t[t < 1].flat[0]:g}"
@@ -72,17 +82,28 @@ def lower_bound(
     limit: int = 20_000,
     feedback: str = "units",
 ) -> LowerBound:
-    """Return the smallest c with regret >= c log T in the long run, and the plays that reach it.
+    r"""Return the least c with regret of at least c log T in the long run, and plays that reach it.
 
-    With J the arms that the best action a* leaves out and gap_a = <a - a*, l>,
+    With J the arms that the best action :math:`a^*` leaves out, :math:`\ell` the means and
+    :math:`\text{gap}_a = \langle a - a^*, \ell \rangle`,
 
-        c = min <l, z>  over z in cone(A - a*)  such that for every a != a*
-            min {sum_J z_i KL(l_i, k_i) : sum_J a_i (l_i - k_i) >= gap_a} >= 1.
+    .. math::
 
-    A policy that sees only the total of each round needs more. With v_a = sum_i a_i variance_i,
+        c &= \min_{z \in \operatorname{cone}(\mathcal{A} - a^*)} \langle \ell, z \rangle
+            \quad \text{such that for every } a \ne a^* \\
+        &\quad \min_k \Bigl\{\sum_{i \in J} z_i \operatorname{KL}(\ell_i, k_i) \,:\,
+            \sum_{i \in J} a_i (\ell_i - k_i) \ge \text{gap}_a\Bigr\} \ge 1.
 
-        c = min sum_a w_a gap_a  over w >= 0  such that for every a != a*
-            min {sum_b w_b <b, k - l>^2 / (2 v_b) : <a*, k> = <a*, l>, <a - a*, k> <= 0} >= 1.
+    A policy that sees only the total of each round needs more. With
+    :math:`v_a = \sum_i a_i \sigma_i^2`,
+
+    .. math::
+
+        c &= \min_{w \ge 0} \sum_a w_a \,\text{gap}_a
+            \quad \text{such that for every } a \ne a^* \\
+        &\quad \min_k \Bigl\{\sum_b w_b \frac{\langle b, k - \ell \rangle^2}{2 v_b} \,:\,
+            \langle a^*, k \rangle = \langle a^*, \ell \rangle, \;
+            \langle a - a^*, k \rangle \le 0\Bigr\} \ge 1.
 
     Parameters
     ----------
@@ -93,8 +114,8 @@ def lower_bound(
     family
         ``Gaussian(variance)`` or ``Bernoulli()``: what a policy knows of the distributions.
     copies
-        The bound for a policy on copied arms, copies_i >= n_i of arm i, that learns about each
-        copy alone: an action then profits from a_i / copies_i of the plays of arm i only.
+        The bound for a policy on copied arms, :math:`b_i \ge n_i` of arm i, that learns about each
+        copy alone: an action then profits from :math:`a_i / b_i` of the plays of arm i only.
     limit
         The most actions that are looked at, all of them one by one. Larger sets have a bound only
         where every arm can be ruled out alone, as on most networks and on all matroids (and none
@@ -103,6 +124,11 @@ def lower_bound(
         What a policy sees of a round: ``"units"``, the loss of each unit, or ``"total"``, only
         their sum. The family describes a single unit in both cases, and units are independent. With
         ``"total"`` it must be ``Gaussian``, unless no action has more than one unit.
+
+    Returns
+    -------
+    LowerBound
+        c, and the plays that reach it.
 
     References
     ----------
@@ -124,7 +150,8 @@ def lower_bound(
     >>> one_of_three.rates.round(4)
     array([-15.625,  12.5  ,   3.125])
 
-    Copied arms cost more, wherever an action plays some arm that a* leaves out more than once:
+    Copied arms cost more, wherever an action plays some arm that the best one leaves out more than
+    once:
 
     >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
     >>> native = lower_bound(plans, costs, Gaussian(0.02))

@@ -21,8 +21,7 @@ WITH_FORMULAS = [
     "multiplay.theory",
 ]
 WITHOUT = {"Play", "Guarantee", "LowerBound", "Realised"}  # but for what their functions return
-# These have other pages.
-PLAIN = {"multiplay.__version__", "multiplay.theory", "multiplay.cli.main"}
+PLAIN = {"multiplay.__version__", "multiplay.theory"}  # a text, and a package with its own page
 
 
 def public() -> dict[str, Any]:
@@ -31,7 +30,7 @@ def public() -> dict[str, Any]:
     packages += [
         module.name
         for module in pkgutil.iter_modules(multiplay.__path__, "multiplay.")
-        if module.ispkg
+        if module.ispkg and module.name != "multiplay.cli"  # commands have a page of their own
     ]
     found: dict[str, Any] = {}
     for package in packages:

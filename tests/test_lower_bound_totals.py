@@ -318,7 +318,8 @@ def test_an_unfinished_game_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_page_has_the_numbers_of_the_experiment() -> None:
     """The mean over the instances, as docs/lower-bound.md gives them."""
     words = " ".join(PAGE.split())
-    found = re.search(r"([0-9.]+) log T for policies with all units and ([0-9.]+) log T", words)
+    said = r"\$([0-9.]+) \\log T\$"
+    found = re.search(rf"{said} for policies with all units and {said}", words)
     assert found
     constants = [paper.lower_bounds(100, 0, feedback).constant for feedback in ("units", "total")]
     assert [float(number) for number in found.groups()] == [round(c, 2) for c in constants]

@@ -84,7 +84,7 @@ class ESCB(Averages):
         return Play(unseen_first(actions, state, self.compared(actions)[best]))
 
     def index(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return the index of every action of ``actions.enumerate()``, shape (trials, |A|)."""
+        """Return the index of every action, in the order of ``actions.enumerate()``."""
         everything = self.compared(actions)
         t, m = state["t"].astype(float), (everything > 0).sum(axis=1).max()
         f = np.log(t) + 4 * m * np.log(np.log(np.maximum(t, math.e)))

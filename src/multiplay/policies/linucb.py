@@ -83,7 +83,7 @@ class LinUCB(Regression):
         return Play(unknown_first(actions, state, self.compared(actions)[best]))
 
     def index(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return the index of every action of ``actions.enumerate()``, shape (trials, |A|)."""
+        """Return the index of every action, in the order of ``actions.enumerate()``."""
         x = self.compared(actions)[:, actions.spanning.J].astype(float)
         index = np.empty((len(state["t"]), len(x)))
         radius = -actions.sign * self.radius(actions, state)

@@ -104,4 +104,4 @@ def test_it_has_an_example_that_the_doctests_run(name: str) -> None:
     ],
 )
 def test_it_says_what_it_is_as_a_formula(name: str) -> None:
-    assert ".. math::\n" in DOCUMENTED[name].__doc__, name
+    assert ".. math::\n" in (DOCUMENTED[name].__doc__ or ""), name

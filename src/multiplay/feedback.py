@@ -33,7 +33,8 @@ class Feedback:
 
     .. math::
 
-        \text{total}_i = \sum_{j=1}^{a_i} L_{ij}, \qquad \text{mean}_i = \frac{\text{total}_i}{a_i},
+        \text{total}_i = \sum_{j=1}^{a_i} L_{ij}, \qquad
+        \text{mean}_i = \frac{\text{total}_i}{a_i},
 
     or the same of those that were seen, where some were not.
 

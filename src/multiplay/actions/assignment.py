@@ -21,9 +21,10 @@ class Assignment(FlowSet, vectorised=True):
 
     .. math::
 
-        \mathcal{A} = \Bigl\{a \in \{0, 1\}^{\text{rows} \times \text{cols}} :
-            \sum_y a_{xy} \le 1, \; \sum_x a_{xy} \le 1, \;
-            \sum_{x, y} a_{xy} = \min(\text{rows}, \text{cols})\Bigr\}
+        \mathcal{A} = \Bigl\{
+            & a \in \{0, 1\}^{\text{rows} \times \text{cols}} : \\
+            & \sum_y a_{xy} \le 1, \; \sum_x a_{xy} \le 1, \\
+            & \sum_{x, y} a_{xy} = \min(\text{rows}, \text{cols})\Bigr\}
 
     Arm (x, y), number ``x * cols + y``, gives y to x. If there are as many rows as columns,
     everyone gets exactly one; if not, everyone on the shorter side does.

@@ -228,8 +228,9 @@ class ActionSet(ABC):
 
         .. math::
 
-            \{a \in \mathcal{A} : a_i \le \text{most}_i,
-                \; a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
+            \{a \in \mathcal{A} :
+                \; & a_i \le \text{most}_i, \\
+                & a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
 
         It has the same arms; a closed one has :math:`n_i = 0`, and a free one -1 in ``fixed``.
 

@@ -21,8 +21,9 @@ class Budget(FlowSet, vectorised=True):
 
     .. math::
 
-        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d : 0 \le a_i \le \text{caps}_i, \;
-            \sum_{i=1}^d a_i = \text{total}\Bigr\}
+        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d :
+            \; & 0 \le a_i \le \text{caps}_i, \\
+            & \sum_{i=1}^d a_i = \text{total}\Bigr\}
 
     With caps of 1 it is the m-set of the literature, m = ``total``.
 

@@ -21,8 +21,8 @@ class Changing(ActionSet, vectorised=True):
 
     .. math::
 
-        a(t) \in \mathcal{A}_t, \qquad
-        R_T = \sum_{t=1}^T \Bigl(\langle a(t), \ell(t) \rangle
+        a(t) &\in \mathcal{A}_t, \\
+        R_T &= \sum_{t=1}^T \Bigl(\langle a(t), \ell(t) \rangle
             - \min_{a \in \mathcal{A}_t} \langle a, \ell(t) \rangle\Bigr)
 
     ``simulate`` plays round t on :math:`\mathcal{A}_t`, and measures the regret :math:`R_T` against

@@ -20,8 +20,7 @@ class SpanningTree(ActionSet, vectorised=True):
 
     .. math::
 
-        \mathcal{A} = \{a \in \{0, 1\}^d : \text{the edges } e \text{ with } a_e = 1
-            \text{ are a spanning tree}\}
+        \mathcal{A} = \{a \in \{0, 1\}^d : \{e : a_e = 1\} \text{ is a spanning tree}\}
 
     Parameters
     ----------

@@ -31,8 +31,9 @@ class Knapsack(ActionSet, vectorised=True):
 
     .. math::
 
-        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d : 0 \le a_i \le \text{limits}_i, \;
-            \sum_{i=1}^d \text{weights}_i \, a_i \le \text{capacity}\Bigr\}
+        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d :
+            \; & 0 \le a_i \le \text{limits}_i, \\
+            & \sum_{i=1}^d \text{weights}_i \, a_i \le \text{capacity}\Bigr\}
 
     Arm i is an item, and :math:`a_i` how many of it are packed. The most valuable packing is found
     by branch and bound, with dynamic programming behind it. Weights may be fractions: 0.1 means one

@@ -20,8 +20,9 @@ class Limited(ActionSet, vectorised=True):
 
     .. math::
 
-        \{a \in \mathcal{A} : a_i \le \text{most}_i,
-            \; a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
+        \{a \in \mathcal{A} :
+            \; & a_i \le \text{most}_i, \\
+            & a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
 
     ``actions.limited(most, fixed)`` makes it. Units that are fixed are taken out of the problem:
     what is left is a set of the same kind, with the same oracle and the same hull, where those arms

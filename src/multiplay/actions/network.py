@@ -20,8 +20,9 @@ class Network(FlowSet):
 
     .. math::
 
-        \mathcal{A} = \Bigl\{a \in \mathbb{Z}^d : 0 \le a_e \le \text{capacity}_e, \;
-            \sum_{e \text{ out of } v} a_e - \sum_{e \text{ into } v} a_e = \text{supply}_v
+        \mathcal{A} = \Bigl\{
+            & a \in \mathbb{Z}^d : 0 \le a_e \le \text{capacity}_e, \\
+            & \sum_{e \text{ out of } v} a_e - \sum_{e \text{ into } v} a_e = \text{supply}_v
             \text{ at every node } v\Bigr\}
 
     Arm e is arc e of the graph, and :math:`a_e` the units that go along it. Arcs may be declared

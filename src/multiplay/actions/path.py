@@ -19,11 +19,11 @@ class Path(FlowSet):
 
     .. math::
 
-        \mathcal{A} &= \Bigl\{a \in \mathbb{Z}_{\ge 0}^d :
+        \mathcal{A} = \Bigl\{a \in \mathbb{Z}_{\ge 0}^d :
             \sum_{e \text{ out of } v} a_e - \sum_{e \text{ into } v} a_e = b_v
-            \text{ at every node } v\Bigr\}, \\
-        b_{\text{source}} &= \text{units}, \quad b_{\text{target}} = -\text{units}, \quad
-            b_v = 0 \text{ elsewhere.}
+            \text{ at every node } v\Bigr\},
+
+    where :math:`b_v` is ``units`` at the source, ``-units`` at the target, and 0 elsewhere.
 
     Arm e is arc e of the graph, and :math:`a_e` the units that travel along it.
 

@@ -36,7 +36,8 @@ class Transport(FlowSet):
     .. math::
 
         \mathcal{A} = \Bigl\{a \in \mathbb{Z}_{\ge 0}^d :
-            \sum_y a_{xy} = \text{supply}_x, \; \sum_x a_{xy} = \text{demand}_y\Bigr\}
+            \; & \sum_y a_{xy} = \text{supply}_x, \\
+            & \sum_x a_{xy} = \text{demand}_y\Bigr\}
 
     Arm (x, y), number ``x * len(demand) + y``, is the lane from supplier x to demander y, and
     :math:`a_{xy}` the number of units (trucks, say) sent along it, at most

@@ -29,8 +29,8 @@ class Corrupted(Environment):
             F^{-1}(U_{ij}(t)) & \text{for } t \le \text{at}, \\
             G^{-1}(U_{ij}(t)) & \text{for } t > \text{at},
         \end{cases} \\
-        L'_{ij}(t) &= F^{-1}(U_{ij}(t)), \qquad
-        C = \sum_t \max_{i, j} \lvert L_{ij}(t) - L'_{ij}(t) \rvert.
+        L'_{ij}(t) &= F^{-1}(U_{ij}(t)), \\
+        C &= \sum_t \max_{i, j} \lvert L_{ij}(t) - L'_{ij}(t) \rvert.
 
     The clean losses :math:`L'` are those of ``before`` throughout, at the same quantiles: what
     would have come with the same luck; C is the corruption. Pseudo-regret is measured against the

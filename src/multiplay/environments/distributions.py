@@ -183,7 +183,7 @@ class Bernoulli(Distribution):
 
     .. math::
 
-        \mathbb{P}[L = 1] = p, \qquad \mathbb{P}[L = 0] = 1 - p, \qquad \mathbb{E}[L] = p
+        \mathbb{P}[L = 1] = 1 - \mathbb{P}[L = 0] = p, \qquad \mathbb{E}[L] = p
 
     Parameters
     ----------

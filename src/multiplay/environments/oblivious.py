@@ -67,10 +67,10 @@ class Sinusoids(Oblivious):
 
         \ell_i(t) = \text{centre}_i
             + \text{amplitude}_i \sin\Bigl(2 \pi
-                \Bigl(\frac{t}{\text{period}_i} + \text{phase}_i\Bigr)\Bigr),
-        \qquad t = 1, 2, \dots
+                \Bigl(\frac{t}{\text{period}_i} + \text{phase}_i\Bigr)\Bigr)
 
-    Each parameter is one number, or one for each arm; the losses must stay in [0, 1].
+    in round t = 1, 2, ... Each parameter is one number, or one for each arm; the losses must stay
+    in [0, 1].
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ class RandomWalk(Oblivious):
 
     .. math::
 
-        \ell_i(1) = \text{start}_i, \qquad
-        \ell_i(t + 1) = \rho(\ell_i(t) \pm \text{step}_i), \qquad
-        \rho(x) = \min\{\lvert x \rvert, 2 - \lvert x \rvert\},
+        \ell_i(1) &= \text{start}_i, \\
+        \ell_i(t + 1) &= \rho(\ell_i(t) \pm \text{step}_i), \\
+        \rho(x) &= \min\{\lvert x \rvert, 2 - \lvert x \rvert\},
 
     where :math:`\rho` reflects the walk at 0 and 1. All units of an arm lose the same. Each trial
     has its own walk, from its own stream, the same for all policies.

@@ -24,8 +24,8 @@ class Stochastic(Environment):
 
     .. math::
 
-        L_{ij}(t) \sim D_i \text{ independently for all } i, j, t,
-        \qquad \mathbb{E}[L_{ij}(t)] = \ell_i
+        L_{ij}(t) &\sim D_i \text{ independently for all } i, j, t, \\
+        \mathbb{E}[L_{ij}(t)] &= \ell_i
 
     Parameters
     ----------

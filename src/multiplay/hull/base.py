@@ -22,9 +22,10 @@ class Regulariser:
     .. math::
 
         \varphi_i(x) = n_i \bigl[
-            & \text{barrier} \cdot (u - 1 - \log u)
-            + \text{entropy} \cdot (u + (1 - u) \log(1 - u)) \\
-            & - \text{root} \cdot \sqrt{u} + \text{shannon} \cdot (1 - u + u \log u)\bigr].
+            & \text{barrier} \cdot (u - 1 - \log u) \\
+            & + \text{entropy} \cdot (u + (1 - u) \log(1 - u)) \\
+            & - \text{root} \cdot \sqrt{u} \\
+            & + \text{shannon} \cdot (1 - u + u \log u)\bigr].
 
     All parts are convex. The entropy, with at least one of the others, keeps the minimiser strictly
     between 0 and :math:`n_i` on every arm that has any freedom.
@@ -88,9 +89,9 @@ class Hull(ABC):
 
     .. math::
 
-        x = \operatorname*{arg\,min}_{x \in \operatorname{conv}(\mathcal{A})}
-            \langle c, x \rangle + \sum_{i=1}^d \beta_i \varphi_i(x_i), \qquad
-        a \in \mathcal{A}, \; \mathbb{E}[a] = x.
+        x &= \operatorname*{arg\,min}_{x \in \operatorname{conv}(\mathcal{A})}
+            \langle c, x \rangle + \sum_{i=1}^d \beta_i \varphi_i(x_i), \\
+        \mathbb{E}[a] &= x, \qquad a \in \mathcal{A}.
 
     A *point* is a dict of arrays with the trials first, and ``point`` names its entries. It always
     has ``x`` and ``rest``, the complement n - x as a number of its own, exact when tiny; what else
@@ -103,7 +104,8 @@ class Hull(ABC):
 
     >>> from multiplay import Regulariser, Transport
     >>> hull = Transport([1, 4, 5], [4, 6]).hull
-    >>> costs, beta = np.array([[0.1, 0.9, 0.5, 0.2, 0.3, 0.4]]), np.full((1, 6), 0.01)
+    >>> costs = np.array([[0.1, 0.9, 0.5, 0.2, 0.3, 0.4]])
+    >>> beta = np.full((1, 6), 0.01)
     >>> regulariser = Regulariser(barrier=np.ones(1), entropy=np.ones(1))
     >>> point = hull.minimise(costs, beta, regulariser, hull.start(1))
     >>> point["x"].round(2)

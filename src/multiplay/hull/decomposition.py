@@ -38,8 +38,8 @@ class DecompositionHull(Hull):
 
     .. math::
 
-        x = \sum_k w_k a^{(k)}, \qquad w_k \ge 0, \; \sum_k w_k = 1, \qquad
-        a^{(k)} = \operatorname*{arg\,min}_{a \in \mathcal{A}} \langle c^{(k)}, a \rangle.
+        x = \sum_k w_k a^{(k)}, \qquad a^{(k)} \in \mathcal{A}, \qquad
+        w_k \ge 0, \; \sum_k w_k = 1.
 
     Simplicial decomposition finds the best weights of the atoms that it knows, and asks the oracle
     for one more until there is none that descends (Holloway 1974; Wolfe 1976). The weights it ends

@@ -14,9 +14,9 @@ class NetworkHull(Hull):
 
     .. math::
 
-        \operatorname{conv}(\mathcal{A}) = \Bigl\{(f_e)_{e \text{ arm}} :
-            \text{low}_e \le f_e \le \text{high}_e, \;
-            \sum_{e \text{ out of } v} f_e - \sum_{e \text{ into } v} f_e = \text{balance}_v
+        \operatorname{conv}(\mathcal{A}) = \Bigl\{
+            & (f_e)_{e \text{ arm}} : \text{low}_e \le f_e \le \text{high}_e, \\
+            & \sum_{e \text{ out of } v} f_e - \sum_{e \text{ into } v} f_e = \text{balance}_v
             \text{ at every node } v\Bigr\}
 
     Parameters

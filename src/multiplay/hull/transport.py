@@ -15,7 +15,8 @@ class TransportHull(Hull):
     .. math::
 
         \operatorname{conv}(\mathcal{A}) = \Bigl\{x \ge 0 :
-            \sum_y x_{xy} = \text{supply}_x, \; \sum_x x_{xy} = \text{demand}_y\Bigr\}
+            \; & \sum_k x_{jk} = \text{supply}_j, \\
+            & \sum_j x_{jk} = \text{demand}_k\Bigr\}
 
     Suppliers and demanders with nothing to send or take, and everything when only one supplier or
     one demander is left, have no freedom: those arms are forced, and never reach the optimisation.

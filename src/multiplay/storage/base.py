@@ -48,13 +48,12 @@ class Damaged(InvalidInput):
     ...     storage = FolderStorage(folder)
     ...     for day in (1, 2):
     ...         number = storage.append(Record({"day": day}, {}))
-    ...     Path(folder, "record-000000000.npz").write_bytes(b"")  # a disk lost it
+    ...     Path(folder, "record-000000000.npz").unlink()
     ...     try:
     ...         list(storage.read())
     ...     except Damaged as error:
-    ...         print([record.header for _, record in storage.read(error.number + 1)])
-    0
-    [{'day': 2}]
+    ...         list(storage.read(error.number + 1))
+    [(1, Record(header={'day': 2}, arrays={}))]
     """
 
     number: int | None = None

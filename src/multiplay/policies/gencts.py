@@ -28,9 +28,9 @@ class GenCTS(Forgetting):
             q_i \leftarrow q_i + \sum_{j=1}^{a_i} (1 - Y_{ij}).
 
     So every unit flips a coin with its loss as the chance of heads. Rewards have arg max; other
-    objectives have what ``actions.best`` makes of :math:`\theta`. Units that were played and not
-    seen flip no coin. Needs no horizon. Its regret is logarithmic in the stochastic regime, and
-    linear when losses are corrupted. Duplicated, it is the CTS of Wang and Chen (2018).
+    objectives have what ``actions.best`` makes of :math:`\theta`. Units that were not seen flip no
+    coin. Needs no horizon. Its regret is logarithmic in the stochastic regime, and linear when
+    losses are corrupted. Duplicated, it is the CTS of Wang and Chen (2018).
 
     Parameters
     ----------

@@ -278,6 +278,11 @@ def _check_snapshots(journal: Journal, damage: Callable[[Storage], None]) -> Non
 def check_store(store: Store) -> None:
     """Check everything that a store of journals promises; what it made is deleted at the end.
 
+    Parameters
+    ----------
+    store
+        The store; what it holds already stays as it is.
+
     Examples
     --------
     >>> from multiplay.storage import MemoryStore

@@ -16,6 +16,11 @@ def check_settings(thing: object) -> None:
     What cannot be built from a file is left alone: classes of your own, functions, and logs, of
     which only a digest is written down.
 
+    Parameters
+    ----------
+    thing
+        What is to be written down.
+
     Examples
     --------
     >>> from multiplay import Transport

@@ -51,7 +51,7 @@ class GenCTS(Forgetting):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, Corrupted, Learner, Transport, simulate
+    >>> from multiplay import Bernoulli, Corrupted, GenCTS, Learner, Transport, simulate
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> learner = Learner(plans, GenCTS(), seed=0)
     >>> sum(learner.ask().plan.values())

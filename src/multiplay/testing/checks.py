@@ -40,6 +40,7 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
     Examples
     --------
     >>> from multiplay import Transport
+    >>> from multiplay.testing import check_actions
     >>> check_actions(Transport([1, 4, 5], [4, 6]))
     """
     if isinstance(actions, Changing):
@@ -83,7 +84,9 @@ def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
 
     Examples
     --------
-    >>> from multiplay import GenCTS, Transport
+    >>> import numpy as np
+    >>> from multiplay import GenCTS, Play, Transport
+    >>> from multiplay.testing import check_policy
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> check_policy(GenCTS(), plans)
 
@@ -151,7 +154,9 @@ def optimality_gap(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from multiplay import Regulariser, Transport
+    >>> from multiplay.testing import optimality_gap
     >>> plans, one = Transport([1, 4, 5], [4, 6]), np.ones(1)
     >>> costs, beta = np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), np.ones((1, 6))
     >>> phi, first = Regulariser(barrier=one, entropy=one), plans.hull.start(trials=1)

@@ -43,6 +43,7 @@ def check_environment(
     Examples
     --------
     >>> from multiplay import Stochastic, Transport
+    >>> from multiplay.testing import check_environment
     >>> check_environment(Stochastic.example(), Transport.example())
     """
     environment.check(actions, horizon, trials)

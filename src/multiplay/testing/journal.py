@@ -286,6 +286,7 @@ def check_store(store: Store) -> None:
     Examples
     --------
     >>> from multiplay.storage import MemoryStore
+    >>> from multiplay.testing import check_store
     >>> check_store(MemoryStore())
     """
     before, mine = store.names(), ["check lanes", "check ways", "check Länder ü"]

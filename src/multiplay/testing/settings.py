@@ -24,6 +24,7 @@ def check_settings(thing: object) -> None:
     Examples
     --------
     >>> from multiplay import Transport
+    >>> from multiplay.testing import check_settings
     >>> check_settings(Transport([1, 4, 5], [4, 6]))
     """
     if CLASSES.get(type(thing).__name__) is not type(thing):

@@ -91,8 +91,9 @@ class Policy(ABC):
     --------
     A policy that repeats its first action:
 
+    >>> from dataclasses import dataclass
     >>> import numpy as np
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import Learner, Play, Policy, Transport
     >>> @dataclass(frozen=True)
     ... class Stubborn(Policy):
     ...     def start(self, actions, horizon, trials):

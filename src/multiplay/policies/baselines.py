@@ -35,7 +35,8 @@ class FollowTheLeader(Averages):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, Stochastic, Transport, simulate
+    >>> import numpy as np
+    >>> from multiplay import Bernoulli, FollowTheLeader, Stochastic, Transport, simulate
     >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
     >>> world, policies = Stochastic(Bernoulli(costs)), {"leader": FollowTheLeader()}
     >>> result = simulate(plans, world, policies, horizon=300, trials=10)
@@ -80,7 +81,7 @@ class EpsilonGreedy(Averages):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, Stochastic, Transport, simulate
+    >>> from multiplay import Bernoulli, EpsilonGreedy, Stochastic, Transport, simulate
     >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
     >>> policies = {str(epsilon): EpsilonGreedy(epsilon) for epsilon in (1, 0.5, 0.1)}
     >>> simulate(plans, Stochastic(Bernoulli(costs)), policies, horizon=300, trials=10).ranked
@@ -125,7 +126,7 @@ class RandomAction(Policy):
 
     Examples
     --------
-    >>> from multiplay import Budget, Learner
+    >>> from multiplay import Budget, Learner, RandomAction
     >>> learner = Learner(Budget(3, [3, 3]), RandomAction(), seed=0)
     >>> sorted({tuple(learner.ask().action.tolist()) for day in range(20)})
     [(0, 3), (3, 0)]

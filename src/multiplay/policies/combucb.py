@@ -60,7 +60,8 @@ class CombUCB(Averages):
 
     Examples
     --------
-    >>> from multiplay import Budget, Learner, Transport
+    >>> import numpy as np
+    >>> from multiplay import Budget, CombUCB, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), CombUCB(), seed=0)
     >>> sum(learner.ask().plan.values())
     10

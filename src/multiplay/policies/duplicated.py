@@ -39,7 +39,7 @@ class Duplicated(Policy):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, GenCTS, Stochastic, Transport, simulate
+    >>> from multiplay import Bernoulli, Duplicated, GenCTS, Stochastic, Transport, simulate
     >>> plans, costs = Transport([1, 4, 5], [4, 6]), [0.1, 0.4, 0.2, 0.3, 0.3, 0.2]
     >>> plans.d, plans.duplicate().actions.d
     (6, 20)

@@ -50,7 +50,8 @@ class ESCB(Averages):
 
     Examples
     --------
-    >>> from multiplay import Budget, Learner, Transport
+    >>> import numpy as np
+    >>> from multiplay import ESCB, Budget, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), ESCB(), seed=0)
     >>> sum(learner.ask().plan.values())
     10

@@ -82,7 +82,7 @@ class ExplorationByOptimisation(Bandit):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import ExplorationByOptimisation, Learner, Transport
     >>> policy = ExplorationByOptimisation(horizon=365)
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), policy, seed=0)
     >>> play = learner.ask()

@@ -74,7 +74,8 @@ class FPLIX(Policy):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> import numpy as np
+    >>> from multiplay import FPLIX, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), FPLIX(), seed=0)
     >>> sum(learner.ask().plan.values())
     10

@@ -42,7 +42,9 @@ class FTRL(Policy):
     --------
     A barrier of constant weight, and no predictions:
 
-    >>> from multiplay import Bernoulli, RandomAction, Stochastic, Transport, simulate
+    >>> import numpy as np
+    >>> from multiplay import Bernoulli, RandomAction, Regulariser, Stochastic, Transport, simulate
+    >>> from multiplay.policies import FTRL
     >>> class Steady(FTRL):
     ...     def regulariser(self, state):
     ...         one = np.ones(len(state["L"]))

@@ -57,7 +57,8 @@ class GaussianCTS(Averages):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> import numpy as np
+    >>> from multiplay import GaussianCTS, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GaussianCTS(), seed=0)
     >>> sum(learner.ask().plan.values())
     10

@@ -75,7 +75,8 @@ class GenAdaINF(Policy):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, GenLBINFV, Learner, Stochastic, Transport, simulate
+    >>> from multiplay import Bernoulli, GenAdaINF, GenLBINFV, Learner, Stochastic, Transport
+    >>> from multiplay import simulate
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GenAdaINF(), seed=0)
     >>> sum(learner.ask().plan.values())
     10

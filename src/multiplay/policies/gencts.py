@@ -28,9 +28,9 @@ class GenCTS(Forgetting):
             q_i \leftarrow q_i + \sum_{j=1}^{a_i} (1 - Y_{ij}).
 
     So every unit flips a coin with its loss as the chance of heads. Rewards have arg max; other
-    objectives have what ``actions.best`` makes of :math:`\theta`. Units that were played and not
-    seen flip no coin. Needs no horizon. Its regret is logarithmic in the stochastic regime, and
-    linear when losses are corrupted. Duplicated, it is the CTS of Wang and Chen (2018).
+    objectives have what ``actions.best`` makes of :math:`\theta`. Units that were not seen flip no
+    coin. Needs no horizon. Its regret is logarithmic in the stochastic regime, and linear when
+    losses are corrupted. Duplicated, it is the CTS of Wang and Chen (2018).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class GenCTS(Forgetting):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, Corrupted, Learner, Transport, simulate
+    >>> from multiplay import Bernoulli, Corrupted, GenCTS, Learner, Transport, simulate
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> learner = Learner(plans, GenCTS(), seed=0)
     >>> sum(learner.ask().plan.values())

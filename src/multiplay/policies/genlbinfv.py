@@ -86,7 +86,7 @@ class GenLBINFV(LogBarrier):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, Corrupted, GenCTS, Learner, Transport, simulate
+    >>> from multiplay import Bernoulli, Corrupted, GenCTS, GenLBINFV, Learner, Transport, simulate
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> learner = Learner(plans, GenLBINFV(), seed=0)
     >>> sum(learner.ask().plan.values())

@@ -61,7 +61,7 @@ class Hybrid(FTRL):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import Hybrid, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), Hybrid(), seed=0)
     >>> play = learner.ask()
     >>> sum(play.plan.values())

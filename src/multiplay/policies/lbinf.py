@@ -48,7 +48,7 @@ class LBINF(LogBarrier):
 
     Examples
     --------
-    >>> from multiplay import Bernoulli, GenLBINFV, Learner, Stochastic, Transport, simulate
+    >>> from multiplay import LBINF, Bernoulli, GenLBINFV, Learner, Stochastic, Transport, simulate
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> learner = Learner(plans, LBINF(horizon=365), seed=0)
     >>> sum(learner.ask().plan.values())

@@ -45,7 +45,7 @@ class LinTS(Regression):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import Learner, LinTS, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), LinTS(), seed=0)
     >>> for total in (3.5, 2.0, 4.0):  # what all ten units lost together
     ...     play = learner.ask()

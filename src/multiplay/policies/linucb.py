@@ -56,7 +56,7 @@ class LinUCB(Regression):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import Learner, LinUCB, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), LinUCB(), seed=0)
     >>> play = learner.ask()
     >>> sum(play.plan.values())

@@ -88,7 +88,7 @@ class ScaledScribble(Bandit):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import Learner, ScaledScribble, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), ScaledScribble(horizon=365), seed=0)
     >>> play = learner.ask()
     >>> sum(play.plan.values())

@@ -126,7 +126,7 @@ class BestOfThreeWorlds(Bandit):
 
     Examples
     --------
-    >>> from multiplay import Learner, Transport
+    >>> from multiplay import BestOfThreeWorlds, Learner, Transport
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> learner = Learner(plans, BestOfThreeWorlds(horizon=365), seed=0)
     >>> play = learner.ask()

@@ -30,9 +30,17 @@ Made = TypeVar("Made")
 def check_actions(actions: ActionSet, seed: int = 0) -> None:
     """Check everything that an action set promises.
 
+    Parameters
+    ----------
+    actions
+        The set.
+    seed
+        Of the costs and points that are tried.
+
     Examples
     --------
     >>> from multiplay import Transport
+    >>> from multiplay.testing import check_actions
     >>> check_actions(Transport([1, 4, 5], [4, 6]))
     """
     if isinstance(actions, Changing):
@@ -65,10 +73,33 @@ def _check_changing(actions: Changing, seed: int) -> None:
 def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
     """Check everything that a policy promises, on one action set.
 
+    Parameters
+    ----------
+    policy
+        The policy.
+    actions
+        Where it is to play; a few rounds are enough.
+    seed
+        Of the losses and of the policy.
+
     Examples
     --------
-    >>> from multiplay import GenCTS, Transport
-    >>> check_policy(GenCTS(), Transport([1, 4, 5], [4, 6]))
+    >>> import numpy as np
+    >>> from multiplay import GenCTS, Play, Transport
+    >>> from multiplay.testing import check_policy
+    >>> plans = Transport([1, 4, 5], [4, 6])
+    >>> check_policy(GenCTS(), plans)
+
+    Whoever breaks a promise is told which:
+
+    >>> class Careless(GenCTS):
+    ...     def choose(self, actions, state, rng):
+    ...         own = np.random.default_rng()
+    ...         return Play(actions.best(own.random(state["p"].shape)))
+    >>> check_policy(Careless(), plans)
+    Traceback (most recent call last):
+        ...
+    AssertionError: the same seed must give the same plays and the same state
     """
     trials = range(3)
     together = _play(policy, actions, trials, seed)
@@ -123,7 +154,9 @@ def optimality_gap(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from multiplay import Regulariser, Transport
+    >>> from multiplay.testing import optimality_gap
     >>> plans, one = Transport([1, 4, 5], [4, 6]), np.ones(1)
     >>> costs, beta = np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]), np.ones((1, 6))
     >>> phi, first = Regulariser(barrier=one, entropy=one), plans.hull.start(trials=1)

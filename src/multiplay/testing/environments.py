@@ -26,11 +26,24 @@ def check_environment(
 ) -> None:
     """Check everything that an environment promises, on one action set.
 
-    A world must take any counts from 0 to n_i: a simulation may look ahead and play nothing.
+    A world must take any counts from 0 to :math:`n_i`: a simulation may look ahead and play
+    nothing.
+
+    Parameters
+    ----------
+    environment
+        The environment.
+    actions
+        What is played in it.
+    seed
+        Of the losses and of the actions that are tried.
+    horizon, trials
+        How many rounds and trials.
 
     Examples
     --------
     >>> from multiplay import Stochastic, Transport
+    >>> from multiplay.testing import check_environment
     >>> check_environment(Stochastic.example(), Transport.example())
     """
     environment.check(actions, horizon, trials)

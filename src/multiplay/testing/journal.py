@@ -278,9 +278,15 @@ def _check_snapshots(journal: Journal, damage: Callable[[Storage], None]) -> Non
 def check_store(store: Store) -> None:
     """Check everything that a store of journals promises; what it made is deleted at the end.
 
+    Parameters
+    ----------
+    store
+        The store; what it holds already stays as it is.
+
     Examples
     --------
     >>> from multiplay.storage import MemoryStore
+    >>> from multiplay.testing import check_store
     >>> check_store(MemoryStore())
     """
     before, mine = store.names(), ["check lanes", "check ways", "check Länder ü"]

@@ -16,9 +16,15 @@ def check_settings(thing: object) -> None:
     What cannot be built from a file is left alone: classes of your own, functions, and logs, of
     which only a digest is written down.
 
+    Parameters
+    ----------
+    thing
+        What is to be written down.
+
     Examples
     --------
     >>> from multiplay import Transport
+    >>> from multiplay.testing import check_settings
     >>> check_settings(Transport([1, 4, 5], [4, 6]))
     """
     if CLASSES.get(type(thing).__name__) is not type(thing):

@@ -29,6 +29,8 @@ def check_storage(
     Examples
     --------
     >>> from multiplay.storage import MemoryStorage
+    >>> from multiplay.testing import check_storage
+    >>> from multiplay.testing.storage import CHAPTERS
     >>> memory = {name: MemoryStorage() for name in CHAPTERS}
     >>> check_storage(memory.__getitem__)
     """

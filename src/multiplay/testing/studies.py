@@ -43,6 +43,7 @@ def check_study(
 
     Examples
     --------
+    >>> from multiplay.testing import check_study
     >>> check_study("memory://check", examples=2, steps=5)
     """
     try:

@@ -35,6 +35,7 @@ class Realised:
     Examples
     --------
     >>> from multiplay import Bernoulli, Stochastic, Transport
+    >>> from multiplay.theory import genadainf_realised
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> run = genadainf_realised(plans, Stochastic(Bernoulli(0.3)), horizon=50, trials=3)
     >>> bool((run.bound == run.start + run.paid + run.shrunk).all())
@@ -87,6 +88,7 @@ def genadainf_realised(
     Examples
     --------
     >>> from multiplay import Bernoulli, Stochastic, Transport
+    >>> from multiplay.theory import genadainf_realised
     >>> plans = Transport([1, 4, 5], [4, 6])
     >>> run = genadainf_realised(plans, Stochastic(Bernoulli(0.3)), horizon=50, trials=3)
     >>> bool((run.estimated <= run.bound).all())

@@ -31,6 +31,8 @@ class Family(ABC):
     --------
     How many plays have evidence log(1000) for a mean of 0.5, and against 0.4:
 
+    >>> import numpy as np
+    >>> from multiplay.theory import Bernoulli, Gaussian
     >>> for family in (Bernoulli(), Gaussian(variance=0.01)):
     ...     print(round(np.log(1000) / family.divergence(0.5, 0.4).item()))
     338
@@ -93,6 +95,7 @@ class Gaussian(Family):
 
     Examples
     --------
+    >>> from multiplay.theory import Gaussian
     >>> Gaussian(variance=0.5).divergence([0.3, 0.3], [0.3, 0.1]).round(6)
     array([0.  , 0.04])
     """
@@ -163,6 +166,7 @@ class Bernoulli(Family):
 
     Examples
     --------
+    >>> from multiplay.theory import Bernoulli
     >>> Bernoulli().divergence([0.5, 0.5, 1.0], [0.5, 0.25, 0.5]).round(6)
     array([0.      , 0.143841, 0.693147])
     """

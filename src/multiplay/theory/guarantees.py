@@ -41,7 +41,9 @@ class Guarantee:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from multiplay import Budget
+    >>> from multiplay.theory import Instance, gencts
     >>> promise = gencts(Instance(Budget(1, [1, 1]), [0.2, 0.5]))
     >>> promise.formula, promise.proved
     ('20 log T, leading term', True)
@@ -82,6 +84,7 @@ class Instance:
     Examples
     --------
     >>> from multiplay import Budget
+    >>> from multiplay.theory import Instance
     >>> two = Instance(Budget(1, [1, 1]), [0.2, 0.5])
     >>> two.Delta.round(9), two.W, two.lambda_A, two.kappa
     (array([inf, 0.3]), 2, 1, 1)
@@ -137,6 +140,7 @@ def gencts(instance: Instance) -> Guarantee:
     Half the gap, twice the promise:
 
     >>> from multiplay import Budget
+    >>> from multiplay.theory import Instance, gencts
     >>> for other in (0.6, 0.4, 0.3):
     ...     gencts(Instance(Budget(1, [1, 1]), [0.2, other])).formula
     '15 log T, leading term'
@@ -199,6 +203,7 @@ def genlbinfv_stochastic(
     Where losses hardly vary, what is left is the price of the first weights:
 
     >>> from multiplay import Budget
+    >>> from multiplay.theory import Instance, genlbinfv_stochastic
     >>> two = Instance(Budget(1, [1, 1]), [0.2, 0.5])
     >>> for variance in (0.25, 0.15, 0.01, 0.0001):
     ...     genlbinfv_stochastic(two, variance).formula
@@ -274,7 +279,9 @@ def genlbinfv_adversarial(
     --------
     Losses of one tenth the spread, one tenth the promise:
 
-    >>> from multiplay import Stochastic, Transport, Uniform, simulate
+    >>> import numpy as np
+    >>> from multiplay import GenLBINFV, Stochastic, Transport, Uniform, simulate
+    >>> from multiplay.theory import genlbinfv_adversarial
     >>> plans, least = Transport([1, 4, 5], [4, 6]), np.array([0.1, 0.4, 0.2, 0.3, 0.3, 0.2])
     >>> for spread in (0.4, 0.04):
     ...     world = Stochastic(Uniform(least, least + spread))
@@ -354,7 +361,9 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
     --------
     The less the weights have grown, the less was there to regret:
 
-    >>> from multiplay import Budget
+    >>> import numpy as np
+    >>> from multiplay import Budget, GenLBINFV
+    >>> from multiplay.theory import realised_bound
     >>> two, policy = Budget(1, [1, 1]), GenLBINFV()
     >>> for weight in (1.2, 2.0, 4.0):  # beta, of both arms in three trials; it began as 1.2
     ...     state = {"beta2": np.full((3, 2), weight**2)}

@@ -51,6 +51,7 @@ class LowerBound:
     Examples
     --------
     >>> from multiplay import Budget
+    >>> from multiplay.theory import Gaussian, lower_bound
     >>> bound = lower_bound(Budget(1, [1, 1]), [0.2, 0.5], Gaussian(0.25))
     >>> bound.best, bound.active
     (array([1, 0]), array([[0, 1]]))
@@ -143,7 +144,7 @@ def lower_bound(
     Examples
     --------
     >>> from multiplay import Budget, Transport
-    >>> from multiplay.theory import Gaussian
+    >>> from multiplay.theory import Gaussian, lower_bound
     >>> one_of_three = lower_bound(Budget(1, [1, 1, 1]), [0.1, 0.3, 0.5], Gaussian(0.25))
     >>> round(one_of_three.constant, 6)  # 2 * 0.25 * (1 / 0.2 + 1 / 0.4)
     3.75

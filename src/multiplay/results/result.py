@@ -278,6 +278,11 @@ class Result:
         table = self.summary().to_string(float_format="{:.2f}".format)
         return f"<multiplay.Result{what}>\n{table}"
 
+    def _repr_html_(self) -> str:
+        from multiplay.results.display import shown
+
+        return shown(self)
+
 
 def load(path: str | Path) -> Result:
     """Read what ``Result.save`` wrote.

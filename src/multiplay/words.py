@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,8 +92,10 @@ def brief_policy(policy: Any) -> str:
     >>> brief_policy(GenLBINFV()), brief_policy(GenCTS(discount=0.97))
     ('GenLBINFV', 'GenCTS(discount=0.97)')
     """
-    given = ((field, getattr(policy, field.name)) for field in fields(policy) if field.repr)
-    chosen = [f"{field.name}={value!r}" for field, value in given if value != field.default]
+    if not is_dataclass(policy):
+        return type(policy).__name__
+    given = ((field, repr(getattr(policy, field.name))) for field in fields(policy) if field.repr)
+    chosen = [f"{field.name}={value}" for field, value in given if value != repr(field.default)]
     return type(policy).__name__ + (f"({', '.join(chosen)})" if chosen else "")
 
 

@@ -66,6 +66,11 @@ class Plan(Outlook):
     plan: dict[str, int]
     _expect: Callable[[], Expected] = field(repr=False, compare=False)
 
+    def _repr_html_(self) -> str:
+        from multiplay.learner.display import shown_plan  # most sessions are no notebooks
+
+        return shown_plan(self)
+
 
 @dataclass(frozen=True, init=False)
 class PendingPlay(Outlook):
@@ -105,6 +110,11 @@ class PendingPlay(Outlook):
         self.__dict__.update(
             id=id, action=action, plan=plan, key=key, _expect=expect, hurried=hurried
         )
+
+    def _repr_html_(self) -> str:
+        from multiplay.learner.display import shown_play  # most sessions are no notebooks
+
+        return shown_play(self)
 
 
 class Told(NamedTuple):

@@ -119,6 +119,15 @@ class RemoteStudy:
                 text += f", {self._info(patience=0.0)['summary']}"
         return f"RemoteStudy({text})"
 
+    def _repr_html_(self) -> str:
+        from multiplay.html import panel  # most sessions are no notebooks
+        from multiplay.remote.display import shown
+
+        with suppress(StoreError, InvalidInput):
+            if self._name is not None:
+                return shown(self._link, self._name, self._path())
+        return panel(f"RemoteStudy {self._name or ''}", {"service": self.url})
+
     def __enter__(self) -> Self:
         return self
 

@@ -3,37 +3,65 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
 from multiplay import html
 from multiplay.results.result import Result
 from multiplay.results.svg import curves, thinned
-from multiplay.serialization import brief
 from multiplay.words import Table, between, number
 
 POINTS = 50  # rounds of the figure
+SHORT_LIST = 8  # numbers of a setting that is shown
 MOST_ROWS = 24  # policies in the table
-MOST_CURVES = 12  # policies in the figure
+MOST_CURVES = 8  # policies in the figure
 
 
 def shown(result: Result) -> str:
     """Return what was simulated, the final regret of the policies, and their curves."""
     plain, rounds = result.configuration, int(result.dataset["round"][-1])
     facts = {
-        "set": brief(plain.get("actions")),
-        "environment": brief(plain.get("environment")),
+        "set": outline(plain.get("actions")),
+        "environment": outline(plain.get("environment")),
         "rounds": str(rounds),
         "trials": str(result.regret.sizes["trial"]),
         "seed": str(plain.get("seed")),
     }
-    table, parts = summary(result), []
+    table = summary(result)
     left_out = len(table.rows) - MOST_ROWS
     if left_out > 0:
         more = f"And {left_out} more policies, with a larger {result.measure}. {table.note}"
         table = table._replace(rows=table.rows[:MOST_ROWS], note=more.strip())
-    parts = [html.shown(table), _figure(result)]
-    return html.panel(result.title or "Result", facts, *parts)
+    return html.panel(result.title or "Result", facts, html.shown(table), _figure(result))
+
+
+def outline(plain: Any) -> str:
+    """Return plain data without its large parts: settings that are short, and names of classes.
+
+    Examples
+    --------
+    >>> outline({"type": "Budget", "total": 2, "caps": [1, 1, 3], "names": ["a", "b", "c"]})
+    'Budget(total=2, caps=[1, 1, 3])'
+    >>> outline({"type": "Stochastic", "losses": {"type": "Uniform", "low": [0.1] * 50}})
+    'Stochastic(losses=Uniform)'
+    """
+    if not isinstance(plain, dict):
+        return "unknown" if plain is None else str(plain)
+    settings = [f"{name}={_brief(value)}" for name, value in plain.items() if _is_short(value)]
+    kind = plain.get("type", "")
+    named = [one for one in settings if not one.startswith("type=")]
+    return f"{kind}({', '.join(named)})" if named else str(kind)
+
+
+def _is_short(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= SHORT_LIST and all(isinstance(one, int) for one in value)
+    return value is not None and value is not False
+
+
+def _brief(value: Any) -> str:
+    return str(value.get("type", "...") if isinstance(value, dict) else value)
 
 
 def _figure(result: Result) -> str:

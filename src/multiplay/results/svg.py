@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WIDTH = 4.8  # inches of a figure: letters stay legible when it shrinks to a phone
 POINTS = 200  # rounds of a figure, evenly spaced; and as many more, for the logarithmic axis
 INK = "#010203"  # what is drawn in the colour of the text, light or dark
+LONG = re.compile(r"-?\d+\.\d{3,}")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -92,4 +93,6 @@ def _adapt(element: Element, prefix: str) -> None:
         else:
             value = value.replace("url(#", f"url(#{prefix}")
             value = re.sub(f"{INK}|#000000", "currentColor", value)
+        if name == "d":  # nobody sees a hundredth of a point, and paths are most of a picture
+            value = LONG.sub(lambda found: f"{float(found[0]):.2f}", value)
         element.set(name, value)

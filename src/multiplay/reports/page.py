@@ -28,6 +28,27 @@ def report(results: Mapping[str, Result], title: str | None = None) -> str:
     """Return a page with a section for each result, by its title or the name of its file.
 
     It holds everything that it shows: no style, script, font or picture is fetched.
+
+    Parameters
+    ----------
+    results
+        By name, such as that of their files, which the commands to run them again mention.
+    title
+        What is written above all; the titles of the results if not given.
+
+    Returns
+    -------
+    str
+        The page, as HTML.
+
+    Examples
+    --------
+    >>> from multiplay import Bernoulli, Budget, GenCTS, Stochastic, simulate
+    >>> world = Stochastic(Bernoulli([0.2, 0.8]))
+    >>> result = simulate(Budget(1, [1, 1]), world, {"GenCTS": GenCTS()}, 20, trials=2)
+    >>> page = report({"two-arms.nc": result}, title="Two arms")
+    >>> page.startswith("<!DOCTYPE html>"), "<h1>Two arms</h1>" in page
+    (True, True)
     """
     stems = [result.title or Path(name).stem for name, result in results.items()]
     headings = stems if len(set(stems)) == len(stems) else list(results)

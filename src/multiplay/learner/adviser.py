@@ -154,7 +154,7 @@ class Adviser(ABC):
             G(s, n) = s \operatorname{kl}(\bar{k}_{1:s}, \bar{k})
                 + (n - s) \operatorname{kl}(\bar{k}_{s+1:n}, \bar{k})
 
-        says how clearly the parts differ. An arm of d is in the table if for some s
+        says how clearly the parts differ. With d arms, an arm is in the table if for some s
 
         .. math::
 

@@ -41,9 +41,9 @@ class Expected(NamedTuple):
 
         \text{total} &= \sum_i a_i \mu_i, \\
         \text{low} &= \text{total} - \Bigl(\sum_i a_i^2 (\mu_i - l_i)^2\Bigr)^{1/2}, \\
-        \text{high} &= \text{total} + \Bigl(\sum_i a_i^2 (h_i - \mu_i)^2\Bigr)^{1/2}:
+        \text{high} &= \text{total} + \Bigl(\sum_i a_i^2 (h_i - \mu_i)^2\Bigr)^{1/2}.
 
-    the doubts about different arms are independent, so their squares are added up. It is an
+    The doubts about different arms are independent, so their squares are added up. It is an
     interval for the expectation: what a plan really costs varies more.
 
     Attributes

@@ -18,7 +18,8 @@ from multiplay.experiments.experiment import build
 from multiplay.experiments.toml_writer import experiment
 from multiplay.policies import Policy
 from multiplay.reports.conclusion import conclusion
-from multiplay.reports.tables import settings, suboptimal_plays, summary
+from multiplay.reports.tables import settings, suboptimal_plays
+from multiplay.results.display import summary
 from multiplay.simulation.rival import BestOfEachRound
 from multiplay.simulation.store import Store
 from multiplay.storage import MemoryStorage

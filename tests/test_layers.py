@@ -17,7 +17,7 @@ PICTURE = Path(__file__).parent.parent / "docs" / "layers.svg"
 LAYERS = [
     ["errors", "version"],
     ["types"],
-    ["checks"],
+    ["checks", "words"],
     ["kernels"],
     [
         "moved",
@@ -29,6 +29,7 @@ LAYERS = [
         "serialization",
         "storage",
         "tables",
+        "html",
     ],
     ["feedback"],
     ["hull"],

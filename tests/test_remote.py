@@ -173,6 +173,17 @@ def test_it_shows_what_a_study_shows(study: mp.RemoteStudy) -> None:
     assert study.head == (last.number, last.digest)
 
 
+def test_notebooks_show_what_they_show_of_a_study(study: mp.RemoteStudy) -> None:
+    ask_and_tell(study, 3)
+    study.ask(key="<today>")
+    here = mp.Study.open("lanes", store=MEMORY)
+    ours, theirs = (one._repr_html_().split("<p>Plays that wait")[1] for one in (here, study))
+    assert ours == theirs
+    assert "4 asked, 1 waiting" in study._repr_html_()
+    gone = mp.RemoteStudy(study._link, "gone")
+    assert f'<td class="words free">{study.url}</td>' in gone._repr_html_()
+
+
 @pytest.mark.parametrize(
     "kind", [one for one in classes_of(actions, policies).values() if hasattr(one, "example")]
 )

@@ -32,7 +32,8 @@ from multiplay.experiments import paper
 from multiplay.experiments.toml_writer import experiment
 from multiplay.reports.conclusion import conclusion
 from multiplay.reports.page import report
-from multiplay.reports.tables import comparisons, number
+from multiplay.reports.tables import comparisons
+from multiplay.words import number
 
 NASTY = '<b>&"A"</b>'
 BRACKETS = "[red]B[/red] 5$ a$ id='x'"

@@ -29,7 +29,7 @@ from multiplay.reports import study_words as words
 from multiplay.reports.study import Best, facts, rows_of
 from multiplay.reports.study_curve import MOST, Curve
 from multiplay.reports.study_page import page
-from multiplay.reports.tables import between, number
+from multiplay.words import LONGEST, TIMES, amount, between, legible, number, percent, shortened
 from refusal import refused
 
 STORE = "memory://shown"
@@ -130,7 +130,7 @@ def test_costs_of_rounds_are_those_of_the_plays(study: Study, screen: str) -> No
     total, low, high = study.best().expected
     assert f"should cost {number(total)} (95 % interval: {between(low, high)}):" in best
     played = [arm for arm, units in study.best().plan.items() if units]
-    assert f"3{words.TIMES}{words.shortened(played, words.LONGEST)[0]}, 3" in plan
+    assert f"3{TIMES}{shortened(played, LONGEST)[0]}, 3" in plan
     incomplete = int((told["seen"] < told["units"]).sum())
     assert f"Units did not report in {incomplete} rounds" in screen
 
@@ -152,7 +152,7 @@ def test_the_last_plays_are_shown_as_many_as_asked_for(study: Study) -> None:
     rows = part(shown(study, "--last", "3"), "Last plays")[1:-1]
     for row, play in zip(rows, rows_of(study.plays().tail(3)), strict=True):
         assert row.split()[:3] == [str(play.id), play.key, play.status]
-        assert row.split()[-2:] == [number(play.expected), words.amount(play.realised)]
+        assert row.split()[-2:] == [number(play.expected), amount(play.realised)]
     assert "Last plays" not in shown(study, "--last", "0")
 
 
@@ -373,12 +373,12 @@ def test_the_page_says_what_the_study_says(study: Study, seen: reading.Facts) ->
     read = Reader(page(seen))
     for arm in rows_of(study.arms()):
         cells = [number(arm.mean), between(arm.low, arm.high)]
-        row = [words.legible(arm.arm), str(arm.seen), *cells, words.moment(arm.last_seen)]
-        assert [*row, words.percent(arm.share)] in read.rows
+        row = [legible(arm.arm), str(arm.seen), *cells, words.moment(arm.last_seen)]
+        assert [*row, percent(arm.share)] in read.rows
     for play in rows_of(study.plays().tail(10)):
         row = [str(play.id), play.key, play.status, words.moment(play.asked)]
         row += [words.moment(play.told), f"{play.seen} of {play.units}"]
-        assert [*row, words.amount(play.expected), words.amount(play.realised)] in read.rows
+        assert [*row, amount(play.expected), amount(play.realised)] in read.rows
     text = "".join(read.words)
     assert isinstance(seen.best, Best)
     assert f"should cost {number(seen.best.expected.total)} " in text

@@ -35,8 +35,8 @@ from multiplay.experiments import paper, table1
 from multiplay.experiments.growth import Growth, exponent, growth, memory
 from multiplay.reports import table1 as report
 from multiplay.reports.table1_figure import figure
-from multiplay.reports.tables import number
 from multiplay.types import Arrays
+from multiplay.words import number
 from refusal import refused
 
 FILES = {

@@ -24,7 +24,7 @@ MODULES = {
     "simulation.plots": ("results.plots",),
     "simulation.report": ("reports.page",),
     "simulation.results": ("results.result",),
-    "simulation.tables": ("reports.tables",),
+    "simulation.tables": ("reports.tables", "results.display"),
 }
 NAMES = {"config.to_plain": "describe"}  # those that were renamed as well
 ROOT = __name__.partition(".")[0]

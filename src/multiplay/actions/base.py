@@ -109,6 +109,11 @@ class ActionSet(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.d} arms)"
 
+    def _repr_html_(self) -> str:
+        from multiplay.actions.display import shown  # most sessions are no notebooks
+
+        return shown(self)
+
     @classmethod
     def example(cls) -> Self:
         """Return a small instance, to try things on: one without arguments, where that can be.

@@ -163,6 +163,11 @@ class Transport(FlowSet):
         loose += f", shortage={self.shortage:g}" if self.shortage is not None else ""
         return f"Transport(supply={self.supply.tolist()}, demand={self.demand.tolist()}{loose})"
 
+    def _repr_html_(self) -> str:
+        from multiplay.actions.display import shown_transport  # most sessions are no notebooks
+
+        return shown_transport(self)
+
     def unmet(self, action: ArrayLike) -> dict[str, int]:
         """Return what the demanders lack, on a day with a shortage: {"unmet->north": 2, ...}.
 

@@ -8,9 +8,9 @@ import typer
 from multiplay.cli.app import app
 from multiplay.cli.study.app import DEFAULT_STORE, AsJson, StoreAt, print_json
 from multiplay.cli.study.screens import show
-from multiplay.reports.tables import Table
 from multiplay.service import keys
 from multiplay.storage.keyring import KeyRow
+from multiplay.words import Table
 
 key = typer.Typer(
     no_args_is_help=True,

@@ -21,8 +21,8 @@ from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import paper
 from multiplay.reports import report
-from multiplay.reports.tables import summary
 from multiplay.results import Result
+from multiplay.results.display import summary
 from multiplay.simulation.pool import MOST_JOBS
 from multiplay.simulation.simulate import MOST_TRIALS
 from multiplay.simulation.workers import available_cores

@@ -19,8 +19,8 @@ from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import Experiment, read, shipped
-from multiplay.reports.tables import summary
 from multiplay.results import Result
+from multiplay.results.display import summary
 from multiplay.simulation.cluster import cluster as on_cluster
 from multiplay.simulation.workers import available_cores
 

@@ -9,12 +9,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from multiplay.reports import tables
+from multiplay.words import Table as TableOfWords
 
 WIDTH = 100  # letters in a line of a file
 
 
-def for_screen(table: tables.Table, title: str | None = None) -> Group:
+def for_screen(table: TableOfWords, title: str | None = None) -> Group:
     """Return a table for the screen, in letters as they are: a name may have brackets."""
     grid = Table(
         title=Text(title or table.title),

@@ -58,11 +58,29 @@ class Adviser(ABC):
             return [self._pending_play(core, id) for id in core.pending]
 
     def arms(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a table of all arms: units seen, mean with an interval, last seen, share of plans.
+        r"""Return a table of all arms: units seen, mean, interval, last seen, share of plans.
 
-        The interval is that of the posterior for Thompson policies, an empirical Bernstein interval
-        for the others; it is to hold the true mean with probability ``level``. Where a policy
-        forgets, mean and interval are of what it still remembers.
+        For Thompson policies the interval is that of the posterior. For the others it is an
+        empirical Bernstein interval: with N losses of an arm, in [0, 1], their average
+        :math:`\bar{k}`, their sample variance V and :math:`c = \ln(4 / (1 - \text{level}))`,
+
+        .. math::
+
+            \bar{k} \pm \Bigl(\sqrt{\frac{2 V c}{N}} + \frac{7 c}{3 (N - 1)}\Bigr).
+
+        It is to hold the true mean with probability ``level``. Where a policy forgets, mean and
+        interval are of what it still remembers. All is in the user's unit.
+
+        Parameters
+        ----------
+        level
+            The probability.
+
+        Returns
+        -------
+        DataFrame
+            One row for each arm ever met: arm, seen, mean (NaN if nothing was seen), low, high,
+            last_seen, and share, the part of the told plays that played it.
         """
         with self._reading() as core:
             return beliefs.arms(core.mind, probability("level", level, LEVEL))
@@ -79,6 +97,16 @@ class Adviser(ABC):
 
         Where nothing but totals of rounds was told, ``LinTS`` and ``LinUCB`` know what plans cost
         after a few of them. Other policies do not, and then this is refused.
+
+        Parameters
+        ----------
+        actions, at_most, exclude, fixed
+            The set of a day and its limits, as in ``ask``.
+
+        Returns
+        -------
+        Plan
+            The action of the least believed cost, or the largest believed reward.
         """
         with self._reading() as core:
             today = core.day(actions, at_most, exclude, fixed)
@@ -89,9 +117,23 @@ class Adviser(ABC):
     def expect(
         self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
     ) -> Expected:
-        """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``.
+        """Say what a plan of yours should cost, with an interval.
 
         Refused where ``best`` is.
+
+        Parameters
+        ----------
+        plan
+            Units by the names of arms, or for all arms in order.
+        actions
+            The set of a day, as in ``ask``.
+        level
+            The probability with which the interval is to hold the expected cost.
+
+        Returns
+        -------
+        Expected
+            The total and the ends of the interval.
         """
         with self._reading() as core:
             today = core.mind.day(actions)
@@ -100,10 +142,37 @@ class Adviser(ABC):
             return core.mind.expected(today, action, probability("level", level, LEVEL))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
-        """Return the arms whose recent losses do not fit the old ones: no rows if all is well.
+        r"""Return the arms whose recent losses do not fit the old ones: no rows if all is well.
+
+        The n losses of an arm, in [0, 1], are split after the first s. With
+        :math:`\bar{k}_{1:s}` and :math:`\bar{k}_{s+1:n}` the averages of both parts,
+        :math:`\bar{k}` that of all, and
+        :math:`\operatorname{kl}(x, y) = x \ln \frac{x}{y} + (1 - x) \ln \frac{1 - x}{1 - y}`,
+
+        .. math::
+
+            G(s, n) = s \operatorname{kl}(\bar{k}_{1:s}, \bar{k})
+                + (n - s) \operatorname{kl}(\bar{k}_{s+1:n}, \bar{k})
+
+        says how clearly the parts differ. With d arms, an arm is in the table if for some s
+
+        .. math::
+
+            G(s, n) > \ln \frac{12\, s^2 \sqrt{n - s}\; d}{\text{level}}.
 
         While nothing changes, this table stays empty for ever with a probability of at least
         1 - ``level``, however often it is asked for.
+
+        Parameters
+        ----------
+        level
+            The probability of a false alarm in the whole life of the learner.
+
+        Returns
+        -------
+        DataFrame
+            arm, since (the round after which the recent losses begin), before and after (their
+            averages in the user's unit), and units, how many are recent.
         """
         with self._reading() as core:
             return beliefs.drift(core.mind, level)

@@ -8,23 +8,27 @@ import numpy as np
 
 from multiplay.learner.mind import Mind
 from multiplay.learner.plays import times
+from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 
-def arms(mind: Mind, level: float) -> pd.DataFrame:
-    """Return one row for each arm ever met."""
+def arms(mind: Mind, level: float, places: IntArray | None = None) -> pd.DataFrame:
+    """Return one row for each arm ever met, or for those at some places."""
     import pandas as pd
 
-    low, scale = mind.ranges.of(mind.roster.names).low, mind.ranges.scale
-    below, above = mind.intervals(level)
-    seen = mind.seen.columns
+    names = mind.roster.names
+    if places is not None:
+        names = tuple(names[place] for place in places)
+    low, scale = mind.ranges.of(names).low, mind.ranges.scale
+    below, above = mind.intervals(level, places)
+    seen = mind.seen.at(places)
     return pd.DataFrame(
         {
-            "arm": pd.Series(mind.roster.names, dtype=object),
+            "arm": pd.Series(names, dtype=object),
             "seen": seen["units"].astype(np.int64),
-            "mean": low + scale * mind.averages(),
+            "mean": low + scale * mind.averages(places),
             "low": low + scale * below,
             "high": low + scale * above,
             "last_seen": times(seen["last"]),

@@ -153,6 +153,11 @@ class Learner(Adviser):
     def __repr__(self) -> str:
         return f"Learner({self.core})"
 
+    def _repr_html_(self) -> str:
+        from multiplay.learner.display import shown  # most sessions are no notebooks
+
+        return shown("Learner", {}, self.core)
+
     def _reading(self) -> AbstractContextManager[Core]:
         return nullcontext(self.core)
 

@@ -212,9 +212,14 @@ class Mind:
         low, high = self.intervals(level)
         return self._on(today, low, 0.0), self._on(today, high, 1.0)
 
-    def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return where the mean of every arm ever met is, in [0, 1]."""
-        c, state = self.seen.columns, self.roster.state
+    def intervals(
+        self, level: float, places: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return where the mean of every arm ever met is, in [0, 1]; or of those at some places."""
+        if places is not None and not self.policy.changing:  # its state cannot be cut
+            low, high = self.intervals(level)
+            return low[places], high[places]
+        c, state = self.seen.at(places), self.roster.cut(places)
         units, total, squares = c["units"], c["total"], c["squares"]
         if self.forgets and isinstance(self.policy, Averages):  # the squares were not forgotten
             units, total = state["count"][0], state["sum"][0]
@@ -227,14 +232,18 @@ class Mind:
         lumped = (c["lumped"] > 0) & isinstance(self.policy, GenCTS)
         return np.where(lumped, low, posterior[0][0]), np.where(lumped, high, posterior[1][0])
 
-    def averages(self) -> FloatArray:
+    def averages(self, places: IntArray | None = None) -> FloatArray:
         """Return what a unit of every arm ever met lost on average, in [0, 1]; NaN if unknown.
 
-        Where the policy forgets, old losses do not count here either.
+        Where the policy forgets, old losses do not count here either. With ``places``, only the
+        arms there are looked at.
         """
         believed = self.policy.believed(self.roster.state) if self.forgets else None
-        units, total = self.seen.columns["units"], self.seen.columns["total"]
-        mean = total / np.maximum(units, 1) if believed is None else believed[0]
+        seen = self.seen.at(places)
+        units, total = seen["units"], seen["total"]
+        mean = total / np.maximum(units, 1)
+        if believed is not None:
+            mean = believed[0] if places is None else believed[0][places]
         return np.where(units > 0, mean, np.nan)
 
     @property

@@ -32,7 +32,37 @@ WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
 
 
 class Expected(NamedTuple):
-    """What a plan should cost (or bring) in all, with an interval for that expectation."""
+    r"""What a plan should cost (or bring) in all, with an interval for that expectation.
+
+    For a plan a, where a unit of arm i is believed to cost :math:`\mu_i`, with the interval
+    :math:`[l_i, h_i]` that ``Learner.arms`` shows, these are
+
+    .. math::
+
+        \text{total} &= \sum_i a_i \mu_i, \\
+        \text{low} &= \text{total} - \Bigl(\sum_i a_i^2 (\mu_i - l_i)^2\Bigr)^{1/2}, \\
+        \text{high} &= \text{total} + \Bigl(\sum_i a_i^2 (h_i - \mu_i)^2\Bigr)^{1/2}.
+
+    The doubts about different arms are independent, so their squares are added up. It is an
+    interval for the expectation: what a plan really costs varies more.
+
+    Attributes
+    ----------
+    total : float
+        What it should cost, in the user's unit; NaN if nobody knows yet.
+    low, high : float
+        The ends of the interval, at the level 95 % if nothing is said.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, GenCTS, Learner
+    >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), GenCTS(), losses=(0, 100))
+    >>> for _ in range(20):
+    ...     told = learner.learn({"air": 1, "sea": 1}, {"air": [80.0], "sea": [30.0]})
+    >>> total, low, high = learner.expect({"sea": 2})
+    >>> bool(low < 60 < high), bool(0 < low < total < high < 200)
+    (True, True)
+    """
 
     total: float
     low: float
@@ -60,11 +90,31 @@ class Plan(Outlook):
         How many units of each arm to play.
     plan : dict
         The same by the names of the arms; units that cannot be served are shown here too.
+    expected : Expected
+        What it should cost in all, by what is known when this is read for the first time.
+
+    Examples
+    --------
+    ``best`` gives one. It is no play: nothing waits for its losses.
+
+    >>> from multiplay import Budget, GenCTS, Learner
+    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), GenCTS(), losses=(0, 100))
+    >>> told = learner.learn({"air": 1, "sea": 2}, {"air": [90.0], "sea": [10.0, 20.0]})
+    >>> best = learner.best()
+    >>> best.plan
+    {'air': 1, 'sea': 2}
+    >>> best.action, learner.open_plays
+    (array([1, 2]), 0)
     """
 
     action: IntArray
     plan: dict[str, int]
     _expect: Callable[[], Expected] = field(repr=False, compare=False)
+
+    def _repr_html_(self) -> str:
+        from multiplay.learner.display import shown_plan  # most sessions are no notebooks
+
+        return shown_plan(self)
 
 
 @dataclass(frozen=True, init=False)
@@ -84,6 +134,23 @@ class PendingPlay(Outlook):
     hurried : bool
         The time limit was over before the policy had its choice. It is a play like others, and as
         good to learn from, but not the one that would have been chosen.
+    expected : Expected
+        What it should cost in all, by what is known when this is read for the first time.
+
+    Examples
+    --------
+    ``ask`` gives one. The same key gives the same play again, and ``tell`` takes its id.
+
+    >>> from multiplay import Budget, GenCTS, Learner
+    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), GenCTS(), seed=1)
+    >>> play = learner.ask(key="2026-11-15")
+    >>> play.id, play.key, sum(play.plan.values())
+    (1, '2026-11-15', 3)
+    >>> learner.ask(key="2026-11-15").plan == play.plan
+    True
+    >>> costs = {arm: [0.25] * units for arm, units in play.plan.items()}
+    >>> print(learner.tell(play.id, costs))
+    play 1: 3 of 3 units seen
     """
 
     id: int
@@ -106,6 +173,11 @@ class PendingPlay(Outlook):
             id=id, action=action, plan=plan, key=key, _expect=expect, hurried=hurried
         )
 
+    def _repr_html_(self) -> str:
+        from multiplay.learner.display import shown_play  # most sessions are no notebooks
+
+        return shown_play(self)
+
 
 class Told(NamedTuple):
     """What became of a report.
@@ -122,6 +194,19 @@ class Told(NamedTuple):
         The same was told before: nothing has changed.
     final : bool
         The play is closed: the policy has learned from it.
+
+    Examples
+    --------
+    A part comes first, and the rest later:
+
+    >>> from multiplay import Budget, GenCTS, Learner
+    >>> learner = Learner(Budget(3, [3], names=["trucks"]), GenCTS())
+    >>> play = learner.ask()
+    >>> print(learner.tell(play.id, {"trucks": [0.5]}, final=False))
+    play 1: 1 of 3 units seen, open for more
+    >>> told = learner.tell(play.id, {"trucks": [0.75, 0.25]})
+    >>> told.seen, told.missing, told.final
+    (3, 0, True)
     """
 
     id: int | None

@@ -38,6 +38,12 @@ class Seen:
         self.book()
         return self._columns
 
+    def at(self, places: IntArray | None) -> dict[str, FloatArray]:
+        """Return what was seen of the arms at some places; of all, if None."""
+        if places is None:
+            return self.columns
+        return {name: column[places] for name, column in self.columns.items()}
+
     @property
     def drift(self) -> Drift:
         """Whether recent losses fit the old ones."""

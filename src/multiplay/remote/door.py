@@ -51,6 +51,13 @@ def connect(
     --------
     >>> study = connect("http://127.0.0.1:8000", key="mp_...", study="lanes")  # doctest: +SKIP
     >>> play = study.ask(key="2026-11-15")  # doctest: +SKIP
+
+    A key is not sent where others could read it:
+
+    >>> connect("http://plans.example.org", key="mp_...")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    multiplay.errors.InvalidInput: ...
     """
     address = Address.read(url)
     address.check_key(key, true_or_false("insecure", insecure, "Leave it out."))

@@ -54,6 +54,21 @@ class RemoteStudy:
         The way to the service.
     name
         The study; None if it is not known which one.
+
+    Examples
+    --------
+    What is written for a study that is here works with one of a service:
+
+    >>> from multiplay import GenCTS, Study, Transport, connect
+    >>> def trucks_of(study, day):
+    ...     return study.ask(key=day).plan
+    >>> plans = Transport([2], [1, 1], names=(["Lyon"], ["north", "south"]))
+    >>> here = Study.create("lanes", plans, GenCTS(), store="memory://either")
+    >>> trucks_of(here, "2026-11-15")
+    {'Lyon->north': 1, 'Lyon->south': 1}
+    >>> with connect("https://plans.example.org", key="mp_...") as there:  # doctest: +SKIP
+    ...     trucks_of(there, "2026-11-15")
+    {'Lyon->north': 1, 'Lyon->south': 1}
     """
 
     def __init__(self, link: Link, name: str | None = None) -> None:
@@ -118,6 +133,15 @@ class RemoteStudy:
             if self._name is not None:
                 text += f", {self._info(patience=0.0)['summary']}"
         return f"RemoteStudy({text})"
+
+    def _repr_html_(self) -> str:
+        from multiplay.html import panel  # most sessions are no notebooks
+        from multiplay.remote.display import shown
+
+        with suppress(StoreError, InvalidInput):
+            if self._name is not None:
+                return shown(self._link, self._name, self._path())
+        return panel(f"RemoteStudy {self._name or ''}", {"service": self.url})
 
     def __enter__(self) -> Self:
         return self

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from multiplay.learner.plays import CANCELLED, TOLD, WAITING, Expected
 from multiplay.reports.study_curve import Curve
 from multiplay.studies import Study
 from multiplay.types import FloatArray
+from multiplay.words import brief_policy
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -255,25 +256,6 @@ def _plain(value: Any) -> Any:
     return dict(value._asdict()) if hasattr(value, "_asdict") else value
 
 
-def brief_policy(policy: Any) -> str:
-    """Return a policy with the settings that somebody has chosen.
-
-    Examples
-    --------
-    >>> from multiplay import GenCTS, GenLBINFV
-    >>> brief_policy(GenLBINFV()), brief_policy(GenCTS(discount=0.97))
-    ('GenLBINFV', 'GenCTS(discount=0.97)')
-    """
-    given = ((field, getattr(policy, field.name)) for field in fields(policy) if field.repr)
-    chosen = [f"{field.name}={value!r}" for field, value in given if value != field.default]
-    return type(policy).__name__ + (f"({', '.join(chosen)})" if chosen else "")
-
-
 def rows_of(table: pd.DataFrame) -> list[Any]:
     """Return the rows of a table, with names as in its head."""
     return [*table.itertuples(index=False)]
-
-
-def chosen(plan: Mapping[str, int]) -> dict[str, int]:
-    """Return what a plan plays, without what it leaves out."""
-    return {name: units for name, units in plan.items() if units}

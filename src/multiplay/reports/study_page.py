@@ -11,8 +11,10 @@ import numpy as np
 
 from multiplay.errors import InvalidInput
 from multiplay.reports import study_words as words
-from multiplay.reports.page import WIDTH, html_table, svg, whole_page
+from multiplay.reports.page import html_table, whole_page
 from multiplay.reports.study import Facts
+from multiplay.results.svg import WIDTH, svg
+from multiplay.words import legible, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +125,7 @@ def draw_arms(facts: Facts) -> Figure:
     places = np.arange(len(shown))
     ax.hlines(places, shown["low"], shown["high"], color=COLOURS[5], lw=2.2)
     ax.plot(shown["mean"], places, "o", ms=5, color=COLOURS[0])
-    names = words.shortened([words.legible(name) for name in shown["arm"]], LONGEST_NAME)
+    names = shortened([legible(name) for name in shown["arm"]], LONGEST_NAME)
     ax.set_yticks(places, names)
     for text in ax.get_yticklabels():
         text.set_parse_math(False)

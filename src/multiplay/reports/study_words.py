@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from multiplay.errors import InvalidInput
-from multiplay.reports.study import Facts, Open, chosen, rows_of
+from multiplay.reports.study import Facts, Open, rows_of
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
-from multiplay.reports.tables import Table, between, number
+from multiplay.words import UNKNOWN, Table, amount, between, counted, legible, number, percent, plan
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from multiplay.learner.plays import Expected
 
-UNKNOWN = "-"
-TIMES = "\u00d7"
-LONGEST = 24  # letters of a name in a plan
-SHARES = (0.5, 1.0, 0.0)  # of a name that is cut, how much stands before the dots
 STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))  # of ages
 FOLLOWS = 2  # an age is shown in the first unit of which there are so many
 
@@ -144,22 +139,6 @@ def notes(facts: Facts) -> list[str]:
     return found
 
 
-def plan(units: dict[str, int], most: int = 4) -> str:
-    """Return a plan as people write it.
-
-    Examples
-    --------
-    >>> plan({"Lyon->north": 2, "Lyon->south": 0, "Lille->south": 1})
-    '2×Lyon->north, 1×Lille->south'
-    """
-    parts = chosen(units)
-    names = shortened([legible(arm) for arm in parts], LONGEST)
-    played = [f"{n}{TIMES}{name}" for n, name in zip(parts.values(), names, strict=True)]
-    if len(played) > most:
-        played = [*played[: most - 1], f"and {len(played) - most + 1} more arms"]
-    return ", ".join(played) or "nothing"
-
-
 # ---------------------------------------------------------------- what to do
 
 
@@ -279,33 +258,6 @@ def plays_table(facts: Facts) -> Table:
     return Table("Last plays", columns, rows, "Times are UTC." if rows else "", labels=3)
 
 
-def counted(count: int, thing: str) -> str:
-    """Return how many there are.
-
-    Examples
-    --------
-    >>> counted(1, "arm"), counted(3, "arm")
-    ('1 arm', '3 arms')
-    """
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
-def amount(value: float) -> str:
-    """Return a number, or a dash if it is not known."""
-    return UNKNOWN if np.isnan(value) else number(value)
-
-
-def percent(share: float) -> str:
-    """Return a share in percent.
-
-    Examples
-    --------
-    >>> percent(0.5), percent(0.001), percent(0)
-    ('50 %', '< 1 %', '0 %')
-    """
-    return "< 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
-
-
 def level(facts: Facts) -> str:
     """Return the level of the intervals in percent."""
     return f"{100 * facts.level:.4g} %"
@@ -337,40 +289,3 @@ def duration(seconds: float) -> str:
         if seconds >= FOLLOWS * length:
             return f"{int(seconds / length)} {unit}"
     return f"{int(seconds)} s"
-
-
-def legible(text: Any) -> str:
-    """Return a text without letters that have no shape: a name may have line ends and codes.
-
-    Examples
-    --------
-    >>> print(legible("a" + chr(27) + "[31mb"))
-    a�[31mb
-    """
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text))
-
-
-def shortened(names: Sequence[str], most: int, width: Callable[[str], int] = len) -> list[str]:
-    """Return names that are not wider than this: without their middles, or their ends.
-
-    What is left out is what lets most of them be told apart.
-
-    Examples
-    --------
-    >>> shortened(["Lyon, rue de la Part-Dieu -> north", "Lyon, rue de la Part-Dieu -> south"], 16)
-    ['Lyon, r…-> north', 'Lyon, r…-> south']
-    >>> shortened(["customer 1 of the long list", "customer 2 of the long list"], 16)
-    ['customer 1 of t…', 'customer 2 of t…']
-    """
-    ways = [[_cut(name, most, width, share) for name in names] for share in SHARES]
-    return max(ways, key=lambda way: len(set(way)))
-
-
-def _cut(text: str, most: int, width: Callable[[str], int], share: float) -> str:
-    """Leave out what does not fit, after this share of what is kept."""
-    kept, left = text, len(text)
-    while width(kept) > most and left > 1:  # some letters are two wide on the screen
-        left -= 1
-        first = int(share * left)
-        kept = f"{text[:first]}…{text[len(text) - left + first :]}"
-    return kept

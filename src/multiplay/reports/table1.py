@@ -16,11 +16,12 @@ from multiplay.experiments.table1 import (
     Measurements,
     Row,
 )
-from multiplay.reports.page import html_table, svg, whole_page
+from multiplay.reports.page import html_table, whole_page
 from multiplay.reports.table1_figure import TITLE, single_panels
-from multiplay.reports.tables import Table, number
 from multiplay.results import Result
 from multiplay.results.intervals import interval
+from multiplay.results.svg import svg
+from multiplay.words import Table, number
 
 RULED = tuple(last - 1 for last in accumulate(map(len, GROUPS)))[:-1]
 

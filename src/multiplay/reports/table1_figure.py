@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from multiplay.experiments.table1 import REGIMES, ROWS, Measurements
-from multiplay.reports.page import WIDTH, thinned
+from multiplay.results.svg import WIDTH, thinned
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

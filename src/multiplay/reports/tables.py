@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,42 +10,13 @@ from multiplay.results import QUANTITIES, Result
 from multiplay.results.comparison import compare
 from multiplay.results.measured import EACH_ROUND
 from multiplay.serialization import brief
+from multiplay.words import Table, between, number
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROUNDING = 1e-9
 MOST_ARMS = 20
 MOST_UNFOLDED = 6  # policies whose pairs are all shown at once
-
-
-class Table(NamedTuple):
-    """A table of words; the first ``labels`` columns are text, the rest numbers.
-
-    A page shows a ``folded`` one when its reader asks for it. ``ruled`` are the numbers of rows,
-    from 0, that have a line below them.
-    """
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
-    note: str = ""
-    labels: int = 1
-    folded: bool = False
-    ruled: tuple[int, ...] = ()
-
-
-def summary(result: Result) -> Table:
-    """Return the final regret of every policy, the lowest first."""
-    rows = [
-        [str(policy), number(mean), between(low, high), number(time)]
-        for policy, mean, low, high, time in result.summary().loc[result.ranked].itertuples()
-    ]
-    columns = ["policy", f"final {result.measure}", "95 % interval", "µs per trial and round"]
-    note = ""
-    if "corruption" in result.dataset:
-        note = f"corruption C = {float(result.dataset['corruption'].mean()):.0f} on average"
-    return Table(f"Final {result.label}", columns, rows, note)
 
 
 def comparisons(result: Result) -> Table:
@@ -116,31 +87,6 @@ def settings(result: Result) -> Table:
         "versions": ", ".join(f"{name} {found}" for name, found in result.versions.items()),
     }
     return Table("Configuration", ["", ""], [[key, value] for key, value in values.items()])
-
-
-def number(value: float) -> str:
-    """Return a number as people write it.
-
-    Examples
-    --------
-    >>> [number(x) for x in (0, 0.01234, 9.876, 1234.56, 3e9)]
-    ['0', '0.0123', '9.88', '1234.6', '3e+09']
-
-    What rounding errors leave of a sum is nothing:
-
-    >>> number(-1.7e-15)
-    '0'
-    """
-    if abs(value) < ROUNDING:
-        return "0"
-    if not 10 <= abs(value) < 1e7:
-        return f"{value:.3g}"
-    return f"{value:.1f}"
-
-
-def between(low: float, high: float) -> str:
-    """Return an interval in words."""
-    return f"{number(low)} to {number(high)}" if np.isfinite([low, high]).all() else "none"
 
 
 def probability(p: float) -> str:

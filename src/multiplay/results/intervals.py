@@ -25,7 +25,23 @@ FEW = 8  # trials that say too little about a skewness
 
 
 class Interval(NamedTuple):
-    """A mean over trials, and its confidence interval, at the level 95 % if nothing is said."""
+    """A mean over trials, and its confidence interval, at the level 95 % if nothing is said.
+
+    Attributes
+    ----------
+    mean : float
+        Over all trials.
+    low, high : float
+        The ends of the interval; infinite where there is one trial only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multiplay.results import interval
+    >>> found = interval(np.array([1.0, 2.0, 3.0]))
+    >>> found.mean, round(found.low, 2), round(found.high, 2)
+    (2.0, -0.48, 4.48)
+    """
 
     mean: float
     low: float
@@ -40,9 +56,37 @@ def student(trials: int, level: float = LEVEL) -> float:
 
 
 def interval(values: FloatArray, level: float = LEVEL) -> Interval:
-    """Return the mean of independent values with its confidence interval; one value has none.
+    r"""Return the mean of independent values with its confidence interval; one value has none.
 
-    It allows for skewness; for less than 8 values it is Student's interval.
+    Let :math:`\bar{v}` be the mean of K values, :math:`\sigma` their standard error, t the quantile
+    of Student's distribution with K - 1 degrees of freedom, and a their skewness over
+    :math:`\sqrt{K}`. Hall's transformation of :math:`u = (\bar{v} - \mu) / \sigma` takes the
+    skewness out:
+
+    .. math::
+
+        g(u) = u + \frac{a u^2}{3} + \frac{a^2 u^3}{27} + \frac{a}{6}.
+
+    The interval has all means :math:`\mu` with :math:`|u| \le t`, which is Student's interval, or
+    :math:`|g(u)| \le t`, and what lies between them. For less than 8 values, whose skewness is
+    mostly luck, it is Student's.
+
+    Parameters
+    ----------
+    values
+        One for each trial.
+    level
+        The probability with which the interval is to hold the true mean.
+
+    Returns
+    -------
+    Interval
+        The mean, and the ends.
+
+    References
+    ----------
+    Hall: On the Removal of Skewness by Transformation, Journal of the Royal Statistical Society B
+    54, 1992.
 
     Examples
     --------

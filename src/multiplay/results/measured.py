@@ -22,6 +22,14 @@ class Quantity(NamedTuple):
         Its axes beside policy and trial: "round" (those recorded) or "arm".
     averaged
         Whether tables show its mean over the trials.
+
+    Examples
+    --------
+    >>> from multiplay.results import QUANTITIES
+    >>> QUANTITIES["regret"].meaning, QUANTITIES["regret"].dims
+    ('pseudo-regret, from the means', ('round',))
+    >>> [name for name, quantity in QUANTITIES.items() if quantity.dims == ("arm",)]
+    ['excess']
     """
 
     label: str

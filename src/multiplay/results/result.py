@@ -34,7 +34,28 @@ COLUMNS = ("ci low", "ci high", "µs per round")
 
 
 class Result:
-    """The regret of every policy, trial and recorded round.
+    r"""The regret of every policy, trial and recorded round.
+
+    Regret is pseudo-regret: it is made of the means of the losses, not of the losses that were
+    paid. It has the same expectation, and less noise. With :math:`\ell(s)` the means of round s and
+    :math:`a(s)` the action that was played, the regret of a trial after t rounds is
+
+    .. math::
+
+        R(t) = \sum_{s=1}^{t} \langle a(s) - a^*, \ell(s) \rangle, \qquad
+        a^* = \operatorname*{arg\,min}_{a \in \mathcal{A}}
+            \sum_{s=1}^{T} \langle a, \ell(s) \rangle,
+
+    and for rewards the reward lost, with the other sign and the largest sum. ``realised`` is the
+    same in the losses that were paid.
+
+    ``simulate`` gives one, and ``load`` reads one again. A notebook shows its summary and its
+    curves.
+
+    Parameters
+    ----------
+    dataset
+        As ``from_arrays`` labels it.
 
     Attributes
     ----------
@@ -42,6 +63,20 @@ class Result:
         What ``multiplay.results.QUANTITIES`` describes, where it means something: ``regret`` and
         ``realised`` (policy, trial, round), ``excess`` (policy, trial, arm), the others (policy,
         trial); configuration, versions and seed as attributes.
+
+    Examples
+    --------
+    >>> from multiplay import Bernoulli, Budget, GenCTS, RandomAction, Stochastic, simulate
+    >>> world, policies = Stochastic(Bernoulli([0.1, 0.9])), {"A": GenCTS(), "B": RandomAction()}
+    >>> result = simulate(Budget(1, [1, 1]), world, policies, horizon=100, trials=5)
+    >>> dict(result.regret.sizes)
+    {'policy': 2, 'trial': 5, 'round': 100}
+    >>> result.ranked
+    ['A', 'B']
+    >>> list(result.summary().columns)
+    ['regret', 'ci low', 'ci high', 'µs per round']
+    >>> result.compare()["verdict"].tolist()
+    ['A lower']
     """
 
     def __init__(self, dataset: xr.Dataset) -> None:
@@ -153,22 +188,46 @@ class Result:
         return final
 
     def difference(self, policy: str, other: str) -> Interval:
-        """Final regret of ``policy`` minus that of ``other``, paired by trial."""
+        """Return the final regret of ``policy`` minus that of ``other``, paired by trial.
+
+        Returns
+        -------
+        Interval
+            Its mean and its 95 % interval, for this pair alone.
+        """
         return interval(self.final(policy) - self.final(other))
 
     def compare(self) -> pd.DataFrame:
-        """Compare every pair of policies; see ``multiplay.results.comparison.compare``.
+        r"""Compare every pair of policies on the same trials.
 
-        One row for each pair (A, B): the mean difference of their final regrets, paired by trial,
-        its confidence interval, which holds with 95 % for all pairs at once, the p value adjusted
-        by Holm, and in words which of the two is lower.
+        With m pairs, each interval has the level :math:`1 - 0.05 / m`, so that all of them hold at
+        once with 95 % (Bonferroni). The p values :math:`p_{(1)} \le \dots \le p_{(m)}` are adjusted
+        by Holm:
+
+        .. math::
+
+            \tilde{p}_{(i)} = \max_{j \le i} \min\{1, (m - j + 1)\, p_{(j)}\}.
+
+        Returns
+        -------
+        DataFrame
+            One row for each pair (A, B): the mean difference of their final regrets, paired by
+            trial, its interval, the adjusted p value, and in words which of the two is lower, if
+            the interval excludes 0.
         """
         from multiplay.results.comparison import compare
 
         return compare({policy: self.final(policy) for policy in self.policies})
 
     def summary(self) -> pd.DataFrame:
-        """Return a table: final regret, its 95 % confidence interval, time per trial and round."""
+        """Return a table: final regret, its 95 % confidence interval, time per trial and round.
+
+        Returns
+        -------
+        DataFrame
+            One row for each policy, in the order in which they were given. The intervals are those
+            of ``multiplay.results.interval``.
+        """
         import pandas as pd
 
         horizon = int(self.dataset["round"][-1])
@@ -278,9 +337,24 @@ class Result:
         table = self.summary().to_string(float_format="{:.2f}".format)
         return f"<multiplay.Result{what}>\n{table}"
 
+    def _repr_html_(self) -> str:
+        from multiplay.results.display import shown
+
+        return shown(self)
+
 
 def load(path: str | Path) -> Result:
     """Read what ``Result.save`` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Result
+        The same as was saved. A file in which bytes have changed is refused.
 
     Examples
     --------

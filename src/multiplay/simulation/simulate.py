@@ -49,14 +49,29 @@ def simulate(
     title: str = "",
     against: str | None = None,
 ) -> Result:
-    """Play every policy for ``horizon`` rounds in ``trials`` independent trials.
+    r"""Play every policy for ``horizon`` rounds in ``trials`` independent trials.
 
-    The regret of a trial after t rounds is sum_{s <= t} <a(s) - a*, means(s)>, where a* is the best
-    fixed action for the means of the whole horizon; for rewards it is the reward lost,
-    sum_{s <= t} <a* - a(s), means(s)>. In one trial all policies meet the same losses;
-    trial k is the same whatever the number of trials, jobs or machines. With
-    ``against="each round"`` a* is not fixed but the best action for the means of each round: a*(s)
-    minimises <a, means(s)>, or whatever ``actions.value`` is.
+    With :math:`\ell(s)` the means of the losses of round s, and :math:`a(s)` the action that was
+    played, the regret of a policy after t rounds of a trial is
+
+    .. math::
+
+        R(t) = \sum_{s=1}^{t} \langle a(s) - a^*, \ell(s) \rangle, \qquad
+        a^* = \operatorname*{arg\,min}_{a \in \mathcal{A}}
+            \sum_{s=1}^{T} \langle a, \ell(s) \rangle,
+
+    where :math:`a^*` is the best fixed action for the means of the whole horizon T. For rewards it
+    is the reward lost, with the other sign and the largest sum. With ``against="each round"`` it is
+    not fixed, but the best action for the means of each round:
+
+    .. math::
+
+        a^*(s) = \operatorname*{arg\,min}_{a \in \mathcal{A}_s} \langle a, \ell(s) \rangle,
+
+    or of the least ``actions.value``, where that is not linear.
+
+    In one trial all policies meet the same losses; trial k is the same whatever the number of
+    trials, jobs or machines.
 
     Parameters
     ----------
@@ -89,6 +104,11 @@ def simulate(
         losses that drift, and is the only one for sets that change (``Changing``). An objective
         that is not linear has a best fixed action only where the means stay the same; the best
         action of each round is known in all environments.
+
+    Returns
+    -------
+    Result
+        The regret of every policy, trial and recorded round, and what else was measured.
 
     Examples
     --------

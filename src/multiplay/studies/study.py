@@ -217,6 +217,15 @@ class Study(Mirror):
             text += f", {core}"
         return f"Study({text})"
 
+    def _repr_html_(self) -> str:
+        from multiplay.html import panel  # most sessions are no notebooks
+        from multiplay.learner.display import shown
+
+        title, where = f"Study {self.name}", {"store": self.store.url}
+        with suppress(StoreError, InvalidInput), self._reading() as core:
+            return shown(title, where, core)
+        return panel(title, where)
+
     def __enter__(self) -> Self:
         return self
 

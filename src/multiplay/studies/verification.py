@@ -23,6 +23,19 @@ class Verified(NamedTuple):
         How many were read.
     problems : tuple of str
         What is wrong, with the number of the entry; nothing, if all is well.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, GenCTS, Study
+    >>> study = Study.create("new", Budget(1, [1, 1]), GenCTS(), store="memory://verified")
+    >>> play = study.ask()
+    >>> verified = study.verify()
+    >>> verified
+    Verified(entries=2, plays=1, problems=())
+    >>> print(verified)
+    2 entries, 1 play: all is as it was written, and comes out the same
+    >>> verified.ok
+    True
     """
 
     entries: int

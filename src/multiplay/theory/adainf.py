@@ -53,6 +53,11 @@ class Realised:
         """start + paid + shrunk."""
         return self.start + self.paid + self.shrunk
 
+    def _repr_html_(self) -> str:
+        from multiplay.theory.display import shown_realised  # most sessions are no notebooks
+
+        return shown_realised(self)
+
 
 def genadainf_realised(
     actions: ActionSet,

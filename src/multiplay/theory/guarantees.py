@@ -56,6 +56,11 @@ class Guarantee:
     proved: bool
     curve: Callable[[FloatArray], FloatArray]
 
+    def _repr_html_(self) -> str:
+        from multiplay.theory.display import shown_guarantee  # most sessions are no notebooks
+
+        return shown_guarantee(self)
+
 
 class Instance:
     r"""The quantities of an instance that bounds are made of, from all its actions.

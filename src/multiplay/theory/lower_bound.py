@@ -74,6 +74,11 @@ class LowerBound:
             )
         return np.asarray(self.constant * np.log(t))
 
+    def _repr_html_(self) -> str:
+        from multiplay.theory.display import shown_lower_bound  # most sessions are no notebooks
+
+        return shown_lower_bound(self)
+
 
 def lower_bound(
     actions: ActionSet,

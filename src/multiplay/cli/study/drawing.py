@@ -12,10 +12,10 @@ from rich.text import Text
 from multiplay.cli.study.charts import MARGIN, bar, chart
 from multiplay.errors import InvalidInput
 from multiplay.reports import study_words as words
-from multiplay.reports import tables
 from multiplay.reports.study import Facts, rows_of
 from multiplay.reports.study_curve import Stretch
-from multiplay.reports.tables import number
+from multiplay.words import Table as TableOfWords
+from multiplay.words import number, shortened
 
 MOST_ARMS, MOST_WAITING, MOST_ALARMS = 20, 10, 10
 NARROWEST, WIDEST = 40, 110  # letters: on wider screens, eyes lose the line
@@ -80,7 +80,7 @@ def _heading(text: str, first: bool = False) -> Text:
 # ---------------------------------------------------------------- tables
 
 
-def _listed(table: tables.Table, width: int) -> Iterator[RenderableType]:
+def _listed(table: TableOfWords, width: int) -> Iterator[RenderableType]:
     if not table.rows:
         return
     longest = {"arm": max(width // 4, NARROWEST_NAME), "key": LONGEST_KEY}
@@ -90,23 +90,23 @@ def _listed(table: tables.Table, width: int) -> Iterator[RenderableType]:
         yield Text(table.note)
 
 
-def _shortened(table: tables.Table, longest: dict[str, int]) -> tables.Table:
+def _shortened(table: TableOfWords, longest: dict[str, int]) -> TableOfWords:
     """Shorten the cells of some columns."""
     cells = [
-        words.shortened(cells, longest[name], cell_len) if name in longest else cells
+        shortened(cells, longest[name], cell_len) if name in longest else cells
         for name, *cells in zip(table.columns, *table.rows, strict=True)
     ]
     return table._replace(rows=[list(row) for row in zip(*cells, strict=True)])
 
 
-def _without(table: tables.Table, column: str) -> tables.Table:
+def _without(table: TableOfWords, column: str) -> TableOfWords:
     """Leave out a column, which would make a table too wide."""
     place = table.columns.index(column)
     columns, *rows = ([*row[:place], *row[place + 1 :]] for row in (table.columns, *table.rows))
     return table._replace(columns=columns, rows=rows)
 
 
-def _grid(table: tables.Table, width: int, drawn: str = "") -> Table:
+def _grid(table: TableOfWords, width: int, drawn: str = "") -> Table:
     """Return a table for the screen. No number is ever cut; a plan may have many lines.
 
     ``drawn`` is the head of a column of drawings.
@@ -126,7 +126,7 @@ def _grid(table: tables.Table, width: int, drawn: str = "") -> Table:
     return grid
 
 
-def _widths(table: tables.Table) -> list[int]:
+def _widths(table: TableOfWords) -> list[int]:
     rows = (table.columns, *table.rows)
     return [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
 

@@ -19,9 +19,9 @@ from multiplay.cli.study.app import (
 from multiplay.cli.study.ask import described
 from multiplay.cli.study.screens import moment, show
 from multiplay.learner.plays import TOLD
-from multiplay.reports.tables import Table, between, number
 from multiplay.storage import store_at
 from multiplay.studies import Study
+from multiplay.words import Table, between, number
 
 CHUNK = 1_000  # plays that are read at once
 FEW = 20

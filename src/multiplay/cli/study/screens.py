@@ -15,8 +15,8 @@ from multiplay.actions.transport import UNMET, sides_of
 from multiplay.cli.app import errors
 from multiplay.cli.screen import for_screen
 from multiplay.cli.study.app import DEFAULT_STORE
-from multiplay.reports.tables import Table
 from multiplay.studies import Study
+from multiplay.words import Table
 
 NOTHING = "-"
 PAUSE = 0.1  # seconds between two moves of a bar

@@ -10,10 +10,10 @@ from multiplay.errors import InvalidInput
 from multiplay.reports import study_words as words
 from multiplay.reports.study import Facts
 from multiplay.reports.study_curve import MOST as ROUNDS
-from multiplay.reports.tables import Table
 from multiplay.storage import Journal
 from multiplay.studies import past
 from multiplay.studies.content import ENDS
+from multiplay.words import Table
 
 if TYPE_CHECKING:
     import pandas as pd

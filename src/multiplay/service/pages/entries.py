@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from multiplay.reports.study_words import amount, counted, moment, plan
+from multiplay.reports.study_words import moment
 from multiplay.storage import Entry, Journal
 from multiplay.studies import content
 from multiplay.studies.content import from_number
 from multiplay.studies.lines import time_of
+from multiplay.words import amount, counted, plan
 
 FEW = 20  # on the page of a study
 PAGE = 50  # on a page of the journal

@@ -14,8 +14,8 @@ from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.losses import losses_of
-from multiplay.reports.tables import number
 from multiplay.service.pages.typed import a_number, a_whole_number, as_lines, named_numbers
+from multiplay.words import number
 
 MISSING = "-"  # stands for a unit that did not report
 

@@ -8,11 +8,10 @@ from typing import NamedTuple
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.learner.plays import Expected, PendingPlay
-from multiplay.reports.study import chosen
-from multiplay.reports.study_words import counted, outlook
-from multiplay.reports.tables import number
+from multiplay.reports.study_words import outlook
 from multiplay.service.pages import flows
 from multiplay.studies import Study
+from multiplay.words import chosen, counted, number
 
 MOST_ROWS = 200  # of a list of arms
 

@@ -10,8 +10,7 @@ from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
 from multiplay.learner.plays import PendingPlay
 from multiplay.reports import study_words as words
-from multiplay.reports.study import Facts, brief_policy, chosen, facts
-from multiplay.reports.tables import Table
+from multiplay.reports.study import Facts, facts
 from multiplay.service.pages import entries
 from multiplay.service.pages.arms import Arms, shown
 from multiplay.service.pages.costs import Costs, Recent, costs_of, last_cost
@@ -19,6 +18,7 @@ from multiplay.service.pages.plans import Planned, described, planned, what_it_i
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, content, past
 from multiplay.studies.lines import time_of
+from multiplay.words import UNKNOWN, Table, amount, brief_policy, chosen, counted, plan
 
 MOST_WAITING = 50  # rows
 MOST_ALARMS = 20
@@ -34,7 +34,7 @@ class Card(NamedTuple):
     unit: str = ""
     asked: int = 0
     waiting: int = 0
-    cost: str = words.UNKNOWN
+    cost: str = UNKNOWN
     problem: str = ""
 
 
@@ -106,7 +106,7 @@ def card(study: Study) -> Card:
 
 def with_cost(one: Card, journal: Journal) -> Card:
     """Return it with what the last round cost."""
-    return one._replace(cost=words.amount(last_cost(journal)))
+    return one._replace(cost=amount(last_cost(journal)))
 
 
 def overview(
@@ -177,8 +177,8 @@ def _waits(play: PendingPlay, about: list[Entry], now: datetime) -> Waits:
         asked=words.moment(asked),
         age=ago,
         units=int(play.action.sum()),
-        plan=words.plan(play.plan),
-        expected=words.amount(play.expected.total),
+        plan=plan(play.plan),
+        expected=amount(play.expected.total),
         told=told_so_far(about),
     )
 
@@ -189,7 +189,7 @@ def told_so_far(about: Iterable[Entry]) -> str:
     if not parts:
         return ""
     seen, missing = parts[-1]["seen"], parts[-1]["missing"]
-    return f"{seen} of {words.counted(seen + missing, 'unit')} so far"
+    return f"{seen} of {counted(seen + missing, 'unit')} so far"
 
 
 def play_page(study: Study, about: list[Entry]) -> PlayPage:
@@ -205,7 +205,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         plan = described(_whole_plan(asked, study.actions), None, sense)
     came = {} if end is None else end.record.header
     expected, realised = (
-        words.amount(content.from_number(found))
+        amount(content.from_number(found))
         for found in (header.get("expected"), came.get("realised"))
     )
     return PlayPage(
@@ -245,11 +245,11 @@ def _losses(about: list[Entry]) -> list[tuple[str, str]]:
     for entry in about:
         losses = entry.record.header.get("losses")
         if losses is None or isinstance(losses, float | int):
-            told |= {} if losses is None else {"all units": [words.amount(losses)]}
+            told |= {} if losses is None else {"all units": [amount(losses)]}
             continue
         for arm, units in losses.items():
             each = units if isinstance(units, list) else [units]
-            texts = [words.UNKNOWN if one is None else words.amount(one) for one in each]
+            texts = [UNKNOWN if one is None else amount(one) for one in each]
             told.setdefault(arm, []).extend(texts)
     return [(arm, " ".join(texts)) for arm, texts in told.items()]
 

@@ -1,0 +1,157 @@
+"""Numbers, names and tables as people read them, on a screen and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ROUNDING = 1e-9
+UNKNOWN = "-"
+TIMES = "\u00d7"
+LONGEST = 24  # letters of a name in a plan
+SHARES = (0.5, 1.0, 0.0)  # of a name that is cut, how much stands before the dots
+
+
+class Table(NamedTuple):
+    """A table of words; the first ``labels`` columns are text, the rest numbers.
+
+    A page shows a ``folded`` one when its reader asks for it. ``ruled`` are the numbers of rows,
+    from 0, that have a line below them.
+    """
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str = ""
+    labels: int = 1
+    folded: bool = False
+    ruled: tuple[int, ...] = ()
+
+
+def number(value: float) -> str:
+    """Return a number as people write it.
+
+    Examples
+    --------
+    >>> [number(x) for x in (0, 0.01234, 9.876, 1234.56, 3e9)]
+    ['0', '0.0123', '9.88', '1234.6', '3e+09']
+
+    What rounding errors leave of a sum is nothing:
+
+    >>> number(-1.7e-15)
+    '0'
+    """
+    if abs(value) < ROUNDING:
+        return "0"
+    if not 10 <= abs(value) < 1e7:
+        return f"{value:.3g}"
+    return f"{value:.1f}"
+
+
+def between(low: float, high: float) -> str:
+    """Return an interval in words."""
+    return f"{number(low)} to {number(high)}" if np.isfinite([low, high]).all() else "none"
+
+
+def counted(count: int, thing: str) -> str:
+    """Return how many there are.
+
+    Examples
+    --------
+    >>> counted(1, "arm"), counted(3, "arm")
+    ('1 arm', '3 arms')
+    """
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def amount(value: float) -> str:
+    """Return a number, or a dash if it is not known."""
+    return UNKNOWN if np.isnan(value) else number(value)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.5), percent(0.001), percent(0)
+    ('50 %', '< 1 %', '0 %')
+    """
+    return "< 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def brief_policy(policy: Any) -> str:
+    """Return a policy with the settings that somebody has chosen.
+
+    Examples
+    --------
+    >>> from multiplay import GenCTS, GenLBINFV
+    >>> brief_policy(GenLBINFV()), brief_policy(GenCTS(discount=0.97))
+    ('GenLBINFV', 'GenCTS(discount=0.97)')
+    """
+    if not is_dataclass(policy):
+        return type(policy).__name__
+    given = ((field, repr(getattr(policy, field.name))) for field in fields(policy) if field.repr)
+    chosen = [f"{field.name}={value}" for field, value in given if value != repr(field.default)]
+    return type(policy).__name__ + (f"({', '.join(chosen)})" if chosen else "")
+
+
+def plan(units: Mapping[str, int], most: int = 4) -> str:
+    """Return a plan as people write it.
+
+    Examples
+    --------
+    >>> plan({"Lyon->north": 2, "Lyon->south": 0, "Lille->south": 1})
+    '2×Lyon->north, 1×Lille->south'
+    """
+    parts = chosen(units)
+    names = shortened([legible(arm) for arm in parts], LONGEST)
+    played = [f"{n}{TIMES}{name}" for n, name in zip(parts.values(), names, strict=True)]
+    if len(played) > most:
+        played = [*played[: most - 1], f"and {len(played) - most + 1} more arms"]
+    return ", ".join(played) or "nothing"
+
+
+def chosen(plan: Mapping[str, int]) -> dict[str, int]:
+    """Return what a plan plays, without what it leaves out."""
+    return {name: units for name, units in plan.items() if units}
+
+
+def legible(text: Any) -> str:
+    """Return a text without letters that have no shape: a name may have line ends and codes.
+
+    Examples
+    --------
+    >>> print(legible("a" + chr(27) + "[31mb"))
+    a�[31mb
+    """
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text))
+
+
+def shortened(names: Sequence[str], most: int, width: Callable[[str], int] = len) -> list[str]:
+    """Return names that are not wider than this: without their middles, or their ends.
+
+    What is left out is what lets most of them be told apart.
+
+    Examples
+    --------
+    >>> shortened(["Lyon, rue de la Part-Dieu -> north", "Lyon, rue de la Part-Dieu -> south"], 16)
+    ['Lyon, r…-> north', 'Lyon, r…-> south']
+    >>> shortened(["customer 1 of the long list", "customer 2 of the long list"], 16)
+    ['customer 1 of t…', 'customer 2 of t…']
+    """
+    ways = [[_cut(name, most, width, share) for name in names] for share in SHARES]
+    return max(ways, key=lambda way: len(set(way)))
+
+
+def _cut(text: str, most: int, width: Callable[[str], int], share: float) -> str:
+    """Leave out what does not fit, after this share of what is kept."""
+    kept, left = text, len(text)
+    while width(kept) > most and left > 1:  # some letters are two wide on the screen
+        left -= 1
+        first = int(share * left)
+        kept = f"{text[:first]}…{text[len(text) - left + first :]}"
+    return kept

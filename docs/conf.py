@@ -25,6 +25,7 @@ extensions = [
     "commands",
     "formulas",
     "operations",
+    "summaries",
     "thumbnails",
 ]
 exclude_patterns = ["_build"]
@@ -33,6 +34,7 @@ nitpicky = True  # a name that leads nowhere is a warning, and warnings are erro
 
 # Pages
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "html_image"]
+smartquotes_action = "q"  # -- is the beginning of an option, not a dash
 html_math_renderer = "katex"
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
@@ -52,10 +54,15 @@ html_title = "multiplay"
 html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_sidebars = {"index": []}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "multiplay"},
+    "logo": {
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+        "text": "multiplay",
+    },
     "navigation_with_keys": False,
     "show_prev_next": True,
     "footer_start": ["copyright"],

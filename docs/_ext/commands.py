@@ -14,6 +14,7 @@ from typer.main import get_command
 from multiplay.cli import app as commands
 
 BOLD = re.compile(r"\[b\](.*?)\[/b\]", flags=re.DOTALL)
+PLAIN = re.compile(r"[A-Za-z ]+")
 UNDERLINED = re.compile(r"^(\w+)\n-{3,}$", flags=re.MULTILINE)
 FACTS = re.compile(r"\s+\[([^\[\]]*)\]$")  # [default: results], behind the help of an option
 
@@ -37,8 +38,8 @@ def _sections(group: Any, context: Any) -> Iterator[nodes.section]:
         yield nodes.section(
             "",
             nodes.title("", "", nodes.literal("", path)),
-            *_prose(command.help or ""),
             *_usage(command, inner),
+            *_prose(command.help or ""),
             *_options(command, inner),
             *_sections(command, inner),
             ids=[nodes.make_id(path)],
@@ -47,8 +48,8 @@ def _sections(group: Any, context: Any) -> Iterator[nodes.section]:
 
 
 def _usage(command: Any, context: Any) -> list[nodes.Node]:
-    words = [piece.replace("{", "").replace("}", "") for piece in command.collect_usage_pieces(context)]
-    text = " ".join([context.command_path, *words])
+    text = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    text = re.sub(r"[{}]", "", text)
     return [nodes.literal_block(text, text, language="text")]
 
 
@@ -94,10 +95,12 @@ def _typed(blocks: list[str]) -> nodes.literal_block:
 
 
 def _words(text: str) -> Iterator[nodes.Node]:
-    """Give words, and those between [b] and [/b] in strong letters."""
+    """Give words; those between [b] and [/b] are strong, or code if they have other signs."""
     for number, part in enumerate(BOLD.split(text)):
-        if part:
-            yield nodes.strong("", part) if number % 2 else nodes.Text(part)
+        if number % 2:
+            yield nodes.strong("", part) if PLAIN.fullmatch(part) else nodes.literal("", part)
+        elif part:
+            yield nodes.Text(part)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:

@@ -25,7 +25,9 @@ class Operations(SphinxDirective):
         for path, operations in document["paths"].items():
             for method in METHODS:
                 if method in operations:
-                    groups[operations[method]["tags"][0]].append(_row(method, path, operations[method]))
+                    groups[operations[method]["tags"][0]].append(
+                        _row(method, path, operations[method])
+                    )
         return [
             nodes.section(
                 "", nodes.title("", group), _table(rows), ids=[nodes.make_id(group)], names=[group]

@@ -54,6 +54,7 @@ html_title = "multiplay"
 html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("labels.js", {"defer": "defer"})]
 html_sidebars = {"index": []}
 html_show_sourcelink = False
 html_copy_source = False

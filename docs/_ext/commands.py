@@ -1,4 +1,4 @@
-"""Every command of ``multiplay --help``, read from the application itself when the site is built."""
+"""Every command of ``multiplay --help``, read from the program when the site is built."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The operations of the HTTP interface, read from the application itself when the site is built."""
+"""The operations of the HTTP interface, read from the program when the site is built."""
 
 from collections import defaultdict
 from typing import Any

@@ -50,7 +50,7 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev,bench,cluster,examples,parquet,postgresql,service]'
+	$(INSTALL) --editable '.[dev,bench,cluster,docs,examples,parquet,postgresql,service]'
 	touch $@
 
 .venv/installed-docs: .venv/installed

@@ -1,11 +1,14 @@
 """How the site is built: ``make docs``."""
 
+import os
 import sys
 from pathlib import Path
 
 from multiplay.version import __version__
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")  # of the pages that draw
 
 project = "multiplay"
 author = "the authors of multiplay"
@@ -19,7 +22,11 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
+    "commands",
     "formulas",
+    "operations",
+    "summaries",
+    "thumbnails",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
@@ -27,6 +34,7 @@ nitpicky = True  # a name that leads nowhere is a warning, and warnings are erro
 
 # Pages
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "html_image"]
+smartquotes_action = "q"  # -- is the beginning of an option, not a dash
 html_math_renderer = "katex"
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
@@ -35,6 +43,7 @@ nb_execution_timeout = 300
 
 # The reference
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the docstring says it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -42,11 +51,19 @@ numpydoc_class_members_toctree = False
 # Looks
 html_theme = "pydata_sphinx_theme"
 html_title = "multiplay"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("labels.js", {"defer": "defer"})]
+html_sidebars = {"index": []}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
+    "logo": {
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+        "text": "multiplay",
+    },
     "navigation_with_keys": False,
     "show_prev_next": True,
     "footer_start": ["copyright"],

@@ -1,0 +1,59 @@
+"""The operations of the HTTP interface, read from the program when the site is built."""
+
+from collections import defaultdict
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
+
+from multiplay.service.app import create_app
+from multiplay.service.settings import Settings
+
+METHODS = ("get", "post", "put", "patch", "delete")
+HEAD = ("method", "path", "what it does")
+
+
+class Operations(SphinxDirective):
+    """A table for each group of operations."""
+
+    def run(self) -> list[nodes.Node]:
+        """Read the OpenAPI document."""
+        groups: dict[str, list[tuple[nodes.Node, ...]]] = defaultdict(list)
+        document = create_app(Settings(store="memory:")).openapi()
+        for path, operations in document["paths"].items():
+            for method in METHODS:
+                if method in operations:
+                    groups[operations[method]["tags"][0]].append(
+                        _row(method, path, operations[method])
+                    )
+        return [
+            nodes.section(
+                "", nodes.title("", group), _table(rows), ids=[nodes.make_id(group)], names=[group]
+            )
+            for group, rows in groups.items()
+        ]
+
+
+def _row(method: str, path: str, operation: dict[str, Any]) -> tuple[nodes.Node, ...]:
+    text = operation.get("description", "").split("\n\n")[0]
+    return nodes.literal("", method.upper()), nodes.literal("", path), nodes.Text(text)
+
+
+def _table(rows: list[tuple[nodes.Node, ...]]) -> nodes.table:
+    group = nodes.tgroup(cols=len(HEAD))
+    group += [nodes.colspec(colwidth=1) for _ in HEAD]
+    group += nodes.thead("", _cells(tuple(nodes.Text(word) for word in HEAD)))
+    group += nodes.tbody("", *map(_cells, rows))
+    return nodes.table("", group)
+
+
+def _cells(row: tuple[nodes.Node, ...]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in row))
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Tell Sphinx."""
+    app.add_directive("operations", Operations)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -79,7 +79,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not html.exists():
             command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q"]
-            command += ["-j", "2", "-D", "nb_execution_mode=off", "-d", str(place / "doctrees")]
+            command += ["-j", "2", "-d", str(place / "doctrees")]
+            command += ["-D", "nb_execution_mode=off", "-D", "suppress_warnings=myst-nb.lexer"]
             done = subprocess.run([*command, DOCS, html], capture_output=True, text=True)
             assert done.returncode == 0, done.stderr[-5000:]
     return html
@@ -219,14 +220,19 @@ def test_a_phone_does_not_scroll_sideways(site: Path, page: Page, path: str) -> 
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "path", ["index.html", "gallery/index.html", "reference/names/multiplay.Transport.html"]
 )
-def test_everybody_can_read_it(site: Path, page: Page, path: str, scheme: Any) -> None:
-    """No serious violation that axe knows."""
-    page.emulate_media(color_scheme=scheme)
+def test_everybody_can_read_it(site: Path, page: Page, path: str) -> None:
+    """No serious violation that axe knows; in the dark, the contrast of letters."""
     page.goto((site / path).as_uri())
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    _check_with_axe(page, {"resultTypes": ["violations"]})
+    page.emulate_media(color_scheme="dark")
+    page.reload()  # colours that are on their way from light to dark have little contrast
+    _check_with_axe(page, {"runOnly": ["color-contrast"]})
+
+
+def _check_with_axe(page: Page, options: dict[str, Any]) -> None:
+    found = Axe().run(page, options=options).response["violations"]
     bad = [one for one in found if one["impact"] in ("serious", "critical")]
     assert not bad, [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in bad]

@@ -46,7 +46,7 @@ def _table(rows: list[tuple[nodes.Node, ...]]) -> nodes.table:
     group += [nodes.colspec(colwidth=1) for _ in HEAD]
     group += nodes.thead("", _cells(tuple(nodes.Text(word) for word in HEAD)))
     group += nodes.tbody("", *map(_cells, rows))
-    return nodes.table("", group)
+    return nodes.table("", group, classes=["operations"])
 
 
 def _cells(row: tuple[nodes.Node, ...]) -> nodes.row:

@@ -50,7 +50,13 @@ def _table(rows: list[nodes.row]) -> nodes.table:
     return nodes.table("", group, classes=["summary"])
 
 
+def is_nameless(app: Sphinx, kind: str, name: str, thing: object, *_: object) -> bool | None:
+    """Leave out fields of named tuples: Python describes them by their number only."""
+    return True if (getattr(thing, "__doc__", "") or "").startswith("Alias for field") else None
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Tell Sphinx."""
     app.connect("doctree-read", summarise)
+    app.connect("autodoc-skip-member", is_nameless)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,6 +20,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "formulas",
+    "notebooks",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]

@@ -41,14 +41,6 @@ def plain(text: str) -> str:
     """Return Markdown that every reader of notebooks understands.
 
     Pages of the site are not where a notebook was downloaded to: links to them become their words.
-
-    Examples
-    --------
-    >>> print(plain("See [sets](../sets.md), {class}`Study <multiplay.Study>`."))
-    See sets, `Study`.
-    >>> print(plain(":::{note}\\nTake care.\\n:::"))
-    > **Note**
-    > Take care.
     """
     text = ADMONITION.sub(_quotation, text)
     return OTHER_PAGE.sub(r"\1", ROLE.sub(r"`\1`", text))

@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
-.PHONY: reproduce table1 serve test soak bench docs clean
+.PHONY: reproduce table1 serve test soak bench docs notebooks clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
@@ -34,6 +34,9 @@ docs: .venv/installed-docs  ## the site, in docs/_build/html: every page, every 
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto --quiet docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
+notebooks: .venv/installed-docs  ## the tutorials as notebooks, in notebooks/
+	$(BIN)/python docs/_ext/notebooks.py notebooks
+
 clean:  ## compiled kernels and caches; the virtual environment stays
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -r {} +
 	rm -rf docs/_build docs/reference/names .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -54,7 +57,7 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	touch $@
 
 .venv/installed-docs: .venv/installed
-	$(INSTALL) --editable '.[docs,service,testing]'
+	$(INSTALL) --editable '.[cluster,docs,service,testing]'
 	touch $@
 
 .venv/installed-bench: .venv/installed

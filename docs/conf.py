@@ -24,6 +24,7 @@ extensions = [
     "sphinx_design",
     "commands",
     "formulas",
+    "notebooks",
     "operations",
     "summaries",
     "thumbnails",
@@ -40,6 +41,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+nb_merge_streams = True  # what a cell prints is one text, however it arrives
 
 # The reference
 autosummary_generate = True

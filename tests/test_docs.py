@@ -2,14 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import multiplay
+from pages import ROOT, broken_links, run
 
-ROOT = Path(__file__).parent.parent
-CODE = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.DOTALL)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SERVED = ROOT / "docs" / "service.md"  # needs a service: test_service_docs.py runs it
 
@@ -23,21 +21,15 @@ def test_python_blocks_run_and_print_what_is_shown(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A block of text right below one of Python is what that prints."""
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {"__name__": page.stem}
-    for code, shown in CODE.findall(page.read_text()):
-        exec(compile(code, str(page), "exec"), namespace)
+    for shown in run(page):
         printed = capsys.readouterr().out
         assert not shown or printed == shown
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_pictures_exist(page: Path) -> None:
-    text = page.read_text()
-    links = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'src="([^"]+)"', text)
-    for link in links:
-        assert link.startswith("https://") or (page.parent / link).exists(), link
+    assert broken_links(page) == []
 
 
 def test_commands_of_the_readme_are_targets_of_make() -> None:

@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
-.PHONY: reproduce table1 serve test soak bench docs notebooks clean
+.PHONY: reproduce table1 serve test soak matrix bench docs notebooks dist clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
@@ -27,6 +27,9 @@ test: .venv/installed-dev  ## style, types and tests
 soak: .venv/installed-dev  ## what takes longer
 	$(BIN)/pytest -m soak
 
+matrix: .venv/installed-release  ## the tests on every Python of this machine, and with the lowest versions
+	$(BIN)/python tools/matrix.py $(TESTS)
+
 bench: .venv/installed-bench  ## speed and memory, side by side with other software
 	$(BIN)/python -m benchmarks --out results/bench
 
@@ -37,9 +40,15 @@ docs: .venv/installed-docs  ## the site, in docs/_build/html: every page, every 
 notebooks: .venv/installed-docs  ## the tutorials as notebooks, in notebooks/
 	$(BIN)/python docs/_ext/notebooks.py notebooks
 
+dist: .venv/installed-release  ## wheel and sources in dist/, tried in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/try_dist.py dist
+
 clean:  ## compiled kernels and caches; the virtual environment stays
-	find src tests benchmarks examples -name __pycache__ -prune -exec rm -r {} +
-	rm -rf docs/_build docs/reference/names .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests tools benchmarks examples -name __pycache__ -prune -exec rm -r {} +
+	rm -rf dist docs/_build docs/reference/names .matrix .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -53,11 +62,15 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev,bench,cluster,docs,examples,parquet,postgresql,service]'
+	$(INSTALL) --editable '.[dev,test,docs,bench,cluster,examples,parquet,postgresql,service]'
 	touch $@
 
 .venv/installed-docs: .venv/installed
 	$(INSTALL) --editable '.[cluster,docs,service,testing]'
+	touch $@
+
+.venv/installed-release: .venv/installed
+	$(INSTALL) --editable '.[release]'
 	touch $@
 
 .venv/installed-bench: .venv/installed

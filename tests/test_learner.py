@@ -757,13 +757,14 @@ class Crew(mp.OracleSet):
         super().__init__(d=7)
 
     def solve(self, costs: Any) -> Any:
-        return self._listed[np.argmin(self._listed @ costs)]
+        total = self._listed @ costs
+        return self._listed[np.argmax(total < total.min() + 1e-9)]  # ties: on any machine the first
 
 
 def test_a_loaded_state_may_hold_actions_that_its_oracle_has_not_answered_yet(
     tmp_path: Path,
 ) -> None:
-    learner, path = Learner(Crew(), mp.GenLBINFV(horizon=100), seed=0), tmp_path / "learner.npz"
+    learner, path = Learner(Crew(), mp.GenLBINFV(horizon=100), seed=4), tmp_path / "learner.npz"
     go_on(learner)
     learner.save(path)
     loaded, unseen = Learner.load(path, actions=Crew()), 0

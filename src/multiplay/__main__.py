@@ -1,8 +1,15 @@
 """``python -m multiplay`` is the command line."""
 
+import sys
+
+from multiplay.version import __version__
+
 
 def main() -> None:
     """Run the command line; workers, which import this module too, never need it."""
+    if sys.argv[1:] == ["--version"]:  # scripts ask often: no need to load anything for it
+        print(f"multiplay {__version__}")
+        return
     from multiplay.cli import main
 
     main()

@@ -21,7 +21,13 @@ def frame(table: Any, arm: str) -> pd.DataFrame:
     try:
         if isinstance(table, str | Path):
             # an arm may be called 007 or NA
-            return pd.read_csv(table, dtype={arm: str}, keep_default_na=False, na_values=[""])
+            return pd.read_csv(
+                table,
+                dtype={arm: str},
+                keep_default_na=False,
+                na_values=[""],
+                float_precision="round_trip",  # pandas 2 is off by a last digit otherwise
+            )
         return pd.DataFrame(table)
     except (OSError, ValueError, TypeError) as error:  # those of the CSV parser are ValueErrors
         raise InvalidInput(

@@ -34,6 +34,7 @@ def read_csv(path: str, arm: str) -> pd.DataFrame:
             dtype={arm: str},
             keep_default_na=False,  # an arm may be called NA
             na_values=[""],
+            float_precision="round_trip",  # pandas 2 is off by a last digit otherwise
             skipinitialspace=True,
             skip_blank_lines=False,  # so that rows know their lines
         )

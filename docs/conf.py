@@ -10,6 +10,12 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")  # of the pages that draw
 
+# Kernels of the pages know nothing of the settings of whoever builds, and are quiet.
+profile = HERE / "_build" / "ipython" / "profile_default"
+profile.mkdir(parents=True, exist_ok=True)
+(profile / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 40\n")
+os.environ["IPYTHONDIR"] = str(profile.parent)
+
 project = "multiplay"
 author = "the authors of multiplay"
 copyright = "the authors of multiplay, MIT licence"

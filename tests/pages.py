@@ -7,7 +7,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 CODE = re.compile(
-    r"```(?:python|\{code-cell\} ipython3)\n(?::\w+:[^\n]*\n)*(.*?)```(?:\n\n```text\n(.*?)```)?",
+    r"```(?:python|\{code-cell\} ipython3)\n(?:---\n.*?\n---\n)?(?::\w+:[^\n]*\n)*(.*?)```"
+    r"(?:\n\n```text\n(.*?)```)?",
     flags=re.DOTALL,
 )
 MAGIC = re.compile(r"^%.*$", flags=re.MULTILINE)  # for notebooks alone, such as %matplotlib

@@ -3,16 +3,16 @@
 import re
 import warnings
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import pytest
 from matplotlib import pyplot as plt
 
-DOCS = Path(__file__).parent.parent / "docs"
+from pages import ROOT, run
+
+DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
-CELL = re.compile(r"```\{code-cell\} ipython3\n(?:---\n.*?\n---\n)?(.*?)```", flags=re.DOTALL)
-DRAWING = [page for page in sorted(GALLERY.glob("*.md")) if CELL.search(page.read_text())]
+DRAWING = [page for page in sorted(GALLERY.glob("*.md")) if "{code-cell}" in page.read_text()]
 
 
 def pictures() -> set[Path]:
@@ -47,10 +47,8 @@ def test_it_draws(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setattr(plt, "show", lambda: None)  # tests have no screen
     mpl.use("Agg")
     plt.close("all")
-    namespace: dict[str, Any] = {"__name__": page.stem}
     with warnings.catch_warnings(action="error"):
-        for cell in CELL.findall(page.read_text()):
-            exec(compile(cell, str(page), "exec"), namespace)
+        assert list(run(page))
         assert len(plt.get_fignums()) == 1
         figure = plt.gcf()
         figure.canvas.draw()  # a layout that has no room warns here

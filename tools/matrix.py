@@ -1,10 +1,11 @@
-"""Run the tests on every Python of this machine: ``python tools/matrix.py [TEST]...``.
+"""Run the tests on every Python of this machine: ``python tools/matrix.py --help``.
 
 Each Python gets an environment in .matrix/ with the newest versions of everything, the oldest one
 another with the lowest versions that pyproject.toml promises. multiplay is installed there as a
 wheel, as users have it, so what is tested is the package and not the checkout. Needs uv.
 """
 
+import argparse
 import json
 import os
 import re
@@ -56,8 +57,8 @@ class Outcome(NamedTuple):
     passed: bool
 
 
-def main(tests: list[str]) -> int:
-    """Test everything; return the exit code."""
+def main(tests: list[str], only: str | None) -> int:
+    """Test in all environments or one; return the exit code."""
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if not uv:
         raise Failed("uv is missing: run make matrix, or pip install uv")
@@ -66,14 +67,19 @@ def main(tests: list[str]) -> int:
     found = {name: python for name in wanted if (python := interpreter(name))}
     if missing := [name for name in wanted if name not in found]:
         say(f"this machine has no Python {', '.join(missing)}: not tested here")
-    if len(found) < FEWEST:
+    if only and only not in (*found, LOWEST):
+        raise Failed(f"--only takes {', '.join(found)} or {LOWEST}, and not {only}")
+    if len(found) < FEWEST and not only:
         raise Failed(f"found {len(found)} versions of Python, and {FEWEST} are the least")
     shutil.rmtree(FOLDER / "wheel", ignore_errors=True)
     run([uv, "build", "--quiet", "--wheel", "--out-dir", FOLDER / "wheel"])
     wheel = next((FOLDER / "wheel").glob("*.whl"))
-    oldest = next(iter(found))
-    outcomes = [one(uv, name, python, wheel, project, tests) for name, python in found.items()]
-    outcomes.append(one(uv, LOWEST, found[oldest], wheel, project, tests))
+    environments = {**found, LOWEST: next(iter(found.values()))}
+    outcomes = [
+        one(uv, name, python, wheel, project, tests)
+        for name, python in environments.items()
+        if only in (None, name)
+    ]
     print_table(outcomes)
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
@@ -236,7 +242,11 @@ def print_table(outcomes: list[Outcome]) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Run the tests on every Python of this machine.")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="all if none is given")
+    parser.add_argument("--only", metavar="NAME", help=f"one environment: 3.12, say, or {LOWEST}")
+    given = parser.parse_args()
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main(given.tests, given.only))
     except Failed as error:
         sys.exit(f"matrix: {error}")

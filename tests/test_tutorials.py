@@ -12,7 +12,7 @@ from pages import ROOT, broken_links, run
 
 FOLDER = ROOT / "docs" / "tutorials"
 TUTORIALS = [page for page in sorted(FOLDER.glob("*.md")) if page.name != "index.md"]
-QUICKEST = "own-environment"
+QUICKEST = "own-policy"
 EXTENSION: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "_ext" / "notebooks.py"))
 
 

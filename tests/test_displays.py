@@ -123,6 +123,11 @@ def test_a_result_shows_what_was_run_its_summary_and_its_curves(result: Result) 
     assert "corruption from round 21" in read.text
 
 
+def test_a_plot_is_a_picture_without_any_magic(result: Result) -> None:
+    formats, _ = DisplayFormatter().format(result.plot())  # type: ignore[no-untyped-call]
+    assert formats["image/png"].startswith(b"\x89PNG")
+
+
 def test_pictures_of_different_results_share_no_id(result: Result) -> None:
     other = simulate(PLANS, Stochastic(Bernoulli(COSTS)), {"A": GenCTS()}, 50, trials=2)
     first, second = (set(re.findall(' id="([^"]*)"', one._repr_html_())) for one in (result, other))

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,15 @@ BOUND = "#444444"
 WIDTH, HEIGHT, LINE = 6.4, 3.5, 0.19  # inches: of a figure without its legend, of a line there
 ABOVE = 18  # points between the axes and the title, where a mark has its text
 MANY_POINTS = 100_000  # more are drawn as pixels even in a vector figure
+
+
+class Drawing(Figure):
+    """A figure that notebooks show, without pyplot and ``%matplotlib inline``."""
+
+    def _repr_png_(self) -> bytes:
+        file = BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
 
 
 class Bound(Protocol):
@@ -60,7 +70,7 @@ def plot_regret(
     legend = Legend([*map(str, regret["policy"].values), *bounds], order, width)
     if ax is None:
         size = (width, HEIGHT + LINE * legend.rows)
-        ax = Figure(figsize=size, layout="constrained").add_subplot()
+        ax = Drawing(figsize=size, layout="constrained").add_subplot()
 
     lines: list[Line2D] = []
     marker = "o" if len(rounds) == 1 else ""

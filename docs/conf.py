@@ -63,7 +63,9 @@ html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = [("labels.js", {"defer": "defer"})]
-html_sidebars = {name: [] for name in ("index", "changelog", "genindex", "search")}
+html_sidebars: dict[str, list[str]] = {
+    name: [] for name in ("index", "changelog", "genindex", "search")
+}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

@@ -28,7 +28,7 @@ def tutorials(folder: Path = TUTORIALS) -> list[Path]:
 
 def notebook(page: Path) -> NotebookNode:
     """Return a page as a notebook, without outputs; the same page gives the same notebook."""
-    book = jupytext.read(page, fmt=FORMAT)
+    book: NotebookNode = jupytext.read(page, fmt=FORMAT)
     for number, cell in enumerate(book.cells):
         cell.id = f"cell-{number}"  # not a random one
         if cell.cell_type == "markdown":
@@ -56,7 +56,8 @@ def write(folder: Path) -> None:
     """Write all notebooks to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for page in tutorials():
-        nbformat.write(notebook(page), folder / f"{page.stem}.ipynb")
+        text = nbformat.writes(notebook(page))  # type: ignore[no-untyped-call]
+        (folder / f"{page.stem}.ipynb").write_text(text, encoding="utf-8")
 
 
 def link(app: Sphinx, doctree: nodes.document) -> None:

@@ -89,6 +89,7 @@ def test_contract_where_requests_and_answers_get_lost(
     with mp.connect(url) as service:
         check_study(service, examples=4, steps=20, seed=3)
         assert service.list() == []
+    # how often depends on hypothesis: its old versions draw other requests from the same seed
     assert min(seen.values()) > 10, "all of it has happened"
     assert len(seen) == 6
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -123,11 +124,12 @@ def read_record(path: Path) -> Record:
 def _writer(record: Record) -> Callable[[Path], None]:
     """Return what fills a file with the record, after making sure that it can be written."""
     text = header_text(record._replace(header={**record.header, VERSION: FORMAT}))
-    named = {f"{ARRAY}{name}": array for name, array in record.arrays.items()}
+    named: dict[str, Any] = {f"{ARRAY}{name}": array for name, array in record.arrays.items()}
 
     def write(draft: Path) -> None:
         with draft.open("wb") as file:
-            np.savez(file, allow_pickle=False, header=np.array(text), **named)
+            # objects were refused above; numpy 2.0 would take allow_pickle=False for an array
+            np.savez(file, header=np.array(text), **named)
 
     return write
 

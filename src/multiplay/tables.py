@@ -20,14 +20,7 @@ def frame(table: Any, arm: str) -> pd.DataFrame:
 
     try:
         if isinstance(table, str | Path):
-            # an arm may be called 007 or NA
-            return pd.read_csv(
-                table,
-                dtype={arm: str},
-                keep_default_na=False,
-                na_values=[""],
-                float_precision="round_trip",  # pandas 2 is off by a last digit otherwise
-            )
+            return with_all_digits(table, arm)
         return pd.DataFrame(table)
     except (OSError, ValueError, TypeError) as error:  # those of the CSV parser are ValueErrors
         raise InvalidInput(
@@ -36,6 +29,20 @@ def frame(table: Any, arm: str) -> pd.DataFrame:
             f"{str(table)[:60]} ({error})",
             "Give one row for each outcome.",
         ) from None
+
+
+def with_all_digits(file: Any, arm: str, **options: Any) -> pd.DataFrame:
+    """Return what pandas reads, with all digits; an arm may be called 007 or NA."""
+    import pandas as pd
+
+    if pd.__version__.startswith(
+        "2."
+    ):  # off by a last digit otherwise; later ones always are exact
+        options["float_precision"] = "round_trip"
+    found: pd.DataFrame = pd.read_csv(
+        file, dtype={arm: str}, keep_default_na=False, na_values=[""], **options
+    )
+    return found
 
 
 def column(frame: pd.DataFrame, name: str, example: str, gaps: bool = False) -> pd.Series[Any]:

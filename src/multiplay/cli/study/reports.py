@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multiplay.errors import InvalidInput
-from multiplay.tables import column
+from multiplay.tables import column, with_all_digits
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -27,14 +27,11 @@ def read_csv(path: str, arm: str) -> pd.DataFrame:
     header = text.partition("\n")[0]
     separator = ";" if ";" in header and "," not in header else ","
     try:
-        table = pd.read_csv(
+        table = with_all_digits(
             io.StringIO(text),
+            arm,
             sep=separator,
             decimal="," if separator == ";" and "," in text else ".",
-            dtype={arm: str},
-            keep_default_na=False,  # an arm may be called NA
-            na_values=[""],
-            float_precision="round_trip",  # pandas 2 is off by a last digit otherwise
             skipinitialspace=True,
             skip_blank_lines=False,  # so that rows know their lines
         )

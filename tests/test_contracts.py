@@ -50,7 +50,7 @@ from multiplay.testing import (
     check_settings,
     strategies,
 )
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 PLANS = Transport.example()
 PACKAGES = [actions, policies, environments]
@@ -173,6 +173,52 @@ def test_a_new_class_is_enrolled_by_itself(kind: type, says: str, tmp_path: Path
     (found,) = exported([package])
     with pytest.raises(AssertionError, match=says):
         check(found, tmp_path)
+
+
+@dataclass(frozen=True)
+class Beginner(Policy):
+    """A policy with a usual mistake."""
+
+    mistake: str
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        return {"sum": np.zeros((trials, actions.d))}
+
+    def choose(self, actions: ActionSet, state: Any, rng: Any) -> Any:
+        action = actions.best(state["sum"])
+        return action if self.mistake == "no play" else Play(action)
+
+    def update(self, actions: ActionSet, state: Any, play: Any, feedback: Any, rng: Any) -> None:
+        total = feedback.total
+        if self.mistake == "trials added up":
+            state["sum"] += total.sum(axis=0)
+        elif self.mistake == "one row":
+            state["sum"] = state["sum"].sum(axis=0) + total[0]
+        elif self.mistake == "a number":
+            state["sum"] = total.sum()
+        elif self.mistake == "a state of its own":
+            state = {"sum": state["sum"] + total}
+        else:
+            state["sum"] += total
+
+
+@pytest.mark.parametrize(
+    ("mistake", "says"),
+    [
+        ("no play", "choose must return a Play, not a ndarray"),
+        ("trials added up", r"trials beside it: state\['sum'\] does"),
+        (
+            "one row",
+            r"update must leave in state\['sum'\].* \(3, ...\): got ndarray of shape \(6,\)",
+        ),
+        ("a number", r"update must leave in state\['sum'\].*: got float64 of shape \(\)"),
+        ("a state of its own", "update must write into the state that it is given"),
+    ],
+)
+def test_usual_mistakes_of_policies_are_named(mistake: str, says: str) -> None:
+    check_policy(Beginner("none"), PLANS)
+    with pytest.raises(AssertionError, match=says):
+        check_policy(Beginner(mistake), PLANS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,13 @@ from typing import IO, Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 from uvicorn.server import ServerState
 
 import tiny_service
+from multiplay.cli import app
 from multiplay.errors import InvalidInput
+from multiplay.service import demonstration, keys
 from multiplay.service.connection import Connection, LimitedConfig
 from multiplay.service.limits import Limits
 from multiplay.service.server import IDLE, bound
@@ -282,6 +285,22 @@ def test_only_this_machine_is_served_without_keys(
     lines = [f"Host: {host}" for host in hosts]
     answer = one.say(f"GET {PLACE}/process HTTP/1.1", *lines, "Connection: close")
     assert status(answer) == expected
+
+
+def test_a_demonstration_that_cannot_begin_leaves_the_key_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = f"sqlite:///{tmp_path / 'keys.db'}"
+    first = demonstration.new_key(store)
+    monkeypatch.setattr(demonstration, "prepare", lambda store: None)  # a year takes seconds
+    command = ["serve", "--demonstration", "--store", store, "--port"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = CliRunner().invoke(app, [*command, str(taken.getsockname()[1])])
+    assert isinstance(done.exception, InvalidInput)
+    assert first not in done.output
+    [kept] = keys.list_all(store)
+    demonstration.new_key(store)
+    assert kept.id not in {row.id for row in keys.list_all(store)}
 
 
 def test_connections_have_a_limit(one: Service) -> None:

@@ -46,6 +46,7 @@ def serve(
     End it with Ctrl-C: what is being done is finished first.
     """
     needs("service", "fastapi", "uvicorn", "prometheus_client", "jinja2", "httptools")
+    from multiplay.service.demonstration import new_key, prepare
     from multiplay.service.keys import has_keys
     from multiplay.service.limits import Limits
     from multiplay.service.server import serve as run
@@ -55,11 +56,8 @@ def serve(
         hint = "Use a file, or one worker."
         raise InvalidInput("--store", "one that workers can share", repr(store), hint)
     if demonstration:
-        from multiplay.service.demonstration import prepare
-
-        key = prepare(store)
-        typer.echo(f"A key for the demonstration: {key}")
-    open = not has_keys(store)
+        prepare(store)
+    open = not demonstration and not has_keys(store)
     if open and not is_loopback(host):
         raise InvalidInput(
             "--host",
@@ -69,4 +67,10 @@ def serve(
         )
     limits = Limits(arms=max_arms, units=max_units, waiting=max_waiting)
     settings = Settings(store, host, port, workers, open, https, limits)
-    run(settings, announce=lambda address: errors().print(f"Listening on {address}"))
+
+    def announce(address: str) -> None:
+        errors().print(f"Listening on {address}")
+        if demonstration:  # not before: a service that runs already keeps its key
+            typer.echo(f"Open {address} in a browser, and paste this key: {new_key(store)}")
+
+    run(settings, announce=announce)

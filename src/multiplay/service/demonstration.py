@@ -22,10 +22,14 @@ SPREAD = 25.0
 REPAIRS = (200, 7, 120.0)  # from this day on, this lane costs so much more
 
 
-def prepare(store: Place) -> str:
-    """Make the study if it is not there, and a new key for it; return the key."""
+def prepare(store: Place) -> None:
+    """Make the study if it is not there."""
     if NAME not in Study.list(store=store):
         _year(store)
+
+
+def new_key(store: Place) -> str:
+    """Return a new key for the demonstration; the last one is of no use any more."""
     for row in keys.list_all(store):
         if row.name == KEY:
             keys.revoke(store, row.id)

@@ -107,8 +107,11 @@ def check_policy(policy: Policy, actions: ActionSet, seed: int = 0) -> None:
     assert _same(together, again), "the same seed must give the same plays and the same state"
     for k in trials:
         alone = _play(policy, actions, [k], seed)
-        row = ([action[k : k + 1] for action in together[0]], _rows(together[1], k))
-        assert _same(alone, row), "a trial must not depend on the trials beside it"
+        plays, state = [action[k : k + 1] for action in together[0]], _rows(together[1], k)
+        says = "a trial must not depend on the trials beside it"
+        for name, array in state.items():
+            assert _same(alone[1].get(name), array), f"{says}: state[{name!r}] does"
+        assert _same(alone, (plays, state)), f"{says}: its plays do"
     _check_late_feedback(policy, actions, seed)
     _check_cache(policy, actions, seed)
     _check_totals(policy, actions, seed)
@@ -315,21 +318,31 @@ def _play(
         actions, horizon, trials, seed
     )
     state = policy.start(actions, horizon, len(trials))
-    for name, array in state.items():
-        assert isinstance(array, np.ndarray), f"state[{name!r}] must be an array"
-        assert len(array) == len(trials), f"state[{name!r}] must have the trials first"
-    played = []
+    _check_arrays(state, len(trials), "start")
+    first, played = {name: array.copy() for name, array in state.items()}, []
     for _ in range(rounds):
         before = {name: array.copy() for name, array in state.items()}
         play = policy.choose(actions, state, rng)
+        assert isinstance(play, Play), f"choose must return a Play, not a {type(play).__name__}"
         assert _same(before, state), "choose must leave the state as it is"
         assert play.action.shape == (len(trials), actions.d), "one action for each trial"
         assert actions.contains(play.action).all(), "choose must play actions of the set"
         policy.update(actions, state, play, shown(policy, world.observe(play.action).feedback), rng)
+        _check_arrays(state, len(trials), "update")
         for name, array in state.items():
             assert np.isfinite(array).all(), f"state[{name!r}] must stay finite"
         played.append(play.action)
+    says = "update must write into the state that it is given, and has changed nothing there"
+    assert not state or not _same(first, state), says
     return played, state
+
+
+def _check_arrays(state: Arrays, trials: int, method: str) -> None:
+    for name, array in state.items():
+        got = f"{method} must leave in state[{name!r}] an array with the trials first, shape"
+        shape = np.shape(array)
+        kept = isinstance(array, np.ndarray) and shape[:1] == (trials,)
+        assert kept, f"{got} ({trials}, ...): got {type(array).__name__} of shape {shape}"
 
 
 def _check_late_feedback(policy: Policy, actions: ActionSet, seed: int) -> None:

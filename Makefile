@@ -39,6 +39,7 @@ docs: .venv/installed-docs  ## the site, in docs/_build/html: every page, every 
 
 notebooks: .venv/installed-docs  ## the tutorials as notebooks, in notebooks/
 	$(BIN)/python docs/_ext/notebooks.py notebooks
+	@echo "Open them in Jupyter: notebooks/*.ipynb"
 
 dist: .venv/installed-release  ## wheel and sources in dist/, tried in an empty environment
 	rm -rf dist

@@ -77,6 +77,6 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["version"],
     "secondary_sidebar_items": ["page-toc"],
 }

@@ -49,7 +49,8 @@ def _sections(group: Any, context: Any) -> Iterator[nodes.section]:
 
 def _usage(command: Any, context: Any) -> list[nodes.Node]:
     text = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    text = re.sub(r"[{}]", "", text)
+    text = re.sub(r"[{}]", "", text.replace("...}...", "...}"))
+    text = re.sub(r"\[\[(\w+)\]\.\.\.\]\.\.\.", r"[\1 ...]", text)
     return [nodes.literal_block(text, text, language="text")]
 
 

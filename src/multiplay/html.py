@@ -16,7 +16,7 @@ LONGEST = 200  # letters of a cell in a notebook
 STYLE = """
 .multiplay-shown { color: inherit; max-width: 60em; }
 .multiplay-shown p { margin: .3em 0; }
-.multiplay-shown .table { overflow-x: auto; max-width: 100%; }
+.multiplay-shown .wide { overflow-x: auto; max-width: 100%; }
 .multiplay-shown table { border-collapse: collapse; border: 0; margin: .4em 0; color: inherit;
   background: none; font-size: .9em; font-variant-numeric: tabular-nums; }
 .multiplay-shown tr, .multiplay-shown tr:hover { background: none; }
@@ -95,7 +95,7 @@ def _shown(table: Table) -> Iterator[str]:
     if table.title:
         yield f"<p>{escape(_short(table.title))}</p>\n"
     # the style is repeated: who does not trust a notebook takes all style sheets out of it
-    yield f'<div class="table" style="overflow-x: auto"><table>\n{rows(short)}</table></div>\n'
+    yield f'<div class="wide" style="overflow-x: auto"><table>\n{rows(short)}</table></div>\n'
     if table.note:
         yield f'<p class="note">{escape(_short(table.note))}</p>\n'
 

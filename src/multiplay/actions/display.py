@@ -33,8 +33,8 @@ def shown(actions: ActionSet) -> str:
 def shown_transport(actions: Transport) -> str:
     """Return suppliers and demanders as a table, with what each lane can carry."""
     facts = _facts(actions) | {
-        "suppliers, demanders": f"{len(actions.supply)}, {len(actions.demand)}",
-        "units": f"{actions.supply.sum()} supplied, {actions.demand.sum()} demanded",
+        "suppliers": f"{len(actions.supply)}, with {actions.supply.sum()} units",
+        "demanders": f"{len(actions.demand)}, for {actions.demand.sum()} units",
     }
     if actions.slack:
         facts["slack"] = "supply may be left over"
@@ -53,8 +53,8 @@ def _facts(actions: ActionSet) -> dict[str, str]:
         facts["units in a play, M"] = f"at most {actions.M}"
     if "_n" in known:
         least, most = int(actions.n.min()), int(actions.n.max())
-        by_arm = "" if least == most else f"; {least} of some"
-        facts["units of an arm, n"] = f"at most {most}{by_arm}"
+        ends = f"{most}" if least == most else f"{least} to {most}, depending on the arm"
+        facts["units of an arm, n"] = f"at most {ends}"
     facts["units bring"] = SENSES[actions.sense]
     if not actions.linear:
         facts["value"] = "not the sum of what its units bring"

@@ -150,7 +150,9 @@ def _assignment(actions: Assignment) -> Solve:
 
 
 def _dijkstra(actions: Path) -> Solve:
-    tail, head, nodes = actions.graph.tail, actions.graph.head, len(actions.graph.balance)
+    nodes = len(actions.graph.balance)
+    # scipy before 1.14 takes no longer integers
+    tail, head = (ends.astype(np.int32) for ends in (actions.graph.tail, actions.graph.head))
     number = {(v, w): arc for arc, (v, w) in enumerate(zip(tail, head, strict=True))}
     source, target = int(np.argmax(actions.graph.balance)), int(np.argmin(actions.graph.balance))
     shortest = cast(Any, csgraph.dijkstra)

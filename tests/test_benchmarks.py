@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not installed
+CLONE = Path(__file__).parents[1]
+sys.path.insert(0, str(CLONE))  # the benchmarks are not installed
 
 from benchmarks import (
     ONE_THREAD,
@@ -312,6 +313,7 @@ def test_the_command_runs_the_topics_of_the_source(monkeypatch: pytest.MonkeyPat
         return SimpleNamespace(returncode=3)
 
     monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr("multiplay.cli.bench.SOURCE", CLONE)
     result = CliRunner().invoke(app, ["bench", "rounds", "step", "--quick", "--out", "there"])
     assert result.exit_code == 3
     [((command,), where)] = started
@@ -326,6 +328,7 @@ def test_without_the_source_or_the_rivals_the_command_says_what_to_do(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("multiplay.cli.bench.COMPARED", ("no_such_software",))
+        patch.setattr("multiplay.cli.bench.SOURCE", CLONE)
         error = CliRunner().invoke(app, ["bench"]).exception
         assert isinstance(error, InvalidInput)
         assert "no no_such_software" in str(error)

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-CLONE = Path(__file__).parents[1]
-sys.path.insert(0, str(CLONE))  # the benchmarks are not installed
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not installed
 
 from benchmarks import (
     ONE_THREAD,
@@ -45,6 +44,7 @@ from multiplay.experiments import paper
 from multiplay.simulation.block import play
 
 SMALL = SIZES[:1]
+CLONE = Path(__file__).parents[1]
 
 
 @pytest.fixture

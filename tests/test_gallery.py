@@ -47,7 +47,7 @@ def test_it_draws(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setattr(plt, "show", lambda: None)  # tests have no screen
     mpl.use("Agg")
     plt.close("all")
-    with warnings.catch_warnings(action="error"):
+    with warnings.catch_warnings(action="error", category=UserWarning):
         assert list(run(page))
         assert len(plt.get_fignums()) == 1
         figure = plt.gcf()

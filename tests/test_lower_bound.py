@@ -87,14 +87,15 @@ def twin(
     scale = np.where(loads.max(axis=0) > 0, alone * price.min(axis=0), 0.0).sum()
     weights = cp.Variable(len(rivals), nonneg=True)
     z = ((rivals - best) / gaps[:, None] / alone * scale).T @ weights
-    constraints = []
-    for load in np.unique(loads / alone, axis=0):
-        arms = np.flatnonzero(load)
-        if len(arms):
-            constraints.append(cp.sum(cp.multiply(load[arms], cp.inv_pos(z[arms]))) <= 1)
-    problem = cp.Problem(cp.Minimize(cp.sum(weights)), constraints)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "may be inaccurate": the fifth digit is all we compare
+        # "may be inaccurate": the fifth digit is all we compare; and cvxpy adds up empty arrays
+        warnings.simplefilter("ignore")
+        constraints = []
+        for load in np.unique(loads / alone, axis=0):
+            arms = np.flatnonzero(load)
+            if len(arms):
+                constraints.append(cp.sum(cp.multiply(load[arms], cp.inv_pos(z[arms]))) <= 1)
+        problem = cp.Problem(cp.Minimize(cp.sum(weights)), constraints)
         problem.solve(solver=cp.CLARABEL)
     return float(problem.value * scale)
 

@@ -37,7 +37,7 @@ MORE: list[ActionSet] = [
 
 def first_columns(rows: IntArray) -> list[int]:
     """Return the columns that are independent of those before them."""
-    ranks = [np.linalg.matrix_rank(rows[:, :i]) for i in range(rows.shape[1] + 1)]
+    ranks = [0, *(np.linalg.matrix_rank(rows[:, : i + 1]) for i in range(rows.shape[1]))]
     return np.flatnonzero(np.diff(ranks)).tolist()
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from pages import ROOT, broken_links, run
 
+pytest.importorskip("jupytext", reason="needs the extra 'docs'")
+
 FOLDER = ROOT / "docs" / "tutorials"
 TUTORIALS = [page for page in sorted(FOLDER.glob("*.md")) if page.name != "index.md"]
 QUICKEST = "own-policy"

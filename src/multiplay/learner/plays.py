@@ -437,7 +437,10 @@ def times(seconds: FloatArray) -> pd.DatetimeIndex:
     """Return seconds since 1970 as times, of the same type whatever they are."""
     import pandas as pd
 
-    return pd.to_datetime(seconds, unit="s", utc=True).as_unit("ns")
+    with np.errstate(
+        invalid="ignore"
+    ):  # pandas 2 computes with what stands where times are missing
+        return pd.to_datetime(seconds, unit="s", utc=True).as_unit("ns")
 
 
 def seconds(argument: str, when: datetime | float | None) -> float:

@@ -238,7 +238,8 @@ def test_memory_does_not_grow_with_the_history() -> None:
         used.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert history.number[TOLD] == history.curve.known == 25_000
-    assert used[1] - used[0] < told.nbytes / 4
+    # of 20 more tables not even half of one stays; pandas 2 keeps 16 kB of its own
+    assert used[1] - used[0] < told.nbytes / 2
 
 
 # ---------------------------------------------------------------- studies of all kinds

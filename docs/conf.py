@@ -28,7 +28,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
-    "commands",
+    "command_tree",
     "formulas",
     "notebooks",
     "operations",

@@ -173,8 +173,9 @@ def test_no_process_outlives_its_program(end: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    quiet = ["-W", "ignore::DeprecationWarning"]  # of a fork beside threads, since Python 3.12
     with subprocess.Popen(
-        [sys.executable, program, end], **pipes, text=True, start_new_session=True
+        [sys.executable, *quiet, program, end], **pipes, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "done\n"

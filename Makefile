@@ -4,6 +4,13 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
+# What .venv/installed-NAME installs besides.
+EXTRAS-service := service
+EXTRAS-dev := dev,test,docs,bench,cluster,examples,parquet,postgresql,service
+EXTRAS-docs := cluster,docs,service,testing
+EXTRAS-release := release
+EXTRAS-bench := bench,postgresql,service
+
 .PHONY: reproduce table1 serve test soak matrix bench docs notebooks dist clean
 .DELETE_ON_ERROR:
 
@@ -58,22 +65,6 @@ clean:  ## compiled kernels and caches; the virtual environment stays
 	$(INSTALL) --editable .
 	touch $@
 
-.venv/installed-service: .venv/installed
-	$(INSTALL) --editable '.[service]'
-	touch $@
-
-.venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev,test,docs,bench,cluster,examples,parquet,postgresql,service]'
-	touch $@
-
-.venv/installed-docs: .venv/installed
-	$(INSTALL) --editable '.[cluster,docs,service,testing]'
-	touch $@
-
-.venv/installed-release: .venv/installed
-	$(INSTALL) --editable '.[release]'
-	touch $@
-
-.venv/installed-bench: .venv/installed
-	$(INSTALL) --editable '.[bench,postgresql,service]'
+.venv/installed-%: .venv/installed
+	$(INSTALL) --editable '.[$(EXTRAS-$*)]'
 	touch $@

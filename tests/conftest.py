@@ -14,7 +14,7 @@ settings.load_profile("multiplay")
 
 # Helpers that fork, send signals or set limits. Windows has none of these, so tests that use them
 # are left out there.
-OF_POSIX = r"^(?:from|import) (?:commands|processes|resource|serving|study_workers)\b"
+OF_POSIX = r"^(?:from|import) (?:commands|fcntl|processes|resource|serving|study_workers)\b"
 if os.name != "posix":
     collect_ignore = [
         file.name

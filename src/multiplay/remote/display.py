@@ -20,9 +20,8 @@ from multiplay.words import counted
 if TYPE_CHECKING:
     from multiplay.remote.link import Link
 
-AT_ONCE: dict[str, Any] = {
-    "patience": 0.0
-}  # who only looks does not wait for a service that is away
+# Who only looks does not wait for a service that is away.
+AT_ONCE: dict[str, Any] = {"patience": 0.0}
 
 
 def shown(link: Link, name: str, path: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.harness import Plot, Section, Target, curves
 from multiplay import Bernoulli, GenLBINFV, Knapsack, Stochastic, Streams
-from multiplay.streams import POLICY
+from multiplay.random import POLICY
 
 T = 10_000
 LIMITS = {50: 1.0, 100: 5.0, 200: 25.0, 400: 150.0}  # items, and ms that a round may take

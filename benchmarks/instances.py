@@ -20,7 +20,7 @@ from multiplay import (
     Uniform,
 )
 from multiplay.hull import Regulariser
-from multiplay.streams import POLICY
+from multiplay.random import POLICY
 from multiplay.types import Arrays, FloatArray
 
 Size = tuple[int, int]

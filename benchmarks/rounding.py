@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.harness import Patience, Plot, Section, Target, compare, curves
 from benchmarks.instances import SIZES, Size, label, recorded_steps, transport
 from multiplay import Streams, Transport
-from multiplay.streams import POLICY
+from multiplay.random import POLICY
 from multiplay.types import Arrays, FloatArray, IntArray
 
 OURS, OTHER = "dependent rounding", "decomposition"

@@ -31,7 +31,7 @@ from multiplay import (
 )
 from multiplay.experiments import paper
 from multiplay.simulation.block import Block, play
-from multiplay.simulation.plan import LARGEST_BLOCK
+from multiplay.simulation.scheduling import LARGEST_BLOCK
 from multiplay.simulation.simulate import recorded_rounds
 
 T = paper.HORIZON  # the regulariser is that of the whole experiment, however few rounds are timed

@@ -18,7 +18,7 @@ from benchmarks import bare_route
 from benchmarks.harness import ROOT, Section, Target
 from benchmarks.server import programs, server
 from multiplay import GenCTS, Study, Transport
-from multiplay.service import keys
+from multiplay.service.auth import keys
 
 CLIENTS, CREWS, WORKERS = 16, 2, 2
 MOST_TIMES = 2.0  # the median of the bare route

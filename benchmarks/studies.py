@@ -41,9 +41,9 @@ from multiplay import GenCTS, Study
 from multiplay.storage import Labels
 from multiplay.storage.base import header_text
 from multiplay.storage.blobs import to_bytes
-from multiplay.studies import content
-from multiplay.studies.mirror import SNAPSHOT_EVERY, _interval
+from multiplay.studies import entry_codec
 from multiplay.studies.replica import USUAL_DAY, Replica
+from multiplay.studies.synced import SNAPSHOT_EVERY, _interval
 
 CREWS = (1, 8)
 AT_LEAST = {OPTUNA_SQLITE: 30, OPTUNA_JOURNAL: 3}  # times faster
@@ -190,12 +190,12 @@ def _play(study: Study, replica: Replica, names: Sequence[str], table: list[list
     core, when = replica.core, time.time()
     id, play = replica.ask(core.mind.usual, USUAL_DAY, when, None)
     study._write(
-        replica, content.asked(play, USUAL_DAY), Labels(content.ASK, f"old {id}", id, when)
+        replica, entry_codec.asked(play, USUAL_DAY), Labels(entry_codec.ASK, f"old {id}", id, when)
     )
     reading = core.read(told(names, play.action[0].tolist(), table), play)
     heard = replica.telling(id).tell(id, reading, True, False, when)
-    record = content.reported(heard, reading, names, False)
-    study._write(replica, record, Labels(content.TELL, f"old {id}", id, when))
+    record = entry_codec.reported(heard, reading, names, False)
+    study._write(replica, record, Labels(entry_codec.TELL, f"old {id}", id, when))
 
 
 def growth(place: Place, numbers: Sequence[int], turns: int) -> Section:
@@ -292,17 +292,17 @@ def opening(place: Place, numbers: Sequence[int]) -> Section:
 
 
 def snapshots(
-    place: Place, sizes: Sequence[Size], waiting: Sequence[int], budget: float
+    place: Place, sizes: Sequence[Size], pending: Sequence[int], budget: float
 ) -> Section:
     """Measure what a snapshot takes, and what replaying takes without."""
     rows = [
-        _snapshot_row(place, size, number, budget / len(sizes) / len(waiting))
+        _snapshot_row(place, size, number, budget / len(sizes) / len(pending))
         for size in sizes
-        for number in waiting
+        for number in pending
     ]
     targets = [
         Target(
-            f"snapshots, {row['arms']} arms, {row['waiting']} waiting: share of all",
+            f"snapshots, {row['arms']} arms, {row['pending']} pending: share of all",
             row["% of all"],
             3,
             "%",
@@ -316,17 +316,17 @@ def snapshots(
     return Section("Snapshots", shows, rows, targets)
 
 
-def _snapshot_row(place: Place, size: Size, waiting: int, budget: float) -> dict[str, Any]:
+def _snapshot_row(place: Place, size: Size, pending: int, budget: float) -> dict[str, Any]:
     plans = transport(size)
     url = sqlite_url(place, "snapshots", "&synchronous=normal")
-    with Study.create(f"{plans.d}-{waiting}", plans, GenCTS(), store=url) as study:
+    with Study.create(f"{plans.d}-{pending}", plans, GenCTS(), store=url) as study:
         names, tables = plans.names, cycle(losses_of(plans, 10))
 
         def pair() -> None:
             play = study.ask()
             study.tell(play.id, told(names, play.action.tolist(), next(tables)))
 
-        for _ in range(waiting):
+        for _ in range(pending):
             study.ask()
         pair()
         timings = measure({"pair": pair}, budget)
@@ -346,7 +346,7 @@ def _snapshot_row(place: Place, size: Size, waiting: int, budget: float) -> dict
     pair_seconds = timings["pair"].median
     return {
         "arms": plans.d,
-        "waiting": waiting,
+        "pending": pending,
         "µs of a pair": 1e6 * pair_seconds,
         "µs to replay it": 1e6 * replay,
         "ms of a snapshot": 1e3 * write,

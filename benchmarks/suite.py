@@ -34,7 +34,7 @@ from benchmarks import (
     workers,
 )
 from benchmarks.harness import ROOT, Section, calibration, machine, target_table
-from multiplay.atomic_files import writable_folder, write_whole
+from multiplay._support.atomic_files import writable_folder, write_whole
 
 TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "rounds": rounds.run,

@@ -37,8 +37,8 @@ def ready() -> dict[str, float]:
     def answer() -> float:
         started = time.perf_counter()
         with pool.interrupts_held(), pool.lent_processes(JOBS) as workers:
-            for waiting in [workers.submit(os.getpid) for _ in range(JOBS)]:
-                waiting.result()
+            for pending in [workers.submit(os.getpid) for _ in range(JOBS)]:
+                pending.result()
         return time.perf_counter() - started
 
     def simulate() -> float:

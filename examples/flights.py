@@ -20,10 +20,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import multiplay as mp
+from multiplay._support.checks import whole_numbers
 from multiplay.actions import ActionSet
-from multiplay.checks import whole_numbers
+from multiplay.random import Rng
 from multiplay.results.colours import style
-from multiplay.streams import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 LONGEST = 120  # minutes; a longer delay, a cancellation and a diversion all lose 1

@@ -18,7 +18,7 @@ from matplotlib.ticker import EngFormatter
 from numpy.typing import ArrayLike
 
 from multiplay import ActionSet, Adversarial, Environment, Result
-from multiplay.checks import unit_interval
+from multiplay._support.checks import unit_interval
 from multiplay.environments import World
 from multiplay.experiments.experiment import build
 from multiplay.results.colours import style

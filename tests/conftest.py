@@ -3,7 +3,6 @@ import re
 from pathlib import Path
 
 from hypothesis import settings
-
 from postgres import postgresql
 
 __all__ = ["postgresql"]  # a fixture: whoever asks for it pays for the start
@@ -17,7 +16,7 @@ settings.load_profile("multiplay")
 OF_POSIX = r"^(?:from|import) (?:commands|fcntl|processes|resource|serving|study_workers)\b"
 if os.name != "posix":
     collect_ignore = [
-        file.name
-        for file in Path(__file__).parent.glob("test_*.py")
+        str(file)
+        for file in Path(__file__).parent.rglob("test_*.py")
         if re.search(OF_POSIX, file.read_text("utf-8"), re.MULTILINE)
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
-from multiplay.streams import Rng, Streams
+from multiplay.random import Rng, Streams
 from multiplay.types import FloatArray, IntArray
 
 

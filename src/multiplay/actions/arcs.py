@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay.checks import is_integer, is_list
+from multiplay._support.checks import is_integer, is_list
 from multiplay.errors import InvalidInput
 from multiplay.types import IntArray
 

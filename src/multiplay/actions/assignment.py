@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import positive_integer, with_last_axis
 from multiplay.actions.base import whole_box
 from multiplay.actions.flow import FlowSet
 from multiplay.actions.transport import Names, lane_names
-from multiplay.checks import positive_integer, with_last_axis
 from multiplay.hull import Hull, TransportHull
 from multiplay.hull.graph import Graph, bipartite
 from multiplay.kernels.assignment import best_assignments

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Self, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from multiplay import deadline
+from multiplay._support import deadline
+from multiplay._support.checks import for_each_arm, shortened, with_last_axis
 from multiplay.actions.listed import Listed
 from multiplay.actions.spanning import Spanning
-from multiplay.checks import for_each_arm, shortened, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
 from multiplay.kernels.rows import finite

@@ -7,9 +7,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import (
+    EXACT,
+    natural_number,
+    true_or_false,
+    whole_numbers,
+    with_last_axis,
+)
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.flow import Extremes, FlowSet
-from multiplay.checks import EXACT, natural_number, true_or_false, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
 from multiplay.kernels.selection import cheapest

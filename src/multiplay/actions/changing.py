@@ -8,9 +8,9 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from multiplay._support.checks import is_list, positive_integer
 from multiplay.actions.base import ActionSet, Duplicate
 from multiplay.actions.transport import Transport
-from multiplay.checks import is_list, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.types import IntArray

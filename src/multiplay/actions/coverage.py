@@ -7,9 +7,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import (
+    for_each_arm,
+    natural_number,
+    numbers,
+    unit_interval,
+    with_last_axis,
+)
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only
 from multiplay.actions.budget import Budget
-from multiplay.checks import for_each_arm, natural_number, numbers, unit_interval, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.kernels.selection import cheapest

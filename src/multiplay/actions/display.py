@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multiplay import html
+from multiplay._support import html
+from multiplay._support.formatting import UNKNOWN, Table, number
 from multiplay.actions.base import ActionSet
 from multiplay.actions.changing import Changing
 from multiplay.actions.flow import FlowSet
 from multiplay.actions.graphs import SpanningTree
 from multiplay.actions.knapsack import Knapsack
-from multiplay.words import UNKNOWN, Table, number
 
 if TYPE_CHECKING:
     from multiplay.actions.transport import Transport

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import whole_numbers, with_last_axis
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, too_many, whole_box
-from multiplay.checks import whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 

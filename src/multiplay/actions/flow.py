@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import EXACT, with_last_axis
 from multiplay.actions.base import (
     ActionSet,
     Duplicate,
@@ -15,7 +16,6 @@ from multiplay.actions.base import (
     read_only,
     too_many,
 )
-from multiplay.checks import EXACT, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, NetworkHull
 from multiplay.hull.graph import Graph

@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import with_last_axis
 from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.base import ActionSet, whole_box
 from multiplay.actions.oracle import OracleSet
-from multiplay.checks import with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.kernels import trees
 from multiplay.types import BoolArray, FloatArray, IntArray

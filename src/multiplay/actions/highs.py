@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from multiplay import deadline
+from multiplay._support import deadline
 from multiplay.types import FloatArray, IntArray
 
 # what HiGHS is told once; in the simplex method nothing is gained by simplifying the program first

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import numbers, whole_numbers, with_last_axis
 from multiplay.actions.base import (
     ActionSet,
     Duplicate,
@@ -18,7 +19,6 @@ from multiplay.actions.base import (
     too_many,
     whole_box,
 )
-from multiplay.checks import numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.kernels.knapsack import NODE_CAP, OPTIMAL, best_packings
 from multiplay.types import BoolArray, FloatArray, IntArray

@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay import deadline
+from multiplay._support import deadline
+from multiplay._support.checks import check_instance, numbers, whole_numbers, with_last_axis
 from multiplay.actions.base import ActionSet, read_only
 from multiplay.actions.budget import Budget
-from multiplay.checks import check_instance, numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import FixedHull, Hull
 from multiplay.types import BoolArray, FloatArray, IntArray

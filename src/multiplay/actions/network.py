@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import EXACT, is_integer, is_list, whole_numbers
 from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.flow import FlowSet
-from multiplay.checks import EXACT, is_integer, is_list, whole_numbers
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
 from multiplay.kernels.network_simplex import UNLIMITED

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay import deadline
+from multiplay._support import deadline
+from multiplay._support.checks import numbers, positive_integer, whole_numbers, with_last_axis
 from multiplay.actions.base import ActionSet, whole_box
-from multiplay.checks import numbers, positive_integer, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 

@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
+from multiplay._support.checks import natural_number
 from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.flow import FlowSet
-from multiplay.checks import natural_number
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
 from multiplay.kernels import paths

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay import deadline
+from multiplay._support import deadline
+from multiplay._support.checks import is_list, numbers, whole_numbers, with_last_axis
 from multiplay.actions import highs, quiet
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.oracle import OracleSet
-from multiplay.checks import is_list, numbers, whole_numbers, with_last_axis
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull
 from multiplay.kernels import exchange

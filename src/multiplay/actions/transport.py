@@ -7,9 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions.base import Duplicate, owners, read_only, texts
-from multiplay.actions.flow import FlowSet, MinimumCostFlow
-from multiplay.checks import (
+from multiplay._support.checks import (
     EXACT,
     is_list,
     is_number,
@@ -17,6 +15,8 @@ from multiplay.checks import (
     whole_numbers,
     with_last_axis,
 )
+from multiplay.actions.base import Duplicate, owners, read_only, texts
+from multiplay.actions.flow import FlowSet, MinimumCostFlow
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, TransportHull
 from multiplay.hull.graph import Graph, bipartite

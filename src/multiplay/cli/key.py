@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from multiplay._support.formatting import Table
 from multiplay.cli.app import app
 from multiplay.cli.study.app import DEFAULT_STORE, AsJson, StoreAt, print_json
 from multiplay.cli.study.screens import show
-from multiplay.service import keys
+from multiplay.service.auth import keys
 from multiplay.storage.keyring import KeyRow
-from multiplay.words import Table
 
 key = typer.Typer(
     no_args_is_help=True,

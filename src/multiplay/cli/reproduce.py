@@ -9,23 +9,23 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from multiplay.atomic_files import (
+from multiplay._support.atomic_files import (
     missing_folders,
     taken_back_if_refused,
     writable_folder,
     write_text,
     write_whole,
 )
-from multiplay.checks import EXACT, positive_integer
+from multiplay._support.checks import EXACT, positive_integer
 from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import paper
 from multiplay.reports import report
 from multiplay.results import Result
 from multiplay.results.display import summary
+from multiplay.simulation.executors import available_cores
 from multiplay.simulation.pool import MOST_JOBS
 from multiplay.simulation.simulate import MOST_TRIALS
-from multiplay.simulation.workers import available_cores
 
 MOST_INSTANCES = 100  # whose lower bounds are averaged
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from multiplay.atomic_files import write_text, write_whole
+from multiplay._support.atomic_files import write_text, write_whole
 from multiplay.cli.app import app
 from multiplay.cli.files import check_suffix
 from multiplay.cli.screen import for_screen

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from multiplay.atomic_files import (
+from multiplay._support.atomic_files import (
     missing_folders,
     taken_back_if_refused,
     writable_folder,
@@ -22,7 +22,7 @@ from multiplay.experiments.experiment import Experiment, read, shipped
 from multiplay.results import Result
 from multiplay.results.display import summary
 from multiplay.simulation.cluster import cluster as on_cluster
-from multiplay.simulation.workers import available_cores
+from multiplay.simulation.executors import available_cores
 
 RESULT, BLOCKS = "result.nc", "blocks"
 

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from multiplay.words import Table as TableOfWords
+from multiplay._support.formatting import Table as TableOfWords
 
 WIDTH = 100  # letters in a line of a file
 

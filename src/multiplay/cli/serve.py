@@ -28,7 +28,7 @@ def serve(
     ] = False,
     max_arms: Annotated[int, typer.Option(min=1, help="The most arms of a set.")] = 2_000,
     max_units: Annotated[int, typer.Option(min=1, help="The most units of a plan.")] = 100_000,
-    max_waiting: Annotated[
+    max_pending: Annotated[
         int, typer.Option(min=1, help="The most plays of a study that wait.")
     ] = 1_000,
 ) -> None:
@@ -46,11 +46,11 @@ def serve(
     End it with Ctrl-C: what is being done is finished first.
     """
     needs("service", "fastapi", "uvicorn", "prometheus_client", "jinja2", "httptools")
-    from multiplay.service.demonstration import new_key, prepare
-    from multiplay.service.keys import has_keys
-    from multiplay.service.limits import Limits
-    from multiplay.service.server import serve as run
+    from multiplay.service.auth.keys import has_keys
+    from multiplay.service.server.run import serve as run
     from multiplay.service.settings import Settings
+    from multiplay.service.studies.demonstration import new_key, prepare
+    from multiplay.service.studies.limits import Limits
 
     if workers > 1 and store.startswith("memory:"):
         hint = "Use a file, or one worker."
@@ -65,7 +65,7 @@ def serve(
             repr(host),
             "Make a key first: multiplay key create --can manage.",
         )
-    limits = Limits(arms=max_arms, units=max_units, waiting=max_waiting)
+    limits = Limits(arms=max_arms, units=max_units, pending=max_pending)
     settings = Settings(store, host, port, workers, open, https, limits)
 
     def announce(address: str) -> None:

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
-from multiplay.atomic_files import (
+from multiplay._support.atomic_files import (
     missing_folders,
     taken_back_if_refused,
     writable_folder,
     write_text,
     write_whole,
 )
-from multiplay.checks import positive_integer
+from multiplay._support.checks import positive_integer
 from multiplay.cli.app import app, errors
 from multiplay.cli.reproduce import MOST_INSTANCES
 from multiplay.cli.screen import for_screen, write_tables
@@ -24,8 +24,8 @@ from multiplay.experiments import table1 as experiment
 from multiplay.experiments.growth import growth as growth_of
 from multiplay.reports import table1 as report
 from multiplay.reports.table1_figure import figure
+from multiplay.simulation.executors import available_cores
 from multiplay.simulation.pool import MOST_JOBS
-from multiplay.simulation.workers import available_cores
 
 
 @app.command()

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from multiplay._support.checks import unit_interval
 from multiplay.actions import ActionSet
-from multiplay.checks import unit_interval
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.oblivious import Oblivious, RandomWalk
 from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
-from multiplay.streams import LOSSES, Streams
+from multiplay.random import LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
 
 

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import is_number, numbers, positive_integer, unit_interval
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number, numbers, positive_integer, unit_interval
 from multiplay.environments.base import Environment, World, swing
 from multiplay.environments.distributions import Bernoulli
 from multiplay.environments.stochastic import PhasedWorld

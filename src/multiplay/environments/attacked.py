@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from multiplay._support.checks import check_instance, is_number
 from multiplay.actions import ActionSet, Changing
-from multiplay.checks import check_instance, is_number
 from multiplay.environments.base import LARGEST_DRAW, ROUNDING, Environment, World, largest_change
 from multiplay.environments.distributions import Bernoulli, Distribution
 from multiplay.environments.stochastic import DrawnWorld

@@ -14,7 +14,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback, Units
 from multiplay.kernels import losses
 from multiplay.kernels import units as kernels
-from multiplay.streams import Streams
+from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
 
 EVERY_UNIT = 2048  # up to so many units in all, each has a loss of its own in every round

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
+from multiplay._support.checks import check_instance, positive_integer
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance, positive_integer
 from multiplay.environments.base import LARGEST_DRAW, Environment, World, largest_change
 from multiplay.environments.distributions import Distribution, Uniform
 from multiplay.environments.stochastic import PhasedWorld

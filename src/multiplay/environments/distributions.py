@@ -9,10 +9,10 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.checks import numbers, unit_interval
+from multiplay._support.checks import numbers, unit_interval
+from multiplay._support.serialization import settings
 from multiplay.errors import InvalidInput
 from multiplay.kernels.losses import COIN, STRAIGHT
-from multiplay.serialization import settings
 from multiplay.types import FloatArray, IntArray
 
 

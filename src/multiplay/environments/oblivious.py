@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.checks import numbers, unit_interval
+from multiplay._support.checks import numbers, unit_interval
+from multiplay._support.serialization import settings
 from multiplay.environments.base import swing
 from multiplay.errors import InvalidInput
-from multiplay.serialization import settings
-from multiplay.streams import Streams
+from multiplay.random import Streams
 from multiplay.types import FloatArray
 
 

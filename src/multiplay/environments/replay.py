@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from multiplay._support.checks import unit_interval
+from multiplay._support.frames import column, frame, in_order
 from multiplay.actions import ActionSet, Changing, Transport
-from multiplay.checks import unit_interval
 from multiplay.environments.base import Environment, Slots, World
 from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import replay as kernels
-from multiplay.streams import INSTANCE, LOSSES, Streams
-from multiplay.tables import column, frame, in_order
+from multiplay.random import INSTANCE, LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest

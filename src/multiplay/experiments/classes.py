@@ -11,12 +11,12 @@ from typing import Any
 import multiplay.actions
 import multiplay.environments
 import multiplay.policies
+from multiplay._support.builder import Builder, classes_of
+from multiplay._support.user_modules import Place, name_in_its_place
 from multiplay.actions import ActionSet
-from multiplay.builder import Builder, classes_of
 from multiplay.environments import Distribution, Environment
 from multiplay.environments.oblivious import Oblivious
 from multiplay.errors import InvalidInput
-from multiplay.modules import Place, name_in_its_place
 from multiplay.policies import Policy
 
 MODULES = (multiplay.actions, multiplay.environments, multiplay.policies)

@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from multiplay._support.builder import Builder, check_keys, errors_below
+from multiplay._support.checks import EXACT, is_number, positive_integer
+from multiplay._support.user_modules import Place
 from multiplay.actions import ActionSet
-from multiplay.builder import Builder, check_keys, errors_below
-from multiplay.checks import EXACT, is_number, positive_integer
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.experiments.classes import FileBuilder
 from multiplay.experiments.formulas import evaluate, is_formula
-from multiplay.modules import Place
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
+from multiplay.random import INSTANCE, seed_sequence
 from multiplay.results import Result
 from multiplay.simulation import simulate
 from multiplay.simulation.simulate import MOST_TRIALS
-from multiplay.streams import INSTANCE, seed_sequence
 from multiplay.types import FloatArray
 
 KEYS = (

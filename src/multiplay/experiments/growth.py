@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet, Transport
 from multiplay.environments.base import Slots, few_enough
 from multiplay.experiments import paper
 from multiplay.feedback import Feedback
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits, shown
-from multiplay.serialization import settings
-from multiplay.streams import POLICY, Streams
+from multiplay.random import POLICY, Streams
 from multiplay.types import IntArray
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from multiplay import policies
+from multiplay._support.builder import classes_of
 from multiplay.actions import Transport
-from multiplay.builder import classes_of
 from multiplay.environments import Environment, Stochastic
 from multiplay.experiments.experiment import Experiment, read, shipped
 from multiplay.policies import Duplicated, Policy

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from multiplay._support.builder import errors_below
 from multiplay.actions import ActionSet
-from multiplay.builder import errors_below
 from multiplay.environments import Alternating, Corrupted, Distribution, Environment, Stochastic
 from multiplay.environments.base import few_enough
 from multiplay.errors import InvalidInput

@@ -4,10 +4,10 @@ import json
 import re
 from typing import Any
 
+from multiplay._support.serialization import brief
 from multiplay.errors import InvalidInput
 from multiplay.experiments.formulas import is_formula
 from multiplay.results.result import Result
-from multiplay.serialization import brief
 from multiplay.simulation.simulate import recorded_rounds
 
 NO_SETTINGS = ("function", "array")  # by name or by digest alone

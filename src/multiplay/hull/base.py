@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 NOTHING = np.zeros(1)  # the weight, in all trials, of a part that is not there

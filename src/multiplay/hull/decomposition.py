@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay import deadline
+from multiplay._support import deadline
 from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.kernels import decomposition as careful
 from multiplay.kernels import simplex
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 SHARE = 0.01  # of the regret that every policy pays for its draws: what an inexact step may add

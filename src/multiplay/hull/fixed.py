@@ -1,7 +1,7 @@
 """The hull of a set some of whose units are fixed."""
 
 from multiplay.hull.base import Hull, Regulariser
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from multiplay.hull.base import not_a_flow
 from multiplay.kernels.rounding import MANY_NODES, NO_FLOW, round_flows, round_with_care
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import FloatArray, IntArray
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.hull.graph import Graph, rounded
 from multiplay.kernels import network_newton
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay import html
-from multiplay.errors import InvalidInput, StoreError
-from multiplay.learner import beliefs
-from multiplay.learner.core import Core
-from multiplay.learner.mind import Mind
-from multiplay.learner.plays import Expected, PendingPlay, Plan, Waiting
-from multiplay.types import IntArray
-from multiplay.words import (
+from multiplay._support import html
+from multiplay._support.formatting import (
     UNKNOWN,
     Table,
     amount,
@@ -28,13 +22,19 @@ from multiplay.words import (
     percent,
     plan,
 )
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.learner import belief_tables
+from multiplay.learner.beliefs import Mind
+from multiplay.learner.engine import Core
+from multiplay.learner.plays import Estimate, PendingPlay, PendingState, Plan
+from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 LEVEL = 0.95
 MOST_ARMS = 20
-MOST_WAITING = 5
+MOST_PENDING = 5
 MOST_ROWS = 30  # of a plan
 FEW = 10_000  # arms of a set for which somebody who only looks can wait for an interval
 COLUMNS = ["arm", "seen", "mean", f"{LEVEL:.0%} interval".replace("%", " %"), "in plans"]
@@ -54,9 +54,9 @@ def shown(title: str, where: Mapping[str, str], core: Core) -> str:
 
     ``where`` is what else there is to say of a study.
     """
-    mind, waiting = core.mind, len(core.pending)
+    mind, pending = core.mind, len(core.pending)
     done = {"asked": core.asked, "told": mind.told}
-    also = {"waiting": waiting, "numbers clipped": core.clipped}
+    also = {"pending": pending, "numbers clipped": core.clipped}
     facts = {
         **where,
         "policy": brief_policy(mind.policy),
@@ -64,10 +64,10 @@ def shown(title: str, where: Mapping[str, str], core: Core) -> str:
         "unit": str(mind.ranges),
         "plays": counts(done, also),
     }
-    arms = beliefs.arms(mind, LEVEL, most_played(mind, MOST_ARMS))
-    first = islice(core.pending.items(), MOST_WAITING)
+    arms = belief_tables.arms(mind, LEVEL, most_played(mind, MOST_ARMS))
+    first = islice(core.pending.items(), MOST_PENDING)
     plays = [Open(id, play.key, _played(play), play.expected) for id, play in first]
-    tables = waiting_table(plays, waiting), arms_table(arms, len(mind.roster.names))
+    tables = pending_table(plays, pending), arms_table(arms, len(mind.roster.names))
     return html.panel(title, facts, *map(html.shown, tables))
 
 
@@ -76,8 +76,8 @@ def counts(always: Mapping[str, int], if_any: Mapping[str, int]) -> str:
 
     Examples
     --------
-    >>> counts({"asked": 3, "told": 0}, {"waiting": 3, "clipped": 0})
-    '3 asked, 0 told, 3 waiting'
+    >>> counts({"asked": 3, "told": 0}, {"pending": 3, "clipped": 0})
+    '3 asked, 0 told, 3 pending'
     """
     some = {word: count for word, count in if_any.items() if count}
     return ", ".join(f"{count} {word}" for word, count in {**always, **some}.items())
@@ -89,7 +89,7 @@ def most_played(mind: Mind, most: int) -> IntArray:
     return np.lexsort((-units, -plans))[:most]
 
 
-def _played(play: Waiting) -> dict[str, int]:
+def _played(play: PendingState) -> dict[str, int]:
     """Return the units of the arms that are played, without a walk over all others."""
     names, action = play.today.actions.names, play.action[0]
     return {names[i]: int(action[i]) for i in np.flatnonzero(action)}
@@ -112,7 +112,7 @@ def arms_table(arms: pd.DataFrame, count: int) -> Table:
     return Table("Arms", COLUMNS, rows, note)
 
 
-def waiting_table(plays: Iterable[Open], count: int) -> Table:
+def pending_table(plays: Iterable[Open], count: int) -> Table:
     """Return some plays that wait out of so many."""
     rows = [
         [str(one.id), one.key or UNKNOWN, plan(one.plan), amount(one.expected)] for one in plays
@@ -125,7 +125,7 @@ def waiting_table(plays: Iterable[Open], count: int) -> Table:
 def shown_play(play: PendingPlay) -> str:
     """Return a play: what to tell its losses to, its plan, and what it should cost."""
     facts = {"key": play.key} if play.key is not None else {}
-    facts |= {"hurried": "the time limit was over"} if play.hurried else {}
+    facts |= {"hurried": "the time limit was over"} if play.truncated else {}
     return _plan(f"PendingPlay {play.id}", facts, play)
 
 
@@ -147,7 +147,7 @@ def _plan(title: str, facts: dict[str, str], one: PendingPlay | Plan) -> str:
     return html.panel(title, facts, html.shown(table))
 
 
-def _expected(one: PendingPlay | Plan) -> Expected | None:
+def _expected(one: PendingPlay | Plan) -> Estimate | None:
     """Return what is expected, if somebody who only looks can have it.
 
     It is not kept: ``expected`` is what is known when it is read for the first time.
@@ -158,7 +158,7 @@ def _expected(one: PendingPlay | Plan) -> Expected | None:
     return None
 
 
-def _said(expected: Expected | None) -> str:
+def _said(expected: Estimate | None) -> str:
     if expected is None:
         return "read .expected to have it"
     if np.isnan(expected.total):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.checks import probability
+from multiplay._support.checks import probability
 from multiplay.kernels import drift as kernels
 from multiplay.types import Arrays, FloatArray, IntArray
 

@@ -2,7 +2,7 @@
 
 import warnings
 
-from multiplay.checks import is_integer
+from multiplay._support.checks import is_integer
 from multiplay.policies import Duplicated, Policy
 
 TELLER = 4  # who called the learner

@@ -13,31 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multiplay._support.atomic_files import as_path, remove_stale_drafts
+from multiplay._support.checks import is_integer, true_or_false
+from multiplay._support.deadline import checked_limit
 from multiplay.actions import ActionSet
-from multiplay.atomic_files import as_path, remove_stale_drafts
-from multiplay.checks import is_integer, true_or_false
-from multiplay.deadline import checked_limit
 from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
-from multiplay.learner.adviser import Adviser
-from multiplay.learner.core import Core, Losses, Range, Units, checked_key, no_play, told_again
-from multiplay.learner.history import read_table
+from multiplay.learner.beliefs import Mind
+from multiplay.learner.engine import Core, Losses, Range, Units, checked_key, no_play, told_again
+from multiplay.learner.logged_data import read_table
 from multiplay.learner.losses import is_among, read
-from multiplay.learner.mind import Mind
 from multiplay.learner.plays import (
     CANCELLED,
-    Expected,
+    Estimate,
     PendingPlay,
     PlayLog,
-    Told,
-    Waiting,
+    Receipt,
     duration,
     seconds,
 )
-from multiplay.learner.today import action_of
+from multiplay.learner.queries import Adviser
+from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
+from multiplay.random import POLICY, Streams
 from multiplay.storage.folder import read_record, write_record
-from multiplay.streams import POLICY, Streams
 from multiplay.types import Arrays
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -109,11 +108,6 @@ class Learner(Adviser):
     def mind(self) -> Mind:
         """The policy and what it knows."""
         return self.core.mind
-
-    @property
-    def pending(self) -> dict[int, Waiting]:
-        """By id, the plays that wait."""
-        return self.core.pending
 
     @property
     def missing(self) -> str:
@@ -189,7 +183,7 @@ class Learner(Adviser):
         time_limit
             Seconds in which to answer. If the policy has not made its choice by then, the play is
             an action of the set all the same, drawn so that nothing wrong is learned from it, and
-            marked as ``hurried``. Only the choice is cut short: a set that is new is looked at
+            marked as ``truncated``. Only the choice is cut short: a set that is new is looked at
             first, and single answers of an oracle of your own are waited for.
         at
             When this happens; now if not given.
@@ -207,8 +201,8 @@ class Learner(Adviser):
             log.unmet[line] = tuple(today.actions.unmet(action))
         if key is not None:
             log.keys[key], log.plans[id] = id, today.plan(action)
-        if play.hurried:
-            log.hurried.add(id)
+        if play.truncated:
+            log.truncated.add(id)
         return self._pending_play(core, id)
 
     def tell(
@@ -219,7 +213,7 @@ class Learner(Adviser):
         final: bool = True,
         missing: str | None = None,
         at: When = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from the losses of a play, in the user's unit.
 
         ``losses`` gives, for each arm, either a list with the loss of every unit or one number, the
@@ -264,7 +258,7 @@ class Learner(Adviser):
             core.warn_if_over(before)  # at last: a warning may be made an error
         return heard.told
 
-    def close(self, id: int, *, at: When = None) -> Told:
+    def close(self, id: int, *, at: When = None) -> Receipt:
         """Learn from what was told of a play so far; what is missing will not come."""
         when, before = seconds("at", at), self.core.mind.told
         self._check_waits(id)
@@ -304,7 +298,7 @@ class Learner(Adviser):
         actions: ActionSet | None = None,
         missing: str | None = None,
         at: When = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from a plan that somebody else chose: units by arm, and what they lost.
 
         ``losses`` is as in ``tell``; ``actions`` is the set of that day, if it was not the usual
@@ -320,7 +314,7 @@ class Learner(Adviser):
 
     def learn_table(
         self, table: Any, arm: str = "arm", round: str = "round", loss: str = "loss"
-    ) -> Told:
+    ) -> Receipt:
         """Learn from years of history: a table with one row for each unit.
 
         Parameters
@@ -377,7 +371,7 @@ class Learner(Adviser):
 
     # ------------------------------------------------------------ inside
 
-    def _close(self, id: int, when: float) -> Told:
+    def _close(self, id: int, when: float) -> Receipt:
         told, outcome = self.core.close(id, when)
         self.log.tell(self._line(id), when, *outcome)
         return told
@@ -389,10 +383,10 @@ class Learner(Adviser):
         line = self._line(id)
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)
-        then = Expected(self.log.get(line, "expected"), math.nan, math.nan)
-        return PendingPlay(id, action, dict(plan), key, lambda: then, id in self.log.hurried)
+        then = Estimate(self.log.get(line, "expected"), math.nan, math.nan)
+        return PendingPlay(id, action, dict(plan), key, lambda: then, id in self.log.truncated)
 
-    def _told_again(self, id: Any, losses: Losses) -> Told:
+    def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Answer a report of a play that does not wait any more."""
         line = self._line(id)
         reading = read(losses, self.log.arms[line], self.policy, self.log.unmet.get(line, ()))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiplay.checks import is_list, is_number, numbers
+from multiplay._support.checks import is_list, is_number, numbers
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
 from multiplay.policies import Policy

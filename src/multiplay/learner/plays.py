@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay.checks import is_number
+from multiplay._support.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.learner.report import Report
-from multiplay.learner.today import Today
+from multiplay.learner.reports import Report
+from multiplay.learner.round_set import Today
 from multiplay.policies import Play
 from multiplay.types import Arrays, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-WAITING, TOLD, CANCELLED = "waiting", "told", "cancelled"
-STATUS = (WAITING, TOLD, CANCELLED)
+PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
+STATUS = (PENDING, TOLD, CANCELLED)
 NEVER = math.nan
 FAR = 9e9  # seconds: pandas shows no time beyond the year 2262
 COLUMNS = ("asked", "told", "units", "seen", "expected", "realised", "clipped", "status")
 WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
 
 
-class Expected(NamedTuple):
+class Estimate(NamedTuple):
     r"""What a plan should cost (or bring) in all, with an interval for that expectation.
 
     For a plan a, where a unit of arm i is believed to cost :math:`\mu_i`, with the interval
@@ -72,10 +72,10 @@ class Expected(NamedTuple):
 class Outlook:
     """Something that can say what it should cost."""
 
-    _expect: Callable[[], Expected]
+    _expect: Callable[[], Estimate]
 
     @cached_property
-    def expected(self) -> Expected:
+    def expected(self) -> Estimate:
         """What it should cost in all, in the user's unit, by what is known when this is read."""
         return self._expect()
 
@@ -90,7 +90,7 @@ class Plan(Outlook):
         How many units of each arm to play.
     plan : dict
         The same by the names of the arms; units that cannot be served are shown here too.
-    expected : Expected
+    expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
     Examples
@@ -109,7 +109,7 @@ class Plan(Outlook):
 
     action: IntArray
     plan: dict[str, int]
-    _expect: Callable[[], Expected] = field(repr=False, compare=False)
+    _expect: Callable[[], Estimate] = field(repr=False, compare=False)
 
     def _repr_html_(self) -> str:
         from multiplay.learner.display import shown_plan  # most sessions are no notebooks
@@ -131,10 +131,10 @@ class PendingPlay(Outlook):
         The same by the names of the arms; units that cannot be served are shown here too.
     key : str or None
         What the caller calls this play. The same key gives the same play again.
-    hurried : bool
+    truncated : bool
         The time limit was over before the policy had its choice. It is a play like others, and as
         good to learn from, but not the one that would have been chosen.
-    expected : Expected
+    expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
     Examples
@@ -157,8 +157,8 @@ class PendingPlay(Outlook):
     action: IntArray
     plan: dict[str, int]
     key: str | None
-    _expect: Callable[[], Expected] = field(repr=False, compare=False)
-    hurried: bool = False
+    _expect: Callable[[], Estimate] = field(repr=False, compare=False)
+    truncated: bool = False
 
     def __init__(
         self,
@@ -166,11 +166,11 @@ class PendingPlay(Outlook):
         action: IntArray,
         plan: dict[str, int],
         key: str | None,
-        expect: Callable[[], Expected],
-        hurried: bool = False,
+        expect: Callable[[], Estimate],
+        truncated: bool = False,
     ) -> None:  # faster than that of a frozen class, which sets one field after the other
         self.__dict__.update(
-            id=id, action=action, plan=plan, key=key, _expect=expect, hurried=hurried
+            id=id, action=action, plan=plan, key=key, _expect=expect, truncated=truncated
         )
 
     def _repr_html_(self) -> str:
@@ -179,7 +179,7 @@ class PendingPlay(Outlook):
         return shown_play(self)
 
 
-class Told(NamedTuple):
+class Receipt(NamedTuple):
     """What became of a report.
 
     Attributes
@@ -225,7 +225,7 @@ class Told(NamedTuple):
         return text if self.final else text + ", open for more"
 
 
-class Waiting(NamedTuple):
+class PendingState(NamedTuple):
     """A play that waits: its day, its key, and what was told of it so far.
 
     Attributes
@@ -236,7 +236,7 @@ class Waiting(NamedTuple):
         How many were played in all.
     digests : bytes
         Of all that was told of it, one after the other.
-    hurried : bool
+    truncated : bool
         Whether the time limit was over before the policy had its choice.
     """
 
@@ -248,7 +248,7 @@ class Waiting(NamedTuple):
     expected: float = NEVER
     units: int = 0
     digests: bytes = b""
-    hurried: bool = False
+    truncated: bool = False
 
     @property
     def action(self) -> IntArray:
@@ -260,11 +260,11 @@ class Waiting(NamedTuple):
         """What the policy wants to know of it later."""
         return self.play.memo
 
-    def without_cache(self) -> Waiting:
+    def without_cache(self) -> PendingState:
         """Return the same without its warm start, which the state has."""
         if not self.play.cache:
             return self
-        return Waiting(Play(self.play.action, self.play.memo), *self[1:])
+        return PendingState(Play(self.play.action, self.play.memo), *self[1:])
 
 
 class PlayLog:
@@ -283,7 +283,7 @@ class PlayLog:
         By line, the names in its plan that are no arms: those of units that cannot be served.
     keys, plans : dict
         The id of each key, and by id the plan of a play with a key.
-    hurried : set
+    truncated : set
         The ids of plays whose time limit was over.
     """
 
@@ -295,7 +295,7 @@ class PlayLog:
         self.unmet: dict[int, tuple[str, ...]] = {}
         self.keys: dict[str, int] = {}
         self.plans: dict[int, dict[str, int]] = {}
-        self.hurried: set[int] = set()
+        self.truncated: set[int] = set()
         self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
@@ -390,7 +390,7 @@ class PlayLog:
             "arms": [list(names) for names in different],
             "unmet": [[line, list(names)] for line, names in self.unmet.items()],
             "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
-            "hurried": sorted(self.hurried),
+            "hurried": sorted(self.truncated),
         }, arrays
 
     @classmethod
@@ -405,7 +405,7 @@ class PlayLog:
         log.unmet = {line: tuple(names) for line, names in header["unmet"]}
         for key, id, plan in header["keys"]:
             log.keys[key], log.plans[id] = id, plan
-        log.hurried = set(header.get("hurried", ()))
+        log.truncated = set(header.get("hurried", ()))
         sizes, joined = arrays["digest_sizes"].tolist(), arrays["digests"].tobytes()
         end = 0
         for line, size in zip(arrays["told_lines"].tolist(), sizes, strict=True):

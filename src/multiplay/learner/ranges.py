@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support.checks import is_list, is_number
 from multiplay.actions import ActionSet
-from multiplay.checks import is_list, is_number
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
 from multiplay.policies import Policy

@@ -9,21 +9,21 @@ import numpy as np
 
 import multiplay.actions
 import multiplay.policies
+from multiplay._support.builder import Builder, classes_of
+from multiplay._support.checks import check_instance, shortened
+from multiplay._support.serialization import CONTAINERS, describe, pack, type_name, types_in, unpack
 from multiplay.actions import ActionSet
-from multiplay.builder import Builder, classes_of
-from multiplay.checks import check_instance, shortened
 from multiplay.errors import InvalidInput
-from multiplay.learner.core import Core
-from multiplay.learner.mind import Mind
-from multiplay.learner.plays import TOLD, PlayLog, Waiting
+from multiplay.learner.beliefs import Mind
+from multiplay.learner.engine import Core
+from multiplay.learner.plays import TOLD, PendingState, PlayLog
 from multiplay.learner.ranges import OTHERS, Ranges
-from multiplay.learner.report import Report
-from multiplay.learner.seen import Seen
-from multiplay.learner.today import Limits, Today
+from multiplay.learner.reports import Report
+from multiplay.learner.round_set import Limits, Today
+from multiplay.learner.statistics import Seen
 from multiplay.policies import Play, Policy
-from multiplay.serialization import CONTAINERS, describe, pack, type_name, types_in, unpack
+from multiplay.random import Streams
 from multiplay.storage import Record
-from multiplay.streams import Streams
 from multiplay.types import Arrays, IntArray
 
 FORMAT = 3
@@ -61,7 +61,7 @@ def record(core: Core, log: PlayLog | None) -> Record:
         header["asked"] = core.asked
         since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
         header["since"] = since
-        header["hurried"] = [id for id, play in pending.items() if play.hurried]
+        header["hurried"] = [id for id, play in pending.items() if play.truncated]
     arrays: Arrays = {"rng": mind.rng.state}
     arrays |= _under("actions", of_actions) | _under("policy", of_policy)
     arrays |= _under("state", mind.roster.state) | _under("seen", mind.seen.arrays())
@@ -129,30 +129,30 @@ def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> t
         days.append(Today.of(actions if given is None else given, wanted, ranges, policy))
     mind.last = days[header["last"]]
     mind.roster.warm_for = mind.last.actions
-    pending: dict[int, Waiting] = {}
+    pending: dict[int, PendingState] = {}
     groups = zip(header["pending"], header["days_of"], header["keys_of"], strict=True)
     for group, (ids, of_day, keys) in enumerate(groups):
         plays = _plays_of_group(group, arrays)
         for id, day, key, play in zip(ids, of_day, keys, plays, strict=True):
             report = _report(play.action[0], _below(f"reports/{id}/", arrays))
             units = int(play.action.sum())
-            pending[id] = Waiting(play, days[day], key, report, units=units)
+            pending[id] = PendingState(play, days[day], key, report, units=units)
     core = Core(mind, header["missing"])
     core.clipped = header["clipped"]
     if header["log"] is None:
         log, core.asked = PlayLog(), header["asked"]
         rows = [(int(id), *numbers) for id, numbers in header["since"].items()]
         since = {id: (asked, expected, bytes.fromhex(told)) for id, asked, expected, told in rows}
-        hurried = set(header.get("hurried", ()))
+        truncated = set(header.get("hurried", ()))
     else:
         log = PlayLog.of(header["log"], _below("log/", arrays))
         core.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
         order = sorted(pending, key=lambda id: line[id])
         since = {id: log.since(line[id]) for id in order}
-        hurried = log.hurried
+        truncated = log.truncated
     for id, (asked, expected, digests) in since.items():
         waits = {"asked": asked, "expected": expected, "digests": digests}
-        core.pending[id] = pending[id]._replace(**waits, hurried=id in hurried)
+        core.pending[id] = pending[id]._replace(**waits, truncated=id in truncated)
     return core, log
 
 
@@ -178,7 +178,7 @@ def _parts_of_old(
     core = Core(mind)
     core.asked = len(log)
     for id, play in plays.items():
-        core.pending[id] = Waiting(play, mind.usual, units=int(play.action.sum()))
+        core.pending[id] = PendingState(play, mind.usual, units=int(play.action.sum()))
     return core, log
 
 
@@ -211,7 +211,7 @@ def _report(count: IntArray, told: Arrays) -> Report | None:
     return Report(count, slots, told["units"], totals, *rest).judged()
 
 
-def _alike(pending: Mapping[int, Waiting]) -> list[list[int]]:
+def _alike(pending: Mapping[int, PendingState]) -> list[list[int]]:
     """Group the plays whose arrays can be stacked: all, unless a policy makes exceptions."""
     groups: dict[Any, list[int]] = {}
     for id, play in pending.items():

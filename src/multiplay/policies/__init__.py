@@ -19,8 +19,6 @@ from multiplay.policies.linucb import LinUCB
 from multiplay.policies.scaledscribble import ScaledScribble
 from multiplay.policies.threeworlds import BestOfThreeWorlds
 
-Uniform = RandomAction  # not in __all__: in an experiment file, Uniform is a distribution
-
 __all__ = [
     "ESCB",
     "FPLIX",

@@ -7,7 +7,7 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import averages as kernels
 from multiplay.policies.base import Play, arm_totals
 from multiplay.policies.forgetting import Forgetting
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 FADED = kernels.FADED

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from multiplay._support.checks import is_number, positive_integer
 from multiplay.actions import ActionSet
 from multiplay.actions.listed import Listed
-from multiplay.checks import is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.base import Policy

@@ -7,7 +7,7 @@ from typing import Literal, Self, TypeAlias
 from multiplay.actions import ActionSet, Changing
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 LearnsFrom: TypeAlias = Literal["units", "totals", "round"]

@@ -5,14 +5,14 @@ from typing import Self
 
 import numpy as np
 
+from multiplay._support.checks import check_instance
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
 from multiplay.policies.base import LearnsFrom, Play, Policy
 from multiplay.policies.gencts import GenCTS
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, IntArray
 
 DEEPER = "copies of "  # before the memo of copies of copies, which has a name of the same kind

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay._support.checks import positive_integer
 from multiplay.actions import ActionSet
-from multiplay.checks import positive_integer
 from multiplay.policies.averages import Averages, averages, unseen_first
 from multiplay.policies.base import Play
 from multiplay.policies.listing import all_actions
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 

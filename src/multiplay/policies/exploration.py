@@ -11,7 +11,7 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import exploration as kernels
 from multiplay.policies.bandit import Bandit, share_lost
 from multiplay.policies.base import Play
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 EXPLORATIONS = ("optimised", "rounded")

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay.checks import is_number, positive_integer
+from multiplay._support.checks import is_number, positive_integer
+from multiplay._support.serialization import settings
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import Policy
-from multiplay.serialization import settings
 from multiplay.types import Arrays, FloatArray
 
 LONGEST = 10**6  # rounds of a window: the state keeps all of them

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay._support.checks import is_number, positive_integer
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy
-from multiplay.streams import Rng, Streams
+from multiplay.random import Rng, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 FIRST_BATCH = 4

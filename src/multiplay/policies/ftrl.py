@@ -9,7 +9,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
 from multiplay.kernels import ftrl as kernels
 from multiplay.policies.base import Play, Policy, arm_totals
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.policies.averages import FADED, Averages, averages, samples, unseen_first
 from multiplay.policies.base import Play
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples of 2^-53

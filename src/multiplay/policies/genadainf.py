@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
@@ -13,7 +13,7 @@ from multiplay.kernels import adainf as kernels
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy
 from multiplay.policies.ftrl import warm_start
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 

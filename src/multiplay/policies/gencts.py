@@ -9,7 +9,7 @@ from multiplay.feedback import Feedback
 from multiplay.kernels.averages import count_coins
 from multiplay.policies.base import Play
 from multiplay.policies.forgetting import Forgetting
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay._support.checks import is_number, true_or_false
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import ftrl as kernels
 from multiplay.policies.base import Play, arm_totals
 from multiplay.policies.logbarrier import LogBarrier
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 PREDICTIONS = ("ls", "gd")

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
@@ -14,7 +14,7 @@ from multiplay.kernels.ftrl import TINY, slow_rate
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play
 from multiplay.policies.ftrl import FTRL
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 
@@ -69,7 +69,7 @@ class Hybrid(FTRL):
 
     The mean x of a play is kept with it; each lane got its share, rounded up or down:
 
-    >>> x = learner.pending[play.id].play.memo["x"]
+    >>> x = learner.core.pending[play.id].play.memo["x"]
     >>> bool((abs(play.action - x) < 1).all())
     True
     """

@@ -6,7 +6,7 @@ from multiplay.actions import ActionSet
 from multiplay.policies.base import Play
 from multiplay.policies.gaussiancts import standard_normal
 from multiplay.policies.regression import Regression, estimate, unknown_first
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay._support.checks import positive_integer
 from multiplay.actions import ActionSet
-from multiplay.checks import positive_integer
 from multiplay.kernels import regression as kernels
 from multiplay.policies.base import Play
 from multiplay.policies.listing import all_actions
 from multiplay.policies.regression import Regression, unknown_first
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 

@@ -5,15 +5,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from multiplay._support.checks import is_number, positive_integer, true_or_false
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number, positive_integer, true_or_false
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.kernels import ftrl as kernels
 from multiplay.policies.base import Play, arm_totals
 from multiplay.policies.ftrl import FTRL
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 

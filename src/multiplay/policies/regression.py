@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
+from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import regression as kernels
 from multiplay.policies.base import Play, Policy
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.actions.listed import Listed
-from multiplay.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels.rows import inner, into_ball, transform
 from multiplay.policies.bandit import Bandit, share_lost
 from multiplay.policies.base import Play
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 

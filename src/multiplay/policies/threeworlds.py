@@ -10,7 +10,7 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import threeworlds as kernels
 from multiplay.policies.bandit import Bandit, share_lost
 from multiplay.policies.base import Play
-from multiplay.streams import Rng
+from multiplay.random import Rng
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 MOST_ROUNDS = 1_000_000  # every play of phase 2 is remembered

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from multiplay import html, wire
+from multiplay._support import html
+from multiplay._support.formatting import counted
+from multiplay._support.serialization import brief
 from multiplay.learner.display import (
     LEVEL,
     MOST_ARMS,
-    MOST_WAITING,
+    MOST_PENDING,
     Open,
     arms_table,
     counts,
-    waiting_table,
+    pending_table,
 )
-from multiplay.serialization import brief
-from multiplay.words import counted
+from multiplay.studies import wire
 
 if TYPE_CHECKING:
-    from multiplay.remote.link import Link
+    from multiplay.remote.client import Link
 
 # Who only looks does not wait for a service that is away.
 AT_ONCE: dict[str, Any] = {"patience": 0.0}
@@ -28,11 +29,11 @@ def shown(link: Link, name: str, path: str) -> str:
     """Return what the service says of a study, of some of its arms, and of plays that wait."""
     about: dict[str, Any] = link.get_known(path, **AT_ONCE)
     known = link.get_known(f"{path}/arms", {"level": LEVEL}, **AT_ONCE)["items"]
-    first = link.get(f"{path}/waiting", {"limit": MOST_WAITING}, **AT_ONCE)["items"]
+    first = link.get(f"{path}/pending", {"limit": MOST_PENDING}, **AT_ONCE)["items"]
     arms = wire.to_table(known, wire.ARMS).sort_values(
         ["share", "seen"], ascending=False, kind="stable"
     )
-    also = {"waiting": about["waiting"], "numbers clipped": about["clipped"]}
+    also = {"pending": about["pending"], "numbers clipped": about["clipped"]}
     facts = {
         "service": link.base,
         "policy": brief(about["policy"]),
@@ -40,11 +41,11 @@ def shown(link: Link, name: str, path: str) -> str:
         "unit": about["unit"],
         "plays": counts({"asked": about["asked"]}, also),
     }
-    waiting = [
+    pending = [
         Open(play.id, play.key, play.plan, play.expected.total) for play in map(wire.to_play, first)
     ]
     tables = (
-        waiting_table(waiting, about["waiting"]),
+        pending_table(pending, about["pending"]),
         arms_table(arms.head(MOST_ARMS), len(arms)),
     )
     return html.panel(f"RemoteStudy {name}", facts, *map(html.shown, tables))

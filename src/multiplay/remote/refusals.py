@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from multiplay.checks import shortened
+from multiplay._support.checks import shortened
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 
 KINDS: dict[int, type[InvalidInput]] = {404: NotFound, 409: Conflict}

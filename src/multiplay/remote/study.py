@@ -9,29 +9,28 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
-from multiplay import wire
+from multiplay._support.checks import check_instance, natural_number, probability, true_or_false
+from multiplay._support.deadline import checked_limit
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance, natural_number, probability, true_or_false
-from multiplay.deadline import checked_limit
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.learner.adviser import LEVEL
-from multiplay.learner.core import Losses, Range, Units, checked_key, checked_missing
-from multiplay.learner.history import read_table
+from multiplay.learner.engine import Losses, Range, Units, checked_key, checked_missing
 from multiplay.learner.learner import When
-from multiplay.learner.plays import Expected, PendingPlay, Plan, Told, duration, seconds
+from multiplay.learner.logged_data import read_table
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, duration, seconds
+from multiplay.learner.queries import LEVEL
 from multiplay.policies import Policy
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.chain import damaged
 from multiplay.storage.names import checked_name
-from multiplay.studies import Verified, copies, exports
+from multiplay.studies import Verified, backup, export, wire
 from multiplay.studies.lines import to_entry
-from multiplay.studies.past import checked_chunk, checked_id
+from multiplay.studies.play_history import checked_chunk, checked_id
 from multiplay.studies.study import Ids, Names
 
 if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all the rest
     import pandas as pd
 
-    from multiplay.remote.link import Link
+    from multiplay.remote.client import Link
 
 ROWS = 1_000  # of a page of plays
 LARGE_ROWS = 200  # of a page of entries, which may be long
@@ -121,7 +120,7 @@ class RemoteStudy:
 
     def delete(self, name: str) -> None:
         """Remove a study with all that it knows, for good."""
-        from multiplay.remote.link import path_of
+        from multiplay.remote.client import path_of
 
         self._link.delete(path_of(checked_name(name)))
 
@@ -135,7 +134,7 @@ class RemoteStudy:
         return f"RemoteStudy({text})"
 
     def _repr_html_(self) -> str:
-        from multiplay.html import panel  # most sessions are no notebooks
+        from multiplay._support.html import panel  # most sessions are no notebooks
         from multiplay.remote.display import shown
 
         with suppress(StoreError, InvalidInput):
@@ -208,7 +207,7 @@ class RemoteStudy:
     @property
     def open_plays(self) -> int:
         """How many plays wait for their losses."""
-        return int(self._info()["waiting"])
+        return int(self._info()["pending"])
 
     @property
     def head(self) -> Head:
@@ -246,18 +245,18 @@ class RemoteStudy:
         missing: str | None = None,
         key: str | None = None,
         at: When = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from the losses of a play; as ``Study.tell``."""
         given = {
             "final": true_or_false("final", final, "Write final=False if more will come."),
             "losses": wire.losses(losses),
             "missing": _missing(missing),
         }
-        return wire.to_told(self._end("tell", id, given, key, at))
+        return wire.to_receipt(self._end("tell", id, given, key, at))
 
-    def close(self, id: int, *, key: str | None = None, at: When = None) -> Told:
+    def close(self, id: int, *, key: str | None = None, at: When = None) -> Receipt:
         """Learn from what was told of a play so far; what is missing will not come."""
-        return wire.to_told(self._end("close", id, {}, key, at))
+        return wire.to_receipt(self._end("close", id, {}, key, at))
 
     def cancel(self, id: int, *, key: str | None = None, at: When = None) -> None:
         """Forget a play that was never driven: nothing is learned from it."""
@@ -283,7 +282,7 @@ class RemoteStudy:
         missing: str | None = None,
         key: str | None = None,
         at: When = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from a plan that somebody else chose; as ``Study.learn``."""
         given = {
             "plan": wire.units("plan", plan),
@@ -293,7 +292,7 @@ class RemoteStudy:
             "key": _checked(key),
             "at": _time(at),
         }
-        return wire.to_told(self._do("learn", given))
+        return wire.to_receipt(self._do("learn", given))
 
     def learn_table(
         self,
@@ -303,14 +302,14 @@ class RemoteStudy:
         loss: str = "loss",
         *,
         key: str | None = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from years of history; as ``Study.learn_table``.
 
         A service takes a million bytes at once as a rule, some 20,000 rows: give more in parts.
         """
         outcomes = wire.of_outcomes(read_table(table, arm, round, loss))
         try:
-            return wire.to_told(self._do("learn-table", {**outcomes, "key": _checked(key)}))
+            return wire.to_receipt(self._do("learn-table", {**outcomes, "key": _checked(key)}))
         except InvalidInput as error:
             if error.argument != "table['arm']":
                 raise
@@ -318,9 +317,9 @@ class RemoteStudy:
 
     # ------------------------------------------------------------ what is known
 
-    def waiting(self) -> Plays:
+    def pending(self) -> Plays:
         """Return the plays that wait for their losses, oldest first."""
-        pages = self._link.pages(self._path("waiting"), {"limit": ROWS})
+        pages = self._link.pages(self._path("pending"), {"limit": ROWS})
         return [wire.to_play(play) for page in pages for play in page]
 
     def arms(self, level: float = 0.95) -> pd.DataFrame:
@@ -343,14 +342,14 @@ class RemoteStudy:
 
     def expect(
         self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
-    ) -> Expected:
+    ) -> Estimate:
         """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``."""
         body = {
             "plan": wire.units("plan", plan),
             "actions": _plain_day(actions),
             "level": probability("level", level, LEVEL),
         }
-        return wire.to_expected(self._link.ask(self._path("expect"), body))
+        return wire.to_estimate(self._link.ask(self._path("expect"), body))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the arms whose recent losses do not fit the old ones; as ``Study.drift``."""
@@ -364,7 +363,7 @@ class RemoteStudy:
         """Return a table of all plays; in parts of so many rows, if ``chunk`` is given."""
         if chunk is not None:
             return self._tables(checked_chunk(chunk))
-        return wire.to_table(self._rows(), exports.PLAYS)
+        return wire.to_table(self._rows(), export.PLAYS)
 
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order.
@@ -385,7 +384,7 @@ class RemoteStudy:
 
         Returns how many rows it has.
         """
-        return exports.export(self._history(), path, plays, progress)
+        return export.export(self._history(), path, plays, progress)
 
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -394,7 +393,7 @@ class RemoteStudy:
 
         Open it as ``Study.open(name, store=path)``. A file that is there already is refused.
         """
-        return copies.backup(self._history(), self.name, path, progress)
+        return backup.backup(self._history(), self.name, path, progress)
 
     def verify(self) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.
@@ -419,7 +418,7 @@ class RemoteStudy:
         return RemoteStudy(type(self._link)(self._link.way), name)
 
     def _path(self, *parts: object) -> str:
-        from multiplay.remote.link import path_of
+        from multiplay.remote.client import path_of
 
         return path_of(self.name, *parts)
 
@@ -455,9 +454,9 @@ class RemoteStudy:
         """Yield the table of plays in parts; an empty one if there is no play."""
         left = self._rows()
         part = [*islice(left, rows)]
-        yield wire.to_table(part, exports.PLAYS)
+        yield wire.to_table(part, export.PLAYS)
         while len(part) == rows and (part := [*islice(left, rows)]):
-            yield wire.to_table(part, exports.PLAYS)
+            yield wire.to_table(part, export.PLAYS)
 
     def _entries(self, path: str, start: int) -> Iterator[Entry]:
         first = max(start - 1, 0)  # its digest goes into that of the next

@@ -1,8 +1,8 @@
 """What came out, in a sentence."""
 
+from multiplay._support.formatting import between, number
 from multiplay.reports.tables import ranked_pairs
 from multiplay.results import Result, interval
-from multiplay.words import between, number
 
 MOST_NAMED = 3
 

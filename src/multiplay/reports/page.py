@@ -9,16 +9,16 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from multiplay._support.formatting import Table
+from multiplay._support.html import rows
 from multiplay.errors import InvalidInput
 from multiplay.experiments.toml_writer import experiment
-from multiplay.html import rows
 from multiplay.reports.conclusion import conclusion
 from multiplay.reports.tables import comparisons, quantities, settings, suboptimal_plays
 from multiplay.results.display import summary
 from multiplay.results.result import Result
 from multiplay.results.svg import curves, thinned
 from multiplay.version import __version__
-from multiplay.words import Table
 
 TEMPLATE = Path(__file__).with_name("page.html")
 LONGEST_LISTING = 100_000  # characters

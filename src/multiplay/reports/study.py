@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support.formatting import brief_policy
 from multiplay.errors import InvalidInput
-from multiplay.learner.plays import CANCELLED, TOLD, WAITING, Expected
+from multiplay.learner.plays import CANCELLED, PENDING, TOLD, Estimate
 from multiplay.reports.study_curve import Curve
 from multiplay.studies import Study
 from multiplay.types import FloatArray
-from multiplay.words import brief_policy
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -38,7 +38,7 @@ class Best(NamedTuple):
     """The best plan by what is known now, with what it should cost."""
 
     plan: dict[str, int]
-    expected: Expected
+    expected: Estimate
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Facts:
         As ``Study.arms``, ``Study.drift`` and the last rows of ``Study.plays``.
     curve : Curve
         What the plays cost, in the order in which they were asked.
-    waiting : list of Open
+    pending : list of Open
         The plays that wait, oldest first.
     best : Best or InvalidInput
         The best plan, or why it is not known.
@@ -89,7 +89,7 @@ class Facts:
     alarms: pd.DataFrame
     last: pd.DataFrame
     curve: Curve
-    waiting: list[Open]
+    pending: list[Open]
     best: Best | InvalidInput
 
     def by_share(self) -> pd.DataFrame:
@@ -106,7 +106,7 @@ class Facts:
             "at": self.now,
             "asked": self.asked,
             "told": self.told,
-            "waiting": len(self.waiting),
+            "pending": len(self.pending),
             "cancelled": self.cancelled,
             "clipped": self.clipped,
             "incomplete": self.incomplete,
@@ -115,7 +115,7 @@ class Facts:
             "best": _plain_best(self.best),
             "rounds": _plain_curve(self.curve),
             "drift": self.alarms.to_dict("records"),
-            "plays_waiting": [one._asdict() for one in self.waiting],
+            "plays_pending": [one._asdict() for one in self.pending],
             "last_plays": self.last.to_dict("records"),
         }
 
@@ -154,7 +154,7 @@ def facts(
     history = _History(last)
     for table in study.plays(chunk=CHUNK) if plays is None else plays:
         history.add(table)
-    plans = {play.id: play.plan for play in study.waiting()}
+    plans = {play.id: play.plan for play in study.pending()}
     return Facts(
         name=study.name,
         store=study.store.url,
@@ -173,9 +173,9 @@ def facts(
         alarms=study.drift(),
         last=history.last,
         curve=history.curve,
-        waiting=[
+        pending=[
             Open(play.id, play.key, play.asked, play.units, play.expected, plans[play.id])
-            for play in history.waiting
+            for play in history.pending
             if play.id in plans  # else it was told meanwhile
         ],
         best=_best(study, level),
@@ -188,10 +188,10 @@ class _History:
     def __init__(self, last: int) -> None:
         self.last: Any = None
         self.curve = Curve()
-        self.number = dict.fromkeys((WAITING, TOLD, CANCELLED), 0)
+        self.number = dict.fromkeys((PENDING, TOLD, CANCELLED), 0)
         self.units = (0, 0)
         self.incomplete = 0
-        self.waiting: list[Any] = []
+        self.pending: list[Any] = []
         self._most = last
 
     def add(self, plays: pd.DataFrame) -> None:
@@ -209,7 +209,7 @@ class _History:
             ends = int(units.min()), int(units.max())
             old = self.units if self.last is not None else ends
             self.units = min(old[0], ends[0]), max(old[1], ends[1])
-        self.waiting += rows_of(plays[status == WAITING])
+        self.pending += rows_of(plays[status == PENDING])
         enough = self.last is None or len(plays) >= self._most
         kept = plays if enough else pd.concat([self.last, plays])
         self.last = kept.tail(self._most).reset_index(drop=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multiplay._support.formatting import legible, shortened
 from multiplay.errors import InvalidInput
 from multiplay.reports import study_words as words
 from multiplay.reports.page import html_table, whole_page
 from multiplay.reports.study import Facts
 from multiplay.results.svg import WIDTH, svg
-from multiplay.words import legible, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def _parts(facts: Facts, store: str | None) -> Iterator[str]:
     yield "<h3>What to do next</h3>\n"
     for step in words.next_steps(facts, store):
         yield f"<p>{escape(step.why)}</p>\n<pre><code>{escape(step.command)}</code></pre>\n"
-    for make in (words.waiting_table, words.alarms_table, words.arms_table):
+    for make in (words.pending_table, words.alarms_table, words.arms_table):
         yield html_table(make(facts, MOST_ROWS))
     yield html_table(words.plays_table(facts))
 

@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from multiplay._support.formatting import (
+    UNKNOWN,
+    Table,
+    amount,
+    between,
+    counted,
+    legible,
+    number,
+    percent,
+    plan,
+)
 from multiplay.errors import InvalidInput
 from multiplay.reports.study import Facts, Open, rows_of
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
-from multiplay.words import UNKNOWN, Table, amount, between, counted, legible, number, percent, plan
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from multiplay.learner.plays import Expected
+    from multiplay.learner.plays import Estimate
 
 STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))  # of ages
 FOLLOWS = 2  # an age is shown in the first unit of which there are so many
@@ -48,7 +58,7 @@ def wording(facts: Facts) -> Wording:
 
 def head(facts: Facts) -> list[str]:
     """Say what study this is, and how far it has come."""
-    counts = {"told": facts.told, "waiting": len(facts.waiting), "cancelled": facts.cancelled}
+    counts = {"told": facts.told, "pending": len(facts.pending), "cancelled": facts.cancelled}
     became = ", ".join(f"{n} {word}" for word, n in counts.items())
     plays = f"{counted(facts.asked, 'play')} asked" + (f": {became}" if facts.asked else "")
     clipped = f"; {counted(facts.clipped, 'number')} clipped to the range" if facts.clipped else ""
@@ -110,7 +120,7 @@ def best(facts: Facts) -> str:
     return f"{should} ({ends}): {plan(facts.best.plan)}"
 
 
-def outlook(expected: Expected, sense: str) -> str:
+def outlook(expected: Estimate, sense: str) -> str:
     """Say what a plan should cost or bring."""
     verb = "cost" if sense == "min" else "bring"
     if np.isnan(expected.total):
@@ -150,9 +160,9 @@ def next_steps(facts: Facts, store: str | None = None) -> list[Step]:
         return shlex.join(["multiplay", "study", verb, facts.name, *more, *where])
 
     steps = []
-    if facts.waiting:
-        oldest = facts.waiting[0]
-        waits = "1 play waits" if len(facts.waiting) == 1 else f"{len(facts.waiting)} plays wait"
+    if facts.pending:
+        oldest = facts.pending[0]
+        waits = "1 play waits" if len(facts.pending) == 1 else f"{len(facts.pending)} plays wait"
         id, noun = str(oldest.id), wording(facts).noun
         tell, cancel = command("tell", id, f"{noun}s.csv"), command("cancel", id)
         steps.append(Step(f"{waits}. Tell the {noun}s of the oldest:", tell))
@@ -168,7 +178,7 @@ def next_steps(facts: Facts, store: str | None = None) -> list[Step]:
             "that forgets does better, such as GenCTS(discount=0.97):"
         )
         steps.append(Step(why, "multiplay study create --help"))
-    if not facts.waiting:
+    if not facts.pending:
         which = "next" if facts.asked else "first"
         steps.append(Step(f"Ask for the {which} plan:", command("ask")))
     return steps
@@ -208,7 +218,7 @@ def more_arms(facts: Facts, most: int) -> str:
     return f"And {left_out} more arms, in fewer plans." if left_out > 0 else ""
 
 
-def waiting_table(facts: Facts, most: int) -> Table:
+def pending_table(facts: Facts, most: int) -> Table:
     """Return the plays that wait, oldest first."""
     rows = [
         [
@@ -219,10 +229,10 @@ def waiting_table(facts: Facts, most: int) -> Table:
             str(one.units),
             amount(one.expected),
         ]
-        for one in facts.waiting[:most]
+        for one in facts.pending[:most]
     ]
     columns = ["play", "key", "asked", "plan", "units", "expected"]
-    left_out = len(facts.waiting) - most
+    left_out = len(facts.pending) - most
     note = f"And {left_out} more, asked later." if left_out > 0 else ""
     return Table("Plays that wait", columns, rows, note, labels=4)
 

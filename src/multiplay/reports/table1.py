@@ -6,6 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from multiplay._support.formatting import Table, number
 from multiplay.experiments.growth import exponent
 from multiplay.experiments.table1 import (
     GROUPS,
@@ -21,7 +22,6 @@ from multiplay.reports.table1_figure import TITLE, single_panels
 from multiplay.results import Result
 from multiplay.results.intervals import interval
 from multiplay.results.svg import svg
-from multiplay.words import Table, number
 
 RULED = tuple(last - 1 for last in accumulate(map(len, GROUPS)))[:-1]
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from multiplay._support.formatting import Table, between, number
+from multiplay._support.serialization import brief
 from multiplay.results import QUANTITIES, Result
 from multiplay.results.comparison import compare
 from multiplay.results.measured import EACH_ROUND
-from multiplay.serialization import brief
-from multiplay.words import Table, between, number
 
 if TYPE_CHECKING:
     import pandas as pd

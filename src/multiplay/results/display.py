@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from multiplay import html
+from multiplay._support import html
+from multiplay._support.formatting import Table, between, number
 from multiplay.results.result import Result
 from multiplay.results.svg import curves, thinned
-from multiplay.words import Table, between, number
 
 POINTS = 50  # rounds of the figure
 SHORT_LIST = 8  # numbers of a setting that is shown

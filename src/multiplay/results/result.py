@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay.atomic_files import as_path, write_whole
-from multiplay.checks import is_number
+from multiplay._support.atomic_files import as_path, write_whole
+from multiplay._support.checks import is_number
 from multiplay.errors import InvalidInput
 from multiplay.results.checksum import is_damaged, seal
 from multiplay.results.intervals import Interval, interval

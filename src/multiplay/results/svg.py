@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multiplay._support.formatting import number
 from multiplay.results.result import Result
-from multiplay.words import number
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -13,11 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from multiplay.service import answers, api, metrics, middleware, problems
-from multiplay.service.office import Office
+from multiplay.service.api import openapi, problems, routes
 from multiplay.service.pages import routes as pages
-from multiplay.service.paths import ByHttps, NamesInPaths
+from multiplay.service.server import metrics, middleware
+from multiplay.service.server.paths import ByHttps, NamesInPaths
 from multiplay.service.settings import VARIABLE, Settings
+from multiplay.service.studies.manager import Office
 from multiplay.version import __version__
 
 SWITCH = 0.0005  # seconds: who answers shall not wait long for who computes, nor the other way
@@ -35,12 +36,14 @@ def create_app(settings: Settings) -> FastAPI:
 
     app = FastAPI(lifespan=life, docs_url=None, redoc_url=None, openapi_url="/openapi.json")
     # not include_router, which would look for each one twice; first what is asked for most
-    app.router.routes.extend(sorted(api.router.routes, key=lambda route: not _is_frequent(route)))
+    app.router.routes.extend(
+        sorted(routes.router.routes, key=lambda route: not _is_frequent(route))
+    )
     app.include_router(pages.router)
     app.add_api_route("/healthz", healthy, include_in_schema=False)
     app.add_api_route("/readyz", ready, include_in_schema=False)
     app.add_api_route("/metrics", measured, include_in_schema=False)
-    answers.describe(app)
+    openapi.describe(app)
     problems.install(app)
     app.add_middleware(NamesInPaths)
     if settings.https:

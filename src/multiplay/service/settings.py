@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-from multiplay.service.limits import Limits
+from multiplay.service.studies.limits import Limits
 from multiplay.studies.study import PLACE
 
 VARIABLE = "MULTIPLAY_SERVICE"  # of the environment, for worker processes

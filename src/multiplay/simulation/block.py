@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet
 from multiplay.environments import Adversarial, Environment, World
 from multiplay.environments.base import largest_change
 from multiplay.policies import Policy
 from multiplay.policies.base import drop_warm_start, shown
+from multiplay.random import POLICY, Streams
 from multiplay.results.measured import EACH_ROUND, FIXED, Measured
-from multiplay.serialization import settings
-from multiplay.simulation.ledger import Ledger
+from multiplay.simulation.comparator import BestOfEachRound
+from multiplay.simulation.measurements import Ledger
 from multiplay.simulation.referee import Referee
-from multiplay.simulation.rival import BestOfEachRound
-from multiplay.streams import POLICY, Streams
 from multiplay.types import IntArray
 
 

@@ -13,7 +13,7 @@ from multiprocessing import process
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from multiplay.checks import positive_integer
+from multiplay._support.checks import positive_integer
 
 MOST_JOBS = 10_000
 IDLE = 300.0  # seconds for which processes are kept without work

@@ -7,24 +7,24 @@ from pathlib import Path
 
 import numpy as np
 
+from multiplay._support.atomic_files import as_path, missing_folders, taken_back_if_refused
+from multiplay._support.checks import check_instance, positive_integer, whole_numbers
+from multiplay._support.serialization import describe
 from multiplay.actions import ActionSet, Changing
-from multiplay.atomic_files import as_path, missing_folders, taken_back_if_refused
-from multiplay.checks import check_instance, positive_integer, whole_numbers
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
+from multiplay.random import POLICY, Streams
 from multiplay.results.measured import EACH_ROUND, FIXED, QUANTITIES, RIVALS, Measured
 from multiplay.results.result import Result
-from multiplay.serialization import describe
 from multiplay.simulation.block import Block, look_ahead, play
-from multiplay.simulation.plan import LARGEST_BLOCK, effort, sizes_of_blocks
+from multiplay.simulation.executors import processes, progress_bars, run_blocks
 from multiplay.simulation.pool import MOST_JOBS
+from multiplay.simulation.scheduling import LARGEST_BLOCK, effort, sizes_of_blocks
 from multiplay.simulation.store import Store
-from multiplay.simulation.workers import processes, progress_bars, run_blocks
 from multiplay.storage import Storage
 from multiplay.storage.folder import FIRST_RECORD
-from multiplay.streams import POLICY, Streams
 from multiplay.types import BoolArray, IntArray
 from multiplay.version import __version__
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from multiplay.atomic_files import writable_folder
-from multiplay.checks import shortened
+from multiplay._support.atomic_files import writable_folder
+from multiplay._support.checks import shortened
 from multiplay.errors import InvalidInput
 from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.storage import Damaged, FolderStorage, Record, Storage

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.atomic_files import (
+from multiplay._support.atomic_files import (
     remove_stale_drafts,
     writable_folder,
     write_new,

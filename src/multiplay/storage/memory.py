@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage.base import NO_LABELS, Head, Labels, Record, Storage, Store, header_text
 from multiplay.storage.chain import Kept, Row, sealed, used_key
-from multiplay.storage.handle import Handle
+from multiplay.storage.journal import Handle
 from multiplay.storage.names import checked_name, deleted, taken, unknown
 
 if TYPE_CHECKING:

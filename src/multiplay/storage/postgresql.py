@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage.link import Link
+from multiplay.storage.connection import Link
 from multiplay.storage.sql import TIMEOUT, SqlStore, seconds
 
 try:

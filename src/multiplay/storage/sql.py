@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from multiplay.errors import InvalidInput
 from multiplay.storage.base import NO_LABELS, Head, Labels, Record, Store
 from multiplay.storage.chain import Kept, Row, damaged, sealed, used_key
-from multiplay.storage.handle import Handle
-from multiplay.storage.link import Link
+from multiplay.storage.connection import Link
+from multiplay.storage.journal import Handle
 from multiplay.storage.names import checked_name, deleted, taken, unknown
-from multiplay.storage.tables import KEYS, VERSION, Statements
+from multiplay.storage.schema import KEYS, VERSION, Statements
 
 TIMEOUT = 30.0  # seconds to wait for others
 

@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from multiplay.atomic_files import as_path, writable_folder
+from multiplay._support.atomic_files import as_path, writable_folder
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage.link import Link
+from multiplay.storage.connection import Link
 from multiplay.storage.sql import TIMEOUT, SqlStore, seconds
 
 SYNCHRONOUS = ("full", "normal")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from multiplay.storage.keyring import Keyring, KeyRow
+from multiplay.storage.schema import KEYS, compiled, keys
 from multiplay.storage.sql import SqlStore
-from multiplay.storage.tables import KEYS, compiled, keys
 
 
 class SqlKeyring(Keyring):

@@ -2,7 +2,7 @@
 
 from os import PathLike
 
-from multiplay.atomic_files import as_path
+from multiplay._support.atomic_files import as_path
 from multiplay.errors import InvalidInput
 from multiplay.storage.base import Store
 from multiplay.storage.memory import MemoryStore

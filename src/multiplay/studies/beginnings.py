@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from multiplay._support.serialization import pack
 from multiplay.learner import snapshot
-from multiplay.learner.core import Core
+from multiplay.learner.engine import Core
 from multiplay.learner.plays import CANCELLED, TOLD, PlayLog
-from multiplay.serialization import pack
 from multiplay.storage import Labels, Record
-from multiplay.studies import content
+from multiplay.studies import entry_codec
 from multiplay.version import __version__
 
 
@@ -23,7 +23,7 @@ def created(core: Core, seed: int, changing: bool) -> Record:
         pack(thing, name) for thing, name in ((mind.actions, "actions"), (mind.policy, "policy"))
     )
     header = {
-        "format": content.FORMAT,
+        "format": entry_codec.FORMAT,
         "multiplay": __version__,
         snapshot.VERSION: snapshot.FORMAT,
         "actions": actions,
@@ -34,14 +34,14 @@ def created(core: Core, seed: int, changing: bool) -> Record:
         "changing": changing,
         "seed": seed,
     }
-    arrays = content.under("actions/", of_actions) | content.under("policy/", of_policy)
+    arrays = entry_codec.under("actions/", of_actions) | entry_codec.under("policy/", of_policy)
     return Record(header, arrays)
 
 
 def imported(learner: Record, seed: int) -> Record:
     """Return the first entry of a study that was a learner: all of it."""
     header = {
-        "format": content.FORMAT,
+        "format": entry_codec.FORMAT,
         "multiplay": __version__,
         "learner": learner.header,
         "seed": seed,
@@ -61,25 +61,25 @@ def old_plays(log: PlayLog) -> Iterator[tuple[Record, Labels]]:
             "unmet": list(log.unmet.get(line, ())),
             "plan": log.plans.get(id),
             "units": units,
-            "expected": content.number(numbers["expected"]),
+            "expected": entry_codec.number(numbers["expected"]),
             **_unknown("asked", numbers),
         }
         key = by_id.get(id)
-        yield Record(asked, {}), Labels(content.ASK, key, id, _time(numbers["asked"]))
+        yield Record(asked, {}), Labels(entry_codec.ASK, key, id, _time(numbers["asked"]))
         status = log.status(line)
         if status == CANCELLED:
-            yield Record({"imported": True}, {}), Labels(content.CANCEL, None, id, 0.0)
+            yield Record({"imported": True}, {}), Labels(entry_codec.CANCEL, None, id, 0.0)
         elif status == TOLD:
             told = {
                 "imported": True,
                 "seen": seen,
                 "missing": units - seen,
                 "clipped": clipped,
-                "realised": content.number(numbers["realised"]),
+                "realised": entry_codec.number(numbers["realised"]),
                 "digests": log.digests.get(line, b"").hex(),
                 **_unknown("told", numbers),
             }
-            yield Record(told, {}), Labels(content.TELL, None, id, _time(numbers["told"]))
+            yield Record(told, {}), Labels(entry_codec.TELL, None, id, _time(numbers["told"]))
 
 
 def _time(when: float) -> float:

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from multiplay.storage import Entry, Head, Journal, Record, Store
-from multiplay.studies import past
+from multiplay.studies import play_history
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -49,7 +49,7 @@ class JournalHistory:
 
     def plays(self) -> Iterator[pd.DataFrame]:
         """Yield the table of plays in parts."""
-        return past.plays(self._journal, past.CHUNK)
+        return play_history.plays(self._journal, play_history.CHUNK)
 
 
 @contextmanager

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from multiplay._support.checks import check_instance
+from multiplay._support.serialization import pack
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance
 from multiplay.learner import snapshot
-from multiplay.learner.core import Core
-from multiplay.learner.plays import Waiting
-from multiplay.learner.today import NO_LIMITS, Limits, Today
+from multiplay.learner.engine import Core
+from multiplay.learner.plays import PendingState
+from multiplay.learner.round_set import NO_LIMITS, Limits, Today
 from multiplay.policies import Policy
-from multiplay.serialization import pack
+from multiplay.random import ASK, LEARN, TELL, Rounds, Streams
 from multiplay.storage import Entry, Record
-from multiplay.streams import ASK, LEARN, TELL, Rounds, Streams
-from multiplay.studies import content
-from multiplay.studies.content import Day
+from multiplay.studies import entry_codec
+from multiplay.studies.entry_codec import Day
 from multiplay.types import Arrays
 
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
@@ -55,8 +55,8 @@ class Replica:
             Rounds(seed, purpose) for purpose in (ASK, TELL, LEARN)
         )
         self.number, self.digest = first.number, first.digest
-        self.next_id, self.last_day = 1, content.USUAL
-        self.usual_set = content.set_digest(*pack(core.mind.actions, "actions"))
+        self.next_id, self.last_day = 1, entry_codec.USUAL
+        self.usual_set = entry_codec.set_digest(*pack(core.mind.actions, "actions"))
 
     @classmethod
     def begun(
@@ -64,8 +64,8 @@ class Replica:
     ) -> Replica:
         """Return the state after the first entry; a class of others must be given again."""
         header, record = first.record.header, first.record
-        content.check_format(header)
-        if first.labels.kind == content.IMPORT:
+        entry_codec.check_format(header)
+        if first.labels.kind == entry_codec.IMPORT:
             learner = Record(header["learner"], record.arrays)
             core, log = snapshot.parts_of(learner, actions, policy)
             replica = cls(core, header["seed"], first)
@@ -92,7 +92,7 @@ class Replica:
         arrays = {name: a for name, a in arrays.items() if not name.startswith(of_sets)}
         del arrays["rng"]
         own = {
-            "format": content.FORMAT,
+            "format": entry_codec.FORMAT,
             "number": self.number,
             "digest": self.digest.hex(),
             "next_id": self.next_id,
@@ -104,11 +104,11 @@ class Replica:
     def restored(self, kept: Record) -> Replica:
         """Return the state of a snapshot; this one is that of the first entry."""
         own, mind = kept.header, self.core.mind
-        content.check_format(own)
+        entry_codec.check_format(own)
         header, arrays = dict(own["core"]), kept.arrays | {"rng": NO_NUMBERS}
         for name in DERIVED:
             header[name], of_one = pack(getattr(mind, name), name)
-            arrays |= content.under(f"{name}/", of_one)
+            arrays |= entry_codec.under(f"{name}/", of_one)
         core, _ = snapshot.parts_of(Record(header, arrays), mind.actions, mind.policy)
         replica = Replica.__new__(Replica)
         replica.__dict__ |= self.__dict__ | {"core": core}
@@ -136,7 +136,7 @@ class Replica:
         return self._known(day) or mind.day(given, limits), day
 
     def _known(self, day: Day) -> Today | None:
-        if day.digest == content.USUAL:
+        if day.digest == entry_codec.USUAL:
             return self.core.mind.usual
         return self.core.mind.last if day.digest == self.last_day else None
 
@@ -151,7 +151,7 @@ class Replica:
 
     def ask(
         self, today: Today, day: Day, when: float, key: str | None, until: float = math.inf
-    ) -> tuple[int, Waiting]:
+    ) -> tuple[int, PendingState]:
         """Choose the next play."""
         id = self.next_id
         self.core.mind.rng = self.asking.at(id)
@@ -189,30 +189,30 @@ class Replica:
     def _asked(self, entry: Entry, check: bool) -> Record | None:
         record, labels = entry.record, entry.labels
         today, day = self.day_of(record)
-        hurried, key = content.is_hurried(record), content.shown_key(labels)
-        if check and not hurried:
+        truncated, key = entry_codec.is_truncated(record), entry_codec.shown_key(labels)
+        if check and not truncated:
             id, chosen = self.ask(today, day, labels.at, key)
             if id != labels.play:
                 raise Differs(f"play {labels.play}, where the next one is {id}")
-            return content.asked(chosen, day)
+            return entry_codec.asked(chosen, day)
         assert labels.play is not None  # an ask is of a play
-        play, header = content.play_of(record, today.actions.names), record.header
-        expected = content.from_number(header["expected"])
+        play, header = entry_codec.play_of(record, today.actions.names), record.header
+        expected = entry_codec.from_number(header["expected"])
         rest = key, None, labels.at, expected, header["units"]
-        waiting = Waiting(play, today, *rest, hurried=hurried)
-        says = self._hurried(waiting, day) if check else None
-        self.core.keep(labels.play, waiting)
+        pending = PendingState(play, today, *rest, truncated=truncated)
+        says = self._truncated(pending, day) if check else None
+        self.core.keep(labels.play, pending)
         self.next_id, self.last_day = labels.play + 1, day.digest
         return says
 
-    def _hurried(self, play: Waiting, day: Day) -> Record:
+    def _truncated(self, play: PendingState, day: Day) -> Record:
         """Return what an entry should say of a play that ran out of time, which none can repeat.
 
         It must be an action of the day, and a mixture must have the mean that its memo says.
         """
         mind = self.core.mind
         try:
-            mind.check(play.today, play.play, "a hurried play")
+            mind.check(play.today, play.play, "a truncated play")
         except ArithmeticError as error:
             raise Differs(str(error)) from None
         cache = play.play.cache
@@ -222,57 +222,59 @@ class Replica:
                 raise Differs("its memo is not the mean of its mixture")
         cost = mind.believed_cost(play.today, play.action[0])
         units = int(play.action.sum())
-        return content.asked(play._replace(expected=cost, units=units), day)
+        return entry_codec.asked(play._replace(expected=cost, units=units), day)
 
     def _told(self, entry: Entry, check: bool) -> Record | None:
-        id, header = self._waiting(entry), entry.record.header
+        id, header = self._pending(entry), entry.record.header
         core = self.telling(id)
         play = core.pending[id]
-        reading, final = core.read(header["losses"], play), entry.labels.kind == content.TELL
+        reading, final = core.read(header["losses"], play), entry.labels.kind == entry_codec.TELL
         heard = core.tell(id, reading, final, header["ignore"], entry.labels.at)
         if not check:
             return None
-        return content.reported(heard, reading, play.today.actions.names, header["ignore"])
+        return entry_codec.reported(heard, reading, play.today.actions.names, header["ignore"])
 
     def _closed(self, entry: Entry, check: bool) -> Record:
-        id = self._waiting(entry)
+        id = self._pending(entry)
         told, outcome = self.telling(id).close(id, entry.labels.at)
-        return Record(content.answer(told) | content.outcome_of(outcome), {})
+        return Record(entry_codec.answer(told) | entry_codec.outcome_of(outcome), {})
 
     def _cancelled(self, entry: Entry, check: bool) -> None:
-        self.core.cancel(self._waiting(entry))
+        self.core.cancel(self._pending(entry))
 
     def _learned(self, entry: Entry, check: bool) -> Record:
         record, core = entry.record, self.learning()
         header, day = record.header, Day.read(record)
         today = core.mind.day(day.given(core.mind.actions))
-        action = content.action_of_plan(header["plan"], today.actions.names)
+        action = entry_codec.action_of_plan(header["plan"], today.actions.names)
         told, reading = core.learn(
             today, action, header["losses"], header["ignore"], entry.labels.at
         )
-        return content.learned(told, reading, action, today.actions.names, header["ignore"], day)
+        return entry_codec.learned(
+            told, reading, action, today.actions.names, header["ignore"], day
+        )
 
     def _learned_table(self, entry: Entry, check: bool) -> Record:
-        outcomes = content.outcomes_of(entry.record)
-        return content.learned_table(self.learning().learn_all(outcomes), outcomes)
+        outcomes = entry_codec.outcomes_of(entry.record)
+        return entry_codec.learned_table(self.learning().learn_all(outcomes), outcomes)
 
-    def _waiting(self, entry: Entry) -> int:
+    def _pending(self, entry: Entry) -> int:
         id = entry.labels.play
         if id is None or id not in self.core.pending:
             raise Differs(f"{entry.labels.kind} of play {id}, which does not wait")
         return id
 
 
-USUAL_DAY = Day(None, {}, {}, content.USUAL)
+USUAL_DAY = Day(None, {}, {}, entry_codec.USUAL)
 REPLAY: dict[str, Callable[[Replica, Entry, bool], Record | None]] = {
-    content.ASK: Replica._asked,
-    content.TELL: Replica._told,
-    content.PART: Replica._told,
-    content.CLOSE: Replica._closed,
-    content.CANCEL: Replica._cancelled,
-    content.EXPIRE: lambda replica, entry, check: None,
-    content.LEARN: Replica._learned,
-    content.TABLE: Replica._learned_table,
+    entry_codec.ASK: Replica._asked,
+    entry_codec.TELL: Replica._told,
+    entry_codec.PART: Replica._told,
+    entry_codec.CLOSE: Replica._closed,
+    entry_codec.CANCEL: Replica._cancelled,
+    entry_codec.EXPIRE: lambda replica, entry, check: None,
+    entry_codec.LEARN: Replica._learned,
+    entry_codec.TABLE: Replica._learned_table,
 }
 
 
@@ -280,7 +282,7 @@ def _compare(entry: Entry, says: Record | None) -> None:
     """Raise ``Differs`` unless an entry says what replaying comes to, bit for bit."""
     if says is None:
         return
-    for name in sorted((says.header.keys() | entry.record.header.keys()) - content.MARKS):
+    for name in sorted((says.header.keys() | entry.record.header.keys()) - entry_codec.MARKS):
         one, other = (json.dumps(record.header.get(name)) for record in (entry.record, says))
         if one != other:
             raise Differs(f"{name} is {one[:80]}, where replaying comes to {other[:80]}")

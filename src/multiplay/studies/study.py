@@ -10,28 +10,28 @@ from datetime import timedelta
 from os import PathLike
 from typing import Any, Self, TypeAlias
 
+from multiplay._support.atomic_files import as_path
+from multiplay._support.checks import is_integer, true_or_false
+from multiplay._support.deadline import checked_limit
 from multiplay.actions import ActionSet
-from multiplay.atomic_files import as_path
-from multiplay.checks import is_integer, true_or_false
-from multiplay.deadline import checked_limit
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.learner import snapshot
-from multiplay.learner.core import REQUEST, Core, Losses, Range, Units, checked_key
-from multiplay.learner.history import read_table
+from multiplay.learner.engine import REQUEST, Core, Losses, Range, Units, checked_key
 from multiplay.learner.learner import When
+from multiplay.learner.logged_data import read_table
 from multiplay.learner.losses import read
-from multiplay.learner.plays import Expected, PendingPlay, Told, duration, seconds
-from multiplay.learner.today import action_of
+from multiplay.learner.plays import Estimate, PendingPlay, Receipt, duration, seconds
+from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
+from multiplay.random import Streams, seed_sequence
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
-from multiplay.streams import Streams, seed_sequence
-from multiplay.studies import beginnings, content, copies, exports, past
-from multiplay.studies.content import Day
+from multiplay.studies import backup, beginnings, entry_codec, export, play_history
+from multiplay.studies.entry_codec import Day
 from multiplay.studies.history import history_in
-from multiplay.studies.mirror import Mirror
 from multiplay.studies.replica import NO_NUMBERS, Replica
+from multiplay.studies.synced import Mirror
 from multiplay.studies.verification import Verified, verify
 
 PLACE = "sqlite:///multiplay.db"
@@ -121,9 +121,9 @@ class Study(Mirror):
         seed_sequence(seed, 0, 0)  # refuses what is no seed
         made_of = losses, rewards, outside, missing, changing
         core = Core.made(actions, policy, Streams(NO_NUMBERS), *made_of)
-        record = content.signed(beginnings.created(core, int(seed), changing), by)
+        record = entry_codec.signed(beginnings.created(core, int(seed), changing), by)
         known = None if key is None else checked_key(key)
-        labels = Labels(content.CREATE, known, at=seconds("at", None))
+        labels = Labels(entry_codec.CREATE, known, at=seconds("at", None))
         place = store_at(store)
         try:
             journal = place.create(name, record, labels)
@@ -185,7 +185,7 @@ class Study(Mirror):
         seed_sequence(seed, 0, 0)  # refuses what is no seed
         _, log = snapshot.parts_of(record, actions, policy)
         first = beginnings.imported(record, int(seed))
-        labels = Labels(content.IMPORT, at=seconds("at", None))
+        labels = Labels(entry_codec.IMPORT, at=seconds("at", None))
         journal = place.create(name, first, labels, beginnings.old_plays(log))
         return cls(name, place, journal, actions, policy)
 
@@ -206,7 +206,7 @@ class Study(Mirror):
         called with the number of entries that were read.
         """
         place = store_at(store)
-        journal = copies.import_journal(place, name, path, actions, policy, progress)
+        journal = backup.import_journal(place, name, path, actions, policy, progress)
         return cls(name, place, journal, actions, policy)
 
     # ------------------------------------------------------------ what it is
@@ -218,7 +218,7 @@ class Study(Mirror):
         return f"Study({text})"
 
     def _repr_html_(self) -> str:
-        from multiplay.html import panel  # most sessions are no notebooks
+        from multiplay._support.html import panel  # most sessions are no notebooks
         from multiplay.learner.display import shown
 
         title, where = f"Study {self.name}", {"store": self.store.url}
@@ -289,14 +289,16 @@ class Study(Mirror):
         """
         when, until = seconds("at", at), time.monotonic() + checked_limit(time_limit)
         with self._turn() as replica:
-            known = self._known(key, content.ASK)
+            known = self._known(key, entry_codec.ASK)
             if known is not None:
                 return self._again(replica, known)
             core = replica.core
             today, day = replica.day(actions, core.limits(actions, at_most, exclude, fixed))
             self._changed = True  # arms that are new are met before the policy may fail
             id, play = replica.ask(today, day, when, key, until)
-            self._write(replica, content.asked(play, day), Labels(content.ASK, key, id, when))
+            self._write(
+                replica, entry_codec.asked(play, day), Labels(entry_codec.ASK, key, id, when)
+            )
             return self._pending_play(core, id)
 
     def tell(
@@ -308,12 +310,12 @@ class Study(Mirror):
         missing: str | None = None,
         key: str | None = None,
         at: When = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from the losses of a play; as ``Learner.tell``."""
         when = seconds("at", at)
         final = true_or_false("final", final, "Write final=False if more will come.")
         with self._turn() as replica:
-            core, known = replica.core, self._known(key, content.TELL, content.PART)
+            core, known = replica.core, self._known(key, entry_codec.TELL, entry_codec.PART)
             ignore = core.ignores(missing)
             play = core.pending.get(id) if is_integer(id) else None
             if known is not None or play is None:
@@ -323,21 +325,21 @@ class Study(Mirror):
             self._changed = True
             if not heard.told.repeated:
                 names = play.today.actions.names
-                kind = content.TELL if final else content.PART
-                record = content.reported(heard, reading, names, ignore)
+                kind = entry_codec.TELL if final else entry_codec.PART
+                record = entry_codec.reported(heard, reading, names, ignore)
                 self._write(replica, record, Labels(kind, key, int(id), when))
             told = heard.told
         core.warn_if_over(before)
         return told
 
-    def close(self, id: int, *, key: str | None = None, at: When = None) -> Told:
+    def close(self, id: int, *, key: str | None = None, at: When = None) -> Receipt:
         """Learn from what was told of a play so far; what is missing will not come."""
         when = seconds("at", at)
         with self._turn() as replica:
-            known = self._known(key, content.CLOSE)
+            known = self._known(key, entry_codec.CLOSE)
             if known is not None:
                 self._check_same_play(known, id)
-                return content.answered(id, known, self.request)
+                return entry_codec.answered(id, known, self.request)
             self._check_waits(replica, id)
             before = replica.core.mind.told
             told = self._close(replica, id, key, when)
@@ -348,7 +350,7 @@ class Study(Mirror):
         """Forget a play that was never driven: nothing is learned from it."""
         when = seconds("at", at)
         with self._turn() as replica:
-            known = self._known(key, content.CANCEL)
+            known = self._known(key, entry_codec.CANCEL)
             if known is not None:
                 return self._check_same_play(known, id)
             self._check_waits(replica, id)
@@ -360,14 +362,14 @@ class Study(Mirror):
         """End the plays that were asked longer ago than this; as ``Learner.expire``."""
         when, length = seconds("at", at), duration("older_than", older_than)
         with self._turn() as replica:
-            known = self._known(key, content.EXPIRE)
+            known = self._known(key, entry_codec.EXPIRE)
             if known is not None:
                 plays: Ids = known.record.header["plays"]
                 return plays
             before, late = replica.core.mind.told, replica.core.late(when - length)
             if late or key is not None:
                 record = Record({"plays": [*late]}, {})
-                self._write(replica, record, Labels(content.EXPIRE, key, None, when))
+                self._write(replica, record, Labels(entry_codec.EXPIRE, key, None, when))
             for id, closes in late.items():
                 end = self._close if closes else self._cancel
                 end(replica, id, None, when)
@@ -385,7 +387,7 @@ class Study(Mirror):
         missing: str | None = None,
         key: str | None = None,
         at: When = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from a plan that somebody else chose; as ``Learner.learn``.
 
         Give a key, the date say: without one, the same plan told twice is learned twice.
@@ -396,19 +398,19 @@ class Study(Mirror):
             core.check_absorbs()
             today, ignore = core.mind.day(actions), core.ignores(missing)
             action, names = action_of("plan", plan, today.given), today.actions.names
-            known = self._known(key, content.LEARN)
+            known = self._known(key, entry_codec.LEARN)
             if known is not None:
                 reading = read(losses, names, core.mind.policy, today.actions.unmet(action))
-                said = content.plan_of(action, names), content.losses_of(reading, names)
+                said = entry_codec.plan_of(action, names), entry_codec.losses_of(reading, names)
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
-                    raise content.used_before(known, "learned from other losses")
-                return content.answered(None, known, self.request)
+                    raise entry_codec.used_before(known, "learned from other losses")
+                return entry_codec.answered(None, known, self.request)
             told, reading = replica.learning().learn(today, action, losses, ignore, when)
             self._changed = True
             given = None if actions is core.mind.actions else actions
             day = Day.of(given, core.limits(None, None, (), None), replica.usual_set)
-            record = content.learned(told, reading, action, names, ignore, day)
-            self._write(replica, record, Labels(content.LEARN, key, None, when))
+            record = entry_codec.learned(told, reading, action, names, ignore, day)
+            self._write(replica, record, Labels(entry_codec.LEARN, key, None, when))
             return told
 
     def learn_table(
@@ -419,20 +421,20 @@ class Study(Mirror):
         loss: str = "loss",
         *,
         key: str | None = None,
-    ) -> Told:
+    ) -> Receipt:
         """Learn from years of history; as ``Learner.learn_table``."""
         outcomes = read_table(table, arm, round, loss)
         with self._turn() as replica:
             replica.core.check_absorbs()
-            known = self._known(key, content.TABLE)
+            known = self._known(key, entry_codec.TABLE)
             if known is not None:
-                if not content.same_outcomes(known.record, outcomes):
-                    raise content.used_before(known, "learned from another table")
-                return content.answered(None, known, self.request)
+                if not entry_codec.same_outcomes(known.record, outcomes):
+                    raise entry_codec.used_before(known, "learned from another table")
+                return entry_codec.answered(None, known, self.request)
             told = replica.learning().learn_all(outcomes, f"table[{arm!r}]")
             self._changed = True
-            labels = Labels(content.TABLE, key, None, seconds("at", None))
-            self._write(replica, content.learned_table(told, outcomes), labels)
+            labels = Labels(entry_codec.TABLE, key, None, seconds("at", None))
+            self._write(replica, entry_codec.learned_table(told, outcomes), labels)
             return told
 
     # ------------------------------------------------------------ history
@@ -443,8 +445,8 @@ class Study(Mirror):
         ``chunk``: give it in parts of so many rows, one after the other, without ever holding all
         of them; for a long history.
         """
-        rows = past.CHUNK if chunk is None else past.checked_chunk(chunk)
-        parts = self._guarded(past.plays(self._journal, rows))
+        rows = play_history.CHUNK if chunk is None else play_history.checked_chunk(chunk)
+        parts = self._guarded(play_history.plays(self._journal, rows))
         if chunk is not None:
             return parts
         import pandas as pd
@@ -476,7 +478,7 @@ class Study(Mirror):
         progress
             Called with the number of rows so far.
         """
-        return exports.export(history_in(self.store, self.name), path, plays, progress)
+        return export.export(history_in(self.store, self.name), path, plays, progress)
 
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -486,7 +488,7 @@ class Study(Mirror):
         Others may go on meanwhile: the file has all that was done before, whole. Open it as
         ``Study.open(name, store=path)``. A file that is there already is refused.
         """
-        return copies.backup(history_in(self.store, self.name), self.name, path, progress)
+        return backup.backup(history_in(self.store, self.name), self.name, path, progress)
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.
@@ -502,7 +504,7 @@ class Study(Mirror):
     def is_asked(self, key: str | None) -> bool:
         """Say whether a play was asked with this key, or at this request."""
         with self._lock:
-            return self._known(key, content.ASK) is not None
+            return self._known(key, entry_codec.ASK) is not None
 
     # ------------------------------------------------------------ inside
 
@@ -515,17 +517,17 @@ class Study(Mirror):
             return None
         return self._journal.find(kinds, found)
 
-    def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Told:
+    def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
         self._changed = True
-        record = Record(content.answer(told) | content.outcome_of(outcome), {})
-        self._write(replica, record, Labels(content.CLOSE, key, int(id), when))
+        record = Record(entry_codec.answer(told) | entry_codec.outcome_of(outcome), {})
+        self._write(replica, record, Labels(entry_codec.CLOSE, key, int(id), when))
         return told
 
     def _cancel(self, replica: Replica, id: int, key: str | None, when: float) -> None:
         self._changed = True
         replica.core.cancel(id)
-        self._write(replica, Record({}, {}), Labels(content.CANCEL, key, int(id), when))
+        self._write(replica, Record({}, {}), Labels(entry_codec.CANCEL, key, int(id), when))
 
     def _again(self, replica: Replica, asked: Entry) -> PendingPlay:
         """Return a play that was asked before."""
@@ -533,26 +535,28 @@ class Study(Mirror):
         assert id is not None
         if id in replica.core.pending:
             return self._pending_play(replica.core, id)
-        action, plan = past.plan_again(replica, asked.record)
-        then = Expected(content.from_number(asked.record.header["expected"]), math.nan, math.nan)
-        hurried = content.is_hurried(asked.record)
-        key = content.shown_key(asked.labels)
-        return PendingPlay(id, action, plan, key, lambda: then, hurried)
+        action, plan = play_history.plan_again(replica, asked.record)
+        then = Estimate(
+            entry_codec.from_number(asked.record.header["expected"]), math.nan, math.nan
+        )
+        truncated = entry_codec.is_truncated(asked.record)
+        key = entry_codec.shown_key(asked.labels)
+        return PendingPlay(id, action, plan, key, lambda: then, truncated)
 
     def _told_again(
         self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
-    ) -> Told:
+    ) -> Receipt:
         """Answer a report that was told before, with this key or without."""
-        about = past.about(self._journal, id)
-        return past.told_before(replica, about, losses, final, known, self.request)
+        about = play_history.about(self._journal, id)
+        return play_history.told_before(replica, about, losses, final, known, self.request)
 
     def _check_waits(self, replica: Replica, id: Any) -> None:
         if not is_integer(id) or id not in replica.core.pending:
-            raise past.is_over(id, past.about(self._journal, id))
+            raise play_history.is_over(id, play_history.about(self._journal, id))
 
     def _check_same_play(self, known: Entry, id: Any) -> None:
         if known.labels.play != id:
-            raise content.used_before(known, f"was used for play {known.labels.play}")
+            raise entry_codec.used_before(known, f"was used for play {known.labels.play}")
 
 
 def _opened(

@@ -10,7 +10,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.storage import Damaged, Entry, Journal, Record
-from multiplay.studies import content
+from multiplay.studies import entry_codec
 from multiplay.studies.replica import Replica, bits
 
 
@@ -84,7 +84,7 @@ def verify(
                 if entry.number > last:
                     break
                 number = entry.number + 1
-                seen, plays = seen + 1, plays + (entry.labels.kind == content.ASK)
+                seen, plays = seen + 1, plays + (entry.labels.kind == entry_codec.ASK)
                 if progress is not None:
                     progress(seen)
                 if replaying:

@@ -10,7 +10,6 @@ from multiplay.testing.environments import check_environment
 from multiplay.testing.journal import check_store
 from multiplay.testing.settings import check_settings
 from multiplay.testing.storage import check_storage
-from multiplay.testing.studies import check_study
 
 __all__ = [
     "check_actions",
@@ -19,6 +18,5 @@ __all__ = [
     "check_settings",
     "check_storage",
     "check_store",
-    "check_study",
     "optimality_gap",
 ]

@@ -16,7 +16,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
 from multiplay.policies import Play, Policy
 from multiplay.policies.base import shown
-from multiplay.streams import POLICY, Streams
+from multiplay.random import POLICY, Streams
 from multiplay.testing.live import check_absorbs, check_beliefs, check_changing, check_partial
 from multiplay.testing.settings import check_settings
 from multiplay.types import Arrays, FloatArray, IntArray

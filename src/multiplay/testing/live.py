@@ -6,7 +6,7 @@ from multiplay.actions import ActionSet
 from multiplay.environments import Bernoulli, Stochastic, World
 from multiplay.feedback import Feedback
 from multiplay.policies import Play, Policy
-from multiplay.streams import POLICY, Streams
+from multiplay.random import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
 ROUNDS, TRIALS = 5, 2

@@ -3,8 +3,8 @@
 import json
 
 from multiplay import actions, environments, policies
-from multiplay.builder import Builder, classes_of
-from multiplay.serialization import describe, types_in
+from multiplay._support.builder import Builder, classes_of
+from multiplay._support.serialization import describe, types_in
 
 CLASSES = classes_of(actions, environments, policies)
 

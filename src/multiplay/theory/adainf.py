@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multiplay._support.checks import check_instance, positive_integer
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance, positive_integer
 from multiplay.environments import Environment
 from multiplay.policies import GenAdaINF
 from multiplay.policies.base import shown
 from multiplay.policies.genadainf import minimiser
-from multiplay.streams import POLICY, Streams
+from multiplay.random import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
 

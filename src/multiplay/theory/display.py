@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multiplay import html
-from multiplay.words import Table, between, counted, number
+from multiplay._support import html
+from multiplay._support.formatting import Table, between, counted, number
 
 if TYPE_CHECKING:
     from multiplay.theory.adainf import Realised

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.checks import numbers
+from multiplay._support.checks import numbers
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray
 

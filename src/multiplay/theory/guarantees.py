@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multiplay._support.checks import check_instance, for_each_arm, numbers, positive_integer
 from multiplay.actions import ActionSet
-from multiplay.checks import check_instance, for_each_arm, numbers, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.policies import GenLBINFV
 from multiplay.results import Result

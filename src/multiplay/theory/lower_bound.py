@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay.actions import ActionSet
-from multiplay.checks import (
+from multiplay._support.checks import (
     check_instance,
     for_each_arm,
     numbers,
     positive_integer,
     whole_numbers,
 )
+from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.theory.exploration import UNPLAYED, Game, best_exploration, smallest
 from multiplay.theory.families import Family, Gaussian

@@ -9,7 +9,7 @@ __all__ = ["ask", "create", "keep", "look", "show", "study", "tell"]
 PANELS = {
     "Studies": ("create", "list", "show", "delete"),
     "Every day": ("ask", "tell", "close", "cancel", "learn"),
-    "What is known": ("waiting", "plays", "arms", "best", "expect"),
+    "What is known": ("pending", "plays", "arms", "best", "expect"),
     "Safety, and files": ("verify", "backup", "export", "import"),
 }
 ORDER = [(name, panel) for panel, names in PANELS.items() for name in names]

@@ -34,7 +34,7 @@ Fixed = Annotated[
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Answer in time, if need be with a hurried play."),
+    typer.Option(metavar="SECONDS", help="Answer in time, if need be with a truncated play."),
 ]
 
 
@@ -46,7 +46,7 @@ def described(play: PendingPlay) -> dict[str, Any]:
         "key": play.key,
         "plan": play.plan,
         "expected": expected,
-        "hurried": play.hurried,
+        "truncated": play.truncated,
     }
 
 
@@ -95,7 +95,7 @@ def ask(
 
         multiplay study ask lanes --supply Lyon=9,Paris=1 --demand north=6,south=4
 
-    JSON: id, key, plan (units by arm), expected (total, low, high), hurried.
+    JSON: id, key, plan (units by arm), expected (total, low, high), truncated.
     """
     with opened(name, store) as known:
         today = sets.today(
@@ -109,7 +109,7 @@ def ask(
         show(plan_table(play.plan, f"Play {play.id}{called}"))
         number = int(play.action.sum())
         typer.echo(f"{number} units, {outlook(play.expected, known.actions.sense)}")
-        if play.hurried:
+        if play.truncated:
             typer.echo("hurried: the time limit was over before the policy had its choice")
         typer.echo(next_step(f"tell {quoted(name)} {play.id} costs.csv", known, store))
     return None

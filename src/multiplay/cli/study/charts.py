@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from multiplay._support.formatting import number
 from multiplay.types import FloatArray
-from multiplay.words import number
 
 HEIGHT = 5  # lines of a chart
 MARGIN = 10  # letters of the scale to its left

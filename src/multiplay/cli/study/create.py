@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
+from multiplay._support.serialization import type_name
 from multiplay.cli.study import sets
 from multiplay.cli.study.app import DEFAULT_STORE, AsJson, Name, StoreAt, print_json, study
 from multiplay.cli.study.screens import next_step, quoted
 from multiplay.cli.study.texts import pair
 from multiplay.errors import InvalidInput
 from multiplay.policies import GenCTS
-from multiplay.serialization import type_name
 from multiplay.studies import Study
 
 

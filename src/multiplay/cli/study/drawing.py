@@ -9,15 +9,15 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from multiplay._support.formatting import Table as TableOfWords
+from multiplay._support.formatting import number, shortened
 from multiplay.cli.study.charts import MARGIN, bar, chart
 from multiplay.errors import InvalidInput
 from multiplay.reports import study_words as words
 from multiplay.reports.study import Facts, rows_of
 from multiplay.reports.study_curve import Stretch
-from multiplay.words import Table as TableOfWords
-from multiplay.words import number, shortened
 
-MOST_ARMS, MOST_WAITING, MOST_ALARMS = 20, 10, 10
+MOST_ARMS, MOST_PENDING, MOST_ALARMS = 20, 10, 10
 NARROWEST, WIDEST = 40, 110  # letters: on wider screens, eyes lose the line
 NARROWEST_NAME, LONGEST_KEY = 12, 14
 NARROWEST_BAR, WIDEST_BAR = 10, 40
@@ -66,7 +66,7 @@ def _parts(facts: Facts, width: int) -> Iterator[RenderableType]:
         yield Text(note)
     yield _heading(f"{say.noun.capitalize()} per round")
     yield from rounds(facts, width)
-    yield from _listed(words.waiting_table(facts, MOST_WAITING), width)
+    yield from _listed(words.pending_table(facts, MOST_PENDING), width)
     yield from _listed(words.alarms_table(facts, MOST_ALARMS), width)
     if no_alarm := words.no_alarm(facts):
         yield Text(f"\n{no_alarm}")

@@ -20,7 +20,7 @@ from multiplay.cli.study.screens import bar, next_step, quoted, size
 from multiplay.errors import InvalidInput
 from multiplay.storage import store_at
 from multiplay.studies import Study
-from multiplay.studies.exports import LINES
+from multiplay.studies.export import LINES
 
 LEARNER = ".npz"
 

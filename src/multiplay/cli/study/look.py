@@ -1,4 +1,4 @@
-"""multiplay study list, waiting, arms and plays: what is known, and what was done."""
+"""multiplay study list, pending, arms and plays: what is known, and what was done."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from multiplay._support.formatting import Table, between, number
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
@@ -21,7 +22,6 @@ from multiplay.cli.study.screens import moment, show
 from multiplay.learner.plays import TOLD
 from multiplay.storage import store_at
 from multiplay.studies import Study
-from multiplay.words import Table, between, number
 
 CHUNK = 1_000  # plays that are read at once
 FEW = 20
@@ -49,17 +49,17 @@ def list_all(store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
 
 @study.command()
-def waiting(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def pending(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Show the plays that wait for their losses, oldest first.
 
     Examples:
 
-        multiplay study waiting lanes
+        multiplay study pending lanes
 
     JSON: a list of plays, each as multiplay study ask prints it.
     """
     with opened(name, store) as known:
-        plays = known.waiting()
+        plays = known.pending()
         if as_json:
             return print_json([described(play) for play in plays])
         rows = [

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multiplay._support.frames import column, with_all_digits
 from multiplay.errors import InvalidInput
-from multiplay.tables import column, with_all_digits
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd

@@ -11,12 +11,12 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 
+from multiplay._support.formatting import Table
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.cli.app import errors
 from multiplay.cli.screen import for_screen
 from multiplay.cli.study.app import DEFAULT_STORE
 from multiplay.studies import Study
-from multiplay.words import Table
 
 NOTHING = "-"
 PAUSE = 0.1  # seconds between two moves of a bar

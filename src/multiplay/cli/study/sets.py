@@ -6,14 +6,14 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from multiplay import actions, policies
+from multiplay._support.builder import Builder, check_keys, classes_of, unknown
+from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import sides_of
-from multiplay.builder import Builder, check_keys, classes_of, unknown
 from multiplay.cli.study.texts import named_numbers, names
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
 from multiplay.policies import Policy
-from multiplay.serialization import settings
 
 SetFile = Annotated[
     Path | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from multiplay.atomic_files import write_text
+from multiplay._support.atomic_files import write_text
 from multiplay.cli.files import check_suffix
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
@@ -49,9 +49,9 @@ def show(
 
         multiplay study show lanes --html lanes.html
 
-    JSON: study, store, policy, unit, at; asked, told, waiting, cancelled, clipped, incomplete
+    JSON: study, store, policy, unit, at; asked, told, pending, cancelled, clipped, incomplete
     (numbers); level; arms; best, with plan and expected, or refused; rounds, with mean, expected,
-    change and stretches; drift; plays_waiting; last_plays.
+    change and stretches; drift; plays_pending; last_plays.
     """
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))

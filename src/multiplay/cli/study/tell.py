@@ -17,7 +17,7 @@ from multiplay.cli.study.app import (
 from multiplay.cli.study.reports import losses_by_arm, read_csv
 from multiplay.cli.study.texts import plain_data
 from multiplay.errors import InvalidInput
-from multiplay.learner.plays import Told
+from multiplay.learner.plays import Receipt
 
 Id = Annotated[int, typer.Argument(min=0, metavar="ID", help="The number of the play.")]
 Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the arm.")]
@@ -166,7 +166,7 @@ def learn(
     _answer(told, as_json)
 
 
-def _answer(told: Told, as_json: bool) -> None:
+def _answer(told: Receipt, as_json: bool) -> None:
     if as_json:
         print_json(told._asdict())
     else:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from multiplay._support.formatting import amount, between, number, percent
 from multiplay.reports.study import rows_of
 from multiplay.reports.study_words import moment
 from multiplay.studies import Study
-from multiplay.words import amount, between, number, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from multiplay._support.formatting import Table
 from multiplay.errors import InvalidInput
 from multiplay.reports import study_words as words
 from multiplay.reports.study import Facts
 from multiplay.reports.study_curve import MOST as ROUNDS
 from multiplay.storage import Journal
-from multiplay.studies import past
-from multiplay.studies.content import ENDS
-from multiplay.words import Table
+from multiplay.studies import play_history
+from multiplay.studies.entry_codec import ENDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ class Costs(NamedTuple):
 def recent(journal: Journal) -> Recent:
     """Return the last plays; it takes the same time however many there are."""
     head = journal.head().number
-    *_, table = past.plays(journal, 2 * WINDOW, max(head + 1 - WINDOW, 0))
+    *_, table = play_history.plays(journal, 2 * WINDOW, max(head + 1 - WINDOW, 0))
     return Recent(head, table.tail(ROUNDS).reset_index(drop=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from multiplay.words import shortened
+from multiplay._support.formatting import shortened
 
 WIDTH = 360.0  # as wide as a phone: letters keep their size there
 LETTER, SPACE = 6.9, 14.0  # width of a letter, and what else the names on either side need

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from multiplay import wire
+from multiplay._support.formatting import number
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.losses import losses_of
-from multiplay.service.pages.typed import a_number, a_whole_number, as_lines, named_numbers
-from multiplay.words import number
+from multiplay.service.pages.typed_values import a_number, a_whole_number, as_lines, named_numbers
+from multiplay.studies import wire
 
 MISSING = "-"  # stands for a unit that did not report
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from multiplay._support.formatting import chosen, counted, number
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import UNMET, sides_of
-from multiplay.learner.plays import Expected, PendingPlay
+from multiplay.learner.plays import Estimate, PendingPlay
 from multiplay.reports.study_words import outlook
 from multiplay.service.pages import flows
 from multiplay.studies import Study
-from multiplay.words import chosen, counted, number
 
 MOST_ROWS = 200  # of a list of arms
 
@@ -62,11 +62,11 @@ class Planned(NamedTuple):
     others: int
 
 
-def planned(study: Study, waiting: Sequence[PendingPlay]) -> Planned | None:
+def planned(study: Study, pending: Sequence[PendingPlay]) -> Planned | None:
     """Return the newest play that waits, or the best plan; None if nobody knows one."""
     sense = study.actions.sense
-    if waiting:
-        return described(waiting[-1].plan, waiting[-1].expected, sense, waiting[-1])
+    if pending:
+        return described(pending[-1].plan, pending[-1].expected, sense, pending[-1])
     try:
         best = study.best()
     except ValueError:  # only totals of rounds were told: no plan is known to be best
@@ -75,7 +75,7 @@ def planned(study: Study, waiting: Sequence[PendingPlay]) -> Planned | None:
 
 
 def described(
-    plan: Mapping[str, int], expected: Expected | None, sense: str, play: PendingPlay | None = None
+    plan: Mapping[str, int], expected: Estimate | None, sense: str, play: PendingPlay | None = None
 ) -> Planned:
     """Return a plan for a page."""
     words = "" if expected is None else outlook(expected, sense)

@@ -12,10 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
+from multiplay._support.formatting import legible
 from multiplay.service.pages import sessions
 from multiplay.service.pages.sessions import Visitor
 from multiplay.version import __version__
-from multiplay.words import legible
 
 STATIC = Path(__file__).with_name("static")
 LAYOUT = "\n\r\t"  # letters without a shape that may stand in a text area

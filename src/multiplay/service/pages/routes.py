@@ -11,16 +11,17 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from multiplay.errors import InvalidInput, NotFound, StoreError
-from multiplay.learner.plays import PendingPlay, Told
-from multiplay.service import bounded, events
-from multiplay.service.pages import costs, documents, entries, forms, render, sessions, view
+from multiplay.learner.plays import PendingPlay, Receipt
+from multiplay.service.api import events
+from multiplay.service.pages import costs, documents, forms, journal_lines, render, sessions, views
 from multiplay.service.pages.forms import Form
-from multiplay.service.pages.route import ALook, AStudy, Look, PageRoute, StudyLook, to
+from multiplay.service.pages.page_route import ALook, AStudy, Look, PageRoute, StudyLook, to
+from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Store
-from multiplay.studies import Study, past
+from multiplay.studies import Study, play_history
 
 PART_OF_LIST = 50  # studies on one page
-PARTS = ("state", "plan", "tell", "costs", "waiting", "journal", "arms")
+PARTS = ("state", "plan", "tell", "costs", "pending", "journal", "arms")
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
@@ -107,14 +108,14 @@ async def studies(look: ALook, after: Letters = "") -> Response:
     return await look.page("studies.html", cards=cards, after=more)
 
 
-async def _card(look: Look, name: str) -> view.Card:
+async def _card(look: Look, name: str) -> views.Card:
     try:
-        card = await look.office.read(name, look.caller, view.card)
-        return await look.office.look(name, look.caller, partial(view.with_cost, card))
+        card = await look.office.read(name, look.caller, views.card)
+        return await look.office.look(name, look.caller, partial(views.with_cost, card))
     except InvalidInput as error:
-        return view.Card(name, problem=f"It cannot be shown: {error.got}. {error.hint}")
+        return views.Card(name, problem=f"It cannot be shown: {error.got}. {error.hint}")
     except StoreError as error:
-        return view.Card(name, problem=f"It cannot be read now: {error.reason}.")
+        return views.Card(name, problem=f"It cannot be read now: {error.reason}.")
 
 
 @router.get("/new")
@@ -142,7 +143,7 @@ async def create(look: ALook) -> Response:
 
 def _made(look: Look, given: forms.NewStudy, store: Store) -> Study:
     limits = look.office.settings.limits
-    return bounded.create(
+    return bounded_verbs.create(
         limits,
         store,
         given.name,
@@ -187,11 +188,13 @@ async def parts(look: AStudy, arms: Letters = "", all: str = "") -> Response:
 async def _all(look: StudyLook, arms: str, whole: bool) -> dict[str, Any]:
     """Collect what the page of a study shows."""
     now = datetime.now(UTC)
-    recent, lines = await look.look(lambda journal: (costs.recent(journal), entries.last(journal)))
-    seen: view.Overview = await look.read(
-        lambda study: view.overview(study, recent, now, arms, whole)
+    recent, lines = await look.look(
+        lambda journal: (costs.recent(journal), journal_lines.last(journal))
     )
-    queue = await look.look(lambda journal: view.waits(journal, seen.queue, now))
+    seen: views.Overview = await look.read(
+        lambda study: views.overview(study, recent, now, arms, whole)
+    )
+    queue = await look.look(lambda journal: views.waits(journal, seen.queue, now))
     partly = {row.id for row in queue.rows if row.told}
     query = f"?{look.request.url.query}" if arms or whole else ""
     return {
@@ -213,14 +216,14 @@ def _telling(queue: list[PendingPlay], partly: set[int]) -> dict[str, Any] | Non
     if not queue:
         return None
     play = queue[0]
-    plan = view.played(play.plan)
+    plan = views.played(play.plan)
     return {"id": play.id, "key": play.key, "plan": plan, "partly": play.id in partly}
 
 
-async def _signed(look: StudyLook, lines: entries.Lines) -> entries.Lines:
+async def _signed(look: StudyLook, lines: journal_lines.Lines) -> journal_lines.Lines:
     """Return entries with the names of who wrote them."""
     names = await look.named({line.by for line in lines.rows if line.by})
-    return lines._replace(rows=entries.named(lines.rows, names))
+    return lines._replace(rows=journal_lines.named(lines.rows, names))
 
 
 @router.get(STUDY + "/chart")
@@ -229,7 +232,7 @@ async def chart(look: AStudy) -> Response:
     recent = await look.look(costs.recent)
     now = datetime.now(UTC)
     found = await look.read(
-        lambda study: costs.chart(view.recent_facts(study, recent, now), recent)
+        lambda study: costs.chart(views.recent_facts(study, recent, now), recent)
     )
     return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
@@ -243,7 +246,7 @@ async def watch(look: AStudy) -> Response:
 @router.get(STUDY + "/journal")
 async def journal(look: AStudy, before: int | None = None) -> Response:
     """Show the journal, a page at a time."""
-    lines = await look.look(lambda journal: entries.last(journal, entries.PAGE, before))
+    lines = await look.look(lambda journal: journal_lines.last(journal, journal_lines.PAGE, before))
     signed = await _signed(look, lines)
     return await look.page("journal.html", name=look.name, base=look.base, lines=signed)
 
@@ -272,7 +275,7 @@ async def ask(look: AStudy) -> Response:
             actions = await look.office.built(plain)
             id = await look.write(
                 form,
-                lambda study: bounded.ask(limits, study, actions, key=key),
+                lambda study: bounded_verbs.ask(limits, study, actions, key=key),
                 lambda play: play.id,
             )
             return to(f"{look.base}?done=asked&play={id}")
@@ -290,12 +293,12 @@ async def play_page(look: AStudy, play: Id, done: str = "") -> Response:
 async def _play_page(
     look: StudyLook, play: int, form: Form | None = None, done: str = "", status: int = 200
 ) -> Response:
-    about = await look.look(lambda journal: past.about(journal, play))
+    about = await look.look(lambda journal: play_history.about(journal, play))
 
     form = form or Form()
 
     def act(study: Study) -> dict[str, Any]:
-        found = view.play_page(study, about)
+        found = views.play_page(study, about)
         return {
             "page": found,
             "unit": study.unit,
@@ -308,7 +311,7 @@ async def _play_page(
 
     shown = await look.read(act)
     names = await look.named({line.by for line in shown["page"].lines if line.by})
-    signed = entries.named(shown["page"].lines, names)
+    signed = journal_lines.named(shown["page"].lines, names)
     shown["page"] = shown["page"]._replace(lines=signed)
     shown |= {"name": look.name, "base": look.base, "form": form, "done": done}
     return await look.page("play.html", status, **shown)
@@ -320,21 +323,23 @@ async def tell(look: AStudy, play: Id) -> Response:
     form = await look.form()
     look.caller.check("play", look.name)
 
-    def waiting(study: Study) -> tuple[dict[str, int] | None, bool]:
-        found = next((one for one in study.waiting() if one.id == play), None)
+    def pending(study: Study) -> tuple[dict[str, int] | None, bool]:
+        found = next((one for one in study.pending() if one.id == play), None)
         by_round = study.policy.learns_from == "round"
-        return None if found is None else view.played(found.plan), by_round
+        return None if found is None else views.played(found.plan), by_round
 
-    plan, by_round = await look.read(waiting)
+    plan, by_round = await look.read(pending)
     if plan is None:
-        await look.look(lambda journal: past.about(journal, play))  # refuses what is not there
+        await look.look(
+            lambda journal: play_history.about(journal, play)
+        )  # refuses what is not there
         form.errors[""] = "This play does not wait any more: what is below was not told."
         return await _play_page(look, play, form, status=409)
     partly = bool(form.get("part"))
     told = forms.losses(form, plan, by_round, partly)
     if told is not None:
         try:
-            done: Told = await look.write(
+            done: Receipt = await look.write(
                 form, lambda study: study.tell(play, told, final=not partly)
             )
             return to(f"{look.base}/plays/{play}?done={'told' if done.final else 'part'}")

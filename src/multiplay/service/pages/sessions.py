@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from starlette.responses import Response
 
-from multiplay.service import tokens
-from multiplay.service.office import Office
-from multiplay.service.refusals import Forbidden, Unknown
-from multiplay.service.register import Caller
+from multiplay.service.api.refusals import Forbidden, Unknown
+from multiplay.service.auth import tokens
+from multiplay.service.auth.authenticator import Caller
+from multiplay.service.studies.manager import Office
 from multiplay.storage.keyring import Keyring
 
 SESSION, VISITOR = "multiplay_session", "multiplay_visitor"

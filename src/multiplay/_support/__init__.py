@@ -1,0 +1,1 @@
+"""Internal helpers: checks, formatting, files, HTML, serialization, data frames."""

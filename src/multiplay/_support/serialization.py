@@ -1,0 +1,212 @@
+"""Objects as plain data: described for people, or stored to be built again.
+
+``describe`` writes down what was run, beside what came out of it, and may shorten. ``pack`` loses
+nothing: ``unpack`` builds the same object again.
+"""
+
+import hashlib
+import inspect
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multiplay._support.builder import Builder, errors_below
+from multiplay._support.user_modules import name_in_its_place
+from multiplay.errors import InvalidInput
+from multiplay.types import Arrays
+
+SHORT_LIST = 8
+LEAVES = {type(None), bool, int, float, str}
+CONTAINERS = {"array", "tuple", "mapping"}  # packed under these names, beside the classes
+WITHOUT_ARRAYS: dict[str, Any] = {  # how those are built that need none
+    "tuple": lambda items: tuple(items),
+    "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
+}
+LARGE = 100_000  # numbers; a larger array is written down by its shape and digest
+
+
+def settings(thing: object) -> dict[str, Any]:
+    """Return the arguments that build ``thing``: each is kept as an attribute of the same name.
+
+    A class may list arguments that are newer than files with it, as ``later_settings``. These are
+    left out where they are None or False, so that files of before and of today say the same.
+    """
+    try:
+        kind: Any = type(thing)
+        names = _arguments(kind)
+    except ValueError:  # a class that is not written in Python
+        raise InvalidInput(
+            type(thing).__name__, "plain data", f"{thing!r}", "Give numbers, text or lists."
+        ) from None
+    for name in names:
+        if not hasattr(thing, name):
+            raise InvalidInput(
+                type(thing).__name__,
+                f"the argument {name!r} as an attribute of the same name",
+                "none",
+                f"Write self.{name} = {name} in __init__: settings are kept with what they made.",
+            )
+    later = getattr(type(thing), "later_settings", ())
+    kept = {name: getattr(thing, name) for name in names}
+    off = {name for name in later if kept.get(name) is None or kept[name] is False}
+    return {name: value for name, value in kept.items() if name not in off}
+
+
+@lru_cache(maxsize=256)
+def _arguments(kind: type) -> tuple[str, ...]:
+    """Return the arguments that build a thing of this class; who plays every day asks often."""
+    return tuple(inspect.signature(kind).parameters)
+
+
+def describe(thing: Any) -> Any:
+    """Return ``thing`` as dicts, lists, strings and numbers, large arrays by their digest.
+
+    Examples
+    --------
+    >>> from multiplay import Duplicated, GenCTS
+    >>> describe(Duplicated(GenCTS()))
+    {'type': 'Duplicated', 'policy': {'type': 'GenCTS'}}
+    """
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    if isinstance(thing, np.ndarray | np.generic):
+        return thing.tolist() if thing.size <= LARGE else _digest(np.asarray(thing))
+    if isinstance(thing, Mapping):
+        return {str(key): describe(value) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [describe(value) for value in thing]
+    if callable(thing):
+        return {"type": "function", "name": getattr(thing, "__qualname__", type(thing).__name__)}
+    return {"type": type_name(type(thing)), **describe(settings(thing))}
+
+
+def _digest(array: NDArray[Any]) -> dict[str, Any]:
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return {"type": "array", "shape": list(array.shape), "sha256": digest}
+
+
+def type_name(kind: type) -> str:
+    """Return a name that cannot be taken for one of ours if the class is somebody else's."""
+    ours = kind.__module__.split(".")[0] == __name__.split(".")[0]
+    return kind.__name__ if ours else f"{name_in_its_place(kind.__module__)}.{kind.__qualname__}"
+
+
+def pack(thing: Any, where: str = "thing") -> tuple[Any, Arrays]:
+    """Return ``thing`` as plain data, with its arrays apart; nothing is lost.
+
+    A class that is not multiplay's own is packed by its name and settings, and only somebody who
+    has the class can unpack it. Functions, and objects that do not keep their settings as
+    attributes, are refused; ``where`` is what the error calls the thing. Mappings become dicts.
+
+    Examples
+    --------
+    >>> from multiplay import Budget
+    >>> header, arrays = pack(Budget(2, [1, 1, 3]))
+    >>> header["type"], header["caps"], arrays["0"]
+    ('Budget', {'type': 'array', 'name': '0'}, array([1, 1, 3]))
+    """
+    arrays: Arrays = {}
+    return _pack(where, thing, arrays), arrays
+
+
+def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
+    """Return what ``pack`` was given, built from the classes of ``builder``.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, actions
+    >>> from multiplay._support.builder import classes_of
+    >>> unpack(*pack(Budget(2, [1, 1, 3])), Builder(classes_of(actions))).caps
+    array([1, 1, 3])
+    """
+    array: Any = {"array": lambda name: arrays[name][()]}  # a number, if it was one
+    own = Builder({**builder.classes, **WITHOUT_ARRAYS, **array}, builder.leaf)
+    return own.build("header", header)
+
+
+def types_in(header: Any) -> set[str]:
+    """Return the names of all classes in plain data, ``CONTAINERS`` among them."""
+    if isinstance(header, list):
+        return {name for value in header for name in types_in(value)}
+    if not isinstance(header, dict):
+        return set()
+    own = {str(header["type"])} if "type" in header else set()
+    return own.union(*map(types_in, header.values()))
+
+
+def _pack(where: str, thing: Any, arrays: Arrays) -> Any:
+    if _is_plain_array(thing):
+        name = str(len(arrays))
+        arrays[name] = np.asarray(thing)
+        return {"type": "array", "name": name}
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    if type(thing) is list:
+        if all(type(value) in LEAVES for value in thing):  # names of many thousand arms, say
+            return list(thing)
+        return [_pack(f"{where}[{i}]", value, arrays) for i, value in enumerate(thing)]
+    if type(thing) is tuple:
+        return {"type": "tuple", "items": _pack(where, list(thing), arrays)}
+    if isinstance(thing, Mapping):
+        if "type" not in thing and all(type(key) is str for key in thing):
+            return {key: _pack(f"{where}.{key}", value, arrays) for key, value in thing.items()}
+        keys, values = list(thing), list(thing.values())
+        return {"type": "mapping", **_pack(where, {"keys": keys, "values": values}, arrays)}
+    if inspect.isroutine(thing) or isinstance(thing, type | np.ndarray):
+        raise InvalidInput(
+            where,
+            "what can be saved: numbers, text, lists, or objects that keep their settings",
+            f"{thing!r}",
+            "Write a function as a method of a class of your own, and convert arrays to numbers.",
+        )
+    with errors_below(where):
+        arguments = settings(thing)
+    if "type" in arguments:
+        hint = "Files use this word for the class: rename the argument."
+        raise InvalidInput(where, "an argument with another name", "'type'", hint)
+    return {"type": type_name(type(thing)), **_pack(where, arguments, arrays)}
+
+
+def _is_plain_array(thing: object) -> bool:
+    """Say whether this is an array, or a number of numpy, that an array file can hold."""
+    if isinstance(thing, np.ma.MaskedArray):
+        return False
+    return isinstance(thing, np.ndarray | np.generic) and not thing.dtype.hasobject
+
+
+def brief(plain: Any) -> str:
+    """Return plain data in one line, with large arrays by their shapes.
+
+    Examples
+    --------
+    >>> brief({"type": "Budget", "total": 2, "caps": [1, 1, 3], "names": None})
+    'Budget(total=2, caps=[1, 1, 3])'
+    >>> brief(list(range(100))), brief([[0.0, 0.0], [0.0, 0.0]])
+    ('100 numbers', '0.0')
+    """
+    if isinstance(plain, dict):
+        items = [f"{k}={brief(v)}" for k, v in plain.items() if k != "type" and v is not None]
+        return f"{plain.get('type', '')}({', '.join(items)})"
+    if isinstance(plain, list):
+        shape, flat = _shape(plain)
+        if len(shape) > 1 and len(set(map(str, flat))) == 1:
+            return str(flat[0])
+        if len(flat) > SHORT_LIST or len(shape) > 1:
+            if isinstance(flat[0], dict):
+                return f"{len(flat)} of {', '.join(sorted(types_in(flat)))}"
+            kind = "names" if isinstance(flat[0], str) else "numbers"
+            return f"{' by '.join(map(str, shape))} {kind}"
+        return f"[{', '.join(map(brief, plain))}]"
+    return str(plain)
+
+
+def _shape(values: list[Any]) -> tuple[list[int], list[Any]]:
+    """Return the shape of nested lists, and what is in them; ragged ones are taken as they are."""
+    shape, flat = [len(values)], values
+    while flat and all(isinstance(v, list) and len(v) == len(flat[0]) for v in flat):
+        shape.append(len(flat[0]))
+        flat = [value for part in flat for value in part]
+    return shape, flat

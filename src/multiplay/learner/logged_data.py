@@ -1,0 +1,89 @@
+"""Years of history: a table with one row for each unit, as reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from multiplay._support.checks import is_number
+from multiplay._support.frames import column, frame, in_order
+from multiplay.errors import InvalidInput
+from multiplay.learner.ranges import Ranges
+from multiplay.learner.reports import Report
+from multiplay.types import FloatArray, IntArray
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+
+class Outcomes(NamedTuple):
+    """One line for each unit of a history.
+
+    Attributes
+    ----------
+    arms : list of names
+        Each once.
+    arm, round : arrays
+        Of each unit, the number of its arm in ``arms``, and the number of its round.
+    loss : array
+        What each unit lost, in the user's unit; NaN if it did not report.
+    """
+
+    arms: list[str]
+    arm: IntArray
+    round: IntArray
+    loss: FloatArray
+
+
+def read_table(table: Any, arm: str, round: str, loss: str) -> Outcomes:
+    """Return a table as outcomes; rounds are numbered in the order of their labels."""
+    import pandas as pd
+
+    example = "learn_table(table, arm='lane', round='day', loss='cost')"
+    rows = frame(table, arm)
+    labels = column(rows, round, example)
+    names = column(rows, arm, example).astype(str)
+    losses = column(rows, loss, example, gaps=True)
+    values = _values(losses, f"table[{loss!r}]")
+    codes, arms = pd.factorize(names)
+    rounds, _ = in_order(labels)
+    return Outcomes([str(name) for name in arms], codes, rounds, values)
+
+
+def reports(
+    outcomes: Outcomes, names: tuple[str, ...], ranges: Ranges, argument: str = "table"
+) -> list[Report]:
+    """Return a report of all these arms for each round of a history."""
+    number = {name: i for i, name in enumerate(names)}
+    unknown = [name for name in outcomes.arms if name not in number]
+    if unknown:
+        raise InvalidInput(
+            argument,
+            f"the names of arms that are known, such as {names[0]!r}",
+            repr(unknown[0]),
+            "Rename the arms, or leave the rows of the others out.",
+        )
+    places = np.array([number[name] for name in outcomes.arms], dtype=np.int64)[outcomes.arm]
+    rounds, values = outcomes.round, outcomes.loss
+    order, found = np.lexsort((places, rounds)), []
+    bounds = ranges.of(names)
+    for rows_of in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
+        count = np.bincount(places[rows_of], minlength=len(names))
+        learned, clipped = ranges.learned(names, bounds, count, values[rows_of])
+        gaps = bool(np.isnan(learned).any())
+        found.append(Report(count, count, learned, {}, None, gaps, clipped, whole=not gaps))
+    return found
+
+
+def _values(losses: pd.Series[Any], argument: str) -> FloatArray:
+    """Return a column of losses, NaN where one is missing."""
+    hint = "Give numbers, and leave a cell empty where one is missing."
+    if losses.dtype.kind not in "biuf":
+        others = [one for one in losses.dropna() if not is_number(one)]
+        got = repr(others[0]) if others else f"{losses.dtype}"
+        raise InvalidInput(argument, "numbers", got, hint)
+    values: FloatArray = losses.to_numpy(dtype=float, na_value=np.nan)
+    if np.isinf(values).any():
+        raise InvalidInput(argument, "finite numbers", f"{values[np.isinf(values)][0]}", hint)
+    return values

@@ -1,0 +1,219 @@
+"""The set of one day: what the caller gave, its limits, and what its units can lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import multiplay.actions
+from multiplay._support.checks import EXACT, check_instance, is_integer, is_list
+from multiplay._support.serialization import CONTAINERS, pack, type_name, types_in
+from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput
+from multiplay.learner.losses import by_label
+from multiplay.learner.ranges import Bounds, Ranges
+from multiplay.policies import Policy
+from multiplay.types import IntArray
+
+FREE = -1  # an arm whose number of units is not fixed
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the caller wants of a plan beside that it is in the set."""
+
+    at_most: dict[str, int] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    fixed: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def given(cls, at_most: Any, exclude: Any, fixed: Any, names: Sequence[str]) -> Limits:
+        """Return the limits, if they name arms of the set."""
+        if isinstance(exclude, str) or not isinstance(exclude, Iterable):
+            hint = "Write exclude=['Lyon->north'], for example."
+            raise InvalidInput("exclude", "a list of names of arms", repr(exclude), hint)
+        known, excluded = set(names), tuple(exclude)
+        for name in excluded:
+            _check_arm("exclude", name, known, names)
+        most, exact = (
+            _units(*one, known, names) for one in (("at_most", at_most), ("fixed", fixed))
+        )
+        return (
+            cls(most, tuple(map(str, excluded)), exact) if most or excluded or exact else NO_LIMITS
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.at_most or self.exclude or self.fixed)
+
+    @property
+    def first(self) -> str:
+        """The first of the three that was given."""
+        return next(name for name, value in vars(self).items() if value)
+
+    def apply(self, actions: ActionSet) -> ActionSet:
+        """Return the actions of a set that keep to the limits."""
+        number = {name: i for i, name in enumerate(actions.names)}
+        most, fixed = np.full(actions.d, EXACT), np.full(actions.d, FREE)
+        for name, units in self.at_most.items():
+            most[number[name]] = units
+        for name in self.exclude:
+            most[number[name]] = 0
+        for name, units in self.fixed.items():
+            i = number[name]
+            if units > most[i]:
+                raise InvalidInput(
+                    f"fixed[{name!r}]",
+                    f"at most {most[i]}, by at_most and exclude",
+                    f"{units}",
+                    "Leave one of the two out.",
+                )
+            fixed[i] = units
+        try:
+            return actions.limited(most, fixed)
+        except InvalidInput as error:
+            if "at_most" not in error.argument or self.at_most:
+                raise
+            argument = error.argument.replace("at_most", "exclude")
+            raise InvalidInput(argument, error.expected, error.got, error.hint) from None
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, eq=False)
+class Today:
+    """The set of one day, ready to be played.
+
+    Attributes
+    ----------
+    given : ActionSet
+        What the caller gave.
+    limits : Limits
+        What the caller wants beside.
+    actions : ActionSet
+        What the policy plays on: limited, and with the known part of the losses.
+    bounds : Bounds
+        What a unit of each arm can lose.
+    """
+
+    given: ActionSet
+    limits: Limits
+    actions: ActionSet
+    bounds: Bounds
+
+    @classmethod
+    def of(cls, given: ActionSet, limits: Limits, ranges: Ranges, policy: Policy) -> Today:
+        """Prepare a day."""
+        actions, bounds = given, ranges.of(given.names)
+        if limits:
+            actions = limits.apply(given)
+        offset = ranges.offset(bounds, actions, policy)
+        if offset is not None:
+            actions = actions.shifted(offset)
+        return cls(given, limits, actions, bounds)
+
+    def plan(self, action: IntArray) -> dict[str, int]:
+        """Return an action by the names of its arms, with the units that cannot be served."""
+        actions = self.actions
+        plan = dict(zip(actions.names, action.tolist(), strict=True))
+        return plan | actions.unmet(action) if self.may_lack else plan
+
+    @cached_property
+    def may_lack(self) -> bool:
+        """Whether there may be units that cannot be served."""
+        return bool(self.actions.unmet(np.zeros(self.actions.d, dtype=np.int64)))
+
+
+def check_storable(actions: ActionSet, usual: ActionSet) -> None:
+    """Raise ``InvalidInput`` if plays on the set of a day could not be saved, and loaded again.
+
+    Who loads them passes the ``usual`` set again, if its class is not multiplay's own. Sets of
+    other days are built from the file: their classes must be known then.
+    """
+    plain, _ = pack(actions, "actions")
+    known = {*multiplay.actions.__all__, *CONTAINERS, type_name(type(usual))}
+    foreign = sorted(types_in(plain) - known)
+    if foreign:
+        raise InvalidInput(
+            "actions",
+            "a class of multiplay, or that of the usual set",
+            foreign[0],
+            "Make the learner with a set of this class: only that one is passed again to load.",
+        )
+
+
+def check_day(today: Any, usual: ActionSet, known: Mapping[str, int], policy: Policy) -> None:
+    """Raise ``InvalidInput`` unless this is a set that a learner can play on some day."""
+    check_instance("actions", today, ActionSet, "Transport([1, 4, 5], [4, 6])")
+    if not policy.changing:
+        usually = "the set that the learner was made with"
+        raise no_other_set("actions", policy, usually, f"{today!r}")
+    if today.sense != usual.sense:
+        expected, got = f"sense={usual.sense!r}, as ever", f"sense={today.sense!r}"
+        raise InvalidInput("actions", expected, got, "Make a learner for each sense.")
+    if not any(name in known for name in today.names):
+        raise InvalidInput(
+            "actions",
+            f"a set with arms that are known, such as {next(iter(known))!r}",
+            f"none, but {today.names[0]!r}",
+            "Give the arms the same names every day: names=..., when the set is made.",
+        )
+
+
+def no_other_set(argument: str, policy: Policy, expected: str, got: str) -> InvalidInput:
+    """Return the error of a policy that plays on one set for life."""
+    return InvalidInput(
+        argument,
+        f"{expected}, for {type(policy).__name__} cannot play on another set",
+        got,
+        f"Leave {argument} out, or make the learner with a policy such as GenCTS.",
+    )
+
+
+def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:
+    """Return a plan by names, or a list, as an action of the set."""
+    names, plan = actions.names, by_label(plan)
+    if isinstance(plan, Mapping):
+        shown = actions.unmet(np.zeros(actions.d, dtype=np.int64))
+        units = {name: k for name, k in plan.items() if name not in shown}
+        by_name = _units(argument, units, set(names), names)
+        action = np.array([by_name.get(name, 0) for name in names], dtype=np.int64)
+    elif is_list(plan) and len(plan) == len(names):
+        units = _units(argument, dict(zip(names, plan, strict=True)), set(names), names)
+        action = np.array(list(units.values()), dtype=np.int64)
+    else:
+        hint = 'Write {"name of the arm": units, ...}.'
+        raise InvalidInput(argument, "a dict by arm name", repr(plan), hint)
+    if not actions.contains(action):
+        raise InvalidInput(
+            argument,
+            f"a plan of {actions!r}",
+            f"{ {name: int(k) for name, k in zip(names, action, strict=True) if k} }",
+            "Give the set of that day: actions=...",
+        )
+    return action
+
+
+def _units(argument: str, given: Any, known: set[str], names: Sequence[str]) -> dict[str, int]:
+    if given is None:
+        return {}
+    given = by_label(given)
+    if not isinstance(given, Mapping):
+        hint = f"Write {argument}={{{names[0]!r}: 2}}, for example."
+        raise InvalidInput(argument, "a dict by arm name", repr(given), hint)
+    for name, units in given.items():
+        _check_arm(argument, name, known, names)
+        if not is_integer(units) or not 0 <= units <= EXACT:
+            hint = "Give an int of at least 0."
+            raise InvalidInput(f"{argument}[{name!r}]", "a whole number", repr(units), hint)
+    return {name: int(units) for name, units in given.items()}
+
+
+def _check_arm(argument: str, name: Any, known: set[str], names: Sequence[str]) -> None:
+    if not isinstance(name, str) or name not in known:
+        expected = f"names of arms, such as {names[0]!r}"
+        raise InvalidInput(argument, expected, repr(name), "Check the spelling.")

@@ -1,0 +1,116 @@
+"""One random stream for each trial, so that a trial is the same trial in any company."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from multiplay._support.checks import is_integer
+from multiplay.errors import InvalidInput
+from multiplay.kernels import random as kernels
+from multiplay.types import FloatArray, IntArray
+
+# What a stream is for: losses must not depend on what a policy draws, nor on how it draws.
+LOSSES, POLICY, INSTANCE, ASK, TELL, LEARN = range(6)
+
+
+def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:
+    """Return the seed of one trial for one purpose, whatever else is run."""
+    if not is_integer(seed) or seed < 0:
+        raise InvalidInput(
+            "seed", "a whole number of at least 0", repr(seed), "Give a whole number such as 0."
+        )
+    return np.random.SeedSequence(int(seed), spawn_key=(purpose, trial))
+
+
+class Streams:
+    """Independent random streams, one for each trial, with the verbs of a numpy ``Generator``.
+
+    Row k of every answer comes from stream k alone: ``random((trials, 3))`` gives row k the next
+    three numbers of stream k. So a policy that draws from ``rng`` works the same with a
+    ``Generator`` (one trial, by hand) and with ``Streams`` (a simulation), and trial k of a
+    simulation does not depend on the other trials.
+
+    Parameters
+    ----------
+    state
+        Four numbers for each stream, shape (trials, 4); ``spawn`` makes them from a seed.
+
+    Examples
+    --------
+    >>> from multiplay.random import POLICY
+    >>> alone = Streams.spawn(seed=1, purpose=POLICY, trials=[7])
+    >>> together = Streams.spawn(seed=1, purpose=POLICY, trials=range(10))
+    >>> bool((alone.random((1, 3)) == together.random((10, 3))[7]).all())
+    True
+    """
+
+    def __init__(self, state: Any) -> None:
+        self.state = np.array(state, dtype=np.uint64)
+
+    @classmethod
+    def spawn(cls, seed: int, purpose: int, trials: Iterable[int]) -> Streams:
+        """Streams for these trials and this purpose, all from one seed."""
+        states = [
+            np.random.SFC64(seed_sequence(seed, purpose, trial)).state["state"]["state"]
+            for trial in trials
+        ]
+        return cls(np.reshape(states, (-1, 4)))
+
+    def random(self, size: tuple[int, ...]) -> FloatArray:
+        """Uniform numbers on [0, 1); the first axis is the trial."""
+        out = np.empty(size)
+        kernels.fill_uniform(self.state, out.reshape(len(self.state), -1))
+        return out
+
+    def beta(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
+        """Beta(a, b) numbers for parameters of shape (trials, d)."""
+        a, b = _of_one_shape(np.asarray(a, float), np.asarray(b, float))
+        out = np.empty(a.shape)
+        kernels.fill_beta(self.state, a, b, out)
+        return out
+
+    def binomial(self, n: ArrayLike, p: ArrayLike) -> IntArray:
+        """Binomial(n, p) numbers for parameters of shape (trials, d)."""
+        n, p = _of_one_shape(np.asarray(n, dtype=np.int64), np.asarray(p, dtype=float))
+        out = np.empty(n.shape, dtype=np.int64)
+        kernels.fill_binomial(self.state, n, p, out)
+        return out
+
+
+NOTHING_DRAWN = np.zeros((1, 4), dtype=np.uint64)
+
+
+class Rounds:
+    """Random streams for the rounds of one purpose: that of round t comes from (seed, t).
+
+    Examples
+    --------
+    >>> rounds, again = Rounds(seed=7, purpose=ASK), Rounds(seed=7, purpose=ASK)
+    >>> _ = rounds.at(1), rounds.at(2)
+    >>> bool(rounds.at(365).random((1, 1)) == again.at(365).random((1, 1)))
+    True
+    """
+
+    def __init__(self, seed: int, purpose: int) -> None:
+        words = seed_sequence(seed, purpose, 0).generate_state(3, np.uint64)
+        self._base: NDArray[np.uint64] = words.astype(np.uint64)
+
+    def at(self, t: int) -> Streams:
+        """Return the stream of round t, from its beginning."""
+        streams = Streams(NOTHING_DRAWN)
+        kernels.begin(self._base, t, streams.state[0])
+        return streams
+
+
+def _of_one_shape(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if a.shape == b.shape:
+        return a, b
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    return np.broadcast_to(a, shape).copy(), np.broadcast_to(b, shape).copy()
+
+
+Rng: TypeAlias = Streams | np.random.Generator

@@ -1,0 +1,1 @@
+"""Authentication: API keys, tokens and their cache."""

@@ -1,0 +1,1 @@
+"""The server process: sockets, workers, middleware, logs, metrics."""

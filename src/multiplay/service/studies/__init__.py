@@ -1,0 +1,1 @@
+"""The studies of a worker process: study manager, request batching, limits."""

@@ -1,0 +1,75 @@
+"""Verbs within limits: what a stranger asks takes seconds, or is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multiplay.actions import ActionSet
+from multiplay.errors import Conflict
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
+from multiplay.service.studies.limits import Limits, build_actions, build_policy, in_time
+from multiplay.service.studies.sizes import check_history, check_known, check_together
+from multiplay.storage import Store
+from multiplay.studies import Study
+
+
+def create(
+    limits: Limits, store: Store, name: str, actions: Any, policy: Any, **settings: Any
+) -> Study:
+    """Begin a study of plain data."""
+    made, way = build_actions("actions", actions, limits), build_policy("policy", policy, limits)
+    check_together(made, way, limits)
+    with in_time("actions", limits):
+        return Study.create(name, made, way, store=store, **settings)
+
+
+def ask(
+    limits: Limits,
+    study: Study,
+    actions: ActionSet | None,
+    *,
+    key: str | None = None,
+    time_limit: float | None = None,
+    **given: Any,
+) -> PendingPlay:
+    """Choose the next play of a study, unless too many of them wait."""
+    pending = study.open_plays
+    if pending >= limits.pending and not study.is_asked(key):
+        expected = f"fewer than {limits.pending} plays that wait"
+        hint = "Tell, close or cancel some of them first."
+        raise Conflict("study", expected, f"{pending}", hint)
+    _check_day(limits, study, actions)
+    seconds = min(time_limit or limits.seconds, limits.seconds)
+    return study.ask(actions, key=key, time_limit=seconds, **given)
+
+
+def learn(limits: Limits, study: Study, actions: ActionSet | None, **given: Any) -> Receipt:
+    """Learn from a plan that somebody else chose."""
+    _check_day(limits, study, actions)
+    return study.learn(actions=actions, **given)
+
+
+def learn_table(study: Study, table: dict[str, Any], key: str | None) -> Receipt:
+    """Learn from a history."""
+    check_history(len(set(table["round"])), len(study.known_arms))
+    return study.learn_table(table, key=key)
+
+
+def best(limits: Limits, study: Study, actions: ActionSet | None, **given: Any) -> Plan:
+    """Return the best plan by what is known."""
+    _check_day(limits, study, actions)
+    with in_time("actions", limits):
+        return study.best(actions, **given)
+
+
+def expect(limits: Limits, study: Study, actions: ActionSet | None, **given: Any) -> Estimate:
+    """Say what a plan should cost."""
+    _check_day(limits, study, actions)
+    return study.expect(actions=actions, **given)
+
+
+def _check_day(limits: Limits, study: Study, actions: ActionSet | None) -> None:
+    """Refuse a set of a day that is too much for the policy, or for the study."""
+    if actions is not None:
+        check_together(actions, study.policy, limits)
+        check_known(set(study.known_arms), actions, limits)

@@ -1,0 +1,71 @@
+"""A study to look at: a year of made-up trucks."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from multiplay.actions import Transport
+from multiplay.policies import GenCTS
+from multiplay.service.auth import keys
+from multiplay.studies import Study
+from multiplay.studies.study import Place
+from multiplay.types import FloatArray
+
+NAME, KEY = "trucks", "demonstration"
+DEPOTS = {"Lyon": 5, "Lille": 3, "Nantes": 4}
+TOWNS = {"north": 3, "south": 4, "east": 2, "coast": 3}
+DAYS, DAY, AT_ONCE = 365, 86_400.0, 30
+HIGHEST = 400.0  # euros
+SPREAD = 25.0
+REPAIRS = (200, 7, 120.0)  # from this day on, this lane costs so much more
+
+
+def prepare(store: Place) -> None:
+    """Make the study if it is not there."""
+    if NAME not in Study.list(store=store):
+        _year(store)
+
+
+def new_key(store: Place) -> str:
+    """Return a new key for the demonstration; the last one is of no use any more."""
+    for row in keys.list_all(store):
+        if row.name == KEY:
+            keys.revoke(store, row.id)
+    return keys.create(store, "manage", name=KEY).token
+
+
+def _year(store: Place) -> None:
+    """Play a year, a month at a time; today's trucks are on their way."""
+    rng = np.random.default_rng(2026)
+    plans = Transport(
+        list(DEPOTS.values()), list(TOWNS.values()), names=(list(DEPOTS), list(TOWNS))
+    )
+    means = rng.uniform(80.0, 300.0, len(plans.names))
+    first = time.time() - DAYS * DAY
+    with Study.create(
+        NAME, plans, GenCTS(discount=0.995), losses=(0, HIGHEST), missing="ignore", store=store
+    ) as study:
+        for month in range(0, DAYS, AT_ONCE):
+            with study.together():
+                for day in range(month, min(month + AT_ONCE, DAYS)):
+                    _play(study, day, first + day * DAY, means, rng)
+        study.ask(key=_date(first + DAYS * DAY))
+
+
+def _play(study: Study, day: int, at: float, means: FloatArray, rng: np.random.Generator) -> None:
+    """Drive the trucks of one day; some do not report."""
+    play = study.ask(key=_date(at), at=at)
+    begins, lane, more = REPAIRS
+    costs = means.copy()
+    costs[lane] += more * (day >= begins)
+    report: dict[str, list[float | None]] = {}
+    for arm, (name, trucks) in enumerate(play.plan.items()):
+        euros = rng.normal(costs[arm], SPREAD, trucks).clip(0, HIGHEST).round(2)
+        report[name] = [None if rng.random() < 0.01 else float(cost) for cost in euros]
+    study.tell(play.id, report, at=at + 0.6 * DAY)
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at))

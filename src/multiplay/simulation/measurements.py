@@ -1,0 +1,115 @@
+"""What is written down of a block: regret at the recorded rounds, and sums over all rounds."""
+
+import numpy as np
+
+from multiplay.actions import ActionSet, Changing
+from multiplay.environments import Observation
+from multiplay.kernels import measurements as kernels
+from multiplay.results import Measured
+from multiplay.simulation.comparator import BestOfEachRound
+from multiplay.types import FloatArray, IntArray
+
+
+class Ledger:
+    """Books every round of a block of trials.
+
+    Regret is against the best fixed action a*, or against the best action of each round. Where the
+    best fixed action is not known beforehand (an adaptive adversary), it is found at the end; until
+    then the sums of all arms are kept at the recorded rounds.
+    """
+
+    def __init__(
+        self,
+        actions: ActionSet,
+        best: IntArray | BestOfEachRound | None,
+        rounds: IntArray,
+        trials: int,
+    ) -> None:
+        self.actions, self.rounds, self.known = actions, set(rounds.tolist()), best is not None
+        shape = (trials, actions.d)
+        self.best = np.zeros(shape, dtype=np.int64) if best is None else best
+        self.arms, self.plays = np.zeros((7, *shape)), np.zeros((3, *shape), dtype=np.int64)
+        self.sums, self.no_offset = np.zeros((5, trials)), np.zeros(actions.d)
+        self.curves: list[FloatArray] = []
+        self.history: list[FloatArray] = []
+
+    def add(self, t: int, today: ActionSet, action: IntArray, seen: Observation) -> None:
+        """Book round t, which was played on the set ``today``."""
+        feedback, means, averages = seen
+        if not (means.flags.carray and averages.flags.carray):
+            means, averages = _writable(means), _writable(averages)
+        best = self.best
+        if isinstance(best, BestOfEachRound):
+            best = best.of(today, means)
+        kernels.book(
+            t,
+            today.linear,
+            action,
+            best,
+            means,
+            feedback.total,
+            averages,
+            self.no_offset if today.offset is None else _writable(today.offset),
+            self.arms,
+            self.plays,
+            self.sums,
+        )
+        if not today.linear:
+            self.sums[kernels.PSEUDO] += today.value(action, means) - today.value(best, means)
+        if t in self.rounds:
+            self.curves.append(self.sums[[kernels.PSEUDO, kernels.PAID]])
+            if not self.known:
+                self.history.append(self.arms[[kernels.MEANS, kernels.S1]])
+
+    def finished(self, horizon: int, corruption: FloatArray | None, seconds: float) -> Measured:
+        """Close the books after the last round."""
+        sign, trials = self.actions.sign, self.sums.shape[1]
+        pseudo, paid = np.stack(self.curves, axis=2)
+        excess = self.plays[kernels.EXCESS].astype(float)
+        if not self.known:
+            best = self.actions.best(self.arms[kernels.MEANS] / horizon)[:, None, :]
+            known = np.multiply.outer(sorted(self.rounds), self._offset)
+            for curve, sums in zip((pseudo, paid), np.stack(self.history, axis=2), strict=True):
+                curve -= (best * (sums + known)).sum(axis=2)
+            excess[:] = np.nan
+        if not self.actions.linear:
+            paid[:] = np.nan
+        S1, S2 = self.arms[[kernels.S1, kernels.S2]]
+        S0_played = np.maximum(self.plays[kernels.S0_PLAYED], 1)
+        S1_played, S2_played = self.arms[[kernels.S1_PLAYED, kernels.S2_PLAYED]]
+        return {
+            "regret": sign * pseudo,
+            "realised": sign * paid,
+            "excess": excess,
+            "switches": self.sums[kernels.SWITCHES],
+            "L_star": self._least(S1, horizon),
+            "Q2": _variation(S1, S2, horizon),
+            "V1": self.sums[kernels.V1],
+            "Q2_played": _variation(S1_played, S2_played, S0_played),
+            "V1_played": self.sums[kernels.V1_PLAYED],
+            "corruption": np.full(trials, np.nan) if corruption is None else corruption,
+            "seconds": np.full(trials, seconds / trials),
+        }
+
+    @property
+    def _offset(self) -> FloatArray:
+        return np.zeros(self.actions.d) if self.actions.offset is None else self.actions.offset
+
+    def _least(self, S1: FloatArray, horizon: int) -> FloatArray:
+        """Return what the best fixed action would have got, where there are fixed actions."""
+        if isinstance(self.actions, Changing):
+            return np.full(len(S1), np.nan)
+        sums = S1 + horizon * self._offset
+        least: FloatArray = (self.actions.argmin(self.actions.sign * sums) * sums).sum(axis=1)
+        return least
+
+
+def _variation(S1: FloatArray, S2: FloatArray, rounds: IntArray | int) -> FloatArray:
+    """Return sum_i sum_t (k_i(t) - mean of k_i)^2 from the sums of k_i and of k_i^2."""
+    variation: FloatArray = np.maximum(S2 - S1**2 / rounds, 0.0).sum(axis=1)
+    return variation
+
+
+def _writable(array: FloatArray) -> FloatArray:
+    """Return an array of the one kind that kernels are compiled for."""
+    return np.require(array, requirements=["C", "W"])

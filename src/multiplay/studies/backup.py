@@ -1,0 +1,101 @@
+"""A study in another place: a backup in a file of its own, or a journal that comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, suppress
+from os import PathLike
+from pathlib import Path
+
+from multiplay._support.atomic_files import as_path, remove_stale_drafts, writable_folder, write_new
+from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.policies import Policy
+from multiplay.storage import Entry, Journal, Labels, Record, Store
+from multiplay.storage.stores import store_at
+from multiplay.studies import entry_codec, lines
+from multiplay.studies.export import Progress, Tally, entries_until, refusal_of
+from multiplay.studies.history import History
+from multiplay.studies.replica import Replica
+
+BEGINNINGS = (entry_codec.CREATE, entry_codec.IMPORT)
+
+
+def backup(
+    opened: AbstractContextManager[History],
+    name: str,
+    path: str | PathLike[str],
+    progress: Progress = None,
+) -> int:
+    """Copy a study into an SQLite file that is not there yet; return how many entries it has.
+
+    What others write meanwhile is not in it. ``progress`` is called with the number of entries
+    that were copied.
+    """
+    place, tally = as_path("path", path), Tally(progress)
+    if place.exists():
+        raise _taken(place)
+    remove_stale_drafts(writable_folder("path", place.parent))
+
+    def write(draft: Path) -> None:
+        with opened as history:
+            snapshot = history.snapshot()  # before the last entry is known: it is never newer
+            head = history.head()
+            entries = tally.count(entries_until(history, head.number))
+            first = next(entries)
+            more = ((entry.record, entry.labels) for entry in entries)
+            with closing(store_at(draft).create(name, first.record, first.labels, more)) as copy:
+                assert copy.head() == head  # the digests are chained: all of it is the same
+                if snapshot is not None:
+                    copy.put(snapshot)
+
+    with refusal_of(place):
+        if not write_new(place, write):
+            raise _taken(place)
+    return tally.number
+
+
+def import_journal(
+    store: Store,
+    name: str,
+    path: str | PathLike[str],
+    actions: ActionSet | None = None,
+    policy: Policy | None = None,
+    progress: Progress = None,
+) -> Journal:
+    """Make a study from what ``export`` wrote as JSON lines: all of it, or nothing.
+
+    It is replayed on the way, so that what comes in can be used.
+    """
+    tally, place = Tally(progress), as_path("path", path)
+    replica: Replica | None = None
+
+    def replayed() -> Iterator[tuple[Record, Labels]]:
+        nonlocal replica
+        for entry in tally.count(lines.read(place)):
+            with lines.errors_of_line(entry.number + 1):
+                replica = _next(replica, entry, actions, policy)
+            yield entry.record, entry.labels
+
+    records = replayed()
+    journal = store.create(name, *next(records), more=records)
+    assert replica is not None  # after the first line
+    with suppress(StoreError, InvalidInput):  # it only makes opening fast
+        journal.put(replica.record())
+    return journal
+
+
+def _next(
+    replica: Replica | None, entry: Entry, actions: ActionSet | None, policy: Policy | None
+) -> Replica:
+    if replica is not None:
+        replica.apply(entry)
+        return replica
+    if entry.labels.kind not in BEGINNINGS:
+        raise ValueError(f"a study does not begin with {entry.labels.kind!r}")
+    return Replica.begun(entry, actions, policy)
+
+
+def _taken(path: Path) -> InvalidInput:
+    hint = "Choose another name, or move the old file away."
+    return InvalidInput("path", "a file that is not there yet", str(path), hint)

@@ -1,0 +1,163 @@
+"""Plays as the journal tells them: what was asked, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from multiplay._support.checks import is_integer
+from multiplay.errors import InvalidInput
+from multiplay.learner.engine import Losses, no_play, told_again
+from multiplay.learner.losses import is_among, read
+from multiplay.learner.plays import CANCELLED, NEVER, PENDING, STATUS, TOLD, Receipt, plays_table
+from multiplay.storage import Entry, Journal, Record
+from multiplay.studies import entry_codec
+from multiplay.studies.entry_codec import ASK, CANCEL, ENDS, PART, TELL, from_number
+from multiplay.studies.replica import Replica
+from multiplay.types import IntArray
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+CHUNK = 10_000  # rows
+
+
+def plays(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
+    """Yield tables of all plays, of so many rows each; an empty one if there is no play.
+
+    ``start`` is the number of the first entry that is read.
+    """
+    pairs = journal.pairs(ASK, ENDS, start)
+    part = list(islice(pairs, chunk))
+    yield table_of(part)
+    while len(part) == chunk and (part := list(islice(pairs, chunk))):
+        yield table_of(part)
+
+
+def page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
+    """Return a table of so many plays, from an entry on, and the entry where the next begins."""
+    pairs = list(islice(journal.pairs(ASK, ENDS, start), rows + 1))
+    after = pairs[rows][0].number if len(pairs) > rows else None
+    return table_of(pairs[:rows]), after
+
+
+def checked_chunk(chunk: object) -> int:
+    """Return how many rows a part of a table has, if it can have so many."""
+    if not is_integer(chunk) or chunk < 1:
+        raise InvalidInput("chunk", "a positive integer", repr(chunk), "Write 1000, for example.")
+    return int(chunk)
+
+
+def table_of(pairs: Sequence[tuple[Entry, Entry | None]]) -> pd.DataFrame:
+    """Return plays as a table: for each, what was asked, and what it came to."""
+    ids = [asked.labels.play or 0 for asked, _ in pairs]
+    keys = [entry_codec.shown_key(asked.labels) for asked, _ in pairs]
+    return plays_table(ids, keys, np.array([_line(*pair) for pair in pairs], dtype=float))
+
+
+def about(journal: Journal, id: object) -> list[Entry]:
+    """Return all that was written of a play, if there was one."""
+    found = journal.of_play(checked_id(id))
+    if not found:
+        raise _unknown(id)
+    return found
+
+
+def checked_id(id: object) -> int:
+    """Return the id of a play, if it can be one."""
+    if not is_integer(id) or not 0 <= id < 2**63:
+        raise _unknown(id)
+    return int(id)
+
+
+def _unknown(id: object) -> InvalidInput:
+    return no_play(id, "", "Use the id of a play that ask() gave.")
+
+
+def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
+    """Return what was asked, and what it came to, from all that was written of a play."""
+    last = about[-1]
+    return about[0], last if last.labels.kind in ENDS else None
+
+
+def _line(asked: Entry, end: Entry | None) -> tuple[float, ...]:
+    """Return the numbers of a play, as in ``learner.plays.COLUMNS``."""
+    header = asked.record.header
+    when = asked.labels.at if header.get("asked", True) else NEVER
+    units, expected = header["units"], from_number(header["expected"])
+    status = status_of(end)
+    if end is None or status == CANCELLED:
+        return when, NEVER, units, 0, expected, NEVER, 0, STATUS.index(status)
+    came = end.record.header
+    told = end.labels.at if came.get("told", True) else NEVER
+    realised = from_number(came["realised"])
+    rest = came["clipped"], STATUS.index(status)
+    return when, told, units, came["seen"], expected, realised, *rest
+
+
+def status_of(end: Entry | None) -> str:
+    """Say what became of a play."""
+    if end is None:
+        return PENDING
+    return CANCELLED if end.labels.kind == CANCEL else TOLD
+
+
+def plan_again(replica: Replica, asked: Record) -> tuple[IntArray, dict[str, int]]:
+    """Return the plan of a play that is over."""
+    if asked.header.get("imported"):
+        plan, arms = asked.header["plan"], asked.header["arms"]
+        return entry_codec.action_of_plan(plan, arms), dict(plan)
+    today, _ = replica.day_of(asked)
+    action = entry_codec.action_of_plan(asked.header["plan"], today.actions.names)
+    return action, today.plan(action)
+
+
+def told_before(
+    replica: Replica,
+    about: Sequence[Entry],
+    losses: Losses,
+    final: bool,
+    known: Entry | None,
+    request: str | None,
+) -> Receipt:
+    """Answer a report of a play that is over, or one whose key or ``request`` is ``known``.
+
+    ``about`` is all that was written of the play. ``final`` belongs to what a key stands for: who
+    was answered that a play is open for more must not believe that it is closed.
+    """
+    asked, id = about[0].record, about[0].labels.play
+    assert id is not None
+    names, unmet = _names(replica, asked)
+    reading = read(losses, names, replica.core.mind.policy, unmet)
+    if known is not None:
+        said = known.labels.play, known.labels.kind, known.record.header["losses"]
+        if said != (id, TELL if final else PART, entry_codec.losses_of(reading, names)):
+            raise entry_codec.used_before(known, f"told something else of play {known.labels.play}")
+        return entry_codec.answered(id, known, request)
+    end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
+    with_digests = [entry.record.header for entry in about if "digests" in entry.record.header]
+    digests = bytes.fromhex(with_digests[-1]["digests"]) if with_digests else b""
+    repeated = is_among(reading.digest(None), digests)
+    came = end.record.header
+    numbers = asked.header["units"], came.get("seen", 0), came.get("clipped", 0)
+    return told_again(id, status_of(end), repeated, *numbers)
+
+
+def _names(replica: Replica, asked: Record) -> tuple[Sequence[str], Collection[str]]:
+    """Return the arms of a play, and the names in its plan that are no arms."""
+    if asked.header.get("imported"):
+        return asked.header["arms"], asked.header["unmet"]
+    today, _ = replica.day_of(asked)
+    names = today.actions.names
+    if not today.may_lack:
+        return names, ()
+    return names, today.actions.unmet(entry_codec.action_of_plan(asked.header["plan"], names))
+
+
+def is_over(id: object, about: Sequence[Entry]) -> InvalidInput:
+    """Return the error of a play that does not wait any more."""
+    status = status_of(about[-1])
+    return no_play(id, f"which was {status}", "Leave it: this play is over.")

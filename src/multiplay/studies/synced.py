@@ -1,0 +1,217 @@
+"""The state of a study in this process, kept in step with its journal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar, cast
+
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.learner.engine import REQUEST, Core
+from multiplay.learner.queries import Adviser
+from multiplay.storage import Damaged, Head, Journal, Labels, Record
+from multiplay.storage.chain import damaged
+from multiplay.studies import entry_codec
+from multiplay.studies.replica import Replica
+
+SNAPSHOT_EVERY = 500  # entries, at least; see _interval
+
+T = TypeVar("T")
+
+
+class Mirror(Adviser):
+    """A journal, and the state that it comes to: what others wrote is taken before every verb.
+
+    A set or policy that is not multiplay's own is given again.
+
+    Attributes
+    ----------
+    by : str or None
+        Who uses it: every entry that is written names them.
+    request : str or None
+        What the next verb is known by, with a key or without: repeated, it changes nothing and
+        answers the very same. For those who cannot know whether a verb was done, such as a client.
+    """
+
+    def __init__(
+        self, journal: Journal, actions: Any = None, policy: Any = None, by: str | None = None
+    ) -> None:
+        self._journal, self._given = journal, (actions, policy)
+        self._lock = threading.RLock()
+        self._replica: Replica | None = None
+        self._in_turn = self._changed = self._spoiled = False
+        self._snapshot_at = 0
+        self._foreseen: set[tuple[str, str]] = set()  # requests that came in no turn before
+        self.by = by
+        self.request: str | None = None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Do all verbs of a block in one turn: at its end all are durable, at the cost of one.
+
+        A verb that is refused changes nothing, and the block may go on. If anything else fails in
+        it, nothing of the block is kept.
+        """
+        with self._lock:
+            if self._in_turn:
+                raise RuntimeError("a turn cannot begin within a turn of the same study")
+            if self._replica is None:  # so that others need not wait for a long replay
+                self._caught_up(self._journal.head())
+            self._changed = self._spoiled = False
+            try:
+                with self._journal.turn() as head:
+                    self._caught_up(head)
+                    self._in_turn = True
+                    yield
+                    if self._spoiled:
+                        raise RuntimeError("a verb of the block has failed: nothing of it is kept")
+            except BaseException as error:
+                if self._changed or not isinstance(error, InvalidInput):
+                    self._replica = None  # what the journal has is read again
+                raise
+            finally:
+                self._in_turn, self._foreseen = False, set()
+            self._keep_snapshot()
+
+    @contextmanager
+    def _turn(self) -> Iterator[Replica]:
+        """Have the study for oneself, with all that others did; what was written is kept at last.
+
+        Within ``together``, at the end of that block.
+        """
+        with self._lock:
+            if not self._in_turn:
+                with self.together():
+                    yield self._own()
+                return
+            before, self._changed = self._changed, False
+            try:
+                yield self._own()
+            except BaseException as error:
+                self._spoiled |= self._changed or not isinstance(error, InvalidInput)
+                raise
+            finally:
+                self._changed |= before
+
+    def foresee(self, requests: Sequence[tuple[str, str]]) -> None:
+        """Look for requests that will come in this turn, all at once, rather than one by one.
+
+        Each is the name of a verb, and what the request is known by.
+        """
+        if not self._in_turn:
+            raise RuntimeError("requests are foreseen within together()")
+        wanted = {(verb, REQUEST + request) for verb, request in requests}
+        kinds = [(kind, key) for verb, key in wanted for kind in entry_codec.KINDS[verb]]
+        found = {entry.labels.key for entry in self._journal.find_all(kinds)} if kinds else set()
+        self._foreseen |= {(verb, key) for verb, key in wanted if key not in found}
+
+    def _own(self) -> Replica:
+        """Return the state within a turn."""
+        if self._spoiled or self._replica is None:
+            raise RuntimeError("a verb of the block has failed: end the block")
+        return self._replica
+
+    @contextmanager
+    def _reading(self) -> Iterator[Core]:
+        with self._lock:
+            yield self._caught_up(self._journal.head()).core
+
+    def _caught_up(self, head: Head) -> Replica:
+        """Return the state after all that was written."""
+        replica, self._replica = self._replica, None  # forgotten, if an entry cannot be applied
+        if replica is None or head.number < replica.number or _is_other(head, replica):
+            replica = self._restored()
+        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
+            replica = max(replica, self._restored(), key=lambda one: one.number)
+        elif _is_due(replica.core, replica.number, head.number):  # who wrote that entry keeps it
+            self._snapshot_at = head.number
+        if head.number > replica.number:
+            try:
+                self._follow(replica)
+            except Damaged:  # or a backup is in the place of what was here
+                replica = self._restored()
+                self._follow(replica)
+        self._replica = replica
+        return replica
+
+    def _follow(self, replica: Replica) -> None:
+        """Apply all that was written since."""
+        for entry in self._journal.entries(replica.number + 1, replica.digest):
+            try:
+                replica.apply(entry)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                reason = f"one that cannot be replayed ({error})"
+                raise damaged(entry.number, reason) from error
+
+    def _restored(self) -> Replica:
+        """Return the state of the newest snapshot, or that at the beginning."""
+        first = next(self._journal.entries())
+        replica = Replica.begun(first, *self._given)
+        self._given = replica.core.mind.actions, replica.core.mind.policy
+        kept = self._journal.get()
+        if kept is not None:
+            with suppress(ValueError, KeyError, TypeError, StopIteration):  # replay, if it is bad
+                replica = self._from_snapshot(replica, kept)
+        self._snapshot_at = replica.number
+        return replica
+
+    def _from_snapshot(self, first: Replica, kept: Record) -> Replica:
+        """Return the state of a snapshot, if it is one of this journal as it is now."""
+        replica = first.restored(kept)
+        entry = next(self._journal.entries(replica.number))
+        return replica if entry.digest == replica.digest else first
+
+    def _keep_snapshot(self) -> None:
+        """Keep a snapshot, if the last one is old; the study does well without."""
+        replica = self._replica
+        if replica is None or not _is_due(replica.core, self._snapshot_at, replica.number):
+            return
+        self._snapshot_at = replica.number
+        with suppress(StoreError, InvalidInput):
+            self._journal.put(replica.record())
+
+    def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
+        """Write what a verb has done; the first entry of a request is found by repeating it."""
+        self._changed = True
+        if self.request is not None:
+            if labels.key is None:
+                labels = labels._replace(key=REQUEST + self.request)
+            else:
+                record = entry_codec.requested(record, self.request)
+            self.request = None
+        known_as = entry_codec.VERB[labels.kind], labels.key or ""
+        is_new = known_as in self._foreseen
+        self._foreseen.discard(known_as)
+        record = entry_codec.signed(record, self.by)
+        replica.advance(self._journal.write(record, labels, is_new=is_new))
+
+    def _guarded(self, items: Iterator[T]) -> Iterator[T]:
+        """Give what is read from the journal, one by one, while no other thread uses it."""
+        end = object()
+        while True:
+            with self._lock:
+                item = next(items, end)
+            if item is end:
+                return
+            yield cast(T, item)
+
+
+def _interval(core: Core) -> int:
+    """Return how many entries there are from one snapshot to the next.
+
+    To write a snapshot takes as long as an entry at 6 arms, 7 entries at 100, 40 at 10,000, and
+    one more for every 30 plays that wait. So it is doubled where many plays wait, until it is more
+    than half of them; and doubled only, so that all processes agree on where the next one is.
+    """
+    return SNAPSHOT_EVERY << (len(core.pending) // (2 * SNAPSHOT_EVERY)).bit_length()
+
+
+def _is_due(core: Core, last: int, number: int) -> bool:
+    """Say whether a snapshot is to be kept behind one of the entries since the last."""
+    every = _interval(core)
+    return number // every > last // every
+
+
+def _is_other(head: Head, replica: Replica) -> bool:
+    return head.number == replica.number and head.digest != replica.digest

@@ -1,0 +1,296 @@
+"""Sets, plays and tables as JSON, for a service and its clients: each way there and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multiplay import actions as sets
+from multiplay import policies
+from multiplay._support.builder import Builder, classes_of
+from multiplay._support.checks import is_list, is_number, natural_number
+from multiplay._support.serialization import WITHOUT_ARRAYS, pack, types_in
+from multiplay.errors import InvalidInput
+from multiplay.learner.logged_data import Outcomes
+from multiplay.learner.losses import (
+    EXACT,
+    as_float,
+    by_label,
+    is_missing,
+    losses_of,
+    out_of_array,
+    unwrapped,
+    with_gaps,
+)
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
+from multiplay.studies.export import INTEGER, NUMBER, TEXT, TIME
+from multiplay.types import Arrays
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+ARMS = {
+    "arm": TEXT,
+    "seen": INTEGER,
+    "mean": NUMBER,
+    "low": NUMBER,
+    "high": NUMBER,
+    "last_seen": TIME,
+    "share": NUMBER,
+}
+DRIFT = {"arm": TEXT, "since": INTEGER, "before": NUMBER, "after": NUMBER, "units": INTEGER}
+UNITS = "Give an int of at least 0."
+DTYPES: dict[str, Any] = {TEXT: object, INTEGER: np.int64, NUMBER: np.float64}  # but of times
+
+
+# ------------------------------------------------------------ sets and policies
+
+
+def to_plain(where: str, thing: Any) -> Any:
+    """Return a set or a policy as JSON can hold it; nothing is lost.
+
+    Examples
+    --------
+    >>> from multiplay import Budget
+    >>> plain = to_plain("actions", Budget(2, [1, 1, 3]))
+    >>> plain["type"], plain["caps"], builder().build("actions", plain).caps
+    ('Budget', [1, 1, 3], array([1, 1, 3]))
+    """
+    header, arrays = pack(thing, where)
+    foreign = sorted(types_in(header) - {*builder().classes, "array"})
+    if foreign:
+        expected = "a class of multiplay: a service knows no others"
+        hint = "Use one of multiplay's own, or a store of yours: Study.create(..., store=...)."
+        raise InvalidInput(where, expected, foreign[0], hint)
+    return _with_arrays(header, arrays)
+
+
+def _with_arrays(plain: Any, arrays: Arrays) -> Any:
+    """Return packed data with its arrays as lists."""
+    if isinstance(plain, list):
+        return [_with_arrays(value, arrays) for value in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if plain.get("type") == "array":
+        return arrays[plain["name"]].tolist()
+    return {key: _with_arrays(value, arrays) for key, value in plain.items()}
+
+
+@lru_cache(maxsize=1)
+def builder() -> Builder:
+    """Return what builds sets and policies of plain data; it imports nothing."""
+    return Builder({**classes_of(sets), **classes_of(policies), **WITHOUT_ARRAYS})
+
+
+# ------------------------------------------------------------ plays and reports
+
+
+def number(value: float) -> float | None:
+    """Return a number as JSON can write it: None for NaN."""
+    return value if math.isfinite(value) else None
+
+
+def from_number(value: float | None) -> float:
+    """Return what ``number`` was given."""
+    return math.nan if value is None else float(value)
+
+
+def of_estimate(expected: Estimate) -> dict[str, Any]:
+    """Return what a plan should cost."""
+    return {name: number(float(value)) for name, value in expected._asdict().items()}
+
+
+def to_estimate(plain: Mapping[str, Any]) -> Estimate:
+    """Return what ``of_estimate`` was given."""
+    return Estimate(*(from_number(plain[name]) for name in Estimate._fields))
+
+
+def of_plan(plan: Plan | PendingPlay) -> dict[str, Any]:
+    """Return a plan: units by arm, the same in order, and what it should cost."""
+    return {
+        "plan": dict(plan.plan),
+        "action": plan.action.tolist(),
+        "expected": of_estimate(plan.expected),
+    }
+
+
+def to_plan(plain: Mapping[str, Any]) -> Plan:
+    """Return what ``of_plan`` was given."""
+    return Plan(_action(plain), dict(plain["plan"]), lambda: to_estimate(plain["expected"]))
+
+
+def of_play(play: PendingPlay) -> dict[str, Any]:
+    """Return a play."""
+    return {"id": play.id, "key": play.key, "truncated": play.truncated, **of_plan(play)}
+
+
+def to_play(plain: Mapping[str, Any]) -> PendingPlay:
+    """Return what ``of_play`` was given."""
+    return PendingPlay(
+        plain["id"],
+        _action(plain),
+        dict(plain["plan"]),
+        plain["key"],
+        lambda: to_estimate(plain["expected"]),
+        plain["truncated"],
+    )
+
+
+def _action(plain: Mapping[str, Any]) -> Any:
+    return np.array(plain["action"], dtype=np.int64)
+
+
+def of_receipt(told: Receipt) -> dict[str, Any]:
+    """Return what became of a report."""
+    return told._asdict()
+
+
+def to_receipt(plain: Mapping[str, Any]) -> Receipt:
+    """Return what ``of_receipt`` was given."""
+    return Receipt(**{name: plain[name] for name in Receipt._fields})
+
+
+# ------------------------------------------------------------ tables
+
+
+def of_table(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table: times as text, NaN as null.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> of_table(pd.DataFrame({"arm": ["A"], "mean": [float("nan")]}))
+    [{'arm': 'A', 'mean': None}]
+    """
+    columns = {name: _values(table[name]) for name in table.columns}
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _values(column: Any) -> list[Any]:
+    if column.dtype.kind == "M":
+        return [None if at != at else at.isoformat() for at in column]
+    values = column.tolist()
+    return [number(value) if type(value) is float else value for value in values]
+
+
+def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return rows as a table with these columns, the same that ``of_table`` was given.
+
+    Examples
+    --------
+    >>> to_table([{"arm": "A", "since": 3, "before": 1.0, "after": None, "units": 2}], DRIFT)
+      arm  since  before  after  units
+    0   A      3     1.0    NaN      2
+    """
+    import pandas as pd
+
+    rows = list(rows)
+    made = {}
+    for name, kind in columns.items():
+        values = [row[name] for row in rows]
+        if kind == TIME:
+            texts = pd.Series(values, dtype=object)
+            made[name] = pd.to_datetime(texts, utc=True, format="ISO8601").dt.as_unit("ns")
+        else:
+            given = map(from_number, values) if kind == NUMBER else values
+            made[name] = pd.Series(list(given), dtype=DTYPES[kind])
+    return pd.DataFrame(made)
+
+
+# ------------------------------------------------------------ what people tell
+
+
+def losses(told: Any) -> Any:
+    """Return losses as JSON can hold them: None for a unit that did not report.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> losses({"A": np.array([1, np.nan]), "B": Fraction(1, 4)})
+    {'A': [1.0, None], 'B': 0.25}
+    """
+    told = unwrapped(told)
+    if isinstance(told, Mapping):
+        return {_arm("losses", name): _of_arm(losses_of(name), told[name]) for name in told}
+    if is_number(told) or type(told) in EXACT:
+        return as_float("losses", told)
+    if is_list(told):
+        return [_of_arm(f"losses[{i}]", entry) for i, entry in enumerate(told)]
+    hint = 'Write {"name of the arm": [loss of a unit, ...], ...}.'
+    raise InvalidInput("losses", "a dict by arm name, or a list", repr(told), hint)
+
+
+def _of_arm(argument: str, entry: Any) -> float | list[float | None] | None:
+    """Return the losses of an arm, or their total; None if nothing was told."""
+    if hasattr(entry, "__array__"):
+        entry = out_of_array(argument, entry)
+    if is_missing(entry):
+        return None
+    if is_number(entry) or type(entry) in EXACT:
+        return as_float(argument, entry)
+    if is_list(entry):
+        return [number(loss) for loss in with_gaps(argument, entry).tolist()]
+    expected = "a list with the loss of every unit, or their total"
+    hint = "Give the loss of every unit, or one number."
+    raise InvalidInput(argument, expected, repr(entry), hint)
+
+
+def units(argument: str, plan: Any) -> dict[str, int] | list[int]:
+    """Return units by arm, or in order, as JSON can hold them.
+
+    Examples
+    --------
+    >>> units("plan", {"A": np.int64(2)})
+    {'A': 2}
+    """
+    plan = by_label(plan)
+    if is_list(plan):
+        return [natural_number(f"{argument}[{i}]", k, UNITS) for i, k in enumerate(plan)]
+    return units_by_arm(argument, plan)
+
+
+def units_by_arm(argument: str, given: Any) -> dict[str, int]:
+    """Return units by arm as JSON can hold them."""
+    given = by_label(given)
+    if not isinstance(given, Mapping):
+        example = 'Write {"name of the arm": units, ...}.'
+        raise InvalidInput(argument, "a dict by arm name", repr(given), example)
+    return {
+        _arm(argument, name): natural_number(f"{argument}[{name!r}]", given[name], UNITS)
+        for name in given
+    }
+
+
+def arms(argument: str, names: Any) -> list[str]:
+    """Return names of arms as JSON can hold them."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        hint = f"Write {argument}=['Lyon->north'], for example."
+        raise InvalidInput(argument, "a list of names of arms", repr(names), hint)
+    return [_arm(argument, name) for name in names]
+
+
+def _arm(argument: str, name: Any) -> str:
+    if not isinstance(name, str):  # as a key of JSON, 1 would become "1"
+        raise InvalidInput(argument, "names of arms", repr(name), "Check the spelling.")
+    return str(name)
+
+
+def of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
+    """Return a history: one entry of each list for each unit."""
+    names = np.array(outcomes.arms, dtype=object)
+    return {
+        "arm": names[outcomes.arm].tolist(),
+        "round": outcomes.round.tolist(),
+        "loss": [number(loss) for loss in outcomes.loss.tolist()],
+    }
+
+
+def to_history(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``of_outcomes`` gave as a table that ``learn_table`` takes."""
+    loss = [from_number(loss) for loss in plain["loss"]]
+    return {"arm": plain["arm"], "round": plain["round"], "loss": loss}

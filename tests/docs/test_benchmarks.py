@@ -1,0 +1,359 @@
+"""The benchmarks run, and their arithmetic is right. Nothing here depends on any speed."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from itertools import chain, count, cycle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
+
+from benchmarks import (
+    ONE_THREAD,
+    changing,
+    first_use,
+    fused,
+    growth,
+    harness,
+    hull,
+    lanes,
+    learner,
+    live,
+    oracle,
+    overhead,
+    programs,
+    rounding,
+    rounds,
+    sets,
+    startup,
+    step,
+    suite,
+)
+from benchmarks.harness import Patience, Plot, Section, Target
+from benchmarks.instances import SIZES, recorded_steps, transport
+
+from multiplay import Budget, Coverage, InvalidInput, Transport
+from multiplay.cli import app
+from multiplay.experiments import paper
+from multiplay.simulation.block import play
+
+SMALL = SIZES[:1]
+CLONE = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Let a second pass with every look at the clock; tests may add more."""
+    clock = SimpleNamespace(now=0.0)
+
+    def look() -> float:
+        clock.now += 1.0
+        return float(clock.now)
+
+    monkeypatch.setattr("time.perf_counter", look)
+    return clock
+
+
+def scripted(*values: float) -> Callable[[], float]:
+    script: Iterator[float] = chain(values[:1], cycle(values[1:]))
+    return lambda: next(script)
+
+
+def test_contenders_are_judged_by_their_median(clock: SimpleNamespace) -> None:
+    contenders = {"a": scripted(1.0, 7.0, 3.0, 5.0), "b": scripted(1.0, 2.0, 2.0, 8.0)}
+    timings = harness.interleave(contenders, budget=1.0)  # the least number of turns: three
+    assert timings == {"a": (5.0, 3.0, 1.0), "b": (2.0, 2.0, 1.0)}
+
+
+def test_a_call_longer_than_the_budget_is_the_only_one(clock: SimpleNamespace) -> None:
+    calls = count(1)
+    timings = harness.interleave({"slow": lambda: 100.0 * next(calls)}, budget=2.0)
+    assert timings["slow"] == (100.0, 100.0, 100.0)
+    assert next(calls) == 2
+
+
+def test_a_stopwatch_repeats_short_calls(clock: SimpleNamespace) -> None:
+    calls = count()
+
+    def function() -> None:
+        next(calls)
+        clock.now += 0.25
+
+    seconds = harness.timed(function, at_least=60.0)()
+    repeats = 120  # 1.25 s for a call, so 48 of them; these take 13 s, so 221; of which 56 s
+    assert next(calls) > repeats
+    assert seconds == pytest.approx(0.25, rel=0.05)
+
+
+def test_seconds_of_a_real_function_are_positive() -> None:
+    assert 0 < harness.seconds(lambda: sum(range(100)), budget=0.01) < 0.1
+
+
+def test_comparison_keeps_the_answers_to_the_first_input() -> None:
+    contenders = {"double": lambda x: 2 * x, "square": lambda x: x * x}
+    timings, answers = harness.compare(contenders, [3, 4, 5], budget=0.01)
+    assert answers == {"double": 6, "square": 9}
+    assert timings.keys() == answers.keys()
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.0, 1.5, 3.0])
+def test_exponents_of_power_laws(power: float) -> None:
+    x = np.array([1.0, 10.0, 50.0, 400.0])
+    assert harness.exponent(x, 7 * x**power) == pytest.approx(power, abs=1e-12)
+
+
+def test_plots_fit_the_far_points_only() -> None:
+    x = [1.0, 10.0, 100.0, 1000.0, 10_000.0]
+    y = [50.0, 50.0, *(0.3 * a**1.25 for a in x[2:])]
+    plot = Plot("p", "title", "x", "y", {"bent": (x, y), "short": ([1.0], [2.0])}, fit_from=100)
+    assert plot.exponents() == {"bent": pytest.approx(1.25)}
+    legend = plot.draw().axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["bent: $x^{1.25}$", "short"]
+
+
+@pytest.mark.parametrize(
+    ("value", "at_least", "met"),
+    [
+        *((9.9, False, True), (10.0, False, True), (10.1, False, False), (np.nan, False, False)),
+        *((9.9, True, False), (10.0, True, True), (10.1, True, True), (np.nan, True, False)),
+    ],
+)
+def test_targets(value: float, at_least: bool, met: bool) -> None:
+    assert Target("t", value, 10.0, at_least=at_least).met == met
+
+
+def test_patience_foresees_by_power_laws() -> None:
+    patience = Patience(longest=10.0, growth={"cubic": 3.0})
+    patience.remember(6, {"cubic": 99.0})
+    assert patience.too_long("cubic", 100) is None, "too small a problem to foretell anything"
+    patience.remember(100, {"cubic": 1.0, "other": 99.0})
+    assert patience.too_long("cubic", 200) is None
+    assert patience.too_long("cubic", 300) == "left out: 27.0 s"
+    assert patience.too_long("other", 10**6) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((0.0, "0"), (0.01234, "0.0123"), (3.14159, "3.14"), (12345.6, "12,346")),
+        *((10**4, "10,000"), ("text", "text"), (None, "")),
+    ],
+)
+def test_numbers_are_shown_with_three_digits(value: object, shown: str) -> None:
+    assert harness.show(value) == shown
+
+
+def test_curves_leave_gaps_out() -> None:
+    rows: list[dict[str, object]] = [
+        {"d": 1, "µs": 2.0},
+        {"d": 2, "µs": "left out"},
+        {"d": 3},
+        {"d": 4, "µs": 8.0},
+    ]
+    assert harness.curves(rows, "d", {"ours": "µs"}) == {"ours": ([1, 4], [2.0, 8.0])}
+
+
+def test_new_processes_answer_and_say_why_they_fail() -> None:
+    assert 1 < harness.fresh("harness.peak_memory") < 10_000
+    with pytest.raises(RuntimeError, match="unexpected keyword"):
+        harness.fresh("first_use.first_use", wrong=1)
+
+
+def test_stopwatch_keeps_parts_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    watch = rounds.Stopwatch()
+
+    def takes(part: str, seconds: float, *inner: Callable[[], object]) -> Callable[[], object]:
+        def method() -> None:
+            now[0] += seconds
+            for call in inner:
+                call()
+
+        return watch.around(part, method)
+
+    oracle_call = takes("oracle", 2.0)
+    takes("choose", 1.0, oracle_call, oracle_call)()
+    takes("update", 8.0)()
+    oracle_call()  # outside of choose: not a part of any round
+    assert watch.seconds == {"oracle": 4.0, "choose": 1.0, "update": 8.0}
+
+
+def test_compilation_counts_for_the_kernel_that_needs_it() -> None:
+    def event(start: bool, module: str, name: str) -> SimpleNamespace:
+        function = SimpleNamespace(__module__=module, __name__=name)
+        return SimpleNamespace(
+            is_start=start, data={"dispatcher": SimpleNamespace(py_func=function)}
+        )
+
+    outer, inner = ("multiplay.kernels.a", "f"), ("multiplay.kernels.b", "g")
+    numbas = ("numba.cpython.unicode", "impl")
+    script = [(0, True, outer), (1, True, inner), (3, True, numbas), (7, False, numbas)]
+    script += [(8, False, inner), (10, False, outer)]
+    events = [(float(moment), event(start, *who)) for moment, start, who in script]
+    assert first_use.own_times(events) == {"a.f": 3.0, "b.g": 7.0}
+
+
+@pytest.mark.parametrize("size", [(3, 2), (4, 4), (5, 3)])
+def test_decomposition_gives_x(size: tuple[int, int]) -> None:
+    plans = transport(size)
+    x = recorded_steps(plans)[0].point["x"][0]
+    vertices, weights = rounding.decompose(plans, x)
+    assert plans.contains(vertices).all()
+    assert len(weights) <= plans.d + 1
+    assert weights @ vertices == pytest.approx(x, abs=1e-9)
+
+
+def test_recorded_steps_are_consecutive() -> None:
+    plans = Transport([1, 4, 5], [4, 6])
+    steps = recorded_steps(plans)
+    assert (steps[0].point["x"] == steps[1].warm["x"]).all()
+    assert not (steps[0].costs == steps[1].costs).all()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: step.run(True, SMALL),
+        lambda: oracle.run(True, SMALL),
+        lambda: rounding.run(True, SMALL),
+        lambda: programs.run(True, 6, (2, 5)),
+        lambda: learner.run(True),
+        lambda: live.run(True, SMALL[:1]),
+        lambda: changing.run(True, (2,), SMALL[0]),
+        lambda: [
+            sets.oracles(0.02, sets.dedicated()[::3]),
+            sets.rounds(0.02, [Budget(2, [1, 1, 1]), Coverage(2, [1, 1]), sets.small_knapsack()]),
+            sets.knapsack_hull(0.02, ((4, 40),)),
+        ],
+        lambda: [overhead.against_fused(True, {2: 1.0}), overhead.one_trial(True)],
+        lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
+        lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
+        lambda: [lanes.growth(kind, [100, 10_000, 40_000], rounds=2) for kind in lanes.KINDS],
+    ],
+    ids=[
+        "step",
+        "oracle",
+        "rounding",
+        "programs",
+        "learner",
+        "live",
+        "changing",
+        "sets",
+        "overhead",
+        "arms",
+        "units",
+        "lanes",
+    ],
+)
+def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})
+    monkeypatch.setattr(lanes, "fresh", lambda _, **given: lanes.case(**given))
+    for section in run():
+        assert section.rows
+        section.table()
+        json.dumps(section.as_json())
+        for plot in section.plots:
+            plot.draw()
+
+
+def test_parts_of_a_round_add_up() -> None:
+    row = rounds.run(True, trials=(2,))[0].rows[2]
+    parts = ("choose", "oracle", "FTRL step", "rounding", "environment", "update", "simulation")
+    assert sum(row[part] for part in parts) == pytest.approx(row["µs"])
+    assert row["FTRL step"] > 0 == row["oracle"]
+
+
+def test_a_case_of_growth() -> None:
+    used = growth.case(["GenCTS", "LBINFV"], trials=1, rounds=5)
+    assert used["seconds"].keys() == {"GenCTS", "LBINFV"}
+    assert used["peak"] >= used["start"] > 0
+
+
+def test_start_up_tables() -> None:
+    stages = {startup.IMPORT: 0.5, "simulate GenCTS": 9.0, "Learner": 3.0}
+    empty = {"stages": stages, "kernels": {"newton.minimise": 2.0, "newton.move": 1.0}}
+    warm = [{"stages": dict.fromkeys(stages, seconds)} for seconds in (0.1, 0.2, 0.9)]
+    table, kernels = startup.sections(empty, warm)
+    assert [target.value for target in table.targets] == [0.2, 12.0, pytest.approx(0.4)]
+    assert kernels.rows == [{"file": "newton", "s": 3.0, "kernels": "minimise 2.00, move 1.00"}]
+
+
+def test_suite_writes_figures_and_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plot = Plot("growth", "t", "x", "y", {"a": ([1.0, 2.0], [1.0, 2.0])})
+    section = Section("A table", "It shows.", [{"x": 1}], [Target("speed", 3.0, 2.0)], [plot])
+    monkeypatch.setattr(suite, "TOPICS", {"one": lambda quick: [section]})
+    for name, value in ONE_THREAD.items():
+        monkeypatch.setenv(name, value)
+    suite.main(quick=True, out=tmp_path, only=None)
+    report = json.loads((tmp_path / "benchmarks.json").read_text())
+    assert report["sections"]["one"][0]["targets"][0]["met"] is False
+    assert {"python", "numba", "pot", "clarabel"} <= report["versions"].keys()
+    assert report["machine"]["cores"] >= 1
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("benchmarks.json", "growth.png", "growth.svg")
+    }
+    assert "NOT MET" in capsys.readouterr().out
+
+
+def test_the_command_runs_the_topics_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+
+    def run(*how: Any, **where: Any) -> SimpleNamespace:
+        started.append((how, where))
+        return SimpleNamespace(returncode=3)
+
+    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr("multiplay.cli.bench.SOURCE", CLONE)
+    result = CliRunner().invoke(app, ["bench", "rounds", "step", "--quick", "--out", "there"])
+    assert result.exit_code == 3
+    [((command,), where)] = started
+    assert command[1:4] == ["-m", "benchmarks", "--out"]
+    assert Path(command[4]) == Path("there").resolve()
+    assert command[5:] == ["--quick", "--only", "rounds", "step"]
+    assert (where["cwd"] / "benchmarks" / "__main__.py").is_file()
+
+
+def test_without_the_source_or_the_rivals_the_command_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("multiplay.cli.bench.COMPARED", ("no_such_software",))
+        patch.setattr("multiplay.cli.bench.SOURCE", CLONE)
+        error = CliRunner().invoke(app, ["bench"]).exception
+        assert isinstance(error, InvalidInput)
+        assert "no no_such_software" in str(error)
+    monkeypatch.setattr("multiplay.cli.bench.SOURCE", tmp_path)
+    error = CliRunner().invoke(app, ["bench"]).exception
+    assert isinstance(error, InvalidInput)
+    assert "Clone the repository" in str(error)
+
+
+@pytest.mark.parametrize("name", overhead.OURS)
+def test_fused_loops_have_the_regret_of_the_library(name: str) -> None:
+    """The same instances, other random numbers: within 4 standard errors of the difference."""
+    trials, length = 400, 150
+    costs = paper.costs(trials, seed=0).reshape(trials, 3, 2)
+    loop = fused.runs()[name](costs, length, 1)
+    policy = rounds.POLICIES[overhead.OURS[name]]
+    blocks = rounds.blocks_of(policy, trials, length)
+    library = np.concatenate([play(block)["regret"][:, -1] for block in blocks])
+    difference = loop - library
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(trials)
+    assert loop.mean() > 10 * difference.std() / np.sqrt(trials), "the test could not fail"
+
+
+def test_rounds_over_a_knapsack_are_timed_from_the_middle_on(clock: SimpleNamespace) -> None:
+    (section,) = hull.run(quick=True, limits={3: 900.0, 4: 2000.0, 300: 1.0}, last=4)
+    assert [row["items"] for row in section.rows] == [3, 4]
+    assert [row["median, ms"] for row in section.rows] == [1000.0, 1000.0]
+    assert [target.met for target in section.targets] == [False, True]

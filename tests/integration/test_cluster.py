@@ -1,0 +1,121 @@
+"""A run on Dask: a real scheduler, real workers, one of them killed in the middle."""
+
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import MULTIPLAY
+from test_experiment import BESIDE, OWN, SMALL, plain, same, wait_for_blocks, written
+
+from multiplay import load
+from multiplay.experiments.experiment import build, read
+
+pytest.importorskip("distributed")
+
+
+@contextlib.contextmanager
+def dask(*arguments: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dask", *arguments],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextlib.contextmanager
+def cluster(workers: int, folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """Start a scheduler and its workers in a folder; yield the address, and the workers."""
+    port = str(free_port())
+    address = f"tcp://127.0.0.1:{port}"
+    scheduler = ("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
+    worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask(*scheduler, folder=folder))
+        started = [stack.enter_context(dask(*worker, folder=folder)) for _ in range(workers)]
+        _wait_for_workers(address, workers)
+        yield address, started
+
+
+def test_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    blocks = tmp_path / "out" / "blocks"
+    with cluster(2, tmp_path) as (address, workers):
+        command = [*MULTIPLAY, "run", "small.toml", "--out", "out"]
+        run = subprocess.Popen(
+            [*command, "--cluster", address], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        wait_for_blocks(blocks, 1, run)
+        workers[0].send_signal(signal.SIGKILL)
+        assert run.poll() is None, "the worker must die before the run is done"
+        _, said = run.communicate(timeout=200)
+        assert run.returncode == 0, said
+    result = load(tmp_path / "out" / "result.nc")
+    assert same(result.dataset, build(plain()).run().dataset)
+
+
+def test_own_classes_are_sent_to_a_cluster_in_another_folder(tmp_path: Path) -> None:
+    """Twice, with a change in between; the folder is gone before anything is computed there."""
+    from distributed import Client
+
+    (tmp_path / "elsewhere").mkdir()
+    with (
+        cluster(1, tmp_path / "elsewhere") as (address, _),
+        Client(address, timeout=60) as client,  # type: ignore[no-untyped-call]
+    ):
+        for times in (4, 5):
+            file = written(
+                tmp_path / "here",
+                OWN.replace(", times = 3", ""),
+                {**BESIDE, "helpers.py": f"TIMES = {times}\n", "pack/other.py": ""},
+            )
+            experiment = read(file)
+            shutil.rmtree(tmp_path / "here")
+            there = experiment.run(executor=client.get_executor())
+            assert there.configuration["policies"]["Own"]["times"] == times
+            assert (there.final("Own") == there.final("GenCTS")).all()
+
+
+def _wait_for_workers(address: str, number: int) -> None:
+    from distributed import Client
+
+    with Client(address, timeout=60) as client:  # type: ignore[no-untyped-call]
+        client.wait_for_workers(number, timeout=60)
+
+
+HASTY = """
+from multiplay.cli import main
+from multiplay.simulation import cluster
+
+cluster.PATIENCE = 0.2
+main()
+"""
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """PendingState for somebody to come takes less patience here than in real life."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    for address in (f"tcp://127.0.0.1:{free_port()}", "nonsense"):
+        command = [sys.executable, "-c", HASTY, "run", "small.toml", "--cluster", address]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2, done.stderr
+        assert "cluster: expected the address of a Dask scheduler" in done.stderr
+        assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,253 @@
+"""The pages in a browser, against a real server: a day of somebody who plans trucks."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import chromium
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from serving import Served
+from trucks import ask_and_tell, euros, new_study
+
+import multiplay as mp
+from multiplay.service.auth import keys
+
+NARROW, WIDE = 360, 1400
+PICTURES = os.environ.get("MULTIPLAY_PICTURES")  # a folder to look at them
+OPTIONS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+PATHS = {
+    "studies": "/",
+    "new": "/new",
+    "study": "/studies/lanes",
+    "empty": "/studies/empty",
+    "knapsack": "/studies/bag",
+    "pending": "/studies/lanes/plays/42",
+    "told": "/studies/lanes/plays/7",
+    "journal": "/studies/lanes/journal",
+    "docs": "/docs",
+    "missing": "/studies/nobody",
+}
+
+
+class Service:
+    """A server with a store, and a key for it."""
+
+    def __init__(self, url: str, store: Path, key: str) -> None:
+        self.url, self.store, self.key = url, store, key
+
+    def study(self, name: str = "lanes") -> mp.Study:
+        return mp.Study.open(name, store=self.store)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    store = tmp_path_factory.mktemp("service") / "plans.db"
+    study = new_study(mp.storage.store_at(store), outside="clip")
+    with study.together():
+        ask_and_tell(study, 41)
+    study.ask(key="2026-11-15")
+    new_study(mp.storage.store_at(store), "empty")
+    typing = new_study(mp.storage.store_at(store), "typing")
+    for _ in range(3):
+        typing.ask()
+    sack = mp.Knapsack([3, 1, 0.5], 7, names=["tent", "rope", "a lamp with a very long name"])
+    mp.Study.create("bag", sack, mp.GenCTS(), rewards=(0, 9), store=store).ask()
+    key = keys.create(store, "manage", name="the planner").token
+    with Served(store, store.parent / "log") as served:
+        yield Service(served.url, store, key)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = chromium()
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        yield started
+        started.close()
+
+
+class Watched:
+    """A window, and all that went wrong in it."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.errors: list[str] = []
+        self.page = context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.page.on("pageerror", lambda error: self.errors.append(f"{error}"))
+        self.page.on("console", self._note)
+
+    def _note(self, message: Any) -> None:
+        expected = "status of 4" in message.text  # pages that say that something is not there
+        if message.type in ("error", "warning") and not expected:
+            self.errors.append(message.text)
+
+
+@pytest.fixture
+def watched(browser: Browser, service: Service) -> Iterator[Watched]:
+    context = browser.new_context(base_url=service.url, viewport={"width": WIDE, "height": 900})
+    found = Watched(context)
+    yield found
+    context.close()
+    assert found.errors == [], "no script failed, and nothing broke the content security policy"
+
+
+def log_in(page: Page, service: Service) -> None:
+    page.goto("/")
+    page.get_by_label("Key").fill(service.key)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
+
+
+def wait_until_live(page: Page) -> None:
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+
+
+def test_a_day_of_somebody_who_plans_trucks(watched: Watched, service: Service) -> None:
+    page = watched.page
+    log_in(page, service)
+    page.get_by_role("link", name="New study").first.click()
+    page.get_by_label("Name").fill("trucks")
+    page.get_by_role("textbox", name="Suppliers").fill("Lyon 2\nLille 3")
+    page.get_by_role("textbox", name="Demanders").fill("north 4\nsouth 2")
+    page.get_by_label("To", exact=True).fill("250")
+    page.get_by_role("button", name="Make the study").click()
+    expect(page.locator("#demand-error")).to_contain_text("The suppliers have 5 in all")
+    expect(page.get_by_role("textbox", name="Suppliers")).to_have_value("Lyon 2\nLille 3")
+    page.get_by_role("textbox", name="Demanders").fill("north 4\nsouth 1")
+    page.get_by_role("button", name="Make the study").click()
+
+    page.get_by_label("What you call it").fill("Monday")
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_role("heading", name="The plan: play 1")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("Play 1 is planned.")
+    assert page.locator("svg.flows path").count() >= 2
+
+    for field in page.locator("#tell .field").all():
+        units = re.search(r"(\d+) units?", field.inner_text())
+        assert units
+        field.locator("input").fill(" ".join(["100"] * int(units[1])))
+    page.get_by_role("button", name="Tell", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("Play 1 is told")
+    expect(page.locator(".status")).to_have_text("told")
+    assert service.study("trucks").plays()["realised"].tolist() == [500.0]
+
+    page.get_by_role("link", name="trucks").click()
+    page.get_by_label("What you call it").fill("Tuesday")
+    page.get_by_text("Supplies and demands of today").click()
+    page.get_by_role("textbox", name="Suppliers").fill("Lyon 4\nLille 1")
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_role("heading", name="The plan: play 2")).to_be_visible()
+    page.get_by_text("It was never driven").click()
+    page.get_by_role("button", name="Cancel play 2").click()
+    expect(page.locator(".status")).to_have_text("cancelled")
+
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    page.goto("/studies/trucks")
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service) -> None:
+    page, study = watched.page, service.study()
+    log_in(page, service)
+    page.goto("/studies/lanes")
+    wait_until_live(page)
+    chart = page.locator("#chart")
+    expect(chart).to_have_attribute("data-head", str(study.head.number))
+    before = chart.screenshot()
+    page.get_by_text("The last plays in numbers").click()
+
+    play = study.ask(key="by a program")
+    study.tell(play.id, euros(play, more=150.0))
+    expect(chart).to_have_attribute("data-head", str(study.head.number))
+    expect(page.locator("#said")).to_contain_text(f"told play {play.id}")
+    expect(page.locator("#last-plays")).to_have_attribute("open", "")
+    expect(page.locator("#last-plays")).to_contain_text("by a program")
+    assert chart.screenshot() != before, "the chart has moved"
+    drawn = "document.querySelector('#chart canvas').getBoundingClientRect().width > 100"
+    assert page.evaluate(drawn)
+
+
+def test_what_somebody_types_is_not_taken_away(watched: Watched, service: Service) -> None:
+    """A form that nobody has touched follows the study; one that somebody fills in stays."""
+    page, study = watched.page, service.study("typing")
+    log_in(page, service)
+    page.goto("/studies/typing")
+    wait_until_live(page)
+    expect(page.locator("#tell-heading")).to_contain_text("play 1")
+    study.cancel(1)
+    expect(page.locator("#tell-heading")).to_contain_text("play 2")
+    field = page.locator("#tell-arm0")
+    field.fill("12")
+    page.get_by_label("What you call it").fill("my plan")
+    study.cancel(2)
+    expect(page.locator("#journal")).to_contain_text("cancelled play 2")
+    expect(page.locator("#tell-heading")).to_contain_text("play 2")
+    expect(field).to_have_value("12")
+    expect(page.get_by_label("What you call it")).to_have_value("my plan")
+    page.get_by_role("button", name="Tell", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("does not wait any more")
+
+
+def test_the_keyboard_is_enough(watched: Watched, service: Service) -> None:
+    page = watched.page
+    log_in(page, service)
+    page.goto("/studies/lanes")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    seen = []
+    while "BODY" not in seen:
+        page.keyboard.press("Tab")
+        name, is_seen = page.evaluate(
+            """() => {
+              const it = document.activeElement, look = getComputedStyle(it);
+              const name = it.id || (it == document.body ? "BODY" : it.textContent.trim());
+              return [name, look.outlineStyle != "none"];
+            }"""
+        )
+        assert is_seen or name == "BODY", f"nobody can see that {name} has the focus"
+        seen.append(name)
+    assert {"tell-arm0", "Tell", "key", "Ask"} <= set(seen)
+
+
+def test_every_page_can_be_used_by_everybody(watched: Watched, service: Service) -> None:
+    """No serious violation that axe knows, and no scrolling sideways on a phone."""
+    page = watched.page
+    page.goto("/login")
+    _check(page, "login")
+    log_in(page, service)
+    for name, path in PATHS.items():
+        page.set_viewport_size({"width": WIDE, "height": 900})
+        page.goto(path)
+        if page.locator("#chart").count():
+            expect(page.locator("#chart")).to_have_attribute("data-head", re.compile(r"\d+"))
+        _check(page, name)
+
+
+def _check(page: Page, name: str) -> None:
+    for width in (WIDE, NARROW):
+        page.set_viewport_size({"width": width, "height": 900})
+        scrolls = page.evaluate("document.documentElement.scrollWidth")
+        assert scrolls <= width, f"{name} scrolls sideways at {width} pixels"
+        if PICTURES:
+            page.screenshot(path=Path(PICTURES) / f"{name}-{width}-light.png", full_page=True)
+    _check_with_axe(page, {"resultTypes": ["violations"]})
+    page.emulate_media(color_scheme="dark")
+    _check_with_axe(page, {"runOnly": ["color-contrast"]})
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}-{NARROW}-dark.png", full_page=True)
+    page.emulate_media(color_scheme="light")
+
+
+def _check_with_axe(page: Page, options: dict[str, Any]) -> None:
+    found = Axe().run(page, options=options).response["violations"]
+    bad = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert not bad, [(one["id"], one["nodes"][0]["html"][:300]) for one in bad]

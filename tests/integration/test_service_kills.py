@@ -1,0 +1,114 @@
+"""A service that is killed again and again: nothing acknowledged is lost, nothing is doubled."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Served
+from trucks import euros, new_study, store_of, verified
+
+import multiplay as mp
+from multiplay.service.auth import keys
+from multiplay.storage import Store
+from multiplay.studies.entry_codec import ASK, TELL
+
+PATIENT = 60.0  # seconds that a client tries again
+
+
+class Client(threading.Thread):
+    """Asks and tells until it is told to end, and keeps what was acknowledged."""
+
+    def __init__(self, url: str, key: str, end: threading.Event) -> None:
+        super().__init__()
+        self._study = mp.connect(url, key=key, study="lanes", patience=PATIENT)
+        self._end = end
+        self.asked: list[tuple[int, dict[str, int]]] = []
+        self.told: list[int] = []
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with self._study as study:
+                while not self._end.is_set():
+                    play = study.ask()
+                    self.asked.append((play.id, play.plan))
+                    told = study.tell(play.id, euros(play))
+                    assert not told.repeated, "to repeat a request is not to tell again"
+                    self.told.append(play.id)
+        except BaseException as error:
+            self.error = error
+
+
+def killed(
+    store: Store, tmp_path: Path, clients: int, kills: int, wait: Callable[[list[Client]], None]
+) -> None:
+    """Let clients work while the service is killed, and compare what they and the journal know.
+
+    ``wait`` is called before each kill, and before the end.
+    """
+    new_study(store).disconnect()
+    url, key = getattr(store, "given_url", store.url), keys.create(store, "play").token
+    end = threading.Event()
+    with Served(url, tmp_path / "log", "--workers", "2") as service:
+        crew = [Client(service.url, key, end) for _ in range(clients)]
+        for client in crew:
+            client.start()
+        for _ in range(kills):
+            wait(crew)
+            service.kill()
+            service.start()
+        wait(crew)
+        end.set()
+        for client in crew:
+            client.join(2 * PATIENT)
+            assert client.error is None, client.error
+        assert service.stop() == 0
+    with mp.Study.open("lanes", store=store) as study:
+        compare(crew, study)
+    assert key not in service.log
+
+
+def compare(crew: list[Client], study: mp.Study) -> None:
+    asked = {id: plan for client in crew for id, plan in client.asked}
+    told = [id for client in crew for id in client.told]
+    written: Counter[tuple[str, Any]] = Counter()
+    for entry in study.entries():
+        written[entry.labels.kind, entry.labels.play] += 1
+        if entry.labels.kind == ASK:
+            assert entry.labels.play is not None
+            plan = {arm: n for arm, n in asked[entry.labels.play].items() if n}
+            assert entry.record.header["plan"] == plan
+    assert len(asked) == sum(len(client.asked) for client in crew), "no play is given twice"
+    assert {id for kind, id in written if kind == ASK} == set(asked), "no play more, none less"
+    assert sorted(id for kind, id in written if kind == TELL) == sorted(told)
+    assert max(written.values()) == 1
+    assert verified(study).ok
+
+
+def test_a_service_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    def some_plays(crew: list[Client]) -> None:
+        before, end = told_by(crew), time.monotonic() + PATIENT
+        while told_by(crew) < before + 40:
+            assert time.monotonic() < end, "the clients do not come forward"
+            time.sleep(0.01)
+
+    killed(mp.storage.store_at(tmp_path / "studies.db"), tmp_path, 6, 1, some_plays)
+
+
+def told_by(crew: list[Client]) -> int:
+    return sum(len(client.told) for client in crew)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_sixteen_clients_for_a_minute_and_ten_kills(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    rng = random.Random(7)
+    store = store_of(kind, request, tmp_path)
+    killed(store, tmp_path, 16, 10, lambda _: time.sleep(rng.uniform(3.0, 9.0)))

@@ -1,0 +1,99 @@
+"""Services for tests, on ports of their own: in a thread of this process, or as processes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from multiplay.service.server.run import FACTORY, Server, address, bound
+from multiplay.service.server.workers import environment
+from multiplay.service.settings import VARIABLE, Settings
+
+PATIENCE = 60.0  # seconds
+LISTENS = re.compile(r'"url": "(http://[^"]*:(\d+))"')
+
+
+@contextmanager
+def serving(store: str | PathLike[str], **settings: Any) -> Iterator[str]:
+    """Serve the studies of a store until the end of the block; give the address."""
+    ready = threading.Event()
+    chosen = Settings(store=str(store), **settings)
+    with bound("127.0.0.1", chosen.port if "port" in settings else 0) as listener:
+        server = Server(chosen, FACTORY, ready.set)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        with environment(VARIABLE, chosen.to_text()):
+            thread.start()
+            started = ready.wait(PATIENCE)
+        try:
+            assert started, "the service has not started"
+            yield address(listener)
+        finally:
+            server.stop()
+            thread.join(PATIENCE)
+
+
+class Served:
+    """``multiplay serve`` as processes of its own, which may be killed and started again.
+
+    Parameters
+    ----------
+    store
+        The URL or the path of the store.
+    log
+        The file to which the service writes what it has to say.
+    options
+        More of the command.
+    """
+
+    def __init__(self, store: str | Path, log: Path, *options: str) -> None:
+        self._log, self._port = log, "0"
+        self._command = [sys.executable, "-m", "multiplay", "serve", "--store", f"{store}"]
+        self._command += options
+        self.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
+    def start(self) -> None:
+        """Start it, on the port that it had before, and wait until it listens."""
+        said = self.log.count("\n")
+        with self._log.open("ab") as file:
+            self.process = subprocess.Popen(
+                [*self._command, "--port", self._port],
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                start_new_session=True,
+            )
+        end = time.monotonic() + PATIENCE
+        while not (found := LISTENS.search("\n".join(self.log.split("\n")[said:]))):
+            assert self.process.poll() is None, f"the service has ended: {self.log[-2000:]}"
+            assert time.monotonic() < end, "the service does not start"
+            time.sleep(0.05)
+        self.url, self._port = found[1], found[2]
+
+    def kill(self) -> None:
+        """Kill all of its processes at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Ask it to stop; return its exit code."""
+        self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+    @property
+    def log(self) -> str:
+        """All that it said."""
+        return self._log.read_text(encoding="utf-8") if self._log.exists() else ""

@@ -1,0 +1,76 @@
+"""The contract of studies, over any store."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from multiplay.policies import GenCTS, Policy
+from multiplay.storage import Store, store_at
+from multiplay.studies import Study
+
+if TYPE_CHECKING:
+    from study_machine import Studies
+
+
+def check_study(
+    studies: Store | str | PathLike[str] | Studies,
+    policy: Policy | None = None,
+    *,
+    examples: int = 20,
+    steps: int = 30,
+    seed: int = 0,
+) -> None:
+    """Check everything that a study promises, by random uses of it.
+
+    Three handles on one study are used in turn: plays are asked, told, told again, closed and
+    cancelled, with keys and without; handles are opened again, and requests repeated. All answers
+    and tables are compared with a model, with those of the other handles, and with a study in
+    memory that was asked the same by one process. Needs hypothesis: ``pip install
+    multiplay[testing]``.
+
+    Parameters
+    ----------
+    studies
+        A store, or where it is; or an object with ``create(name, actions, policy, **settings)``,
+        ``open(name)``, ``list()`` and ``delete(name)``. Studies that are made there are deleted.
+    policy
+        How the studies learn; ``GenCTS()`` if not given.
+    examples, steps
+        How many studies are made, and how much is done with each.
+    seed
+        The same seed does the same each time.
+
+    Examples
+    --------
+    >>> from study_contract import check_study
+    >>> check_study("memory://check", examples=2, steps=5)
+    """
+    try:
+        from study_machine import run
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        hint = "check_study needs hypothesis. Install it: pip install multiplay[testing]"
+        raise ModuleNotFoundError(hint, name="hypothesis") from error
+    place = _At(store_at(studies)) if isinstance(studies, Store | str | PathLike) else studies
+    run(place, GenCTS() if policy is None else policy, examples, steps, seed)
+
+
+class _At:
+    """The studies of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def create(self, name: str, actions: Any, policy: Policy, **settings: Any) -> Study:
+        return Study.create(name, actions, policy, store=self._store, **settings)
+
+    def open(self, name: str) -> Study:
+        return Study.open(name, store=self._store)
+
+    def list(self) -> list[str]:
+        return Study.list(store=self._store)
+
+    def delete(self, name: str) -> None:
+        Study.delete(name, store=self._store)

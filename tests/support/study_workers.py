@@ -1,0 +1,179 @@
+"""Processes that use one study, and write down what was answered; any of them may be killed.
+
+What a process asks follows from its number alone, request by request, each with a key of its own.
+An answer is written to a log, and then counts as given. Whoever takes the place of a process that
+was killed reads its log, and goes on with the first request that has no answer there.
+"""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from processes import FORK
+from trucks import costs, plans
+
+import multiplay as mp
+from multiplay.errors import StoreError
+from multiplay.storage import Store
+
+PATIENCE = 120.0  # seconds, until a test gives up
+OTHERS = [plans((3, 3), (2, 4)), plans((1, 2), (2, 1))]
+LEARNED = {"Lyon->north": 2, "Lyon->south": 0, "Lille->north": 2, "Lille->south": 1}
+
+
+class Request(NamedTuple):
+    """One step of one round of a worker; each kind of round has other steps."""
+
+    worker: int
+    round: int
+    step: int
+    verb: str
+    options: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        return f"{self.worker}/{self.round}/{self.step}"
+
+    def of(self, study: mp.Study, asked: Any, at: float | None = None) -> Any:
+        """Ask it; ``asked`` is what the first step of the round was answered."""
+        options = self.options | {"key": self.key} | ({} if at is None else {"at": at})
+        if self.verb == "ask":
+            play = study.ask(**options)
+            return [play.id, play.plan]
+        if self.verb == "learn":
+            return [*study.learn(LEARNED, costs(self.round, LEARNED), **options)][:4]
+        id, plan = asked
+        if self.verb == "cancel":
+            study.cancel(id, **options)
+            return [id]
+        if self.verb == "close":
+            return [*study.close(id, **options)][:4]
+        losses: dict[str, Any] = {**costs(id, plan)}
+        if not options.get("final", True):
+            lane = next(iter(losses))
+            losses = {lane: losses[lane]}
+        return [*study.tell(id, losses, **options)][:4]
+
+
+KINDS: list[list[tuple[str, dict[str, Any]]]] = [
+    [("ask", {}), ("tell", {})],
+    [("ask", {"actions": OTHERS[0]}), ("tell", {"final": False}), ("tell", {})],
+    [("ask", {"exclude": ["Lyon->south"]}), ("cancel", {})],
+    [("learn", {})],
+    [("ask", {"actions": OTHERS[1]}), ("tell", {"final": False}), ("close", {})],
+]
+
+
+def requests(worker: int) -> Iterator[Request]:
+    """Give all that a worker will ever ask, in order."""
+    for k in count():
+        for step, (verb, options) in enumerate(KINDS[(worker + k) % len(KINDS)]):
+            yield Request(worker, k, step, verb, options)
+
+
+class Log:
+    """What was answered to a worker: a line for each request, on the disk."""
+
+    def __init__(self, folder: Path, worker: int) -> None:
+        self.path, self.worker = folder / f"{worker}.log", worker
+        self.path.touch()
+
+    def whole(self) -> bytes:
+        """Return all lines that were finished."""
+        text = self.path.read_bytes()
+        return text[: text.rfind(b"\n") + 1]
+
+    def answers(self) -> list[Any]:
+        return [json.loads(line) for line in self.whole().splitlines()]
+
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+
+def work(store: Store, folder: Path, worker: int) -> None:
+    """Go on where the log of a worker ends, until there is a file that says stop."""
+    log = Log(folder, worker)
+    os.truncate(log.path, len(log.whole()))
+    answers, asked = log.answers(), None
+    with _patiently(mp.Study.open, "lanes", store=store) as study, log.path.open("ab") as file:
+        for number, request in enumerate(requests(worker)):
+            if number < len(answers):
+                answer = answers[number]
+            elif request.step == 0 and (folder / "stop").exists():
+                return
+            else:
+                answer = _patiently(request.of, study, asked)
+                file.write(json.dumps(answer).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+                if request.round % 4 == 0:  # some do not believe it
+                    assert _patiently(request.of, study, asked) == answer
+            asked = answer if request.verb == "ask" else asked
+
+
+def _patiently(act: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """Do it, once more if the store fails: a server may be starting."""
+    start = time.monotonic()
+    while True:
+        try:
+            return act(*given, **options)
+        except StoreError:
+            if time.monotonic() > start + PATIENCE:
+                raise
+            time.sleep(0.02)
+
+
+class Crew:
+    """Workers of one study, who are killed and replaced."""
+
+    def __init__(self, store: Store, folder: Path, workers: int, seed: int) -> None:
+        self.store, self.folder, self.workers = store, folder, workers
+        self.random = random.Random(seed)
+        self.logs = [Log(folder, worker) for worker in range(workers)]
+        self.crew: list[BaseProcess] = [self._started(worker) for worker in range(workers)]
+
+    def _started(self, worker: int) -> BaseProcess:
+        process = FORK.Process(target=work, args=(self.store, self.folder, worker))
+        process.start()
+        return process
+
+    def wait(self, most: int) -> None:
+        """Wait until some more answers were given, and a moment longer."""
+        lines, start = self.random.randint(1, most), time.monotonic()
+        enough = sum(log.size() for log in self.logs) + 40 * lines  # bytes of a line, about
+        while sum(log.size() for log in self.logs) < enough:
+            assert time.monotonic() < start + PATIENCE, "nobody gets on"
+            dead = [process.exitcode for process in self.crew if not process.is_alive()]
+            assert not dead, f"a worker has ended: {dead}"
+            time.sleep(0.001)
+        time.sleep(self.random.uniform(0.0, 0.01))
+
+    def kill(self) -> None:
+        """Kill one, and put another in its place."""
+        worker = self.random.randrange(self.workers)
+        process = self.crew[worker]
+        os.kill(process.pid or 0, signal.SIGKILL)
+        process.join(PATIENCE)
+        assert process.exitcode == -signal.SIGKILL
+        self.crew[worker] = self._started(worker)
+
+    def end(self) -> list[list[tuple[Request, Any]]]:
+        """Let all finish what they have begun; return what was asked and answered."""
+        (self.folder / "stop").touch()
+        for process in self.crew:
+            process.join(PATIENCE)
+        assert [process.exitcode for process in self.crew] == [0] * self.workers
+        return [list(zip(requests(log.worker), log.answers(), strict=False)) for log in self.logs]
+
+    def kill_all(self) -> None:
+        """Leave nobody behind, whatever has happened."""
+        for process in self.crew:
+            process.kill()
+            process.join(PATIENCE)

@@ -1,0 +1,439 @@
+"""The commands of studies: as people use them, and what they get wrong."""
+
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+
+from multiplay import GenCTS, Learner, Study, Transport
+from multiplay.cli import main
+from multiplay.cli.study import PANELS
+from multiplay.cli.study.screens import bar
+
+LANES = ["--supply", "Lyon=1,Lille=4,Paris=5", "--demand", "north=4,south=6", "--losses", "0,250"]
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Said]
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process; its studies are in memory."""
+    monkeypatch.setenv("MULTIPLAY_STORE", f"memory://{uuid4()}")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*words: object, stdin: str | bytes = "", terminal: bool = False) -> Said:
+        data = io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin)
+        monkeypatch.setattr(sys, "stdin", (Terminal if terminal else io.TextIOWrapper)(data))
+        monkeypatch.setattr(sys, "argv", ["multiplay", "study", *map(str, words)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        code = caught.value.code
+        assert isinstance(code, int)
+        return Said(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def lanes(run: Run) -> Run:
+    """A store with the study "lanes", and one play that waits."""
+    assert run("create", "lanes", *LANES).code == 0
+    assert run("ask", "lanes", "--key", "Monday").code == 0
+    return run
+
+
+def bills(run: Run, id: int, cost: float = 100.0) -> str:
+    """What everybody should have reported of a play, as a CSV file."""
+    plays = {play["id"]: play["plan"] for play in run("pending", "lanes", "--json").json}
+    units = [arm for arm, number in plays[id].items() for _ in range(number)]
+    return "arm,loss\n" + "".join(f"{arm},{cost}\n" for arm in units)
+
+
+# ---------------------------------------------------------------- days
+
+
+def test_a_first_day(run: Run, tmp_path: Path) -> None:
+    said = run("create", "lanes", *LANES)
+    assert "GenCTS on 6 arms" in said.out
+    assert said.out.endswith("Next: multiplay study ask lanes\n")
+    said = run("ask", "lanes", "--key", "Monday")
+    assert "Play 1, Monday" in said.out
+    assert "10 units, should cost 1250.0 in all (" in said.out
+    assert "Next: multiplay study tell lanes 1 costs.csv" in said.out
+    grid = [line.split("│")[1:-1] for line in said.out.splitlines() if line.startswith("│")]
+    plan = run("ask", "lanes", "--key", "Monday", "--json").json["plan"]
+    for row in grid:
+        source, *units = [cell.strip() for cell in row]
+        assert units == [str(plan[f"{source}->{y}"] or "-") for y in ("north", "south")]
+    assert len(grid) == 3
+    (tmp_path / "costs.csv").write_text(bills(run, 1))
+    for words in ("play 1: 10 of 10 units seen", "the same was told before, nothing has changed"):
+        said = run("tell", "lanes", 1, tmp_path / "costs.csv")
+        assert said.code == 0
+        assert words in said.out
+    assert "all is as it was written" in run("verify", "lanes").out
+    assert run("list").out == "lanes\n"
+
+
+def test_programs_get_json(lanes: Run) -> None:
+    play = lanes("ask", "lanes", "--key", "Monday", "--json").json
+    assert play["id"] == 1
+    assert play["key"] == "Monday"
+    assert sum(play["plan"].values()) == 10
+    low, total, high = (play["expected"][name] for name in ("low", "total", "high"))
+    assert low < total == 1250.0 < high
+    assert lanes("pending", "lanes", "--json").json == [play]
+    costs = bills(lanes, 1)
+    told = {"id": 1, "seen": 10, "missing": 0, "clipped": 0, "repeated": False, "final": True}
+    assert lanes("tell", "lanes", 1, "-", "--json", stdin=costs).json == told
+    again = lanes("tell", "lanes", 1, "-", "--json", stdin=costs).json
+    assert again == told | {"repeated": True}
+    arms = lanes("arms", "lanes", "--json").json
+    assert [row["arm"] for row in arms] == list(play["plan"])
+    assert {row["mean"] and round(row["mean"], 9) for row in arms} == {100.0, None}
+    [row] = lanes("plays", "lanes", "--json").json
+    assert (row["id"], row["status"], row["realised"]) == (1, "told", 1000.0)
+    assert row["asked"].endswith("+00:00")
+    best = lanes("best", "lanes", "--json").json
+    words = [f"{arm}={units}" for arm, units in best["plan"].items()]
+    assert lanes("expect", "lanes", *words, "--json").json["expected"] == best["expected"]
+    found = lanes("verify", "lanes", "--json").json
+    assert found == {"entries": 3, "plays": 1, "problems": [], "ok": True}
+
+
+def test_another_day_is_the_usual_one_where_nothing_else_is_said(lanes: Run) -> None:
+    """Demand alone; suppliers by name; a day that is too short of trucks."""
+    more = lanes("ask", "lanes", "--demand", "5,5", "--json").json["plan"]
+    assert more.keys() == lanes("ask", "lanes", "--key", "Monday", "--json").json["plan"].keys()
+    assert sum(units for lane, units in more.items() if lane.endswith("->north")) == 5
+    other = lanes("ask", "lanes", "--supply", "Reims=9,Lyon=1", "--json").json["plan"]
+    assert set(other) == {"Reims->north", "Reims->south", "Lyon->north", "Lyon->south"}
+    lanes("create", "short", *LANES, "--shortage", 400)
+    said = lanes("ask", "short", "--supply", "1,0,5")
+    assert "unmet" in said.out
+    assert said.out.count("-") >= 1
+    assert said.code == 0
+
+
+def test_wishes_of_a_day(lanes: Run) -> None:
+    wishes = [
+        "--exclude",
+        "Lyon->north",
+        "--at-most",
+        "Lille->north=1",
+        "--fixed",
+        "Paris->north=3",
+    ]
+    plan = lanes("ask", "lanes", *wishes, "--json").json["plan"]
+    assert (plan["Lyon->north"], plan["Lille->north"], plan["Paris->north"]) == (0, 1, 3)
+
+
+def test_reports_in_parts_and_plays_that_end_otherwise(lanes: Run) -> None:
+    plan = lanes("ask", "lanes", "--key", "Monday", "--json").json["plan"]
+    lane = max(plan, key=lambda lane: plan[lane])
+    part = json.dumps({lane: [100, *[None] * (plan[lane] - 1)]})
+    said = lanes("tell", "lanes", 1, "--losses", part, "--part", "--key", "early")
+    assert "1 of 10 units seen, open for more" in said.out
+    assert lanes("close", "lanes", 1, "--json").json["missing"] == 9
+    lanes("ask", "lanes")
+    assert "cancelled" in lanes("cancel", "lanes", 2, "--key", "boss").out
+    assert lanes("cancel", "lanes", 2, "--key", "boss", "--json").json["status"] == "cancelled"
+    shown = lanes("plays", "lanes", "--last", 2).out
+    assert "1 of 10" in shown
+    assert "cancelled" in shown
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "arm;loss\nLyon->north;120,5\nLyon->north;\n",
+        "arm;loss\r\nLyon->north;120.5\r\nLyon->north;\r\n\r\n",
+        "\ufeffarm, loss\nLyon->north , 120.5\nLyon->north,\n\n",
+        'day,arm,loss\n1,"Lyon->north","120.5"\n1,"Lyon->north",""\n',
+    ],
+)
+def test_tables_as_offices_write_them(run: Run, table: str) -> None:
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--losses", "0,250")
+    run("ask", "lanes")
+    told = run("tell", "lanes", 1, "-", "--json", stdin=table)
+    assert told.json["seen"] == 1, told
+    assert run("arms", "lanes", "--json").json[0]["mean"] == pytest.approx(120.5)
+
+
+def test_history_is_learned_once(lanes: Run, tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("lane,day,euros\nLyon->north,2025-01-01,90\n")
+    words = ["lanes", tmp_path / "old.csv", "--arm", "lane", "--round", "day", "--loss", "euros"]
+    for repeated in (False, True):
+        told = lanes("learn", *words, "--key", "old", "--json").json
+        assert (told["id"], told["seen"], told["repeated"]) == (None, 1, repeated)
+    assert lanes("arms", "lanes", "--json").json[0]["seen"] == 1
+
+
+# ---------------------------------------------------------------- sets
+
+
+def test_sets_from_options(run: Run) -> None:
+    run("create", "bag", "--weights", "3,4,5", "--capacity", 10, "--arms", "tent,stove,rope")
+    assert set(run("ask", "bag", "--json").json["plan"]) == {"tent", "stove", "rope"}
+    assert sum(run("ask", "bag", "--capacity", 2, "--json").json["plan"].values()) == 0
+    run("create", "ads", "--budget", 9, "--caps", "news=6,radio=4", "--rewards", "0,5")
+    said = run("ask", "ads")
+    assert "should bring" in said.out
+    assert sum(run("ask", "ads", "--budget", 4, "--json").json["plan"].values()) == 4
+    words = ["--supply", "2", "--demand", "1,1", "--policy", "genlbinfv", "--seed", 3]
+    made = run("create", "old", *words, "--json").json
+    assert made["policy"] == "GenLBINFV"
+    assert made["arms"] == ["s1->d1", "s1->d2"]
+
+
+def test_a_set_from_a_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "paths.toml"
+    file.write_text(
+        'losses = { "*" = [0, 250] }\nseed = 7\nmissing = "ignore"\n'
+        '[actions]\ntype = "Explicit"\nactions = [[0, 3], [2, 2], [5, 0]]\nnames = ["a", "b"]\n'
+        '[policy]\ntype = "GenCTS"\ndiscount = 0.9\n'
+    )
+    made = run("create", "paths", "--set", file, "--json").json
+    assert made["arms"] == ["a", "b"]
+    assert made["policy"] == "GenCTS"
+    assert "arm" in run("ask", "paths").out
+    assert run("tell", "paths", 1, "--losses", "{}").code == 0, "missing = ignore"
+    today = tmp_path / "today.toml"
+    today.write_text('type = "Explicit"\nactions = [[1, 1]]\nnames = ["a", "b"]\n')
+    assert run("ask", "paths", "--set", today, "--json").json["plan"] == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'type = "subprocess.Popen"\nargs = "ls"',
+        '[actions]\ntype = "GenCTS"',
+        "[actions]\nsupply = [1]",
+        '[actions]\ntype = "Transport"\nsupply = [1]\ndemand = "1"',
+        'loss = 3\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        "[policy",
+        "",
+    ],
+)
+def test_a_bad_file_makes_nothing(run: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    said = run("create", "bad", "--set", tmp_path / "bad.toml")
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert run("list").out == ""
+
+
+# ---------------------------------------------------------------- what people get wrong
+
+
+@pytest.fixture
+def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """As lanes, but the same for all tests: what is refused changes nothing."""
+    monkeypatch.setenv("MULTIPLAY_STORE", store := "memory://shared by refusals")
+    if not Study.list(store=store):
+        run("create", "lanes", *LANES)
+        run("ask", "lanes")
+    yield run
+    assert Study.list(store=store) == ["lanes"]
+    assert len(list(Study.open("lanes", store=store).entries())) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("create lanes --supply 1 --demand 1", "choose another name"),
+        ("create new", "--supply with --demand"),
+        ("create new --supply 1,2", "Add --demand"),
+        ("create new --supply 1;2 --demand 3", "--supply 1,4,5"),
+        ("create new --supply 1,,2 --demand 3", "--supply 1,4,5"),
+        ("create new --supply 1,2 --demand 2", "--slack"),
+        ("create new --supply 1,1 --demand 3", "--shortage 5.0"),
+        ("create new --supply 1,1 --demand 2 --suppliers Lyon", "one name for each"),
+        ("create new --supply Lyon=2 --demand 2 --suppliers Lyon", "Leave --suppliers out"),
+        ("create new --supply 1 --demand 1 --weights 3", "Leave --weights out"),
+        ("create new --slack", "--supply with --demand"),
+        ("create new --supply 1 --demand 1 --policy GenCT", "Perhaps 'GenCTS'"),
+        ("create new --supply 1 --demand 1 --losses 250", "--losses 0,250"),
+        ("create new --supply 1 --demand 1 --outside cut", "'refuse' or 'clip'"),
+        ("create new --supply 1 --demand 1 --set lanes.toml", "--set FILE.toml"),
+        ("ask lane", "Did you mean 'lanes'?"),
+        ("ask lanes --demand 10", "names with numbers"),
+        ("ask lanes --budget 3", "--set FILE.toml"),
+        ("ask lanes --fixed Lyon->north", "Lyon->north=2"),
+        ("ask lanes --fixed Lyon->north=2.5", "Lyon->north=2"),
+        ("ask lanes --at-most Lyon->north=1 --at-most Lyon->north=2", "Leave one"),
+        ("ask lanes --exclude Lyon-north", "Check the spelling"),
+        ("tell lanes 1", "--losses and JSON"),
+        ("tell lanes 1 nowhere.csv", "Check the name"),
+        ("tell lanes 1 -", "first line"),
+        ("tell lanes 7 --losses {}", "multiplay study ask"),
+        ("tell lanes 1 --losses {}", "--missing ignore"),
+        ("tell lanes 1 --losses {Lyon", "for example"),
+        ("close lanes 7", "multiplay study ask"),
+        ("arms lanes --level 95", "0.95"),
+        ("expect lanes Lyon->north=1", "--set FILE.toml"),
+        ("export lanes journal.xls", "endings"),
+        ("import new journal.csv", "JSON lines"),
+        ("delete lanes", "--yes"),
+        ("list --store mysql://here", "Choose one of these"),
+    ],
+)
+def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> None:
+    said = shared(*words.split())
+    assert said.code == 2
+    assert said.out == ""
+    assert hint in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "hint"),
+    [
+        ("lane,loss\nLyon->north,1\n", "--arm lane"),
+        ("arm,loss\nLyon->north,12x\n", "line 2"),
+        ("arm,loss\n\nLyon->north,1\n,1\n", "line 4"),
+        ("arm,loss\nLyon->north,120,5\n", "120.5"),
+        ("arm,loss\nLyon->north,1\nLyon->north,120,5\n", "line 3"),
+        (b"arm,loss\nK\xf6ln->north,1\n", "UTF-8"),
+        ("arm,loss\n", "no rows"),
+        ("arm,loss\nRome->north,1\n", "Check the spelling"),
+        ("arm,loss\nLyon->north,1200\n", "--outside clip"),
+    ],
+)
+def test_a_bad_table_is_refused(shared: Run, table: str | bytes, hint: str) -> None:
+    said = shared("tell", "lanes", 1, "-", "--missing", "ignore", stdin=table)
+    assert said.code == 2
+    assert hint in said.err
+    assert said.err.count("\n") == 1
+
+
+# ---------------------------------------------------------------- studies as a whole
+
+
+def test_a_study_leaves_and_comes_back(lanes: Run, tmp_path: Path) -> None:
+    lines, copy = tmp_path / "journal.jsonl", tmp_path / "copy.db"
+    assert lanes("export", "lanes", lines, "--json").json == {"file": str(lines), "rows": 2}
+    assert lanes("export", "lanes", tmp_path / "plays.csv", "--plays").out.endswith(": 1 plays\n")
+    assert "with 2 entries" in lanes("import", "again", lines).out
+    assert lanes("backup", "lanes", copy).out == f"{copy}: 2 entries\n"
+    assert lanes("list", "--store", copy, "--json").json["studies"] == ["lanes"]
+    plans = [lanes("ask", name, "--json").json["plan"] for name in ("lanes", "again")]
+    plans.append(lanes("ask", "lanes", "--store", copy, "--json").json["plan"])
+    assert plans[0] == plans[1] == plans[2]
+
+
+def test_a_learner_becomes_a_study(run: Run, tmp_path: Path) -> None:
+    learner = Learner(Transport([1], [1]), GenCTS())
+    learner.ask(key="before")
+    learner.save(tmp_path / "learner.npz")
+    assert run("import", "lanes", tmp_path / "learner.npz", "--json").json["entries"] == 2
+    assert run("ask", "lanes", "--key", "before", "--json").json["id"] == 1
+
+
+def test_what_is_damaged_is_named(run: Run, tmp_path: Path) -> None:
+    store = ["--store", tmp_path / "lanes.db"]
+    said = run("create", "lanes", *LANES, *store)
+    assert f"Next: multiplay study ask lanes --store sqlite:///{tmp_path}/lanes.db" in said.out
+    for _ in range(3):
+        run("ask", "lanes", *store)
+    database = sqlite3.connect(tmp_path / "lanes.db")
+    database.execute("UPDATE multiplay_entries SET at = at + 1 WHERE number = 2")
+    database.commit()
+    database.close()
+    said = run("verify", "lanes", *store)
+    assert said.code == 1
+    assert "entry 2" in said.err
+    found = run("verify", "lanes", *store, "--json")
+    assert found.code == 1
+    assert not found.json["ok"]
+    assert len(found.json["problems"]) == 1
+    said = run("ask", "lanes", *store)
+    assert said.code == 1
+    assert "entry 2" in said.err
+    assert run("delete", "lanes", *store, "--yes").code == 0
+
+
+def test_a_store_that_fails_is_one_line_and_exit_code_1(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "photo.db").write_bytes(b"no database at all" * 100)
+    said = run("list", "--store", tmp_path / "photo.db")
+    assert said.code == 1
+    assert "not a database" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_delete_asks_on_a_terminal(lanes: Run) -> None:
+    said = lanes("delete", "lanes", stdin="n\n", terminal=True)
+    assert said.code == 1
+    assert "2 entries" in said.err
+    assert lanes("list").out == "lanes\n"
+    assert lanes("delete", "lanes", "--json", stdin="y\n", terminal=True).json["deleted"]
+    assert lanes("list").out == ""
+
+
+def test_a_bar_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    for kind in (Terminal, io.TextIOWrapper):
+        screen = io.BytesIO()
+        monkeypatch.setattr(sys, "stderr", kind(screen, write_through=True))
+        with bar("copying", 10) as move:
+            move(5)
+        drawn.append(screen.getvalue())
+    assert b"copying" in drawn[0]
+    assert drawn[1] == b""
+
+
+def test_every_command_teaches(run: Run) -> None:
+    for name in (name for names in PANELS.values() for name in names):
+        said = run(name, "--help")
+        assert said.code == 0
+        assert f"multiplay study {name}" in said.out
+        assert "JSON:" in said.out
+        assert "MULTIPLAY_STORE" in said.out
+
+
+# ---------------------------------------------------------------- in processes of their own
+
+
+def test_a_session(tmp_path: Path) -> None:
+    """Two processes and a pipe; nothing but a file between them."""
+    other = {k: v for k, v in os.environ.items() if k != "MULTIPLAY_STORE"}
+
+    def multiplay(*words: object, stdin: str = "") -> str:
+        command = [sys.executable, "-m", "multiplay", "study", *map(str, words)]
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, cwd=tmp_path, env=other
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    multiplay("create", "lanes", *LANES)
+    play = json.loads(multiplay("ask", "lanes", "--json"))
+    rows = [f"{arm},100" for arm, units in play["plan"].items() for _ in range(units)]
+    assert "10 of 10" in multiplay("tell", "lanes", 1, "-", stdin="\n".join(["arm,loss", *rows]))
+    assert "all is as it was written" in multiplay("verify", "lanes")
+    with Study.open("lanes", store=tmp_path / "multiplay.db") as study:
+        assert study.plays()["realised"].tolist() == [1000.0]

@@ -1,0 +1,842 @@
+"""The pages: what is typed, what is shown, who may do what, and that nothing stored can harm."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from asgi import Client, client_of
+from trucks import ask_and_tell, euros, new_study
+from trucks import plans as lanes
+
+import multiplay as mp
+from multiplay.errors import InvalidInput
+from multiplay.service.app import create_app
+from multiplay.service.auth import keys
+from multiplay.service.pages import (
+    arms,
+    costs,
+    flows,
+    forms,
+    journal_lines,
+    plans,
+    render,
+    sessions,
+)
+from multiplay.service.pages.forms import Form
+from multiplay.service.pages.typed_values import a_number, a_whole_number, named_numbers
+from multiplay.service.settings import Settings
+from multiplay.service.studies.limits import Limits, build_actions
+from multiplay.storage import MemoryStore, store_at
+from multiplay.storage.keyring import keyring_of
+
+NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+NEW = {
+    "name": "lanes",
+    "kind": "transport",
+    "supply": "Lyon 2\nLille 3",
+    "demand": "north 4\nsouth 1",
+    "sense": "min",
+    "low": "0",
+    "high": "250",
+    "policy": "GenCTS",
+}
+
+
+# ---------------------------------------------------------------- what is typed
+
+
+@pytest.mark.parametrize(
+    "text", ["Lyon 3\nLe Havre 2", " Lyon: 3\n\n Le Havre =2 ", "Lyon\t3\r\nLe Havre;2"]
+)
+def test_names_with_numbers_are_read_as_people_write_them(text: str) -> None:
+    assert named_numbers("supply", text) == {"Lyon": 3, "Le Havre": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "nothing"),
+        ("Lyon", "line 1"),
+        ("Lyon 3\nLille x", "line 2"),
+        ("Lyon 3\nLyon 4", "twice"),
+        ("Lyon -1", "line 1"),
+        ("Lyon 1.5", "line 1"),
+        ("Lyon 1,5", "with a dot"),
+        ("Lyon,3", "line 1"),
+        ("a->b 3", "without ->"),
+        ("x" * 81 + " 3", "80 letters"),
+        ("\n".join(f"a{k} 1" for k in range(501)), "at most 500 lines"),
+    ],
+)
+def test_what_cannot_be_read_names_the_line(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(said)) as caught:
+        named_numbers("supply", text)
+    assert caught.value.argument == "supply"
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,5", "nan", "inf", "1_000", "1e999", "0x10"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        a_number("high", text)
+
+
+def test_numbers_are_read() -> None:
+    assert (a_number("high", " 120.5 "), a_number("high", "-3")) == (120.5, -3)
+    assert a_whole_number("total", "7") == 7
+
+
+def test_a_new_study_is_read_into_data() -> None:
+    given = forms.new_study(Form(NEW))
+    assert given is not None
+    made = build_actions("actions", given.actions, Limits())
+    assert made.names == lanes().names
+    assert (given.losses, given.rewards, given.outside) == ((0.0, 250.0), None, "refuse")
+    knapsack = NEW | {"kind": "knapsack", "items": "tent 3.5\nrope 1", "capacity": "7"}
+    given = forms.new_study(Form(knapsack | {"outside": "clip"}))
+    assert given is not None
+    assert (given.losses, given.rewards, given.outside) == (None, (0.0, 250.0), "clip")
+    assert isinstance(build_actions("actions", given.actions, Limits()), mp.Knapsack)
+    budget = NEW | {"kind": "budget", "caps": "news 6\nradio 4", "total": "9", "sense": "max"}
+    given = forms.new_study(Form(budget))
+    assert given is not None
+    made = build_actions("actions", given.actions, Limits())
+    assert isinstance(made, mp.Budget)
+    assert made.sense == "max"
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"name": " "}, "name"),
+        ({"name": ".."}, "name"),
+        ({"kind": "other"}, "kind"),
+        ({"policy": "Exec"}, "policy"),
+        ({"supply": "Lyon"}, "supply"),
+        ({"demand": ""}, "demand"),
+        ({"demand": "north 3"}, "demand"),  # two are left over
+        ({"demand": "north 9"}, "demand"),  # four are lacking
+        ({"shortage": "much"}, "shortage"),
+        ({"low": "x"}, "low"),
+        ({"high": "0"}, "high"),
+        ({"kind": "knapsack", "items": "tent", "capacity": "1"}, "items"),
+        ({"kind": "knapsack", "items": "tent 1", "capacity": ""}, "capacity"),
+        ({"kind": "budget", "caps": "radio 1.5", "total": "1"}, "caps"),
+        ({"kind": "budget", "caps": "radio 1", "total": "-1"}, "total"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field(typed: dict[str, str], field: str) -> None:
+    form = Form(NEW | typed)
+    assert forms.new_study(form) is None
+    assert field in form.errors
+    assert form.get("name") == (NEW | typed)["name"]
+
+
+def test_what_is_left_over_or_lacking_can_be_allowed() -> None:
+    assert forms.new_study(Form(NEW | {"demand": "north 3", "slack": "yes"})) is not None
+    assert forms.new_study(Form(NEW | {"demand": "north 9", "shortage": "5"})) is not None
+
+
+def test_today_is_the_usual_day_unless_something_else_is_typed() -> None:
+    usual = lanes()
+    values = forms.usual_values(usual)
+    assert values == {"supply": "Lyon 2\nLille 3", "demand": "north 4\nsouth 1"}
+    assert forms.today(Form(values), usual) is None
+    assert forms.today(Form({"supply": "Lyon  2\r\nLille 3\r\n"}), usual) is None
+    plain = forms.today(Form({"supply": "Lyon 4\nLille 1"}), usual)
+    day = build_actions("actions", plain, Limits())
+    assert isinstance(day, mp.Transport)
+    assert (day.supply.tolist(), day.names) == ([4, 1], usual.names)
+    plain = forms.today(Form({"supply": "Lyon 4\nParis 1"}), usual)
+    assert build_actions("actions", plain, Limits()).names[2] == "Paris->north"
+
+
+def test_today_keeps_what_the_usual_day_has() -> None:
+    usual = mp.Transport([2, 3], [4, 1], capacities=[[2, 1], [3, 1]])
+    form = Form({"demand": "d1 3\nd2 2"})
+    day = build_actions("actions", forms.today(form, usual), Limits())
+    assert isinstance(day, mp.Transport)
+    assert day.capacities is not None
+    assert day.demand.tolist() == [3, 2]
+    form = Form({"demand": "d1 3\nd9 2"})
+    forms.today(form, usual)
+    assert "capacities" in form.errors["supply"]
+    budget, sack = mp.Budget(5, [4, 4]), mp.Knapsack([1, 2], 3)
+    plain = forms.today(Form({"total": "4"}), budget)
+    assert build_actions("actions", plain, Limits()).M == 4
+    plain = forms.today(Form({"capacity": "9"}), sack)
+    assert build_actions("actions", plain, Limits()).M == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "told"),
+    [
+        ("120 95 -", 3, [120, 95, None]),
+        ("120", 1, [120]),
+        ("310", 2, 310),
+        ("-", 2, [None, None]),
+        ("-5", 1, [-5]),
+    ],
+)
+def test_losses_are_read(text: str, units: int, told: Any) -> None:
+    form = Form({"arm0": text})
+    assert forms.losses(form, {"a": units}, by_round=False, partly=False) == {"a": told}
+
+
+@pytest.mark.parametrize("text", ["", "1 2", "1 2 3 4", "1,2,3", "a b c"])
+def test_losses_that_do_not_fit_are_refused(text: str) -> None:
+    form = Form({"arm0": "1", "arm1": text})
+    assert forms.losses(form, {"a": 1, "b": 3}, by_round=False, partly=False) is None
+    assert list(form.errors) == ["arm1"]
+
+
+def test_a_part_may_leave_arms_out_but_not_all() -> None:
+    plan = {"a": 1, "b": 3}
+    assert forms.losses(Form({"arm0": "1"}), plan, by_round=False, partly=True) == {"a": [1]}
+    form = Form({})
+    assert forms.losses(form, plan, by_round=False, partly=True) is None
+    assert form.errors
+    assert forms.losses(Form({"total": "7"}), plan, by_round=True, partly=False) == 7
+
+
+def test_hints_have_no_python_in_them() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        mp.Transport([2], [1])
+    assert "slack" not in forms.in_words(caught.value)
+    assert "Supply may be left over" in forms.in_words(caught.value)
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def test_flows_are_drawn_as_wide_as_their_units() -> None:
+    drawing = flows.drawn({("a", "x"): 1, ("a", "y"): 3, ("b", "y"): 0}, {"y": 2, "x": 0})
+    assert drawing is not None
+    assert {(b.source, b.target): b.units for b in drawing.bands} == {
+        ("a", "x"): 1,
+        ("a", "y"): 3,
+        ("", "y"): 2,
+    }
+    thin, thick, unmet = drawing.bands
+    assert thick.width == pytest.approx(3 * thin.width, abs=0.2)
+    assert unmet.unmet
+    for node in drawing.nodes:
+        assert 0 <= node.y <= node.y + node.height <= drawing.height
+    assert flows.drawn({}) is None
+    assert flows.drawn({(f"s{k}", "x"): 1 for k in range(flows.MOST_NODES + 1)}) is None
+
+
+def test_a_plan_that_is_no_transport_is_a_list() -> None:
+    assert plans.grid_of({"news": 2, "radio": 0}) is None
+    shown = plans.described({"news": 2, "radio": 0}, None, "max")
+    assert (shown.arms, shown.others) == ([("news", 2)], 1)
+
+
+def test_a_study_without_a_play_shows_its_best_plan() -> None:
+    study = new_study(MemoryStore())
+    best = plans.planned(study, study.pending())
+    assert best is not None
+    assert best.play is None
+    play = study.ask()
+    now = plans.planned(study, study.pending())
+    assert now is not None
+    assert now.play is not None
+    assert now.play.id == play.id
+    assert now.grid is not None
+    assert now.grid.total == 5
+
+
+def test_many_arms_are_cut_and_found() -> None:
+    study = mp.Study.create("many", mp.Budget(5, [1] * 300), mp.GenCTS(), store=MemoryStore())
+    shown = arms.arms_of(study)
+    assert (len(shown.rows), shown.found, shown.all) == (arms.MOST, 300, 300)
+    assert len(arms.arms_of(study, whole=True).rows) == 300
+    name = study.actions.names[299]
+    found = arms.arms_of(study, wanted=name.upper())
+    assert [arm.name for arm in found.rows] == [name]
+    assert arms.arms_of(study, wanted="nobody").rows == []
+
+
+def test_bars_lie_within_their_picture() -> None:
+    study = new_study(MemoryStore())
+    ask_and_tell(study, 5)
+    for arm in arms.arms_of(study).rows:
+        assert arm.bar is not None
+        assert 0 <= arm.bar.low <= arm.bar.high <= arms.WIDTH
+        if arm.bar.mean is not None:
+            assert arm.bar.low <= arm.bar.mean <= arm.bar.high
+
+
+def test_only_the_last_plays_are_read() -> None:
+    store = MemoryStore()
+    study = new_study(store)
+    with study.together():
+        ask_and_tell(study, 350)
+    journal, starts = store.open("lanes"), []
+    pairs = journal.pairs
+
+    def noted(kind: str, ends: Any, start: int = 0) -> Any:
+        starts.append(start)
+        return pairs(kind, ends, start)
+
+    journal.pairs = noted  # type: ignore[method-assign]
+    recent = costs.recent(journal)
+    assert recent.plays["id"].tolist() == list(range(151, 351))
+    assert starts == [701 - costs.WINDOW]
+
+
+def test_the_last_cost_is_that_of_the_last_round_told() -> None:
+    store = MemoryStore()
+    study = new_study(store)
+    assert np.isnan(costs.last_cost(store.open("lanes")))
+    play = study.ask()
+    study.tell(play.id, euros(play))
+    total = sum(sum(units) for units in euros(play).values())
+    study.cancel(study.ask().id)
+    assert costs.last_cost(store.open("lanes")) == pytest.approx(total)
+
+
+def test_every_kind_of_entry_is_said_in_words() -> None:
+    store = MemoryStore()
+    study = new_study(store, missing="ignore", outside="clip")
+    study.by = "4f2a"
+    first, second, third = (study.ask(key=f"day {k}") for k in range(3))
+    study.tell(first.id, {lane: [999.0] * k for lane, k in first.plan.items()})
+    lane, units = next((lane, k) for lane, k in second.plan.items() if k)
+    study.tell(second.id, {lane: [9.0] * units}, final=False)
+    study.close(second.id)
+    study.cancel(third.id)
+    study.ask()
+    study.expire(0.0)
+    study.learn(first.plan, euros(first))
+    study.learn_table({"arm": [lane], "round": [1], "loss": [5.0]})
+    found = journal_lines.last(store.open("lanes"), 50)
+    assert {line.what for line in found.rows} == {
+        *("began", "asked", "told", "told in part", "closed", "cancelled"),
+        *("ended old plays", "learned from a plan", "learned from a table"),
+    }
+    assert [line.number for line in found.rows] == list(range(found.head, -1, -1))
+    told = next(line for line in found.rows if line.what == "told")
+    assert "5 numbers clipped" in told.words
+    assert told.by == "4f2a"
+    assert journal_lines.named([told], {"4f2a": "night job"})[0].by == "night job"
+    older = journal_lines.last(store.open("lanes"), 2, before=3)
+    assert ([line.number for line in older.rows], older.before, older.newer) == ([2, 1], 1, True)
+
+
+# ---------------------------------------------------------------- in a browser's place
+
+
+class Place:
+    """Somebody with a browser, and the store behind the service."""
+
+    def __init__(self, client: Client, store: str) -> None:
+        self.client, self.store = client, store
+
+    def get(self, path: str, **more: Any) -> Any:
+        return self.client.get(path, **more)
+
+    def mark(self) -> str:
+        """The mark of the forms of this visitor."""
+        for path in ("/login", "/new", "/docs"):
+            found = re.search(r'name="mark" value="(\w+)"', self.get(path).text)
+            if found:
+                return found[1]
+        raise AssertionError("no page has a form")
+
+    def post(self, path: str, **typed: str) -> Any:
+        data = {"mark": self.mark(), **typed}
+        headers = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
+        return self.client.post(path, data=data, headers=headers)
+
+    def log_in(self, can: str = "manage", **more: Any) -> str:
+        """Make a key and begin a session with it; return the id of the key."""
+        made = keys.create(self.store, can, **more)
+        self.client.cookies.clear()
+        answer = self.post("/login", key=made.token, next="/")
+        assert answer.status_code == 303, answer.text
+        return made.row.id
+
+    def study(self, name: str = "lanes", **settings: Any) -> mp.Study:
+        return new_study(store_at(self.store), name, **settings)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    store = f"sqlite:///{tmp_path / 'plans.db'}"
+    with client_of(create_app(Settings(store))) as client:
+        yield Place(client, store)
+
+
+class Parts(HTMLParser):
+    """What a page would run or fetch."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.scripts: list[str | None] = []
+        self.tags: list[str] = []
+        self.handlers: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append(tag)
+        if tag == "script":
+            self.scripts.append(given.get("src"))
+        if "id" in given:
+            self.ids.append(given["id"] or "")
+        self.handlers += [name for name in given if name.startswith("on") or name == "style"]
+        for name in ("href", "src", "action"):
+            assert (given.get(name) or "/").startswith(("/", "#")), given
+
+
+def assert_harmless(answer: Any) -> None:
+    """Nothing runs but our own files, and nothing that was stored became markup."""
+    page = Parts(answer.text)
+    assert all(src and src.startswith("/static/") for src in page.scripts), page.scripts
+    assert not page.handlers
+    assert "style" not in page.tags
+    assert "img" not in page.tags
+    assert len(set(page.ids)) == len(page.ids), "ids are used twice"
+    assert "<script>alert" not in answer.text
+
+
+def test_a_day_by_forms_alone(place: Place) -> None:
+    assert "no study yet" in place.get("/").text
+    made = place.post("/new", **NEW)
+    assert (made.status_code, made.headers["location"]) == (303, "/studies/lanes?done=made")
+    assert "The study is made" in place.get("/studies/lanes?done=made").text
+    asked = place.post("/studies/lanes/ask", key="Monday")
+    assert asked.headers["location"] == "/studies/lanes?done=asked&play=1"
+    again = place.post("/studies/lanes/ask", key="Monday")
+    assert again.headers["location"] == asked.headers["location"], "the same key, the same play"
+    page = place.get("/studies/lanes").text
+    assert "Monday" in page
+    fields = re.findall(r'name="(arm\d+)"', page)
+    assert fields
+    study = mp.Study.open("lanes", store=place.store)
+    (play,) = study.pending()
+    units = [k for k in play.plan.values() if k]
+    typed = {name: " ".join(["120"] * k) for name, k in zip(fields, units, strict=True)}
+    bad = place.post("/studies/lanes/plays/1/tell", **typed | {fields[0]: "999"})
+    assert bad.status_code == 422
+    assert 'value="999"' in bad.text
+    assert "numbers in [0, 250]" in bad.text or "a total in [0" in bad.text
+    assert study.pending()
+    told = place.post("/studies/lanes/plays/1/tell", **typed)
+    assert told.headers["location"] == "/studies/lanes/plays/1?done=told"
+    shown = place.get("/studies/lanes/plays/1?done=told").text
+    assert "the study has learned from it" in shown
+    assert "600" in shown
+    late = place.post("/studies/lanes/plays/1/tell", **typed | {fields[0]: "77 nobody"})
+    assert late.status_code == 409
+    assert "does not wait any more" in late.text
+    assert ": 77 nobody</li>" in late.text
+    place.post("/studies/lanes/ask", key="Tuesday", supply="Lyon 1\nLille 4")
+    assert mp.Study.open("lanes", store=place.store).pending()[0].plan["Lyon->north"] <= 1
+    gone = place.post("/studies/lanes/plays/2/cancel")
+    assert gone.headers["location"].endswith("?done=cancelled")
+    again = place.post("/studies/lanes/plays/2/cancel")
+    assert again.status_code == 409
+    assert "which was cancelled" in again.text
+    assert "cancelled" in place.get("/studies/lanes/plays/2").text
+    assert "<td>600" in place.get("/").text
+
+
+def test_a_play_is_told_in_parts_and_closed(place: Place) -> None:
+    study = place.study(missing="ignore")
+    play = study.ask()
+    base = f"/studies/lanes/plays/{play.id}"
+    first = next(k for k in play.plan.values() if k)
+    part = place.post(f"{base}/tell", arm0=" ".join(["10"] * first), part="yes")
+    assert part.headers["location"].endswith("?done=part")
+    page = place.get(base).text
+    assert "so far" in page
+    assert "close play 1" in page
+    assert place.post(f"{base}/close").headers["location"].endswith("?done=closed")
+    assert not study.pending()
+
+
+def test_what_was_typed_is_kept_when_it_is_refused(place: Place) -> None:
+    answer = place.post("/new", **NEW | {"supply": "Lyon two <b>", "name": "my lanes"})
+    assert answer.status_code == 422
+    assert "Lyon two &lt;b&gt;" in answer.text
+    assert 'value="my lanes"' in answer.text
+    assert 'aria-describedby="supply-hint supply-error" aria-invalid="true"' in answer.text
+    place.study("taken")
+    answer = place.post("/new", **NEW | {"name": "taken"})
+    assert answer.status_code == 422
+    assert 'id="name-error"' in answer.text
+    assert "plans.db" not in answer.text, "where the store is concerns nobody"
+    place.study()
+    answer = place.post("/studies/lanes/ask", key="x" * 201, supply="Lyon 3")
+    assert answer.status_code == 422
+    assert "Lyon 3</textarea>" in answer.text
+
+
+def test_a_form_that_is_sent_twice_is_done_once(place: Place) -> None:
+    study = place.study()
+    for _ in range(2):
+        answer = place.post("/studies/lanes/ask", key="", request="one")
+        assert answer.headers["location"].endswith("play=1")
+    assert place.post("/studies/lanes/ask", key="", request="two").headers["location"][-1] == "2"
+    assert study.asked == 2
+
+
+def test_too_many_plays_that_wait_are_refused(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'plans.db'}"
+    app = create_app(Settings(store, limits=Limits(pending=1)))
+    with client_of(app) as client:
+        place = Place(client, store)
+        place.study()
+        assert place.post("/studies/lanes/ask", key="a").status_code == 303
+        assert place.post("/studies/lanes/ask", key="b").status_code == 422
+        assert place.post("/studies/lanes/ask", key="a").status_code == 303
+
+
+# ---------------------------------------------------------------- nothing stored can harm
+
+
+def test_markup_in_names_stays_text(place: Place) -> None:
+    sides = ([NASTY + "1", "Lille"], ["north", NASTY + "2"])
+    plan = mp.Transport([2, 3], [4, 1], names=sides)
+    name = "<script>alert(0)</script>"
+    study = mp.Study.create(name, plan, mp.GenCTS(), losses=(0, 250), store=place.store)
+    ask_and_tell(study, 3)
+    study.ask(key=NASTY)
+    place.log_in(name=NASTY[:40])
+    place.post(f"{render.url(name)}/ask", key=NASTY + "!")
+    base = render.url(name)
+    paths = [
+        *("/", base, f"{base}/parts", f"{base}/plays/1", f"{base}/plays/4"),
+        *(f"{base}/journal", f"{base}?arms={NASTY}", "/docs", "/new"),
+        *(f"{base}?done={NASTY}&play=1", f"/login?next={NASTY}"),
+    ]
+    for path in paths:
+        answer = place.get(path)
+        assert answer.status_code == 200, path
+        assert_harmless(answer)
+    assert "&lt;script&gt;alert(0)" in place.get(base).text
+    errors = [
+        place.post("/new", **NEW | {"supply": NASTY, "name": NASTY}),
+        place.post(f"{base}/ask", supply=NASTY, key="k"),
+        place.post(f"{base}/plays/4/tell", arm0=NASTY),
+        place.get(f"/studies/{NASTY}"),
+    ]
+    for answer in errors:
+        assert answer.status_code in (404, 422)
+        assert_harmless(answer)
+
+
+def test_letters_without_a_shape_are_shown_as_such(place: Place) -> None:
+    study = place.study()
+    study.ask(key="left\u202eright\x07")
+    page = place.get("/studies/lanes").text
+    assert "\u202e" not in page
+    assert "\x07" not in page
+    assert "left\ufffdright\ufffd" in page
+
+
+def test_a_name_may_have_a_slash(place: Place) -> None:
+    place.study("north/south 100%").ask()
+    assert 'href="/studies/north%2Fsouth%20100%25"' in place.get("/").text
+    assert place.get("/studies/north%2Fsouth%20100%25/plays/1").status_code == 200
+
+
+# ---------------------------------------------------------------- who may do what
+
+
+def test_without_a_session_a_page_asks_for_a_key(place: Place) -> None:
+    place.study()
+    keys.create(place.store, "read")
+    for path in ("/", "/studies/lanes", "/studies/lanes/journal?before=2", "/new"):
+        answer = place.get(path)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"].startswith("/login?next=%2F")
+    for path, accepted in (("events", "text/event-stream"), ("chart", "application/json")):
+        answer = place.get(f"/studies/lanes/{path}", headers={"accept": accepted})
+        assert answer.status_code == 401
+    assert place.get("/studies/lanes/parts", headers={"hx-request": "true"}).status_code == 401
+    assert place.get("/docs").status_code == 200
+
+
+def test_a_session_begins_with_a_key_and_ends_with_it(place: Place) -> None:
+    place.study()
+    made = keys.create(place.store, "play", name="night job")
+    wrong = place.post("/login", key=made.token[:-1] + "~")
+    assert wrong.status_code == 401
+    assert "not a valid key" in wrong.text
+    right = place.post("/login", key=f" {made.token} ", next="/studies/lanes")
+    assert (right.status_code, right.headers["location"]) == (303, "/studies/lanes")
+    cookie = right.headers["set-cookie"]
+    assert cookie.startswith("multiplay_session=mp_")
+    assert {"HttpOnly", "Path=/", "SameSite=strict", "Max-Age=43200"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+    page = place.get("/studies/lanes")
+    assert page.status_code == 200
+    assert page.headers["cache-control"] == "no-store"
+    assert "night job" in page.text
+    secret = place.client.cookies["multiplay_session"]
+    assert secret.split("_", 2)[2] not in page.text, "the secret is in the cookie only"
+    place.post("/studies/lanes/ask", key="Monday")
+    entry = next(mp.Study.open("lanes", store=place.store).entries(1))
+    assert entry.record.header["by"] == made.row.id, "the journal names the key, not the session"
+    assert "by night job" in place.get("/studies/lanes/journal").text
+    keys.revoke(place.store, made.row.id)
+    place.client.cookies.set("multiplay_session", secret)
+    keys.create(place.store, "read")
+    assert place.get("/studies/lanes").status_code == 303
+
+
+def test_a_form_that_comes_after_the_session_says_so(place: Place) -> None:
+    study = place.study()
+    keys.create(place.store, "play")
+    answer = place.post("/studies/lanes/ask", key="Monday")
+    assert answer.status_code == 401
+    assert "Your session has ended" in answer.text
+    assert study.asked == 0
+
+
+def test_the_address_of_a_form_leads_to_its_page(place: Place) -> None:
+    place.study("north/south").ask()
+    base = "/studies/north%2Fsouth"
+    for path, page in (("/ask", ""), ("/plays/1/tell", "/plays/1"), ("/plays/1/x", "/plays/1")):
+        assert place.get(base + path).headers["location"] == base + page
+    assert place.get("/logout").headers["location"] == "/"
+
+
+def test_logging_out_ends_the_session_for_good(place: Place) -> None:
+    place.log_in()
+    token = place.client.cookies["multiplay_session"]
+    answer = place.post("/logout")
+    assert answer.headers["location"] == "/login"
+    assert 'multiplay_session=""; HttpOnly; Max-Age=0' in answer.headers["set-cookie"]
+    assert "multiplay_session" not in place.client.cookies
+    place.client.cookies.set("multiplay_session", token)
+    assert place.get("/").status_code == 303
+
+
+def test_a_session_ends_by_itself_and_makes_no_other(place: Place) -> None:
+    made = keys.create(place.store, "manage", days=0.25)
+    keyring, now = keyring_of(store_at(place.store)), made.row.created
+    assert sessions.begun(keyring, made.row.id, now)
+    (row,) = [row for row in keyring.all() if row.parent == made.row.id]
+    assert row.expires == made.row.expires, "not longer than the key itself"
+    assert sessions.begun(keyring, row.id, now) is None
+    forever = keys.create(place.store, "manage")
+    assert sessions.begun(keyring, forever.row.id, now)
+    ends = [row.expires for row in keyring.all() if row.parent == forever.row.id]
+    assert ends == [now + sessions.LONGEST]
+    assert sessions.begun(keyring, forever.row.id, now + sessions.LONGEST + 1)
+    assert len([row for row in keyring.all() if row.parent]) == 1, "old ones are removed"
+    place.log_in()
+    assert place.post("/login", key=place.client.cookies["multiplay_session"]).status_code == 401
+
+
+def test_by_https_cookies_belong_to_this_host_only(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'plans.db'}"
+    made = keys.create(store, "read")
+    app = create_app(Settings(store, open=False))
+    with client_of(app, "https://plans.example") as client:
+        page = client.get("/login")
+        visitor = page.headers["set-cookie"]
+        assert visitor.startswith("__Host-multiplay_visitor=")
+        assert "Secure" in visitor
+        mark = re.search(r'name="mark" value="(\w+)"', page.text)
+        assert mark
+        answer = client.post("/login", data={"mark": mark[1], "key": made.token})
+        assert answer.headers["set-cookie"].startswith("__Host-multiplay_session=mp_")
+        assert client.get("/").status_code == 200
+
+
+def test_who_may_only_look_has_no_forms(place: Place) -> None:
+    study = place.study()
+    play = study.ask()
+    place.log_in("read")
+    page = place.get("/studies/lanes").text
+    assert 'action="/studies' not in page
+    assert 'action="/studies' not in place.get(f"/studies/lanes/plays/{play.id}").text
+    assert "New study" not in place.get("/").text
+    assert 'id="tell"' not in place.get("/studies/lanes/parts").text
+    mark = re.search(r'name="mark" value="(\w+)"', page)
+    assert mark, "of the button to log out"
+    for path in ("ask", "plays/1/tell", "plays/1/cancel", "plays/1/close"):
+        answer = place.client.post(f"/studies/lanes/{path}", data={"mark": mark[1], "arm0": "1"})
+        assert answer.status_code == 403, path
+    assert place.get("/new").status_code == 403
+    answer = place.client.post("/new", data={"mark": mark[1], **NEW, "name": "x"})
+    assert answer.status_code == 403
+    assert (study.asked, len(study.pending())) == (1, 1)
+
+
+def test_a_key_for_one_study_shows_no_other(place: Place) -> None:
+    place.study("ours")
+    place.study("theirs")
+    place.log_in("play", study="ours")
+    assert "theirs" not in place.get("/").text
+    for path in ("", "/parts", "/chart", "/events", "/journal", "/plays/1"):
+        assert place.get(f"/studies/theirs{path}").status_code == 403, path
+    assert place.get("/studies/ours").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "https://elsewhere.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:9999"},
+    ],
+)
+def test_a_form_of_another_site_is_refused(place: Place, headers: dict[str, str]) -> None:
+    study = place.study()
+    data = {"mark": place.mark(), "key": "Monday"}
+    answer = place.client.post("/studies/lanes/ask", data=data, headers=headers)
+    assert answer.status_code == 403
+    assert study.asked == 0
+
+
+def test_a_form_without_the_mark_of_this_visitor_is_refused(place: Place) -> None:
+    study = place.study()
+    other = place.mark()
+    place.client.cookies.clear()
+    for mark in ("", "0" * 64, other, "\u00e4"):
+        answer = place.client.post("/studies/lanes/ask", data={"mark": mark, "key": "Monday"})
+        assert answer.status_code == 403
+    answer = place.client.post("/studies/lanes/ask", json={"mark": place.mark()})
+    assert answer.status_code == 415
+    assert study.asked == 0
+    place.log_in()
+    assert place.mark() != other, "a session has a mark of its own"
+
+
+@pytest.mark.parametrize(
+    "target", ["//elsewhere", "https://elsewhere", "/\\elsewhere", "javascript:1", "", "/a\nb"]
+)
+def test_after_logging_in_one_stays_here(target: str) -> None:
+    assert sessions.local_path(target) == "/"
+
+
+def test_an_old_cookie_does_no_harm_where_no_key_is_needed(place: Place) -> None:
+    place.client.cookies.set("multiplay_session", f"mp_{'0' * 12}_{'x' * 43}")
+    assert place.get("/").status_code == 200
+    assert place.get("/login").headers["location"] == "/"
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def test_the_chart_is_told_in_numbers(place: Place) -> None:
+    study = place.study()
+    ask_and_tell(study, 30)
+    study.ask()
+    found = place.get("/studies/lanes/chart").json()
+    assert found["rounds"] == list(range(1, 32))
+    assert found["head"] == study.head.number
+    assert found["realised"][-1] is None
+    assert found["realised"][0] == pytest.approx(study.plays()["realised"][0])
+    assert found["best"]["low"] < found["best"]["total"] < found["best"]["high"]
+    assert found["noun"] == "cost"
+
+
+def test_all_parts_of_a_page_come_together(place: Place) -> None:
+    place.study().ask(key="Monday")
+    answer = place.get("/studies/lanes/parts")
+    assert re.findall(r'hx-target="#(\w+)"', answer.text) == [
+        *("state", "plan", "tell", "costs", "pending", "journal", "arms")
+    ]
+    page = place.get("/studies/lanes").text
+    for part in re.findall(r'hx-target="#(\w+)"', answer.text):
+        assert f'id="{part}"' in page
+
+
+def test_clipped_numbers_and_changes_are_shown(place: Place) -> None:
+    study = place.study(outside="clip")
+    with study.together():
+        for k in range(60):
+            play = study.ask()
+            cost = 10.0 if k < 30 else 400.0
+            study.tell(play.id, {lane: [cost] * n for lane, n in play.plan.items()})
+    page = place.get("/studies/lanes").text
+    assert "150</b> numbers outside the range" in page
+    assert "Something has changed" in page
+    assert "losses from 0 to 250" in page
+
+
+def test_a_policy_that_learns_from_totals_asks_for_one(place: Place) -> None:
+    ads = mp.Budget(4, [3, 3], names=["news", "radio"])
+    study = mp.Study.create("ads", ads, mp.LinTS(), losses=(0, 250), store=place.store)
+    study.ask()
+    page = place.get("/studies/ads")
+    assert_harmless(page)
+    assert 'id="tell-total" name="total"' in page.text
+    assert 'name="arm0"' not in page.text
+    told = place.post("/studies/ads/plays/1/tell", total="310")
+    assert told.status_code == 303
+    assert "310" in place.get("/studies/ads/plays/1").text
+
+
+def test_the_journal_is_read_page_by_page(place: Place) -> None:
+    study = place.study()
+    with study.together():
+        ask_and_tell(study, 60)
+    seen: list[int] = []
+    path: str | None = "/studies/lanes/journal"
+    while path:
+        text = place.get(path).text
+        seen += map(int, re.findall(r'class="number">(\d+)<', text))
+        older = re.search(r'href="([^"]+)" rel="next"', text)
+        path = older[1] if older else None
+    assert seen == list(range(120, -1, -1))
+
+
+def test_the_document_has_an_example_for_every_operation(place: Place) -> None:
+    document = place.get("/openapi.json").json()
+    text = place.get("/docs").text
+    for path, methods in document["paths"].items():
+        for method in methods:
+            assert f'<span class="method">{method.upper()}</span> <code>{path}</code>' in text
+    number = sum(len(methods) for methods in document["paths"].values())
+    assert text.count('<pre tabindex="0"><code>curl ') == number
+    assert "/new" not in document["paths"], "pages are not for programs"
+
+
+def test_only_our_files_are_given_out(place: Place) -> None:
+    for path in render.files():
+        answer = place.get(render.static(path))
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    for path in ("../routes.py", "%2e%2e/routes.py", "vendored/htmx/LICENSE", "x"):
+        assert place.get(f"/static/{path}").status_code == 404
+
+
+def test_what_is_vendored_says_what_it_is() -> None:
+    for folder in (render.STATIC / "vendored").iterdir():
+        assert {"LICENSE", "VERSION"} <= {file.name for file in folder.iterdir()}
+
+
+def test_what_is_not_there_is_a_page_that_says_so(place: Place) -> None:
+    place.study()
+    for path in ("/studies/other", "/studies/lanes/plays/7", "/studies/lanes/plays/x"):
+        answer = place.get(path)
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "plans.db" not in answer.text
+
+
+def test_a_study_that_cannot_be_read_does_not_hide_the_others(place: Place) -> None:
+    place.study("good")
+    odd = MemoryStore()
+    study = new_study(odd, "odd")
+    first = next(study.entries())
+    record = first.record._replace(header=first.record.header | {"format": 99})
+    store_at(place.store).create("odd", record, first.labels)
+    page = place.get("/")
+    assert page.status_code == 200
+    assert "It cannot be shown" in page.text
+    assert 'href="/studies/good"' in page.text

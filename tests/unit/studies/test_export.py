@@ -1,0 +1,426 @@
+"""Studies that leave as files, and come back: all of it, or nothing."""
+
+import base64
+import csv
+import errno
+import importlib.util
+import json
+import tracemalloc
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyarrow import parquet
+from refusal import refused
+
+from multiplay import (
+    Budget,
+    GenCTS,
+    GenLBINFV,
+    InvalidInput,
+    Learner,
+    RandomAction,
+    StoreError,
+    Study,
+    Transport,
+)
+from multiplay.storage import Head, Labels, Record, store_at
+from multiplay.storage.blobs import from_bytes
+from multiplay.storage.chain import sealed
+from multiplay.storage.memory import MemoryStore
+from multiplay.studies import export, synced
+from multiplay.studies.history import history_in
+
+PLANS = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "süd"]), shortage=9.0)
+HISTORY = {"arm": ["Lyon->north", "Lille->süd"], "round": [1, 2], "loss": [3.0, None]}
+
+
+def lived_through(policy: Any = None, store: Any = None) -> Study:
+    """A study in which everything has happened."""
+    store = MemoryStore() if store is None else store
+    study = Study.create(
+        "lanes", PLANS, policy or GenCTS(), losses=(0, 10), outside="clip", store=store, seed=3
+    )
+    study.learn_table(HISTORY, key="the years before")
+    for k in range(3):
+        play = study.ask(key=f'day "{k}", ü', at=1e9 + k / 3)
+        study.tell(play.id, {arm: [4.0 + k] * n for arm, n in play.plan.items()})
+    short = study.ask(Transport([1, 1], [1, 2], PLANS.names, shortage=9.0), exclude=["Lyon->north"])
+    study.tell(short.id, {"Lyon->süd": [None]}, final=False, missing="ignore")
+    study.close(short.id)
+    study.cancel(study.ask().id)
+    others = {"Lyon->north": 1, "Lyon->süd": 1, "Lille->süd": 1}
+    study.learn(others, {"Lyon->north": [20.0]}, missing="ignore")
+    study.ask(key="waits")
+    return study
+
+
+@pytest.fixture(params=[GenCTS, GenLBINFV])
+def study(request: pytest.FixtureRequest) -> Study:
+    return lived_through(request.param())
+
+
+def exported(study: Study, path: Path) -> list[dict[str, Any]]:
+    study.export(path)
+    return json_lines(path)
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# ---------------------------------------------------------------- JSON lines, there and back
+
+
+def test_a_journal_comes_back_bit_for_bit(study: Study, tmp_path: Path) -> None:
+    lines = tmp_path / "journal.jsonl"
+    assert study.export(lines) == sum(1 for _ in study.entries())
+    again = Study.import_journal("again", lines, store=study.store)
+    again.export(tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == lines.read_bytes()
+    assert again.verify().ok
+    assert again.ask(key="waits").plan == study.ask(key="waits").plan
+    assert [again.ask().plan for _ in range(5)] == [study.ask().plan for _ in range(5)]
+
+
+def test_a_line_says_all_of_an_entry(study: Study, tmp_path: Path) -> None:
+    entries, lines = list(study.entries()), exported(study, tmp_path / "journal.jsonl")
+    assert len(lines) == len(entries)
+    for line, entry in zip(lines, entries, strict=True):
+        assert line["number"] == entry.number
+        assert [line[name] for name in Labels._fields] == list(entry.labels)
+        assert datetime.fromisoformat(line["time"]).timestamp() == pytest.approx(entry.labels.at)
+        assert line["content"] == entry.record.header
+        assert line["digest"] == entry.digest.hex()
+        arrays = from_bytes(base64.b64decode(line["arrays"]))
+        assert {k: a.tobytes() for k, a in arrays.items()} == {
+            k: a.tobytes() for k, a in entry.record.arrays.items()
+        }
+
+
+Lines = list[dict[str, Any]]
+
+
+def sealed_again(lines: Lines) -> None:
+    """Make digests that fit, as somebody would who knows how."""
+    head = Head()
+    for line in lines:
+        arrays = from_bytes(base64.b64decode(line["arrays"]))
+        labels = Labels(*(line[name] for name in Labels._fields))
+        row = sealed(head, Record(line["content"], arrays), labels)
+        line["digest"], head = row.digest.hex(), Head(row.number, row.digest)
+
+
+def edited(lines: Lines) -> None:
+    lines[3]["content"]["realised"] = 1.0
+
+
+def dated_back(lines: Lines) -> None:
+    lines[3]["at"] -= 1.0
+
+
+def other_arrays(lines: Lines) -> None:
+    lines[0]["arrays"] = lines[0]["arrays"][4:]
+
+
+def no_base64(lines: Lines) -> None:
+    lines[1]["arrays"] = "!" + lines[1]["arrays"][1:]
+
+
+def one_missing(lines: Lines) -> None:
+    del lines[4]
+
+
+def two_swapped(lines: Lines) -> None:
+    lines[4], lines[5] = lines[5], lines[4]
+
+
+def the_end_missing(lines: Lines) -> None:
+    del lines[-2:]
+
+
+def one_more_field(lines: Lines) -> None:
+    lines[2]["colour"] = "blue"
+
+
+def a_number_as_key(lines: Lines) -> None:
+    lines[2]["key"] = 7
+
+
+def not_the_beginning(lines: Lines) -> None:
+    del lines[0]
+    for number, line in enumerate(lines):
+        line["number"], line["last"] = number, len(lines) - 1
+    sealed_again(lines)
+
+
+def newer(lines: Lines) -> None:
+    lines[0]["content"]["format"] = 99
+    sealed_again(lines)
+
+
+def no_such_arm(lines: Lines) -> None:
+    lines[3]["content"]["losses"] = {"Rome->north": [1.0]}
+    sealed_again(lines)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (edited, "line 4"),
+        (dated_back, "line 4"),
+        (other_arrays, "line 1"),
+        (no_base64, "line 2"),
+        (one_missing, "line 5"),
+        (two_swapped, "line 5"),
+        (the_end_missing, "lost"),
+        (one_more_field, "line 3"),
+        (a_number_as_key, "line 3"),
+        (not_the_beginning, "line 1"),
+        (newer, "Update multiplay"),
+        (no_such_arm, "line 4"),
+        (list.clear, "1 lines"),
+    ],
+)
+def test_a_spoiled_journal_is_refused_and_nothing_is_kept(
+    spoil: Callable[[Lines], None], words: str, tmp_path: Path
+) -> None:
+    lines = exported(lived_through(), tmp_path / "journal.jsonl")
+    spoil(lines)
+    (tmp_path / "bad.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store = MemoryStore()
+    with pytest.raises(InvalidInput, match=words) as caught:
+        Study.import_journal("bad", tmp_path / "bad.jsonl", store=store)
+    with refused("path"):
+        raise caught.value
+    assert store.names() == []
+
+
+def test_a_file_that_is_cut_or_not_there_is_refused(tmp_path: Path) -> None:
+    lines = tmp_path / "journal.jsonl"
+    lived_through().export(lines)
+    lines.write_bytes(lines.read_bytes()[:-20])
+    store = store_at(tmp_path / "new.db")
+    for path in (lines, tmp_path / "nothing.jsonl", tmp_path):
+        with refused("path"):
+            Study.import_journal("bad", path, store=store)
+        assert store.names() == []
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+    study = lived_through()
+    study.export(tmp_path / "journal.jsonl")
+    with refused("name"):
+        Study.import_journal("lanes", tmp_path / "journal.jsonl", store=study.store)
+    assert study.verify().ok
+
+
+def test_a_policy_of_others_is_given_again(tmp_path: Path) -> None:
+    class Mine(RandomAction):
+        pass
+
+    study = lived_through(Mine())
+    study.export(tmp_path / "journal.jsonl")
+    with refused("path, line 1"):
+        Study.import_journal("again", tmp_path / "journal.jsonl", store=study.store)
+    again = Study.import_journal(
+        "again", tmp_path / "journal.jsonl", store=study.store, policy=Mine()
+    )
+    assert again.ask().plan == study.ask().plan
+
+
+def test_what_comes_in_is_opened_without_replaying_it(tmp_path: Path) -> None:
+    study = lived_through()
+    study.export(tmp_path / "journal.jsonl")
+    again = Study.import_journal("again", tmp_path / "journal.jsonl", store=study.store)
+    snapshot = study.store.open("again").get()
+    assert snapshot is not None
+    assert snapshot.header["number"] == max(entry.number for entry in again.entries())
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_csv_and_parquet_say_what_the_lines_say(study: Study, tmp_path: Path) -> None:
+    lines = exported(study, tmp_path / "journal.jsonl")
+    for name in ("journal.csv", "journal.Parquet"):
+        assert study.export(tmp_path / name) == len(lines)
+    with (tmp_path / "journal.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    table = parquet.read_table(tmp_path / "journal.Parquet")
+    kinds = {field.name: str(field.type) for field in table.schema}
+    assert kinds == {
+        "number": "int64",
+        "kind": "string",
+        "key": "string",
+        "play": "int64",
+        "at": "double",
+        "time": "timestamp[us, tz=UTC]",
+        "content": "string",
+        "arrays": "binary",
+        "digest": "binary",
+    }
+    assert list(rows[0]) == list(kinds)
+    for line, row, typed in zip(lines, rows, table.to_pylist(), strict=True):
+        for plain in (row, typed):
+            assert json.loads(plain["content"]) == line["content"]
+        assert {k: row[k] for k in ("arrays", "digest", "time", "kind")} == {
+            k: line[k] for k in ("arrays", "digest", "time", "kind")
+        }
+        same = ("number", "kind", "key", "play", "at")
+        assert [typed[k] for k in same] == [line[k] for k in same]
+        assert [row[k] for k in same] == ["" if line[k] is None else str(line[k]) for k in same]
+        assert typed["digest"].hex() == line["digest"]
+        assert base64.b64encode(typed["arrays"]).decode() == line["arrays"]
+        assert typed["time"] == datetime.fromisoformat(line["time"])
+
+
+def test_plays_are_exported_as_they_are(tmp_path: Path) -> None:
+    study = lived_through()
+    shown = study.plays()
+    for name in ("plays.csv", "plays.jsonl", "plays.parquet"):
+        assert study.export(tmp_path / name, plays=True) == len(shown)
+    tables = [
+        pd.read_csv(tmp_path / "plays.csv"),
+        pd.DataFrame(json_lines(tmp_path / "plays.jsonl")),
+        pd.read_parquet(tmp_path / "plays.parquet"),
+    ]
+    for table in tables:
+        assert list(table.columns) == list(shown.columns)
+        for name in ("asked", "told"):
+            close = pd.to_datetime(table.pop(name), utc=True, format="ISO8601") - shown[name]
+            assert (close.dropna().abs() < pd.Timedelta(microseconds=1)).all()
+            assert (close.isna() == shown[name].isna()).all()
+        expected = shown.drop(columns=["asked", "told"]).to_dict("records")
+        for row, known in zip(table.to_dict("records"), expected, strict=True):
+            assert {k: v for k, v in row.items() if v == v and v is not None} == {
+                k: v for k, v in known.items() if v == v and v is not None
+            }
+
+
+def test_a_study_without_plays_has_a_table_without_rows(tmp_path: Path) -> None:
+    study = Study.create("new", Budget(1, [1, 1]), GenCTS(), store=MemoryStore())
+    assert study.export(tmp_path / "plays.csv", plays=True) == 0
+    assert (tmp_path / "plays.csv").read_text().startswith("id,key,status")
+    assert study.export(tmp_path / "plays.parquet", plays=True) == 0
+    assert parquet.read_table(tmp_path / "plays.parquet").num_rows == 0
+
+
+def test_other_endings_are_refused_by_name(tmp_path: Path) -> None:
+    study = lived_through()
+    for name in ("journal.xlsx", "journal", "csv"):
+        with pytest.raises(InvalidInput, match=rf"{name}\. Choose"):
+            study.export(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InvalidInput, match=r"pip install 'multiplay\[parquet\]'"):
+        lived_through().export(tmp_path / "journal.parquet")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(entry: object, last: int) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    study, path = lived_through(), tmp_path / "journal.jsonl"
+    path.write_text("old")
+    monkeypatch.setattr(export, "to_line", full)
+    with pytest.raises(StoreError, match="No space left"):
+        study.export(path)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [(path.name, "old")]
+
+
+def test_memory_does_not_grow_with_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "PART_ROWS", 100)
+    monkeypatch.setattr("multiplay.storage.journal.LARGEST_BATCH", 100)
+    store, record = store_at(tmp_path / "long.db"), Record({"text": "x" * 999}, {"a": np.arange(9)})
+    peaks: dict[str, list[int]] = {".csv": [], ".jsonl": [], ".parquet": []}
+    for number in (300, 1_200):
+        more = ((record, Labels("ask", play=k)) for k in range(number))
+        store.create(f"{number}", record, Labels("create"), more).close()
+        for suffix, found in peaks.items():
+            tracemalloc.start()
+            export.export(history_in(store, f"{number}"), tmp_path / f"out{suffix}", False)
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    for few, many in peaks.values():
+        assert many < 1.5 * few
+
+
+# ---------------------------------------------------------------- backups
+
+
+def test_a_backup_is_a_store_with_the_same_study(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "lanes.db"
+    assert study.backup(path) == sum(1 for _ in study.entries())
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    with Study.open("lanes", store=path) as copy:
+        assert copy.verify().ok
+        pairs = zip(copy.entries(), study.entries(), strict=True)
+        assert all(one.digest == other.digest for one, other in pairs)
+        assert [copy.ask().plan for _ in range(5)] == [study.ask().plan for _ in range(5)]
+
+
+def test_a_backup_has_what_was_done_before_it(tmp_path: Path) -> None:
+    study = lived_through(store=store_at(tmp_path / "lively.db"))
+    before = list(study.entries())
+    other = Study.open("lanes", store=study.store)
+
+    def goes_on(number: int) -> None:
+        other.ask()
+
+    assert study.backup(tmp_path / "lanes.db", progress=goes_on) == len(before)
+    with Study.open("lanes", store=tmp_path / "lanes.db") as copy:
+        assert [entry.digest for entry in copy.entries()] == [entry.digest for entry in before]
+        assert copy.verify().ok
+    assert other.asked == copy.asked + len(before)
+    copy.disconnect()
+    other.disconnect()
+    study.disconnect()
+
+
+def test_a_backup_opens_without_replaying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synced, "SNAPSHOT_EVERY", 3)
+    lived_through(store=store_at(tmp_path / "lively.db")).backup(tmp_path / "lanes.db")
+    journal = store_at(tmp_path / "lanes.db").open("lanes")
+    assert journal.get() is not None
+    journal.close()
+
+
+def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
+    study, path = lived_through(), tmp_path / "lanes.db"
+    path.write_text("old")
+    with refused("path"):
+        study.backup(path)
+    assert path.read_text() == "old"
+
+
+def test_a_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt(number: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lived_through().backup(tmp_path / "lanes.db", progress=interrupt)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learner_that_became_a_study_is_backed_up_too(tmp_path: Path) -> None:
+    learner = Learner(PLANS, GenCTS(), losses=(0, 10))
+    play = learner.ask(key="before")
+    learner.save(tmp_path / "learner.npz")
+    study = Study.import_learner("lanes", tmp_path / "learner.npz", store=MemoryStore())
+    study.backup(tmp_path / "lanes.db")
+    study.export(tmp_path / "journal.jsonl")
+    again = Study.import_journal("again", tmp_path / "journal.jsonl", store=study.store)
+    with Study.open("lanes", store=tmp_path / "lanes.db") as copy:
+        for one in (copy, again):
+            assert one.ask(key="before").plan == play.plan
+            assert one.verify().ok

@@ -1,0 +1,410 @@
+"""Studies: the contract over all stores, and what random uses cannot say."""
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import study_machine
+from hypothesis import Phase
+from processes import in_processes, in_threads
+from refusal import refused
+from study_contract import check_study
+from trucks import STORES, ask_and_tell, costs, euros, new_study, plans, store_of, tables, verified
+
+import multiplay as mp
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.random import Rounds, Streams
+from multiplay.storage import Head, MemoryStore, Store, store_at
+from multiplay.storage.memory import MemoryJournal
+from multiplay.studies import entry_codec, synced
+from multiplay.studies.replica import Replica
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a snapshot after every few entries."""
+    monkeypatch.setattr(synced, "SNAPSHOT_EVERY", 5)
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return store_of(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def study(store: Store) -> Iterator[mp.Study]:
+    with new_study(store) as made:
+        yield made
+
+
+# ---------------------------------------------------------------- the contract
+
+POLICIES: dict[str, mp.Policy] = {
+    "GenCTS": mp.GenCTS(),
+    "GenLBINFV": mp.GenLBINFV(),
+    "CombUCB": mp.CombUCB(),
+    "Hybrid": mp.Hybrid(),
+    "LinTS": mp.LinTS(),
+    "Duplicated": mp.Duplicated(mp.GenCTS()),
+}
+SMALL = [
+    *[("memory", policy) for policy in POLICIES],
+    *[("sqlite", policy) for policy in ("GenCTS", "GenLBINFV")],
+    *[("postgresql", policy) for policy in ("GenCTS", "Hybrid")],
+]
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize(("kind", "policy"), SMALL)
+def test_contract(kind: str, policy: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    store = store_of(kind, request, tmp_path)
+    check_study(store, POLICIES[policy], examples=6, steps=25)
+    assert mp.Study.list(store=store) == []
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("kind", STORES)
+def test_contract_for_long(
+    kind: str, policy: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    store = store_of(kind, request, tmp_path)
+    check_study(store, POLICIES[policy], examples=45, steps=50, seed=1)
+
+
+class Distant:
+    """A study that is reached in another way, with the verbs of a learner and no more."""
+
+    def __init__(self, study: mp.Study) -> None:
+        self._study = study
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("verify", "disconnect", "entries", "store"):
+            raise AttributeError(name)
+        return getattr(self._study, name)
+
+
+class Somewhere:
+    """Where such studies are."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+
+    def create(self, name: str, actions: Any, policy: mp.Policy, **settings: Any) -> Distant:
+        return Distant(mp.Study.create(name, actions, policy, store=self.store, **settings))
+
+    def open(self, name: str) -> Distant:
+        return Distant(mp.Study.open(name, store=self.store))
+
+    def list(self) -> list[str]:
+        return mp.Study.list(store=self.store)
+
+    def delete(self, name: str) -> None:
+        mp.Study.delete(name, store=self.store)
+
+
+def test_the_contract_needs_no_more_than_the_verbs() -> None:
+    place = Somewhere()
+    check_study(place, examples=2, steps=12)
+    assert place.list() == []
+
+
+def other_numbers(rounds: Rounds, t: int) -> Streams:
+    """Draw what nobody else draws."""
+    return Streams.spawn(secrets.randbits(32), 0, [t])
+
+
+def own_state(study: Any, head: Head) -> Replica:
+    """Go on with what was known, whatever others did."""
+    replica: Replica = study._replica or study._restored()
+    study._replica = replica
+    return replica
+
+
+def learns_from_nothing(study: Any, replica: Replica, id: int, key: str, when: float) -> None:
+    """Close where one should cancel."""
+    study._close(replica, id, key, when)
+
+
+BROKEN: dict[str, tuple[type, str, Any]] = {
+    "must not be refused": (mp.Study, "_known", lambda *_: None),
+    "comes to|one process": (Rounds, "at", other_numbers),
+    "pending|increase|must be": (mp.Study, "_caught_up", own_state),
+    "plays must wait|status": (mp.Study, "_cancel", learns_from_nothing),
+}
+
+
+@pytest.mark.parametrize("seen_as", BROKEN)
+def test_the_contract_sees_what_breaks_it(seen_as: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_machine, "PHASES", [Phase.generate])
+    monkeypatch.setattr(*BROKEN[seen_as])
+    with pytest.raises((AssertionError, InvalidInput), match=seen_as):
+        check_study(MemoryStore(), examples=9)
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_a_key_stands_for_one_request(study: mp.Study) -> None:
+    """Another request with it is refused, names the key, and changes nothing."""
+    one, two = study.ask(key="one"), study.ask()
+    study.tell(one.id, euros(one), key="k")
+    study.cancel(two.id, key="k")
+    closed, waits = study.ask(), study.ask()
+    study.close(closed.id, key="k")
+    study.learn(one.plan, euros(one), key="k")
+    table = {"arm": [*one.plan], "round": [1, 1, 1, 1], "loss": [1.0, 2.0, 3.0, None]}
+    study.learn_table(table, key="k")
+    before, entries = tables(study), len([*study.entries()])
+    for act in (
+        lambda: study.tell(one.id, euros(one, more=1), key="k"),
+        lambda: study.tell(one.id, euros(one), final=False, key="k"),
+        lambda: study.tell(waits.id, euros(waits), key="k"),
+        lambda: study.cancel(waits.id, key="k"),
+        lambda: study.close(waits.id, key="k"),
+        lambda: study.learn(one.plan, euros(one, more=1), key="k"),
+        lambda: study.learn_table(table | {"loss": [1.0, 2.0, 3.0, 4.0]}, key="k"),
+    ):
+        with refused("key"):
+            act()
+        with pytest.raises(InvalidInput, match=r"got 'k', which .* Use another key"):
+            act()
+    assert tables(study) == before
+    assert study.ask(plans((1, 3), (3, 1)), key="one").plan == one.plan, "whatever else is given"
+    assert study.tell(one.id, euros(one), key="k").repeated
+    assert study.close(closed.id, key="k").repeated
+    assert study.learn(one.plan, euros(one), key="k").repeated
+    assert study.learn_table(table, key="k").repeated
+    study.cancel(two.id, key="k")
+    assert tables(study) == before
+    assert len([*study.entries()]) == entries
+    assert study.verify().ok
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_request_that_comes_twice_is_answered_the_very_same(
+    study: mp.Study, key: str | None
+) -> None:
+    """With a key or without; another request with the key is told that nothing has changed."""
+    first, second = study.ask(), study.ask()
+    table = {"arm": ["Lyon->north"], "round": [1], "loss": [8.0]}
+    part = {"Lyon->north": [None] * first.plan["Lyon->north"]}
+    acts: list[Callable[[], mp.Receipt]] = [
+        lambda: study.tell(first.id, part, final=False, key=key),
+        lambda: study.tell(first.id, euros(first), key=key and "k 2"),
+        lambda: study.close(second.id, key=key),
+        lambda: study.learn(first.plan, euros(first), key=key),
+        lambda: study.learn_table(table, key=key),
+    ]
+    for number, act in enumerate(acts):
+        answers = []
+        for request in (f"{number}", f"{number}", "another"):
+            study.request = request
+            if request != "another" or key is not None:
+                answers.append(act())
+        assert answers[0] == answers[1]
+        assert not answers[0].repeated
+        assert [answer.repeated for answer in answers[2:]] == [True] * (key is not None)
+    study.request = None
+    assert len([*study.entries()]) == 1 + 2 + 5
+    assert study.verify().ok
+
+
+# ---------------------------------------------------------------- where learners come from
+
+
+def test_a_learner_goes_on_as_a_study(store: Store, tmp_path: Path) -> None:
+    """With plays that wait, keys, and reports that came in parts."""
+    learner = mp.Learner(plans(), mp.GenCTS(), seed=7, losses=(0, 250))
+    told, cancelled, partly, waits = (learner.ask(key=key, at=60.0) for key in "abcd")
+    learner.tell(told.id, euros(told), at=120.0)
+    learner.cancel(cancelled.id)
+    lane, trucks = next((lane, k) for lane, k in partly.plan.items() if k > 1)
+    part = {lane: [55.0, *[None] * (trucks - 1)]}
+    learner.tell(partly.id, part, final=False)
+    learner.save(tmp_path / "learner.npz")
+    with mp.Study.import_learner("lanes", tmp_path / "learner.npz", store=store) as study:
+        pd.testing.assert_frame_equal(study.plays(), learner.plays())
+        pd.testing.assert_frame_equal(study.arms(), learner.arms())
+        assert [play.id for play in study.pending()] == [partly.id, waits.id]
+        for play in (told, cancelled, partly, waits):
+            assert study.ask(key=play.key).plan == play.plan
+        assert study.tell(told.id, euros(told)).repeated
+        assert study.tell(partly.id, part, final=False).repeated
+        whole = euros(partly)
+        with refused(f"losses of {lane!r}"):
+            study.tell(partly.id, whole)
+        assert study.tell(partly.id, whole | {lane: [55.0, *whole[lane][1:]]}).seen == 5
+        with refused("id"):
+            study.tell(told.id, euros(told, more=1))
+        with refused("id"):
+            study.tell(cancelled.id, euros(cancelled))
+        study.cancel(waits.id, key="no")
+        new = study.ask()
+        assert new.id == 5
+        study.tell(new.id, euros(new), key="told")
+        with mp.Study.open("lanes", store=store) as other:
+            assert tables(other) == tables(study)
+            assert other.tell(new.id, euros(new), key="told").repeated
+        ends = study.plays()["status"].tolist()
+        assert ends == ["told", "cancelled", "told", "cancelled", "told"]
+        assert verified(study).ok
+        assert study.verify().plays == 5
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("learner-format-*.npz")), ids=lambda p: p.stem)
+def test_old_files_of_learners_go_on_as_studies(path: Path, tmp_path: Path) -> None:
+    learner, store = mp.Learner.load(path), store_at(tmp_path / "trucks.db")
+    with mp.Study.import_learner("old", path, store=store) as study:
+        pd.testing.assert_frame_equal(study.plays(), learner.plays())
+        for play in study.pending():
+            told = study.tell(play.id, {name: [0.5] * k for name, k in play.plan.items()})
+            assert told.missing == 0
+        last = study.plays()["id"].max()
+        assert study.ask().id == last + 1
+        assert verified(study).ok
+        with mp.Study.open("old", store=store) as other:
+            assert tables(other) == tables(study)
+
+
+# ---------------------------------------------------------------- classes of others, versions
+
+
+class Stubborn(mp.GenCTS):
+    """A policy of one's own."""
+
+
+def test_a_policy_of_ones_own_is_passed_again(store: Store) -> None:
+    with new_study(store, policy=Stubborn()) as study:
+        ask_and_tell(study, 3)
+        with refused("policy"):
+            mp.Study.open("lanes", store=store)
+        with refused("policy"):
+            mp.Study.open("lanes", store=store, policy=mp.GenCTS())
+        with mp.Study.open("lanes", store=store, policy=Stubborn()) as other:
+            assert tables(other) == tables(study)
+            assert other.verify().ok
+        with pytest.raises(InvalidInput, match="Stubborn"):
+            verified(study)
+
+
+@pytest.mark.usefixtures("often")
+def test_what_a_newer_version_wrote_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole study; of a snapshot, we do without."""
+    store = store_at(tmp_path / "trucks.db")
+    with new_study(store) as study:
+        with monkeypatch.context() as newer:
+            newer.setattr(entry_codec, "FORMAT", entry_codec.FORMAT + 1)
+            ask_and_tell(study, 4)
+            with new_study(store, "newer") as other:
+                ask_and_tell(other, 1)
+        with mp.Study.open("lanes", store=store) as again:
+            assert tables(again) == tables(study)
+        with pytest.raises(InvalidInput, match=r"format 1 or older, got format 2\. Update"):
+            mp.Study.open("newer", store=store)
+
+
+def test_a_study_that_was_deleted_can_be_shown(store: Store) -> None:
+    with new_study(store) as study:
+        mp.Study.delete("lanes", store=store)
+        assert repr(study).startswith("Study('lanes' in ")
+        with pytest.raises(InvalidInput, match="which was deleted"):
+            study.ask()
+
+
+# ---------------------------------------------------------------- processes and threads
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_process_that_was_forked_may_go_on_with_the_handle(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    with new_study(store_of(kind, request, tmp_path)) as study:
+        ask_and_tell(study, 1)
+
+        def work(number: int) -> None:
+            for k in range(5):
+                for key in (f"{number} {k}", f"{k}"):  # of one's own, and one that all ask for
+                    play = study.ask(key=key)
+                    study.tell(play.id, euros(play), key=key)
+
+        in_processes(3, work)
+        ask_and_tell(study, 1)
+        assert study.plays()["id"].tolist() == list(range(1, 23))
+        assert set(study.plays()["status"]) == {"told"}
+        assert len([*study.entries()]) == 1 + 2 * 22
+        assert study.verify().ok
+
+
+def test_threads_may_share_a_handle(study: mp.Study) -> None:
+    def work(number: int) -> None:
+        for k in range(8):
+            play = study.ask(key=f"{number} {k}")
+            _ = play.expected, study.arms(), len(study.plays())
+            study.tell(play.id, euros(play), key=f"{number} {k}")
+
+    in_threads(4, work)
+    assert study.plays()["id"].tolist() == list(range(1, 33))
+    assert study.verify().ok
+
+
+# ---------------------------------------------------------------- commits that fail
+
+FIXED = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}  # there is one such plan
+FAILS = StoreError("here", "it broke", "Try again.")
+VERBS: dict[str, Callable[[mp.Study], Any]] = {
+    "ask": lambda study: study.ask(key="k").id,
+    "ask on another set": lambda study: study.ask(plans((3, 1), (2, 2)), key="k").id,
+    "tell": lambda study: study.tell(1, costs(1, FIXED), key="k").seen,
+    "tell a part": lambda study: study.tell(1, {}, final=False, key="k").seen,
+    "close": lambda study: study.close(1, key="k").seen,
+    "cancel": lambda study: study.cancel(1, key="k"),
+    "expire": lambda study: study.expire(0.0, key="k", at=1e6),
+    "learn": lambda study: study.learn(FIXED, costs(2, FIXED), key="k").seen,
+    "learn_table": lambda study: (
+        study.learn_table({"arm": ["Lyon->north"], "round": [1], "loss": [8.0]}, key="k").seen
+    ),
+}
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_commit_that_fails_leaves_the_handle_right(
+    verb: str, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether all is lost or only the answer: do it again with the same key."""
+    store, act = MemoryStore(), VERBS[verb]
+    study, twin = new_study(store), new_study(store, "twin")
+    for one in (study, twin):
+        one.ask(key="waits", fixed={"Lyon->north": 2}, at=0.0)
+        ask_and_tell(one, 2)
+    before = tables(study)
+    commit = MemoryJournal._commit
+
+    def fails(journal: MemoryJournal) -> None:
+        if is_kept:
+            commit(journal)
+            journal._kept.lock.acquire()  # for the end of the turn, which gives it back
+        raise FAILS
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MemoryJournal, "_commit", fails)
+        with pytest.raises(StoreError, match="it broke"):
+            act(study)
+    after = tables(study)
+    assert is_kept or after == before
+    assert act(study) == act(twin)
+    assert not is_kept or tables(study) == after
+    ask_and_tell(study, 2)
+    ask_and_tell(twin, 2)
+    assert study.arms().drop(columns="last_seen").equals(twin.arms().drop(columns="last_seen"))
+    assert study.verify().ok
+    assert verified(study).ok

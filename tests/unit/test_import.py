@@ -1,0 +1,57 @@
+"""What an import costs: nothing that is not asked for, and every public name is to be had."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import multiplay as mp
+
+FOREIGN = """
+import json, sys
+before = set(sys.modules)
+{code}
+names = {{name.partition(".")[0] for name in set(sys.modules) - before}}
+print(json.dumps(sorted(names - set(sys.stdlib_module_names) - {{"multiplay"}})))
+"""
+COMMAND = """
+import contextlib, io
+from multiplay.__main__ import main
+sys.argv = ["multiplay", *{arguments}]
+with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+    main()
+assert said.getvalue()
+"""
+
+
+def foreign(code: str) -> set[str]:
+    """Return the packages of others that some code imports, in a process of its own."""
+    command = [sys.executable, "-c", FOREIGN.format(code=code)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_import_brings_nothing_of_others() -> None:
+    assert foreign("import multiplay") == set()
+    assert "numba" in foreign("import multiplay; multiplay.GenCTS"), "else the test is blind"
+
+
+def test_the_version_is_told_without_loading_anything() -> None:
+    assert foreign(COMMAND.format(arguments=["--version"])) == set()
+    assert "typer" in foreign(COMMAND.format(arguments=["--help"])), "else the test is blind"
+
+
+def test_all_public_names_can_be_imported() -> None:
+    assert {"Transport", "GenCTS", "Learner", "__version__"} <= set(mp.__all__)
+    assert set(mp.__all__) <= set(dir(mp))
+    for name in mp.__all__:
+        assert getattr(mp, name) is not None
+
+
+@pytest.mark.parametrize("name", ["Trasport", "_nothing", "__nothing__"])
+def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match=name):
+        getattr(mp, name)
+    assert not hasattr(mp, name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import MULTIPLAY
-from test_experiment import BESIDE, OWN, SMALL, plain, same, wait_for_blocks, written
+from experiment_files import BESIDE, OWN, SMALL, plain, same, wait_for_blocks, written
 
 from multiplay import load
 from multiplay.experiments.experiment import build, read

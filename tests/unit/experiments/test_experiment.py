@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import MULTIPLAY, Forked, forked, fresh
+from experiment_files import BESIDE, OWN, SMALL, plain, same, stored, wait_for_blocks, written
 from refusal import refused
 
 from multiplay import (
@@ -29,41 +30,6 @@ from multiplay.experiments import paper
 from multiplay.experiments.experiment import build, read, shipped
 from multiplay.experiments.formulas import evaluate
 from multiplay.simulation.store import Store
-
-SMALL = """
-horizon = 60
-trials = 100
-seed = 3
-block = 1
-record = 5
-
-[actions]
-type = "Budget"
-total = 2
-caps = [1, 1, 1]
-
-[environment]
-type = "Stochastic"
-distribution = { type = "Bernoulli", mean = [0.2, 0.5, 0.7] }
-
-[policies]
-GenCTS = { type = "GenCTS" }
-GenLBINFV = { type = "GenLBINFV" }
-"""
-
-
-def plain(**changes: Any) -> dict[str, Any]:
-    """Return a small experiment as plain data; a dotted key changes something inside."""
-    import tomllib
-
-    data = tomllib.loads(SMALL)
-    for key, value in changes.items():
-        *tables, last = key.split("__")
-        inside = data
-        for table in tables:
-            inside = inside[table]
-        inside[last] = value
-    return data
 
 
 def test_files_of_the_paper_are_its_experiments() -> None:
@@ -107,43 +73,10 @@ def test_the_same_as_in_python() -> None:
     assert (experiment.run().regret.values == again.regret.values).all()
 
 
-HABITS = """
-from dataclasses import dataclass
-import helpers
-import multiplay as mp
-from pack.deep import Deep
-
-@dataclass(frozen=True)
-class Always(mp.GenCTS):
-    times: int = helpers.TIMES
-
-    def choose(self, actions, state, rng):
-        import late
-        return late.same(super().choose(actions, state, rng))
-"""
-BESIDE = {
-    "habits.py": HABITS,
-    "helpers.py": "TIMES = 4\n",
-    "late.py": "def same(play):\n    return play\n",
-    "pack/__init__.py": "",
-    "pack/deep.py": "from . import other\nimport multiplay as mp\nclass Deep(mp.GenCTS): pass\n",
-    "pack/other.py": "import helpers\nassert helpers.TIMES == 4\n",
-    "bare/below.py": "import multiplay as mp\nclass Below(mp.Bernoulli): pass\n",
-}
-OWN = SMALL.replace("trials = 100", "trials = 4").replace('"Bernoulli"', '"bare.below.Below"')
 OWN += """
 Own = { type = "habits.Always", times = 3 }
 Deep = { type = "pack.deep.Deep" }
 """
-
-
-def written(folder: Path, experiment: str = OWN, files: dict[str, str] = BESIDE) -> Path:
-    """Write an experiment with modules beside it, and return its place."""
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    (folder / "own.toml").write_text(experiment)
-    return folder / "own.toml"
 
 
 def test_classes_beside_the_file_are_loaded_by_their_place(tmp_path: Path) -> None:
@@ -421,27 +354,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def undisturbed() -> Any:
     return build(plain()).run().dataset
-
-
-def stored(folder: Path) -> list[Path]:
-    """Return the files of finished blocks; the first record is the configuration."""
-    return sorted(folder.glob("record-*"))[1:]
-
-
-def wait_for_blocks(folder: Path, number: int, process: subprocess.Popen[str] | Forked) -> None:
-    """Wait until so many blocks are stored, or the process is done."""
-    deadline = time.monotonic() + 60
-    while len(stored(folder)) < number and process.poll() is None:
-        assert time.monotonic() < deadline, "no block was stored in a minute"
-        time.sleep(0.002)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Say whether all numbers but the times are the same, bit for bit."""
-    names = set(one.data_vars) | set(other.data_vars)
-    return all(
-        np.array_equal(one[name], other[name], equal_nan=True) for name in names - {"seconds"}
-    )
 
 
 def test_killed_ten_times_and_resumed(tmp_path: Path, undisturbed: Any) -> None:

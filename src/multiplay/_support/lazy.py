@@ -1,0 +1,39 @@
+"""Lazy imports: the public names of a package, imported on first use."""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+
+def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose stub file declares its names.
+
+    The stub, ``__init__.pyi``, imports each of them as ``Name as Name``.
+    """
+    modules, module = dict[str, str](), ""
+    with open(f"{file.removesuffix('.py')}.pyi", encoding="utf-8") as stub:
+        for line in stub:  # not by ``ast``, whose import would take most of the time
+            if line.startswith("from "):
+                module = line.split()[1]
+            if " as " in line:
+                modules[line.rpartition(" as ")[2].strip(" ,\n")] = module
+    names = sorted(modules)
+
+    def find(name: str) -> Any:
+        if name == "__all__":
+            found: Any = names
+        elif name in modules and modules[name] != package:
+            found = getattr(import_module(modules[name]), name)
+        elif not name.startswith("_") and find_spec(f"{package}.{name}"):
+            found = import_module(f"{package}.{name}")
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def listed() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names})
+
+    return find, listed

@@ -67,6 +67,17 @@ def counted(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
+def left_out(count: int, things: str) -> str:
+    """Return a note on the things that a table leaves out; nothing if it has all.
+
+    Examples
+    --------
+    >>> left_out(3, "arms"), left_out(0, "arms")
+    ('And 3 more arms.', '')
+    """
+    return f"And {count} more {things}." if count > 0 else ""
+
+
 def amount(value: float) -> str:
     """Return a number, or a dash if it is not known."""
     return UNKNOWN if np.isnan(value) else number(value)

@@ -1,18 +1,19 @@
-"""Pieces of HTML: tables for pages, and what notebooks show of an object.
+"""HTML: rows of tables for pages, and the panels that notebooks show of an object.
 
-All text is escaped. What notebooks show takes the colours and letters around it, so that it can be
-read in light and in dark ones, and says nothing about the rest of the page.
+All text is escaped. A panel takes the colours and fonts of the page around it, so that it is
+legible in light and dark themes, and changes nothing else on the page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from html import escape
+from typing import NamedTuple
 
 from multiplay._support.checks import shortened
 from multiplay._support.formatting import Table, legible
 
-LONGEST = 200  # letters of a cell in a notebook
+LONGEST = 200  # characters of a cell in a notebook
 STYLE = """
 .multiplay-shown { color: inherit; max-width: 60em; }
 .multiplay-shown p { margin: .3em 0; }
@@ -35,7 +36,7 @@ STYLE = """
 
 
 def rows(table: Table) -> str:
-    """Return head and body of a table; the first cell of a row is its name.
+    """Return head and body of a table; the first cell of a row is its header.
 
     Examples
     --------
@@ -66,40 +67,79 @@ def _row(table: Table, row: list[str], tag: str, looks: str = "") -> str:
 # ---------------------------------------------------------------- for notebooks
 
 
-def panel(title: str, facts: Mapping[str, str], *parts: str) -> str:
-    """Return what a notebook shows of an object: its title, facts about it, and other parts.
+class Panel(NamedTuple):
+    """The facts that a notebook shows of an object, as data.
+
+    A class with a ``_repr_html_`` returns one from ``_panel()``, and ``render`` writes it as HTML.
+
+    Attributes
+    ----------
+    title : str
+        The first line.
+    facts : mapping
+        Names of facts and their values, as text.
+    tables : tuple of Table
+        The tables below the facts.
+    svg : str
+        A figure, or nothing.
+    note : str
+        A remark below the figure, or nothing.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    tables: tuple[Table, ...] = ()
+    svg: str = ""
+    note: str = ""
+
+
+def render(panel: Panel) -> str:
+    """Return a panel as HTML for a notebook.
 
     Examples
     --------
-    >>> "<b>Learner</b>" in panel("Learner", {"asked": "3"})
+    >>> "<b>Learner</b>" in render(Panel("Learner", {"asked": "3"}))
     True
     """
-    about = Table("", ["", ""], [[name, value] for name, value in facts.items()])
-    inside = "".join([f"<p><b>{escape(_short(title))}</b></p>\n", shown(about), *parts])
-    return f'<div class="multiplay-shown">\n<style>\n{STYLE}\n</style>\n{inside}</div>'
+    about = Table("", ["", ""], [[name, value] for name, value in panel.facts.items()])
+    parts = [f"<p><b>{escape(_short(panel.title))}</b></p>\n"]
+    parts += [part for table in (about, *panel.tables) for part in _table(table)]
+    parts += [panel.svg, _note(panel.note)]
+    return f'<div class="multiplay-shown">\n<style>\n{STYLE}\n</style>\n{"".join(parts)}</div>'
 
 
-def shown(table: Table) -> str:
-    """Return a table for a notebook, with its title and note; nothing if it has no rows.
+def _table(table: Table) -> Iterator[str]:
+    """Yield a table with its title and note; nothing if it has no rows.
 
-    It scrolls by itself where it is too wide. Cells are cut where they are very long.
+    A wide table scrolls by itself. Very long cells are cut.
     """
-    return "".join(_shown(table)) if table.rows else ""
-
-
-def _shown(table: Table) -> Iterator[str]:
+    if not table.rows:
+        return
     short = table._replace(
         columns=[_short(cell) for cell in table.columns],
         rows=[[_short(cell) for cell in row] for row in table.rows],
     )
     if table.title:
         yield f"<p>{escape(_short(table.title))}</p>\n"
-    # the style is repeated: who does not trust a notebook takes all style sheets out of it
+    # the style is repeated: an untrusted notebook is shown without its style sheets
     yield f'<div class="wide" style="overflow-x: auto"><table>\n{rows(short)}</table></div>\n'
-    if table.note:
-        yield f'<p class="note">{escape(_short(table.note))}</p>\n'
+    yield _note(table.note)
+
+
+def _note(text: str) -> str:
+    return f'<p class="note">{escape(_short(text))}</p>\n' if text else ""
 
 
 def _short(text: str) -> str:
-    """Return a text that is not too long, in letters that have a shape."""
+    """Return a text of limited length, in printable characters."""
     return legible(shortened(text, LONGEST))
+
+
+def panel(title: str, facts: Mapping[str, str], *parts: str) -> str:
+    """Return a panel whose parts are HTML already."""
+    return render(Panel(title, facts, svg="".join(parts)))
+
+
+def shown(table: Table) -> str:
+    """Return a table with its title and note as HTML."""
+    return "".join(_table(table))

@@ -5,13 +5,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property, lru_cache, wraps
-from typing import Any, NamedTuple, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multiplay._support import deadline
 from multiplay._support.checks import for_each_arm, shortened, with_last_axis
+from multiplay._support.formatting import Table, left_out
 from multiplay.actions.listed import Listed
 from multiplay.actions.spanning import Spanning
 from multiplay.errors import InvalidInput
@@ -19,12 +20,17 @@ from multiplay.hull import DecompositionHull, Hull
 from multiplay.kernels.rows import finite
 from multiplay.types import BoolArray, FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from multiplay._support.html import Panel
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 SENSES = {"min": 1.0, "max": -1.0}
 LARGEST_BOX = 10_000_000  # vectors that enumeration looks at
 MOST_COPIES = 10_000_000
 FLOAT = np.dtype(float)
+MOST_ARMS_SHOWN = 20  # in a notebook
+MOST_ARMS_SOLVED = 1000  # of a set for which a notebook computes m and M
 MOST_CHECKED = 64  # tuples of names that are known to be different
 
 
@@ -90,6 +96,7 @@ class ActionSet(ABC):
     """
 
     linear: bool = True
+    quick_oracle: ClassVar[bool] = False  # whether a notebook may compute m and M
     offset: FloatArray | None = None
     penalty: float = 0.0
 
@@ -110,9 +117,40 @@ class ActionSet(ABC):
         return f"{type(self).__name__}({self.d} arms)"
 
     def _repr_html_(self) -> str:
-        from multiplay.actions.display import shown  # most sessions are no notebooks
+        from multiplay._support.html import render  # most sessions are not notebooks
 
-        return shown(self)
+        return render(self._panel())
+
+    def _panel(self) -> "Panel":
+        """Return the numbers of the set, and a table of its arms, or of the first ones."""
+        from multiplay._support.html import Panel
+
+        return Panel(type(self).__name__, self._facts(), (self._table(),))
+
+    def _facts(self) -> dict[str, str]:
+        """Return d, m, M and n as far as they are known or quick to compute."""
+        facts = {"arms, d": str(self.d)}
+        known = vars(self)
+        quick = self.quick_oracle and self.d <= MOST_ARMS_SOLVED
+        if "m" in known or quick:
+            facts["different arms in a play, m"] = f"at most {self.m}"
+        if "M" in known or quick:
+            facts["units in a play, M"] = f"at most {self.M}"
+        if "_n" in known:
+            least, most = int(self.n.min()), int(self.n.max())
+            ends = f"{most}" if least == most else f"{least} to {most}, depending on the arm"
+            facts["units of an arm, n"] = f"at most {ends}"
+        goal = "losses, to be minimised" if self.sense == "min" else "rewards, to be maximised"
+        facts["units bring"] = goal
+        if not self.linear:
+            facts["value"] = "not the sum of the losses or rewards of its units"
+        return facts
+
+    def _table(self) -> Table:
+        """Return the first arms, and the most units of each."""
+        arms = zip(self.names[:MOST_ARMS_SHOWN], self.n[:MOST_ARMS_SHOWN].tolist(), strict=True)
+        rows = [[name, str(most)] for name, most in arms]
+        return Table("", ["arm", "most units"], rows, left_out(self.d - len(rows), "arms"))
 
     @classmethod
     def example(cls) -> Self:

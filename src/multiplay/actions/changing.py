@@ -9,11 +9,14 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from multiplay._support.checks import is_list, positive_integer
+from multiplay._support.formatting import Table, left_out
 from multiplay.actions.base import ActionSet, Duplicate
 from multiplay.actions.transport import Transport
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.types import IntArray
+
+MOST_SETS_SHOWN = 7  # in a notebook
 
 
 class Changing(ActionSet, vectorised=True):
@@ -94,6 +97,15 @@ class Changing(ActionSet, vectorised=True):
     def __repr__(self) -> str:
         sets = f"{len(self.sets)} sets" if isinstance(self.sets, tuple) else "a function of t"
         return f"Changing({sets}, {self.d} arms)"
+
+    def _table(self) -> Table:
+        """Return the sets of the first rounds."""
+        columns = ["round", "set"]
+        if not isinstance(self.sets, tuple):
+            return Table("", columns, [["1, 2, ...", "from a function"]], labels=2)
+        rows = [[str(t), repr(one)] for t, one in enumerate(self.sets[:MOST_SETS_SHOWN], start=1)]
+        more = left_out(len(self.sets) - len(rows), "sets")
+        return Table("", columns, rows, f"{more} Then they repeat.".strip(), labels=2)
 
     @property
     def d(self) -> int:

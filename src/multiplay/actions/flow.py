@@ -45,6 +45,8 @@ class FlowSet(ActionSet, vectorised=True):
         max over A of a_i where it is known; found by the oracle if not given.
     """
 
+    quick_oracle = True
+
     def __init__(
         self,
         graph: Graph,

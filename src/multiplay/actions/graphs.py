@@ -38,6 +38,8 @@ class SpanningTree(ActionSet, vectorised=True):
     array([0, 1, 1])
     """
 
+    quick_oracle = True
+
     @classmethod
     def example(cls) -> Self:
         """Return a small instance, to try things on."""

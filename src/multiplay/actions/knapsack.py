@@ -64,6 +64,8 @@ class Knapsack(ActionSet, vectorised=True):
     array([3, 1])
     """
 
+    quick_oracle = True
+
     @classmethod
     def example(cls) -> Self:
         """Return a small instance, to try things on."""

@@ -15,6 +15,7 @@ from multiplay._support.checks import (
     whole_numbers,
     with_last_axis,
 )
+from multiplay._support.formatting import UNKNOWN, Table, left_out, number
 from multiplay.actions.base import Duplicate, owners, read_only, texts
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
 from multiplay.errors import InvalidInput
@@ -23,6 +24,7 @@ from multiplay.hull.graph import Graph, bipartite
 from multiplay.types import IntArray
 
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
+MOST_SUPPLIERS_SHOWN, MOST_DEMANDERS_SHOWN = 20, 12  # in a notebook
 UNMET = "unmet->"  # how the name of units begins that cannot be served
 MAY_BE_UNMET = (
     "If some demand may stay unmet, write shortage=5.0, say: what each unmet unit costs, in the "
@@ -163,10 +165,41 @@ class Transport(FlowSet):
         loose += f", shortage={self.shortage:g}" if self.shortage is not None else ""
         return f"Transport(supply={self.supply.tolist()}, demand={self.demand.tolist()}{loose})"
 
-    def _repr_html_(self) -> str:
-        from multiplay.actions.display import shown_transport  # most sessions are no notebooks
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts() | {
+            "suppliers": f"{len(self.supply)}, with {self.supply.sum()} units",
+            "demanders": f"{len(self.demand)}, for {self.demand.sum()} units",
+        }
+        if self.slack:
+            facts["slack"] = "supply may be left over"
+        if self.shortage is not None:
+            facts["shortage"] = f"an unmet unit costs {number(self.shortage)}"
+        return facts
 
-        return shown_transport(self)
+    def _table(self) -> Table:
+        """Return suppliers by demanders: the most units of each lane, with supply and demand."""
+        suppliers, demanders = len(self.supply), len(self.demand)
+        x, y = min(suppliers, MOST_SUPPLIERS_SHOWN), min(demanders, MOST_DEMANDERS_SHOWN)
+        most = self.n.reshape(suppliers, demanders)[:x, :y]
+        names = [self.names[k * demanders : k * demanders + y] for k in range(x)]
+        sources = [row[0].partition("->")[0] for row in names]
+        targets = [name.partition("->")[2] for name in names[0]]
+        cells = [[str(units) if units else UNKNOWN for units in row] for row in most.tolist()]
+        if names != [tuple(f"{source}->{target}" for target in targets) for source in sources]:
+            # the names of the lanes do not name suppliers and demanders
+            sources = [f"supplier {k + 1}" for k in range(x)]
+            targets = [f"demander {k + 1}" for k in range(y)]
+            pairs = zip(names, cells, strict=True)
+            cells = [[f"{a}: {b}" for a, b in zip(*pair, strict=True)] for pair in pairs]
+        hidden = ["..."] if y < demanders else []
+        rows = [
+            [source, *row, *hidden, str(units)]
+            for source, row, units in zip(sources, cells, self.supply[:x].tolist(), strict=True)
+        ]
+        rows.append(["demand", *map(str, self.demand[:y].tolist()), *hidden, ""])
+        more = left_out(suppliers - x, "suppliers"), left_out(demanders - y, "demanders")
+        note = " ".join(["Cells: the most units of a lane.", *more]).strip()
+        return Table("", ["", *targets, *hidden, "supply"], rows, note, ruled=(x - 1,))
 
     def unmet(self, action: ArrayLike) -> dict[str, int]:
         """Return what the demanders lack, on a day with a shortage: {"unmet->north": 2, ...}.

@@ -1,10 +1,12 @@
 """What GenAdaINF cannot exceed, from what it really paid in a run."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from multiplay._support.checks import check_instance, positive_integer
+from multiplay._support.formatting import Table, between, number
 from multiplay.actions import ActionSet
 from multiplay.environments import Environment
 from multiplay.policies import GenAdaINF
@@ -12,6 +14,9 @@ from multiplay.policies.base import shown
 from multiplay.policies.genadainf import minimiser
 from multiplay.random import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from multiplay._support.html import Panel
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +59,30 @@ class Realised:
         return self.start + self.paid + self.shrunk
 
     def _repr_html_(self) -> str:
-        from multiplay.theory.display import shown_realised  # most sessions are no notebooks
+        from multiplay._support.html import render  # most sessions are not notebooks
 
-        return shown_realised(self)
+        return render(self._panel())
+
+    def _panel(self) -> "Panel":
+        """Return both sides of the bound: mean, smallest and largest over the trials."""
+        from multiplay._support.html import Panel
+
+        sides = {
+            "regret": self.regret,
+            "estimated regret": self.estimated,
+            "bound": self.bound,
+            "bound: start": self.start,
+            "bound: paid": self.paid,
+            "bound: shrunk": self.shrunk,
+        }
+        rows = [
+            [name, number(float(each.mean())), between(float(each.min()), float(each.max()))]
+            for name, each in sides.items()
+        ]
+        within = int((self.estimated <= self.bound).sum())
+        trials = str(len(self.regret))
+        facts = {"trials": trials, "estimated regret within the bound": f"in {within}"}
+        return Panel("Realised", facts, (Table("", ["", "mean", "least to largest"], rows),))
 
 
 def genadainf_realised(

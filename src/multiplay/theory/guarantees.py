@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,9 @@ from multiplay.results import Result
 from multiplay.results.intervals import Interval, interval
 from multiplay.theory.lower_bound import ranked
 from multiplay.types import Arrays, FloatArray
+
+if TYPE_CHECKING:
+    from multiplay._support.html import Panel
 
 DEFAULT_EPSILON = 0.2  # what GenLBINFV() takes
 SAYABLE = 35.0  # logarithm of the largest number of rounds that is written out
@@ -57,9 +61,17 @@ class Guarantee:
     curve: Callable[[FloatArray], FloatArray]
 
     def _repr_html_(self) -> str:
-        from multiplay.theory.display import shown_guarantee  # most sessions are no notebooks
+        from multiplay._support.html import render  # most sessions are not notebooks
 
-        return shown_guarantee(self)
+        return render(self._panel())
+
+    def _panel(self) -> "Panel":
+        """Return what is promised, and whether it is proved for this instance."""
+        from multiplay._support.html import Panel
+
+        proved = "yes" if self.proved else "no: the proof does not cover this instance"
+        facts = {"regret": f"at most {self.formula}", "proved": proved, "for": self.needs}
+        return Panel("Guarantee", facts)
 
 
 class Instance:

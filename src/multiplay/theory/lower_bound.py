@@ -5,6 +5,7 @@ Once the best action is known, c is the value of a game, which ``exploration.py`
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from multiplay._support.checks import (
     positive_integer,
     whole_numbers,
 )
+from multiplay._support.formatting import Table, counted, number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.theory.exploration import UNPLAYED, Game, best_exploration, smallest
@@ -23,11 +25,15 @@ from multiplay.theory.families import Family, Gaussian
 from multiplay.theory.totals import totals_game
 from multiplay.types import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from multiplay._support.html import Panel
+
 TIE = 1e-12  # gaps below this, relative to the losses, are rounding errors
 ACTIVE = 1e-6
 NUDGE = 1e-9  # relative to the losses: what changes with it is tied
 LARGEST_TABLE = 20_000_000  # numbers in one table
 FEEDBACK = ("units", "total")
+SHOWN_ARMS, SHOWN_ROUNDS = 20, (1_000, 100_000, 10_000_000)  # in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +81,27 @@ class LowerBound:
         return np.asarray(self.constant * np.log(t))
 
     def _repr_html_(self) -> str:
-        from multiplay.theory.display import shown_lower_bound  # most sessions are no notebooks
+        from multiplay._support.html import render  # most sessions are not notebooks
 
-        return shown_lower_bound(self)
+        return render(self._panel())
+
+    def _panel(self) -> "Panel":
+        """Return c, its regret at some horizons, and the arms with the highest rates."""
+        from multiplay._support.html import Panel
+
+        curve = zip(SHOWN_ROUNDS, self.curve(SHOWN_ROUNDS).tolist(), strict=True)
+        facts = {
+            "regret": f"at least {number(self.constant)} log T in the long run",
+            **{f"T = {T:,}": number(regret) for T, regret in curve},
+            "to be ruled out": counted(len(self.active), "action"),
+        }
+        most = np.sort(np.argsort(-np.abs(self.rates), kind="stable")[:SHOWN_ARMS])
+        rows = [[str(i + 1), str(self.best[i]), number(self.rates[i])] for i in most]
+        more = len(self.rates) - len(rows)
+        note = "Rate: plays beyond those of the best action, per log T."
+        note += f" And {more} more arms, with smaller rates." if more else ""
+        table = Table("", ["arm", "best action", "rate"], rows, note)
+        return Panel("LowerBound", facts, (table,))
 
 
 def lower_bound(

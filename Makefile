@@ -4,6 +4,8 @@ BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 	--disable-pip-version-check
 
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
+
 # What .venv/installed-NAME installs besides.
 EXTRAS-service := service
 EXTRAS-dev := dev,test,docs,bench,cluster,examples,parquet,postgresql,service
@@ -11,7 +13,7 @@ EXTRAS-docs := cluster,docs,service,testing
 EXTRAS-release := release
 EXTRAS-bench := bench,postgresql,service
 
-.PHONY: reproduce table1 serve test soak matrix bench docs notebooks dist clean
+.PHONY: reproduce table1 serve test check soak matrix bench docs notebooks dist clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
@@ -24,15 +26,22 @@ serve: .venv/installed-service  ## a service with a year of made-up trucks: open
 	mkdir -p results
 	$(BIN)/multiplay serve --demonstration --store sqlite:///results/demonstration.db
 
-test: .venv/installed-dev  ## style, types and tests
+test: .venv/installed-dev  ## in five minutes: style, types, unit tests, contracts, a test of each integration
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy & types=$$!; \
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal -m "not soak"; tests=$$?; \
+	$(PYTEST) -m "not slow and not soak"; tests=$$?; \
 	wait $$types && exit $$tests
 
+check: .venv/installed-dev  ## all tests: more examples of each property, statistics, kills, browsers, pages, doctests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) -m "not soak" --hypothesis-profile=check --durations=30
+	$(PYTEST) --doctest-modules src
+
 soak: .venv/installed-dev  ## what takes longer
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m soak --hypothesis-profile=soak
 
 matrix: .venv/installed-release  ## the tests on every Python of this machine, and with the lowest versions
 	$(BIN)/python tools/matrix.py $(TESTS)

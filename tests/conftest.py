@@ -5,11 +5,13 @@ from pathlib import Path
 from hypothesis import settings
 from postgres import postgresql
 
-__all__ = ["postgresql"]  # a fixture: whoever asks for it pays for the start
+__all__ = ["postgresql"]  # a fixture: the server is started by the first test that uses it
 
-# kernels compile on their first call, so a single example may take seconds
-settings.register_profile("multiplay", deadline=None, max_examples=60)
-settings.load_profile("multiplay")
+# Profiles of `make test`, `make check` and `make soak`, chosen by --hypothesis-profile. Kernels
+# compile on their first call, so a single example may take seconds.
+for profile, examples in {"test": 15, "check": 60, "soak": 1000}.items():
+    settings.register_profile(profile, deadline=None, max_examples=examples)
+settings.load_profile("test")
 
 # Helpers that fork, send signals or set limits. Windows has none of these, so tests that use them
 # are left out there.

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import examples
 from examples_of_sets import DIAMOND, SETS, Shifts
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,7 +94,7 @@ def random_set(kind: str, rng: np.random.Generator) -> ActionSet:
     ],
 )
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_actions_are_those_that_keep_the_limits(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     try:

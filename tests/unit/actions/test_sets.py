@@ -8,6 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from effort import examples
 from examples_of_sets import DIAMOND, SETS, Shifts
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,13 +79,13 @@ def test_policies(actions: ActionSet) -> None:
     actions=strategies.action_sets(),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_contract_on_random_sets(actions: ActionSet, seed: int) -> None:
     check_actions(actions, seed)
 
 
 @given(actions=strategies.programs(), seed=st.integers(0, 2**32))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_contract_on_random_programs(actions: IntegerProgram, seed: int) -> None:
     check_actions(actions, seed)
 
@@ -99,7 +100,7 @@ def test_contract_on_random_programs(actions: IntegerProgram, seed: int) -> None
     ),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_flows_equal_highs(actions: FlowSet, seed: int) -> None:
     rng = np.random.default_rng(seed)
     arcs = np.arange(len(actions.capacity))

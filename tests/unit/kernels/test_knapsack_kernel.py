@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -111,7 +112,7 @@ def small_sacks(draw: st.DrawFn) -> tuple[Sack, FloatArray]:
 
 
 @given(small_sacks())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_best_of_all_packings(case_values: tuple[Sack, FloatArray]) -> None:
     case, values = case_values
     assert_best(case, values, by_enumeration(case, values))

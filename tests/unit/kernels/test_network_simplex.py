@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
@@ -115,19 +116,19 @@ def transports(draw: st.DrawFn) -> tuple[Network, FloatArray]:
 
 
 @given(networks(feasible=True))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_optimal_on_networks(case: tuple[Network, FloatArray]) -> None:
     assert_optimal(*case)
 
 
 @given(transports())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_optimal_on_transports(case: tuple[Network, FloatArray]) -> None:
     assert_optimal(*case)
 
 
 @given(networks(feasible=False))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_infeasible_networks_are_reported(case: tuple[Network, FloatArray]) -> None:
     network, costs = case
     infeasible = linear_program(network, np.zeros(len(network.tail))).status == 2
@@ -137,7 +138,7 @@ def test_infeasible_networks_are_reported(case: tuple[Network, FloatArray]) -> N
 
 
 @given(networks(feasible=True))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_start_is_a_strongly_feasible_tree(case: tuple[Network, FloatArray]) -> None:
     network, _ = case
     nodes, arcs = len(network.supply), len(network.tail)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -557,8 +558,8 @@ SOAK = pytest.mark.soak
 @pytest.mark.parametrize(
     ("kind", "histories"),
     [
-        (History, 60),
-        (StudyHistory, 10),
+        (History, examples(60)),
+        (StudyHistory, examples(10)),
         pytest.param(History, 1000, marks=SOAK),
         pytest.param(StudyHistory, 1000, marks=SOAK),
     ],

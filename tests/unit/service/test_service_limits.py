@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusal import refused
@@ -32,8 +33,8 @@ from multiplay.types import Arrays
 
 LIMITS = Limits()
 QUICK = Limits(seconds=0.5)
-FUZZ = settings(max_examples=40, derandomize=True, database=None)
-LONGER = settings(FUZZ, max_examples=150)
+FUZZ = settings(max_examples=examples(40), derandomize=True, database=None)
+LONGER = settings(FUZZ, max_examples=examples(150))
 
 # ---------------------------------------------------------------- JSON
 

@@ -7,4 +7,4 @@ CHECK = 60  # examples of the profile of `make check`
 
 def examples(of_check: int) -> int:
     """Return how many examples to draw, if ``make check`` draws ``of_check``."""
-    return max(1, of_check * settings.default.max_examples // CHECK)
+    return max(1, of_check * settings().max_examples // CHECK)

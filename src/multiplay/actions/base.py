@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from multiplay._support import deadline
 from multiplay._support.checks import for_each_arm, shortened, with_last_axis
 from multiplay._support.formatting import Table, left_out
+from multiplay.actions.costs import Requirement, SetCost
 from multiplay.actions.listed import Listed
 from multiplay.actions.spanning import Spanning
 from multiplay.errors import InvalidInput
@@ -67,6 +68,8 @@ class ActionSet(ABC):
         What people call the arms.
     sense : "min" or "max"
         Whether units bring losses, to be minimised, or rewards, to be maximised.
+    cost : SetCost or None
+        The cost of a set, declared by each class. The service offers no class without it.
     linear : bool
         Whether the expected loss (or reward) of an action is :math:`\langle a, \mu \rangle`, where
         :math:`\mu` are the means of the arms.
@@ -95,6 +98,7 @@ class ActionSet(ABC):
            [2, 0, 0]])
     """
 
+    cost: ClassVar[SetCost | None] = None
     linear: bool = True
     quick_oracle: ClassVar[bool] = False  # whether a notebook may compute m and M
     offset: FloatArray | None = None
@@ -185,6 +189,15 @@ class ActionSet(ABC):
     def d(self) -> int:
         """Number of arms."""
         return len(self._n)
+
+    @property
+    def copies(self) -> int:
+        """Number of arms of ``duplicate``."""
+        return int(self.n.sum())
+
+    def requirements(self) -> list[Requirement]:
+        """Return quantities that must be limited, beside the arms and the units of a play."""
+        return []
 
     @property
     def sign(self) -> float:

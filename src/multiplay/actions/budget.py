@@ -15,6 +15,7 @@ from multiplay._support.checks import (
     with_last_axis,
 )
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
+from multiplay.actions.costs import Quantity, SetCost, length
 from multiplay.actions.flow import Extremes, FlowSet
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
@@ -59,6 +60,8 @@ class Budget(FlowSet, vectorised=True):
     >>> Budget(2, caps=[1, 1, 1, 1]).argmin([0.4, 0.1, 0.3, 0.2])
     array([0, 1, 0, 1])
     """
+
+    cost = SetCost(Quantity("caps", lambda s: length(s["caps"])), oracle="flow")
 
     @classmethod
     def example(cls) -> Self:

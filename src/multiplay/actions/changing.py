@@ -68,6 +68,8 @@ class Changing(ActionSet, vectorised=True):
 
     sets: tuple[ActionSet, ...] | Callable[[int], ActionSet]
 
+    cost = None  # not offered by the service
+
     @classmethod
     def example(cls) -> Self:
         """Return a small instance, to try things on."""

@@ -16,10 +16,14 @@ from multiplay._support.checks import (
 )
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only
 from multiplay.actions.budget import Budget
+from multiplay.actions.costs import Quantity, SetCost, length, positive
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.kernels.selection import cheapest
 from multiplay.types import FloatArray, IntArray
+
+# Attempts times targets: every plan takes a table of so many numbers.
+MOST_ATTEMPTS = 1_000_000
 
 
 class Coverage(Budget):
@@ -63,6 +67,19 @@ class Coverage(Budget):
     """
 
     linear = False
+
+    cost = SetCost(
+        Quantity("weights", lambda s: length(s["weights"])),
+        oracle="flow",
+        other=(
+            Quantity(
+                "budget",
+                lambda s: length(s["weights"]) * positive(s["budget"]),
+                MOST_ATTEMPTS,
+                "attempts, the budget times the targets",
+            ),
+        ),
+    )
 
     @classmethod
     def example(cls) -> Self:

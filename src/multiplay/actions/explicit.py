@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support.checks import whole_numbers, with_last_axis
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, too_many, whole_box
+from multiplay.actions.costs import Quantity, SetCost, longest
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -37,6 +38,8 @@ class Explicit(ActionSet, vectorised=True):
     >>> plans.n, plans.argmin([0.5, 0.6])
     (array([5, 3]), array([0, 3]))
     """
+
+    cost = SetCost(Quantity("actions", lambda s: longest(s["actions"])), oracle="polynomial")
 
     @classmethod
     def example(cls) -> Self:
@@ -106,6 +109,8 @@ class Explicit(ActionSet, vectorised=True):
 
 class ExplicitCopies(ActionSet, vectorised=True):
     """The copied problem of an ``Explicit`` set: for each of its actions, all choices of copies."""
+
+    cost = Explicit.cost
 
     def __init__(self, original: Explicit) -> None:
         self.original, self.owner = original, owners(original.n)

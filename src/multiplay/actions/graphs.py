@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from multiplay._support.checks import with_last_axis
 from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.base import ActionSet, whole_box
+from multiplay.actions.costs import Quantity, SetCost, length
 from multiplay.actions.oracle import OracleSet
 from multiplay.errors import InvalidInput
 from multiplay.kernels import trees
@@ -38,6 +39,7 @@ class SpanningTree(ActionSet, vectorised=True):
     array([0, 1, 1])
     """
 
+    cost = SetCost(Quantity("edges", lambda s: length(s["edges"])), oracle="polynomial")
     quick_oracle = True
 
     @classmethod
@@ -125,6 +127,8 @@ class Matching(OracleSet, vectorised=True):
     >>> dates.best([0.9, 0.5, 0.6])
     array([0, 1, 1])
     """
+
+    cost = SetCost(Quantity("edges", lambda s: length(s["edges"])), oracle="polynomial")
 
     @classmethod
     def example(cls) -> Self:

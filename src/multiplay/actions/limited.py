@@ -48,6 +48,8 @@ class Limited(ActionSet, vectorised=True):
     array([4, 2, 1])
     """
 
+    cost = None  # not offered by the service
+
     @classmethod
     def example(cls) -> Self:
         """Return a small instance, to try things on."""

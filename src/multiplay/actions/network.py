@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support.checks import EXACT, is_integer, is_list, whole_numbers
 from multiplay.actions.arcs import Arcs, Node
+from multiplay.actions.costs import Quantity, SetCost, length
 from multiplay.actions.flow import FlowSet
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
@@ -62,6 +63,8 @@ class Network(FlowSet):
     >>> dict(zip(roads.names, roads.argmin([0.9, 0.1, 0.2]).tolist()))
     {'mine->port': 2, 'mine->mill': 2, 'mill->port': 2}
     """
+
+    cost = SetCost(Quantity("arcs", lambda s: length(s["arcs"])), oracle="flow")
 
     @classmethod
     def example(cls) -> Self:

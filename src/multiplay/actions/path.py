@@ -7,6 +7,7 @@ import numpy as np
 
 from multiplay._support.checks import natural_number
 from multiplay.actions.arcs import Arcs, Node
+from multiplay.actions.costs import Quantity, SetCost, length
 from multiplay.actions.flow import FlowSet
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
@@ -52,6 +53,8 @@ class Path(FlowSet):
     >>> len(routes.enumerate()), routes.M
     (3, 3)
     """
+
+    cost = SetCost(Quantity("arcs", lambda s: length(s["arcs"])), oracle="flow")
 
     @classmethod
     def example(cls) -> Self:

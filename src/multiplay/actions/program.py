@@ -12,6 +12,7 @@ from multiplay._support import deadline
 from multiplay._support.checks import is_list, numbers, whole_numbers, with_last_axis
 from multiplay.actions import highs, quiet
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
+from multiplay.actions.costs import Quantity, SetCost, length, longest
 from multiplay.actions.oracle import OracleSet
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull
@@ -32,6 +33,8 @@ OUT_OF_TIME = 1  # as scipy says it
 PROVED = 1e-8  # of SCALE: an action this near to a lower bound is the best one
 ENOUGH = 0.2  # of what the bound leaves to gain: a neighbour to stop at
 WORTH = 0.01  # of what the bound leaves to gain: below it branch and bound looks for more
+
+MOST_ARMS, MOST_CONSTRAINTS = 50, 100  # of a program whose plans take seconds
 
 
 class IntegerProgram(OracleSet, vectorised=True):
@@ -73,6 +76,17 @@ class IntegerProgram(OracleSet, vectorised=True):
     multiplay.errors.InvalidInput: A, b, bounds: expected a set with at least one action, got
     none (HiGHS: The problem is infeasible. ...). Relax a constraint.
     """
+
+    cost = SetCost(
+        Quantity(
+            "A",
+            lambda s: max(longest(s["A"]), longest(s.get("bounds"))),
+            MOST_ARMS,
+            "arms in an IntegerProgram",
+        ),
+        oracle="search",
+        other=(Quantity("A", lambda s: length(s["A"]), MOST_CONSTRAINTS, "constraints"),),
+    )
 
     @classmethod
     def example(cls) -> Self:

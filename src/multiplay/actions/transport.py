@@ -17,6 +17,7 @@ from multiplay._support.checks import (
 )
 from multiplay._support.formatting import UNKNOWN, Table, left_out, number
 from multiplay.actions.base import Duplicate, owners, read_only, texts
+from multiplay.actions.costs import Quantity, SetCost, length
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, TransportHull
@@ -88,6 +89,11 @@ class Transport(FlowSet):
     """
 
     later_settings = ("shortage",)
+
+    cost = SetCost(
+        Quantity("supply, demand", lambda s: length(s["supply"]) * length(s["demand"])),
+        oracle="flow",
+    )
 
     @classmethod
     def example(cls) -> Self:
@@ -221,6 +227,13 @@ class Transport(FlowSet):
     @property
     def _plain(self) -> bool:
         return self.capacities is None and self._all_arcs_are_arms
+
+    @property
+    def copies(self) -> int:
+        """The number of arms of ``duplicate``: without capacities, units of supply times demand."""
+        if self.capacities is None:
+            return int(self.supply.sum()) * len(self.demand)
+        return super().copies
 
     @cached_property
     def _duplicate(self) -> Duplicate:

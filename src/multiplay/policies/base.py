@@ -1,16 +1,52 @@
 """What every policy has."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from multiplay.actions import ActionSet, Changing
+from multiplay.actions.costs import Requirement
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 LearnsFrom: TypeAlias = Literal["units", "totals", "round"]
+
+# Limits within which plans take seconds; all of them were measured.
+LISTED_ARMS = 50  # of a set whose actions are listed: 10,000 flows may take 200,000 dead ends
+POLYNOMIAL_ARMS = 200  # of a set whose hull is explored by thousands of calls of the oracle
+SEARCH_ARMS = 20  # of a set whose oracle is a search without a time limit
+ROUNDS_TIMES_ARMS = 1_000_000  # of a window: all of them are kept, and saved
+
+
+class PolicyCost(NamedTuple):
+    """Cost of a policy, declared by its class.
+
+    Attributes
+    ----------
+    oracle : "once", "often" or "often in update"
+        Calls of the oracle in a round: about one, or as many as a minimisation over the hull
+        takes. The time limit of a play does not cover calls in ``update``.
+    step : float
+        Time of a round for each arm, relative to GenCTS.
+    most_arms : int or None
+        The most arms with which the first play takes seconds.
+    most_actions : int or None
+        The most actions, if the policy lists all of them.
+    capped : tuple of strings
+        Settings that increase the cost; the service allows at most the default.
+    rounds_kept : str or None
+        The setting that says of how many rounds the state keeps the losses of each arm.
+    """
+
+    oracle: Literal["once", "often", "often in update"] = "once"
+    step: float = 1.0
+    most_arms: int | None = None
+    most_actions: int | None = None
+    capped: tuple[str, ...] = ()
+    rounds_kept: str | None = None
 
 
 @dataclass(frozen=True, init=False)
@@ -71,6 +107,8 @@ class Policy(ABC):
 
     Attributes
     ----------
+    cost : PolicyCost or None
+        What a round costs. The service offers no class that does not declare it.
     learns_from : "units", "totals" or "round"
         What ``update`` reads of the feedback: the loss of every single unit, or no more than the
         totals of the arms, or no more than the total of the round, which is then all that it is
@@ -109,6 +147,7 @@ class Policy(ABC):
     True
     """
 
+    cost: ClassVar[PolicyCost | None] = None
     learns_from: LearnsFrom = "totals"
     needs_linear: bool = False
     changing: bool = False
@@ -123,6 +162,41 @@ class Policy(ABC):
     def example(cls) -> Self:
         """Return an instance to try things on, with the defaults of all settings."""
         return cls()
+
+    def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
+        """Yield the quantities that must be limited on a set; cheap ones first.
+
+        Read them one by one, and stop at the first that exceeds its limit: to count the next may
+        take long then.
+
+        Examples
+        --------
+        >>> from multiplay import GenCTS, Transport
+        >>> for one in GenCTS(window=100).requirements(Transport([1, 4, 5], [4, 6])):
+        ...     print(one.argument, one.amount, one.unit)
+        policy.window 600 rounds times arms
+        """
+        cost, name, d = self.cost or PolicyCost(), type(self).__name__, actions.d
+        rounds = getattr(self, cost.rounds_kept) if cost.rounds_kept else None
+        if rounds is not None:
+            argument, unit = f"policy.{cost.rounds_kept}", "rounds times arms"
+            yield Requirement(argument, rounds * d, ROUNDS_TIMES_ARMS, unit)
+        if cost.most_actions is not None:
+            unit = f"arms for {name}, which lists all actions"
+            yield Requirement("policy", d, LISTED_ARMS, unit)
+            yield _number_of_actions(actions, cost.most_actions, name)
+        if cost.most_arms is not None:
+            yield Requirement("policy", d, cost.most_arms, f"arms for {name}")
+        oracle = actions.cost.oracle if actions.cost else "search"
+        if cost.oracle != "once" and oracle != "flow":
+            unit = f"arms for {name} on a {type(actions).__name__}"
+            yield Requirement("policy", d, POLYNOMIAL_ARMS, unit)
+            if cost.oracle == "often in update" and oracle == "search":
+                yield Requirement("policy", d, SEARCH_ARMS, unit)
+
+    def effort(self, actions: ActionSet) -> float:
+        """Return the time of a round, relative to the time of an arm of GenCTS."""
+        return actions.d * (self.cost or PolicyCost()).step
 
     @abstractmethod
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
@@ -162,6 +236,17 @@ class Policy(ABC):
         None if the policy has no posterior.
         """
         return None
+
+
+def _number_of_actions(actions: ActionSet, most: int, policy: str) -> Requirement:
+    """Return the number of actions, which are counted up to ``most``."""
+    unit = f"actions for {policy}"
+    try:
+        return Requirement("policy", len(actions.all_actions(most)), most, unit)
+    except InvalidInput as error:
+        if error.argument != "limit":
+            raise
+        return Requirement("policy", most + 1, most, unit, f"more in {actions!r}")
 
 
 def drop_warm_start(policy: Policy, state: Arrays, actions: ActionSet) -> None:

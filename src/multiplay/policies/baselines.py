@@ -9,7 +9,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.averages import Averages, averages, unseen_first
-from multiplay.policies.base import Play, Policy
+from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -47,6 +47,8 @@ class FollowTheLeader(Averages):
     >>> bool(np.median(final) < 5), bool(final.max() > 100)
     (True, True)
     """
+
+    cost = PolicyCost()
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the leader."""
@@ -87,6 +89,8 @@ class EpsilonGreedy(Averages):
     >>> simulate(plans, Stochastic(Bernoulli(costs)), policies, horizon=300, trials=10).ranked
     ['0.1', '0.5', '1']
     """
+
+    cost = PolicyCost()
 
     epsilon: float = 0.1
 
@@ -132,6 +136,7 @@ class RandomAction(Policy):
     [(0, 3), (3, 0)]
     """
 
+    cost = PolicyCost()
     changing = True
     partial = True
     absorbs = True

@@ -9,7 +9,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.kernels.averages import confidence_bounds
 from multiplay.policies.averages import Averages, unseen_first
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -73,6 +73,8 @@ class CombUCB(Averages):
     >>> CombUCB().bounds(Budget(1, [1, 1]), state).round(3)
     array([[0.193, 0.078]])
     """
+
+    cost = PolicyCost(rounds_kept="window")
 
     alpha: float = 1.5
     discount: float | None = field(default=None, kw_only=True)

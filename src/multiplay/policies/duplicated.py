@@ -1,5 +1,6 @@
 """The duplicating technique: a binary-action method on a multi-play problem."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -7,10 +8,11 @@ import numpy as np
 
 from multiplay._support.checks import check_instance
 from multiplay.actions import ActionSet
+from multiplay.actions.costs import Requirement
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
-from multiplay.policies.base import LearnsFrom, Play, Policy
+from multiplay.policies.base import LearnsFrom, Play, Policy, PolicyCost
 from multiplay.policies.gencts import GenCTS
 from multiplay.random import Rng
 from multiplay.types import Arrays, IntArray
@@ -51,7 +53,24 @@ class Duplicated(Policy):
     ['GenCTS', 'CTS']
     """
 
+    cost = PolicyCost()
+
     policy: Policy
+
+    def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
+        """Limit the copies as the arms of a set, and yield what ``policy`` requires on them."""
+        unit = "copied arms for Duplicated"
+        most = actions.cost.arms.most if actions.cost else None
+        for limit in (most, None):
+            yield Requirement("policy", actions.copies, limit, unit)
+        yield from self.policy.requirements(actions.duplicate().actions)
+
+    def effort(self, actions: ActionSet) -> float:
+        """Return the effort of ``policy``, with a copy for every unit of an arm."""
+        policy = self.policy
+        while isinstance(policy, Duplicated):
+            policy = policy.policy
+        return int(actions.n.sum()) * (policy.cost or PolicyCost()).step
 
     @classmethod
     def example(cls) -> Self:

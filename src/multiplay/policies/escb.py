@@ -8,7 +8,7 @@ import numpy as np
 from multiplay._support.checks import positive_integer
 from multiplay.actions import ActionSet
 from multiplay.policies.averages import Averages, averages, unseen_first
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.listing import all_actions
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -67,6 +67,7 @@ class ESCB(Averages):
     array([[0.42, 0.59, 0.42]])
     """
 
+    cost = PolicyCost(most_actions=10_000, capped=("limit",))
     needs_linear = True
 
     limit: int = 10_000

@@ -10,7 +10,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import exploration as kernels
 from multiplay.policies.bandit import Bandit, share_lost
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -91,6 +91,8 @@ class ExplorationByOptimisation(Bandit):
     >>> print(learner.tell(play.id, 3.5))  # what all ten units lost together
     play 1: 10 of 10 units seen
     """
+
+    cost = PolicyCost(most_actions=60, capped=("limit",))
 
     horizon: int | None = None
     scale: float = 1.0

@@ -10,7 +10,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.averages import count, predicted
-from multiplay.policies.base import Play, Policy
+from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.random import Rng, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -86,6 +86,7 @@ class FPLIX(Policy):
     [0.68, 0.21, 0.02]
     """
 
+    cost = PolicyCost(oracle="often in update", capped=("cap",))
     needs_linear = True
     changing = True
     partial = True

@@ -8,7 +8,7 @@ from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
 from multiplay.kernels import ftrl as kernels
-from multiplay.policies.base import Play, Policy, arm_totals
+from multiplay.policies.base import Play, Policy, PolicyCost, arm_totals
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -64,6 +64,7 @@ class FTRL(Policy):
     ['new', 'random']
     """
 
+    cost = PolicyCost(oracle="often", step=2)
     needs_linear = True
 
     @abstractmethod

@@ -8,7 +8,7 @@ from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.policies.averages import FADED, Averages, averages, samples, unseen_first
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -68,6 +68,8 @@ class GaussianCTS(Averages):
     >>> GaussianCTS().deviation({"count": np.array([[25.0, 2500.0]])})
     array([[0.1 , 0.01]])
     """
+
+    cost = PolicyCost(rounds_kept="window")
 
     beta: float = 1.0
     discount: float | None = field(default=None, kw_only=True)

@@ -11,7 +11,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.kernels import adainf as kernels
 from multiplay.policies.averages import count, predicted
-from multiplay.policies.base import Play, Policy
+from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.policies.ftrl import warm_start
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
@@ -90,6 +90,7 @@ class GenAdaINF(Policy):
     True
     """
 
+    cost = PolicyCost(oracle="often in update")
     needs_linear = True
     changing = True
     partial = True

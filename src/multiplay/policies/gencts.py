@@ -7,7 +7,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.kernels.averages import count_coins
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.forgetting import Forgetting
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
@@ -66,6 +66,7 @@ class GenCTS(Forgetting):
     ['fading', 'all']
     """
 
+    cost = PolicyCost(rounds_kept="window")
     changing = True
     partial = True
     absorbs = True

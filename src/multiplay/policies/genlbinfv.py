@@ -101,6 +101,7 @@ class GenLBINFV(LogBarrier):
     ['GenLBINFV', 'GenCTS']
     """
 
+    cost = LogBarrier.cost
     later_settings = ("anytime",)
 
     prediction: str = "ls"

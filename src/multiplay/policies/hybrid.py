@@ -74,6 +74,7 @@ class Hybrid(FTRL):
     True
     """
 
+    cost = FTRL.cost
     changing = True
     partial = True
     absorbs = True

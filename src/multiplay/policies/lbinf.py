@@ -62,6 +62,8 @@ class LBINF(LogBarrier):
     ['after', 'before']
     """
 
+    cost = LogBarrier.cost
+
     eta: float = 0.25
     horizon: int | None = None
     any_horizon: bool = False

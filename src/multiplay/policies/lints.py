@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from multiplay.actions import ActionSet
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.gaussiancts import standard_normal
-from multiplay.policies.regression import Regression, estimate, unknown_first
+from multiplay.policies.regression import MOST_ARMS, Regression, estimate, unknown_first
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -56,6 +56,8 @@ class LinTS(Regression):
     >>> round(learner.best().expected.total, 6)
     2.0
     """
+
+    cost = PolicyCost(oracle="often", most_arms=MOST_ARMS)
 
     sigma: float | None = None
 

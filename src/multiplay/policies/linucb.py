@@ -7,9 +7,9 @@ import numpy as np
 from multiplay._support.checks import positive_integer
 from multiplay.actions import ActionSet
 from multiplay.kernels import regression as kernels
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.listing import all_actions
-from multiplay.policies.regression import Regression, unknown_first
+from multiplay.policies.regression import MOST_ARMS, Regression, unknown_first
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -64,6 +64,8 @@ class LinUCB(Regression):
     >>> print(learner.tell(play.id, 3.5))  # what all ten units lost together
     play 1: 10 of 10 units seen
     """
+
+    cost = PolicyCost(oracle="often", most_arms=MOST_ARMS, most_actions=10_000, capped=("limit",))
 
     sigma: float | None = None
     limit: int = 10_000

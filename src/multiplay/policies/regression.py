@@ -13,6 +13,8 @@ from multiplay.policies.base import Play, Policy
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
+MOST_ARMS = 400  # the search for spanning actions takes 4 s there
+
 
 class Regression(Policy):
     r"""Least squares for the total y of each round told.

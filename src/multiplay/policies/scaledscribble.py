@@ -12,7 +12,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels.rows import inner, into_ball, transform
 from multiplay.policies.bandit import Bandit, share_lost
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -96,6 +96,8 @@ class ScaledScribble(Bandit):
     >>> print(learner.tell(play.id, 3.5))  # what all ten units lost together
     play 1: 10 of 10 units seen
     """
+
+    cost = PolicyCost(most_actions=100, capped=("limit",))
 
     horizon: int | None = None
     scale: float = 1.0

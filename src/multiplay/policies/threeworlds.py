@@ -9,7 +9,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import threeworlds as kernels
 from multiplay.policies.bandit import Bandit, share_lost
-from multiplay.policies.base import Play
+from multiplay.policies.base import Play, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -140,6 +140,8 @@ class BestOfThreeWorlds(Bandit):
     >>> bool(25 * learner.state["radius"][0] * 365**0.5 > 100 * 2 * 365)
     True
     """
+
+    cost = PolicyCost(most_actions=100, capped=("limit",))
 
     horizon: int | None = None
     scale: float = 1.0

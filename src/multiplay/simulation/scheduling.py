@@ -4,20 +4,15 @@ import heapq
 from collections.abc import Sequence
 
 from multiplay.actions import ActionSet
-from multiplay.policies import Duplicated, Policy
-from multiplay.policies.ftrl import FTRL
+from multiplay.policies import Policy
 
 LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
 ROUND = 200  # what a round costs besides its arms, in arms
-FTRL_STEP = 2  # what the step of an arm costs, in those of other policies
 
 
 def effort(actions: ActionSet, policy: Policy, trials: int) -> float:
     """Return what a round of so many trials costs, in arms, as far as that is known before."""
-    arms = actions.d
-    while isinstance(policy, Duplicated):
-        policy, arms = policy.policy, int(actions.n.sum())
-    return ROUND + trials * arms * (FTRL_STEP if isinstance(policy, FTRL) else 1)
+    return ROUND + trials * policy.effort(actions)
 
 
 def sizes_of_blocks(

@@ -19,13 +19,15 @@ from multiplay import InvalidInput, actions, policies
 from multiplay._support.builder import classes_of
 from multiplay._support.serialization import describe, pack
 from multiplay.policies import Policy
-from multiplay.service.studies import sizes
 from multiplay.service.studies.limits import (
     POLICIES,
     SETS,
     Limits,
     build_actions,
     build_policy,
+    check_history,
+    check_known,
+    check_together,
     in_time,
     strict_json,
 )
@@ -127,7 +129,7 @@ def _with_arrays(packed: Any, arrays: Arrays) -> Any:
 
 
 EXAMPLES: list[actions.ActionSet] = [
-    *(kind.example() for kind in sizes.SIZES),
+    *(kind.example() for kind in SETS.values()),
     mp.Transport([3, 3], [2, 2], slack=True),
     mp.Transport([1, 2], [3, 2], shortage=5.0),
     mp.Transport([2, 2], [2, 2], names=(["a", "b"], ["c", "d"]), capacities=[[1, 2], [2, 1]]),
@@ -361,20 +363,20 @@ def test_what_a_policy_may_cost_on_a_set(
     one: actions.ActionSet, policy: Policy, argument: str
 ) -> None:
     if not argument:
-        sizes.check_together(one, policy, LIMITS)
+        check_together(one, policy, LIMITS)
         return
     with refused(argument):
-        sizes.check_together(one, policy, LIMITS)
+        check_together(one, policy, LIMITS)
 
 
 def test_a_study_does_not_grow_for_ever() -> None:
     today = mp.Budget(2, [1] * 10, names=[f"new {i}" for i in range(10)])
-    sizes.check_known({*map(str, range(1989)), "new 0"}, today, LIMITS)
+    check_known({*map(str, range(1989)), "new 0"}, today, LIMITS)
     with refused("actions"):
-        sizes.check_known({*map(str, range(1991))}, today, LIMITS)
-    sizes.check_history(rounds=5_000, arms=2_000)
+        check_known({*map(str, range(1991))}, today, LIMITS)
+    check_history(rounds=5_000, arms=2_000)
     with refused("table"):
-        sizes.check_history(rounds=5_001, arms=2_000)
+        check_history(rounds=5_001, arms=2_000)
 
 
 # ---------------------------------------------------------------- nonsense
@@ -453,7 +455,7 @@ def refused_or(verb: Any, *arguments: Any, **named: Any) -> Any:
 
 def play(one: actions.ActionSet, policy: Policy) -> None:
     """Ask and tell."""
-    sizes.check_together(one, policy, QUICK)
+    check_together(one, policy, QUICK)
     learner = mp.Learner(one, policy)
     for _ in range(2):
         asked = learner.ask(time_limit=QUICK.seconds)

@@ -7,8 +7,15 @@ from typing import Any
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
-from multiplay.service.studies.limits import Limits, build_actions, build_policy, in_time
-from multiplay.service.studies.sizes import check_history, check_known, check_together
+from multiplay.service.studies.limits import (
+    Limits,
+    build_actions,
+    build_policy,
+    check_history,
+    check_known,
+    check_together,
+    in_time,
+)
 from multiplay.storage import Store
 from multiplay.studies import Study
 

@@ -1,32 +1,28 @@
-"""What a stranger may ask of the service: limits, and sets that are built from data."""
+"""Limits of the service: the size of requests, strict JSON, and the cost of sets and policies."""
 
 import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
+import multiplay.actions
 import multiplay.policies
 from multiplay._support import deadline
 from multiplay._support.builder import Builder, classes_of, errors_below, unknown
 from multiplay._support.checks import is_list, shortened
 from multiplay._support.serialization import LEAVES
 from multiplay.actions import ActionSet, IntegerProgram
+from multiplay.actions.costs import Requirement, positive
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.service.api.refusals import Malformed
-from multiplay.service.studies.sizes import (
-    SIZES,
-    check_name,
-    check_set,
-    check_settings_of_policy,
-    check_settings_of_set,
-)
 
 
 @dataclass(frozen=True)
@@ -173,10 +169,24 @@ DECODER = json.JSONDecoder(
 
 WORDS = 300  # letters in each part of an error: who sends a megabyte does not get it back
 SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond, little is computed but rounding
-SETS: dict[str, type] = {kind.__name__: kind for kind in SIZES}
-POLICIES: dict[str, type] = {
-    name: kind for name, kind in classes_of(multiplay.policies).items() if issubclass(kind, Policy)
-}
+LONGEST_NAME = 200  # characters
+HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
+
+
+def offered(classes: Mapping[str, type], base: type) -> dict[str, Any]:
+    """Return the classes that can be built over HTTP: those that declare their cost themselves.
+
+    An inherited cost does not count: a subclass may be more expensive.
+    """
+    return {
+        name: kind
+        for name, kind in classes.items()
+        if issubclass(kind, base) and vars(kind).get("cost") is not None
+    }
+
+
+SETS: dict[str, type[ActionSet]] = offered(classes_of(multiplay.actions), ActionSet)
+POLICIES: dict[str, type[Policy]] = offered(classes_of(multiplay.policies), Policy)
 
 
 def build_actions(where: str, plain: Any, limits: Limits) -> ActionSet:
@@ -270,29 +280,30 @@ class _Sets(Builder):
     """Builds one set, and nothing but lists, tuples and tables within it."""
 
     def __init__(self, where: str, limits: Limits) -> None:
-        super().__init__(SETS, _readable)
+        super().__init__(SETS, _checked_text)
         self.top, self.limits = f"{where}.type", limits
 
     def build(self, where: str, plain: Any, wanted: type = object) -> Any:
-        """Build; of lists of numbers and texts, which may be long, nothing has to be built."""
+        """Build plain data; long lists of numbers and strings are returned as they are."""
         if type(plain) is not list or not LEAVES.issuperset(map(type, plain)):
             return super().build(where, plain, wanted)
         for one in plain:
-            _readable(where, one)
+            _checked_text(where, one)
         return plain
 
     def find(self, where: str, name: Any) -> Any:
         """Return a class for the set itself, and a container below it."""
         if where == self.top:
+            _check_declared(where, name, multiplay.actions, ActionSet)
             return super().find(where, name)
         if isinstance(name, str) and name in CONTAINERS:
             return CONTAINERS[name]
         raise unknown(where, name, CONTAINERS)
 
     def make(self, kind: Any, settings: dict[str, Any]) -> Any:
-        """Look at the size first."""
-        if kind in SIZES:
-            check_settings_of_set(kind, settings, self.limits)
+        """Check the size before the set is made."""
+        if isinstance(kind, type) and issubclass(kind, ActionSet) and kind.cost is not None:
+            _check(kind.cost.requirements(settings), self.limits)
         return super().make(kind, settings)
 
 
@@ -302,13 +313,91 @@ class _Policies(Builder):
     def __init__(self) -> None:
         super().__init__(POLICIES, _moderate)
 
+    def find(self, where: str, name: Any) -> Any:
+        """Return a policy that declares its cost."""
+        _check_declared(where, name, multiplay.policies, Policy)
+        return super().find(where, name)
+
     def make(self, kind: Any, settings: dict[str, Any]) -> Any:
-        """Look at the settings first."""
-        check_settings_of_policy(kind, settings)
+        """Check the settings that increase the cost before the policy is made."""
+        for name in kind.cost.capped:
+            if name in settings:
+                most, unit = getattr(kind, name), "in the service, the default"
+                _check([Requirement(name, positive(settings[name]), most, unit)], Limits())
         return super().make(kind, settings)
 
 
-def _readable(where: str, leaf: Any) -> Any:
+def check_name(argument: str, name: str) -> None:
+    """Raise ``InvalidInput`` for a name that is too long, or not printable."""
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        expected = f"printable names of at most {LONGEST_NAME} characters"
+        raise InvalidInput(argument, expected, ascii(name), "Give shorter names, in one line.")
+
+
+def check_set(actions: ActionSet, limits: Limits) -> None:
+    """Raise ``InvalidInput`` for a set with too many units, or with unprintable names."""
+    _check(actions.requirements(), limits)
+    units = int(actions.n.max())  # first: the sum of many large numbers may exceed int64
+    if units <= limits.units:
+        units = actions.M
+    if units > limits.units:
+        raise _too_large("units", limits.units, "units in one plan", f"{units}", "--max-units")
+    for name in actions.names:
+        check_name("names", name)
+
+
+def check_together(actions: ActionSet, policy: Policy, limits: Limits) -> None:
+    """Raise ``InvalidInput`` for a policy that takes minutes, or gigabytes, on this set."""
+    if policy.cost is None:
+        raise _undeclared("policy", type(policy).__name__)
+    _check(policy.requirements(actions), limits)
+
+
+def check_known(known: Collection[str], actions: ActionSet, limits: Limits) -> None:
+    """Raise ``InvalidInput`` for a set whose new arms make a study too large: it keeps all arms."""
+    arms = len(known) + sum(name not in known for name in actions.names)
+    if arms > limits.arms:
+        unit = "arms in all sets of a study"
+        raise _too_large("actions", limits.arms, unit, f"{arms}", "--max-arms")
+
+
+def check_history(rounds: int, arms: int) -> None:
+    """Raise ``InvalidInput`` for a table of past rounds that is too large to learn at once."""
+    if rounds * arms > HISTORY:
+        unit = "rounds times arms of the study"
+        raise _too_large("table", HISTORY, unit, f"{rounds * arms}")
+
+
+def _check(requirements: Iterable[Requirement], limits: Limits) -> None:
+    """Raise ``InvalidInput`` for the first requirement that exceeds its limit."""
+    for argument, amount, most, unit, got, hint in requirements:
+        largest, option = (limits.arms, "--max-arms") if most is None else (most, "")
+        if amount > largest:
+            raise _too_large(argument, largest, unit, got or f"{amount}", option, hint)
+
+
+def _too_large(
+    argument: str, most: int, unit: str, got: str, option: str = "", hint: str = ""
+) -> InvalidInput:
+    started = f", or start the service with {option}" if option else ""
+    hint = hint or f"Use multiplay in Python for larger problems{started}."
+    return InvalidInput(argument, f"at most {most} {unit}", got, hint)
+
+
+def _check_declared(where: str, name: Any, module: ModuleType, base: type) -> None:
+    """Raise ``InvalidInput`` for an exported class that does not declare its cost."""
+    kind = getattr(module, name, None) if isinstance(name, str) else None
+    if isinstance(kind, type) and issubclass(kind, base) and not offered({name: kind}, base):
+        raise _undeclared(where, name)
+
+
+def _undeclared(where: str, name: str) -> InvalidInput:
+    """Return the error of a class that does not declare its cost."""
+    expected = "a class that declares its cost, so that requests can be limited"
+    return InvalidInput(where, expected, name, "Use it in Python; the service does not offer it.")
+
+
+def _checked_text(where: str, leaf: Any) -> Any:
     if type(leaf) is str:
         check_name(where, leaf)
     return leaf

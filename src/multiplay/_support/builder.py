@@ -1,12 +1,12 @@
 """Objects from plain data: one builder, which knows its classes beforehand and imports nothing."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 
 
@@ -107,8 +107,7 @@ def check_keys(where: str, table: Any, allowed: Iterable[str], needed: Iterable[
 
 def unknown(where: str, name: Any, allowed: Iterable[str]) -> InvalidInput:
     """Return the error of a name that is none of those allowed, with the nearest one."""
-    near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
-    hint = f"Perhaps {near[0]!r} is meant." if near else "Check the spelling."
+    hint = suggestion(name, allowed).strip() or "Check the spelling."
     return InvalidInput(where, f"one of {', '.join(allowed)}", repr(name), hint)
 
 

@@ -22,14 +22,20 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     names = sorted(modules)
 
     def find(name: str) -> Any:
+        from multiplay._support.suggestions import suggest_arguments, suggestion
+
         if name == "__all__":
             found: Any = names
         elif name in modules and modules[name] != package:
             found = getattr(import_module(modules[name]), name)
+            if isinstance(found, type):
+                suggest_arguments(found)
         elif not name.startswith("_") and find_spec(f"{package}.{name}"):
             found = import_module(f"{package}.{name}")
         else:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            near = "" if name.startswith("_") else suggestion(name, names)
+            message = f"module {package!r} has no attribute {name!r}."
+            raise AttributeError(f"{message}{near}" if near else message.removesuffix("."))
         setattr(sys.modules[package], name, found)
         return found
 

@@ -330,7 +330,7 @@ def test_an_error_names_the_nearest_name() -> None:
         ({"policies__GenLBINFV__epsilom": 0.1}, "'epsilon'"),
     ]
     for changes, near in cases:
-        with pytest.raises(ValueError, match=f"Perhaps {near} is meant"):
+        with pytest.raises(ValueError, match=rf"Did you mean {near}\?"):
             build(plain(**changes))
 
 

@@ -1,0 +1,75 @@
+"""Suggestions for misspelt names: of classes, keys, attributes and keyword arguments."""
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+CLOSE = 0.5  # similarity of two names from which one is suggested for the other
+UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'$")
+PYTHON_SUGGESTS = sys.version_info >= (3, 13)
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the known name nearest to ``name``, or "" if none is near.
+
+    Examples
+    --------
+    >>> suggestion("epsilom", ["eta", "epsilon"])
+    " Did you mean 'epsilon'?"
+    >>> suggestion("horizon", ["eta", "epsilon"])
+    ''
+    """
+    import difflib  # most programs never need it
+
+    names = list(known)
+    lower = {one.lower(): one for one in reversed(names)}
+    same = lower.get(str(name).lower())
+    near = [same] if same else difflib.get_close_matches(str(name), names, n=1, cutoff=CLOSE)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def with_suggestions(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Let the ``TypeError`` of a misspelt keyword argument suggest the right one.
+
+    Python does so itself from version 3.13 on.
+    """
+    if PYTHON_SUGGESTS:
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            trace = error.__traceback__
+            if trace is not None and trace.tb_next is None:  # raised by this call, not inside it
+                _add_suggestion(function, error)
+            raise
+
+    return called
+
+
+def suggest_arguments(kind: type) -> None:
+    """Let the constructor of a public class suggest arguments, as ``with_suggestions`` does."""
+    package = __name__.partition(".")[0]
+    for base in kind.__mro__:
+        constructor: Any = vars(base).get("__init__")
+        ours = base.__module__.partition(".")[0] == package
+        if ours and constructor is not None and not hasattr(constructor, "__wrapped__"):
+            base.__init__ = with_suggestions(constructor)  # type: ignore[misc]
+
+
+def _add_suggestion(function: Callable[..., Any], error: TypeError) -> None:
+    import inspect
+
+    message = str(error)
+    misspelt = UNEXPECTED.search(message)
+    if misspelt:
+        known = [name for name in inspect.signature(function).parameters if name != "self"]
+        meant = suggestion(misspelt[1], known)
+        error.args = (f"{message}.{meant}" if meant else message,)

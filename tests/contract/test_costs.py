@@ -24,7 +24,7 @@ from multiplay import (
 )
 from multiplay._support.builder import classes_of
 from multiplay._support.serialization import settings
-from multiplay.actions.costs import Quantity, SetCost, length
+from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull
 from multiplay.policies.base import PolicyCost
@@ -142,13 +142,13 @@ class Undeclared(Budget):
 class Miscounted(Budget):
     """A set that counts something else."""
 
-    cost = SetCost(Quantity("caps", lambda s: 2 * length(s["caps"])), oracle="flow")
+    cost = SetCost(SetSize("caps", lambda s: 2 * length(s["caps"])), oracle="flow")
 
 
 class Misdescribed(Budget):
     """A set with a wrong oracle."""
 
-    cost = SetCost(Quantity("caps", lambda s: length(s["caps"])), oracle="search")
+    cost = SetCost(SetSize("caps", lambda s: length(s["caps"])), oracle="search")
 
 
 @pytest.mark.parametrize(
@@ -222,13 +222,13 @@ def test_what_declares_nothing_is_not_offered(monkeypatch: pytest.MonkeyPatch) -
     assert not limits.offered({"Cheap": Cheap, "Lister": Lister}, Policy).keys() - {"Lister"}
     monkeypatch.setattr(policies, "Cheap", Cheap, raising=False)
     with pytest.raises(InvalidInput, match=r"policy\.type: .* declares its cost.*Cheap"):
-        limits.build_policy("policy", {"type": "Cheap"}, limits.Limits())
+        limits.build_policy("policy", {"type": "Cheap"}, limits.ServiceLimits())
     monkeypatch.setattr(actions, "Undeclared", Undeclared, raising=False)
     sent = {"type": "Undeclared", "total": 1, "caps": [1]}
     with pytest.raises(InvalidInput, match=r"actions\.type: .* declares its cost.*Undeclared"):
-        limits.build_actions("actions", sent, limits.Limits())
+        limits.build_actions("actions", sent, limits.ServiceLimits())
     with pytest.raises(InvalidInput, match=r"policy: .* declares its cost"):
-        limits.check_together(Budget(1, [1]), Silent(), limits.Limits())
+        limits.check_together(Budget(1, [1]), Silent(), limits.ServiceLimits())
 
 
 @dataclass(frozen=True)

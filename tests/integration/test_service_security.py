@@ -15,7 +15,7 @@ from trucks import new_study
 
 import multiplay as mp
 from multiplay.service.auth import keys, tokens
-from multiplay.service.studies.limits import Limits
+from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage import store_at
 
 TRANSPORT = {"type": "Transport", "supply": [2, 1], "demand": [1, 2]}
@@ -357,7 +357,7 @@ def test_a_form_of_another_site_is_no_request(world: World) -> None:
 def test_plays_do_not_wait_without_end(tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
     new_study(store_at(store)).disconnect()
-    with serving(store, limits=Limits(pending=2)) as url:
+    with serving(store, limits=ServiceLimits(pending=2)) as url:
         path = f"{url}/v1/studies/lanes/ask"
         said = [httpx.post(path, json={"key": k}, trust_env=False) for k in ("1", "2", "3", "1")]
     assert [answer.status_code for answer in said] == [200, 200, 409, 200]
@@ -436,7 +436,7 @@ def test_a_policy_that_takes_minutes_on_a_set_is_refused(world: World) -> None:
 def test_a_study_meets_only_so_many_arms(tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
     new_study(store_at(store)).disconnect()
-    with serving(store, limits=Limits(arms=7)) as url:
+    with serving(store, limits=ServiceLimits(arms=7)) as url:
         for day, status in (("Monday", 200), ("Tuesday", 422), ("Monday", 200)):
             names = [["Lyon", f"{day} depot"], ["north", "south"]]
             today = {"type": "Transport", "supply": [1, 1], "demand": [1, 1], "names": names}

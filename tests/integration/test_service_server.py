@@ -30,11 +30,11 @@ from multiplay.service.server.run import IDLE, bound
 from multiplay.service.server.workers import PREFIX
 from multiplay.service.settings import VARIABLE, Settings
 from multiplay.service.studies import demonstration
-from multiplay.service.studies.limits import Limits
+from multiplay.service.studies.limits import ServiceLimits
 
 PLACE = "/v1/studies/lanes"
 KEY = "mp_0123456789ab_" + "s3cr3t-" * 6
-LIMITS = Limits(seconds=0.5, connections=40)
+LIMITS = ServiceLimits(seconds=0.5, connections=40)
 HUNDRED_MEGABYTES = 100 * 2**20
 
 
@@ -347,7 +347,7 @@ def test_the_last_bytes_of_an_answer_must_be_read_as_well() -> None:
 
     async def answer() -> None:
         config = LimitedConfig(app, interface="asgi3", log_config=None)
-        config.limits = Limits(seconds=0.01)
+        config.limits = ServiceLimits(seconds=0.01)
         connection, transport = Connection(config, ServerState(), {}), Stuck()
         connection.connection_made(transport)
         connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support.checks import positive_integer, with_last_axis
 from multiplay.actions.base import whole_box
-from multiplay.actions.costs import Quantity, SetCost, positive
+from multiplay.actions.costs import SetCost, SetSize, positive
 from multiplay.actions.flow import FlowSet
 from multiplay.actions.transport import Names, lane_names
 from multiplay.hull import Hull, TransportHull
@@ -54,9 +54,7 @@ class Assignment(FlowSet, vectorised=True):
     """
 
     cost = SetCost(
-        Quantity(
-            "rows, cols", lambda s: positive(s["rows"]) * positive(s.get("cols") or s["rows"])
-        ),
+        SetSize("rows, cols", lambda s: positive(s["rows"]) * positive(s.get("cols") or s["rows"])),
         oracle="flow",
     )
 

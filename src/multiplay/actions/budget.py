@@ -15,7 +15,7 @@ from multiplay._support.checks import (
     with_last_axis,
 )
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
-from multiplay.actions.costs import Quantity, SetCost, length
+from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import Extremes, FlowSet
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
@@ -61,7 +61,7 @@ class Budget(FlowSet, vectorised=True):
     array([0, 1, 0, 1])
     """
 
-    cost = SetCost(Quantity("caps", lambda s: length(s["caps"])), oracle="flow")
+    cost = SetCost(SetSize("caps", lambda s: length(s["caps"])), oracle="flow")
 
     @classmethod
     def example(cls) -> Self:

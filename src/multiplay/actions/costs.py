@@ -36,7 +36,7 @@ class Requirement(NamedTuple):
     hint: str = ""
 
 
-class Quantity(NamedTuple):
+class SetSize(NamedTuple):
     """A quantity that the settings of a set determine before it is made.
 
     ``count`` accepts settings of wrong types, which the set itself refuses later.
@@ -53,19 +53,19 @@ class SetCost(NamedTuple):
 
     Attributes
     ----------
-    arms : Quantity
+    arms : SetSize
         The number of arms. The limit of the caller applies beside its own.
     oracle : "flow", "polynomial" or "search"
         "flow": the hull is described by a network, and policies that minimise over the hull need
         no oracle. "polynomial": the hull is explored by thousands of calls of a fast oracle.
         "search": a call of the oracle is a search, whose time may grow exponentially.
-    other : tuple of Quantity
+    other : tuple of SetSize
         Further quantities that time or memory depend on.
     """
 
-    arms: Quantity
+    arms: SetSize
     oracle: Literal["flow", "polynomial", "search"]
-    other: tuple[Quantity, ...] = ()
+    other: tuple[SetSize, ...] = ()
 
     def requirements(self, settings: Mapping[str, Any]) -> list[Requirement]:
         """Return what a set with these settings requires.

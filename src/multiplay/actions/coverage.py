@@ -16,7 +16,7 @@ from multiplay._support.checks import (
 )
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only
 from multiplay.actions.budget import Budget
-from multiplay.actions.costs import Quantity, SetCost, length, positive
+from multiplay.actions.costs import SetCost, SetSize, length, positive
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull
 from multiplay.kernels.selection import cheapest
@@ -69,10 +69,10 @@ class Coverage(Budget):
     linear = False
 
     cost = SetCost(
-        Quantity("weights", lambda s: length(s["weights"])),
+        SetSize("weights", lambda s: length(s["weights"])),
         oracle="flow",
         other=(
-            Quantity(
+            SetSize(
                 "budget",
                 lambda s: length(s["weights"]) * positive(s["budget"]),
                 MOST_ATTEMPTS,

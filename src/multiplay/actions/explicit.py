@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support.checks import whole_numbers, with_last_axis
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, too_many, whole_box
-from multiplay.actions.costs import Quantity, SetCost, longest
+from multiplay.actions.costs import SetCost, SetSize, longest
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -39,7 +39,7 @@ class Explicit(ActionSet, vectorised=True):
     (array([5, 3]), array([0, 3]))
     """
 
-    cost = SetCost(Quantity("actions", lambda s: longest(s["actions"])), oracle="polynomial")
+    cost = SetCost(SetSize("actions", lambda s: longest(s["actions"])), oracle="polynomial")
 
     @classmethod
     def example(cls) -> Self:

@@ -16,7 +16,7 @@ from multiplay.actions.base import (
     read_only,
     too_many,
 )
-from multiplay.actions.costs import Quantity, SetCost, length
+from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, NetworkHull
 from multiplay.hull.graph import Graph
@@ -46,7 +46,7 @@ class FlowSet(ActionSet, vectorised=True):
         max over A of a_i where it is known; found by the oracle if not given.
     """
 
-    cost = SetCost(Quantity("capacity", lambda s: length(s["capacity"])), oracle="flow")
+    cost = SetCost(SetSize("capacity", lambda s: length(s["capacity"])), oracle="flow")
     quick_oracle = True
 
     def __init__(

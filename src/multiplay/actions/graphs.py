@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from multiplay._support.checks import with_last_axis
 from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.base import ActionSet, whole_box
-from multiplay.actions.costs import Quantity, SetCost, length
+from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.oracle import OracleSet
 from multiplay.errors import InvalidInput
 from multiplay.kernels import trees
@@ -39,7 +39,7 @@ class SpanningTree(ActionSet, vectorised=True):
     array([0, 1, 1])
     """
 
-    cost = SetCost(Quantity("edges", lambda s: length(s["edges"])), oracle="polynomial")
+    cost = SetCost(SetSize("edges", lambda s: length(s["edges"])), oracle="polynomial")
     quick_oracle = True
 
     @classmethod
@@ -128,7 +128,7 @@ class Matching(OracleSet, vectorised=True):
     array([0, 1, 1])
     """
 
-    cost = SetCost(Quantity("edges", lambda s: length(s["edges"])), oracle="polynomial")
+    cost = SetCost(SetSize("edges", lambda s: length(s["edges"])), oracle="polynomial")
 
     @classmethod
     def example(cls) -> Self:

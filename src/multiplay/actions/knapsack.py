@@ -19,7 +19,7 @@ from multiplay.actions.base import (
     too_many,
     whole_box,
 )
-from multiplay.actions.costs import Quantity, Requirement, SetCost, length
+from multiplay.actions.costs import Requirement, SetCost, SetSize, length
 from multiplay.errors import InvalidInput
 from multiplay.kernels.knapsack import NODE_CAP, OPTIMAL, best_packings
 from multiplay.types import BoolArray, FloatArray, IntArray
@@ -68,7 +68,7 @@ class Knapsack(ActionSet, vectorised=True):
     array([3, 1])
     """
 
-    cost = SetCost(Quantity("weights", lambda s: length(s["weights"])), oracle="search")
+    cost = SetCost(SetSize("weights", lambda s: length(s["weights"])), oracle="search")
     quick_oracle = True
 
     @classmethod

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support.checks import EXACT, is_integer, is_list, whole_numbers
 from multiplay.actions.arcs import Arcs, Node
-from multiplay.actions.costs import Quantity, SetCost, length
+from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import FlowSet
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
@@ -64,7 +64,7 @@ class Network(FlowSet):
     {'mine->port': 2, 'mine->mill': 2, 'mill->port': 2}
     """
 
-    cost = SetCost(Quantity("arcs", lambda s: length(s["arcs"])), oracle="flow")
+    cost = SetCost(SetSize("arcs", lambda s: length(s["arcs"])), oracle="flow")
 
     @classmethod
     def example(cls) -> Self:

@@ -7,7 +7,7 @@ import numpy as np
 
 from multiplay._support.checks import natural_number
 from multiplay.actions.arcs import Arcs, Node
-from multiplay.actions.costs import Quantity, SetCost, length
+from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import FlowSet
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
@@ -54,7 +54,7 @@ class Path(FlowSet):
     (3, 3)
     """
 
-    cost = SetCost(Quantity("arcs", lambda s: length(s["arcs"])), oracle="flow")
+    cost = SetCost(SetSize("arcs", lambda s: length(s["arcs"])), oracle="flow")
 
     @classmethod
     def example(cls) -> Self:

@@ -12,7 +12,7 @@ from multiplay._support import deadline
 from multiplay._support.checks import is_list, numbers, whole_numbers, with_last_axis
 from multiplay.actions import highs, quiet
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
-from multiplay.actions.costs import Quantity, SetCost, length, longest
+from multiplay.actions.costs import SetCost, SetSize, length, longest
 from multiplay.actions.oracle import OracleSet
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull
@@ -78,14 +78,14 @@ class IntegerProgram(OracleSet, vectorised=True):
     """
 
     cost = SetCost(
-        Quantity(
+        SetSize(
             "A",
             lambda s: max(longest(s["A"]), longest(s.get("bounds"))),
             MOST_ARMS,
             "arms in an IntegerProgram",
         ),
         oracle="search",
-        other=(Quantity("A", lambda s: length(s["A"]), MOST_CONSTRAINTS, "constraints"),),
+        other=(SetSize("A", lambda s: length(s["A"]), MOST_CONSTRAINTS, "constraints"),),
     )
 
     @classmethod

@@ -17,7 +17,7 @@ from multiplay._support.checks import (
 )
 from multiplay._support.formatting import UNKNOWN, Table, left_out, number
 from multiplay.actions.base import Duplicate, owners, read_only, texts
-from multiplay.actions.costs import Quantity, SetCost, length
+from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, TransportHull
@@ -91,7 +91,7 @@ class Transport(FlowSet):
     later_settings = ("shortage",)
 
     cost = SetCost(
-        Quantity("supply, demand", lambda s: length(s["supply"]) * length(s["demand"])),
+        SetSize("supply, demand", lambda s: length(s["supply"]) * length(s["demand"])),
         oracle="flow",
     )
 

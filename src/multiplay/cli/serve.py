@@ -50,7 +50,7 @@ def serve(
     from multiplay.service.server.run import serve as run
     from multiplay.service.settings import Settings
     from multiplay.service.studies.demonstration import new_key, prepare
-    from multiplay.service.studies.limits import Limits
+    from multiplay.service.studies.limits import ServiceLimits
 
     if workers > 1 and store.startswith("memory:"):
         hint = "Use a file, or one worker."
@@ -65,7 +65,7 @@ def serve(
             repr(host),
             "Make a key first: multiplay key create --can manage.",
         )
-    limits = Limits(arms=max_arms, units=max_units, pending=max_pending)
+    limits = ServiceLimits(arms=max_arms, units=max_units, pending=max_pending)
     settings = Settings(store, host, port, workers, open, https, limits)
 
     def announce(address: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-from multiplay.service.studies.limits import Limits
+from multiplay.service.studies.limits import ServiceLimits
 from multiplay.studies.study import PLACE
 
 VARIABLE = "MULTIPLAY_SERVICE"  # of the environment, for worker processes
@@ -27,7 +27,7 @@ class Settings:
         It may be used without a key, as long as the store has none: only on a loopback address.
     https : bool
         People come by https, through a proxy: then cookies are sent over https only.
-    limits : Limits
+    limits : ServiceLimits
         What one request may have.
 
     Examples
@@ -43,7 +43,7 @@ class Settings:
     workers: int = 1
     open: bool = True
     https: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
 
     def to_text(self) -> str:
         """Return all of it as text."""
@@ -53,4 +53,4 @@ class Settings:
     def from_text(cls, text: str) -> Settings:
         """Return what ``to_text`` wrote."""
         given = json.loads(text)
-        return cls(**given | {"limits": Limits(**given["limits"])})
+        return cls(**given | {"limits": ServiceLimits(**given["limits"])})

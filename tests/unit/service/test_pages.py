@@ -29,7 +29,7 @@ from multiplay.service.pages import (
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.typed_values import a_number, a_whole_number, named_numbers
 from multiplay.service.settings import Settings
-from multiplay.service.studies.limits import Limits, build_actions
+from multiplay.service.studies.limits import ServiceLimits, build_actions
 from multiplay.storage import MemoryStore, store_at
 from multiplay.storage.keyring import keyring_of
 
@@ -92,18 +92,18 @@ def test_numbers_are_read() -> None:
 def test_a_new_study_is_read_into_data() -> None:
     given = forms.new_study(Form(NEW))
     assert given is not None
-    made = build_actions("actions", given.actions, Limits())
+    made = build_actions("actions", given.actions, ServiceLimits())
     assert made.names == lanes().names
     assert (given.losses, given.rewards, given.outside) == ((0.0, 250.0), None, "refuse")
     knapsack = NEW | {"kind": "knapsack", "items": "tent 3.5\nrope 1", "capacity": "7"}
     given = forms.new_study(Form(knapsack | {"outside": "clip"}))
     assert given is not None
     assert (given.losses, given.rewards, given.outside) == (None, (0.0, 250.0), "clip")
-    assert isinstance(build_actions("actions", given.actions, Limits()), mp.Knapsack)
+    assert isinstance(build_actions("actions", given.actions, ServiceLimits()), mp.Knapsack)
     budget = NEW | {"kind": "budget", "caps": "news 6\nradio 4", "total": "9", "sense": "max"}
     given = forms.new_study(Form(budget))
     assert given is not None
-    made = build_actions("actions", given.actions, Limits())
+    made = build_actions("actions", given.actions, ServiceLimits())
     assert isinstance(made, mp.Budget)
     assert made.sense == "max"
 
@@ -147,17 +147,17 @@ def test_today_is_the_usual_day_unless_something_else_is_typed() -> None:
     assert forms.today(Form(values), usual) is None
     assert forms.today(Form({"supply": "Lyon  2\r\nLille 3\r\n"}), usual) is None
     plain = forms.today(Form({"supply": "Lyon 4\nLille 1"}), usual)
-    day = build_actions("actions", plain, Limits())
+    day = build_actions("actions", plain, ServiceLimits())
     assert isinstance(day, mp.Transport)
     assert (day.supply.tolist(), day.names) == ([4, 1], usual.names)
     plain = forms.today(Form({"supply": "Lyon 4\nParis 1"}), usual)
-    assert build_actions("actions", plain, Limits()).names[2] == "Paris->north"
+    assert build_actions("actions", plain, ServiceLimits()).names[2] == "Paris->north"
 
 
 def test_today_keeps_what_the_usual_day_has() -> None:
     usual = mp.Transport([2, 3], [4, 1], capacities=[[2, 1], [3, 1]])
     form = Form({"demand": "d1 3\nd2 2"})
-    day = build_actions("actions", forms.today(form, usual), Limits())
+    day = build_actions("actions", forms.today(form, usual), ServiceLimits())
     assert isinstance(day, mp.Transport)
     assert day.capacities is not None
     assert day.demand.tolist() == [3, 2]
@@ -166,9 +166,9 @@ def test_today_keeps_what_the_usual_day_has() -> None:
     assert "capacities" in form.errors["supply"]
     budget, sack = mp.Budget(5, [4, 4]), mp.Knapsack([1, 2], 3)
     plain = forms.today(Form({"total": "4"}), budget)
-    assert build_actions("actions", plain, Limits()).M == 4
+    assert build_actions("actions", plain, ServiceLimits()).M == 4
     plain = forms.today(Form({"capacity": "9"}), sack)
-    assert build_actions("actions", plain, Limits()).M == 9
+    assert build_actions("actions", plain, ServiceLimits()).M == 9
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ def test_a_form_that_is_sent_twice_is_done_once(place: Place) -> None:
 
 def test_too_many_plays_that_wait_are_refused(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'plans.db'}"
-    app = create_app(Settings(store, limits=Limits(pending=1)))
+    app = create_app(Settings(store, limits=ServiceLimits(pending=1)))
     with client_of(app) as client:
         place = Place(client, store)
         place.study()

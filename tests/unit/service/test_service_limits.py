@@ -22,7 +22,7 @@ from multiplay.policies import Policy
 from multiplay.service.studies.limits import (
     POLICIES,
     SETS,
-    Limits,
+    ServiceLimits,
     build_actions,
     build_policy,
     check_history,
@@ -33,8 +33,8 @@ from multiplay.service.studies.limits import (
 )
 from multiplay.types import Arrays
 
-LIMITS = Limits()
-QUICK = Limits(seconds=0.5)
+LIMITS = ServiceLimits()
+QUICK = ServiceLimits(seconds=0.5)
 FUZZ = settings(max_examples=examples(40), derandomize=True, database=None)
 LONGER = settings(FUZZ, max_examples=examples(150))
 
@@ -104,7 +104,7 @@ def test_depth_is_limited() -> None:
         with refused("body"):
             strict_json(opens * 100_000, LIMITS)
     flat = b"[" + b'[],{},"[[\\"[",' * 1000 + b"1]"
-    assert len(strict_json(flat, Limits(depth=2))) == 3001
+    assert len(strict_json(flat, ServiceLimits(depth=2))) == 3001
 
 
 # ---------------------------------------------------------------- sets
@@ -230,7 +230,7 @@ def test_what_is_too_much(case: str) -> None:
 def test_hints_name_the_option_of_the_service() -> None:
     with pytest.raises(InvalidInput, match=r"at most 2000 arms, got 20000\. .*--max-arms"):
         build_actions("actions", TOO_LARGE["caps"][1], LIMITS)
-    wider = Limits(arms=MANY)
+    wider = ServiceLimits(arms=MANY)
     assert build_actions("actions", TOO_LARGE["caps"][1], wider).d == MANY
 
 
@@ -246,7 +246,7 @@ def test_a_program_that_takes_hours_is_given_up() -> None:
 
 def test_what_is_prepared_in_a_hurry_is_refused() -> None:
     program = mp.IntegerProgram.example()
-    with refused("actions"), in_time("actions", Limits(seconds=1e-9)):
+    with refused("actions"), in_time("actions", ServiceLimits(seconds=1e-9)):
         mp.Learner(program, mp.GenLBINFV())
     with in_time("actions", LIMITS):
         mp.Learner(mp.IntegerProgram.example(), mp.GenLBINFV()).ask()

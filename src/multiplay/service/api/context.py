@@ -18,7 +18,7 @@ from multiplay.actions import ActionSet
 from multiplay.service.api import paging
 from multiplay.service.api.refusals import Malformed
 from multiplay.service.auth.authenticator import Caller
-from multiplay.service.studies.limits import Limits
+from multiplay.service.studies.limits import ServiceLimits
 from multiplay.service.studies.manager import Office
 from multiplay.storage import Journal
 from multiplay.studies import Study
@@ -44,7 +44,7 @@ class Visit:
         return given
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ServiceLimits:
         """What one request may have."""
         return self.office.settings.limits
 

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 
 from multiplay.service.api.problems import problem
 from multiplay.service.server.middleware import new_id, with_safe_headers
-from multiplay.service.studies.limits import Limits
+from multiplay.service.studies.limits import ServiceLimits
 
 PIPELINED = 16  # requests that may wait behind one that is being answered
 LINGER = 10.0  # seconds in which a client that was answered may still send what nobody reads
@@ -29,7 +29,7 @@ log = logging.getLogger("multiplay.service")
 class LimitedConfig(Config):
     """How uvicorn serves, and what a connection may take."""
 
-    limits: Limits
+    limits: ServiceLimits
 
 
 class TooMuch(Exception):

@@ -8,7 +8,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import Conflict
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
 from multiplay.service.studies.limits import (
-    Limits,
+    ServiceLimits,
     build_actions,
     build_policy,
     check_history,
@@ -21,7 +21,7 @@ from multiplay.studies import Study
 
 
 def create(
-    limits: Limits, store: Store, name: str, actions: Any, policy: Any, **settings: Any
+    limits: ServiceLimits, store: Store, name: str, actions: Any, policy: Any, **settings: Any
 ) -> Study:
     """Begin a study of plain data."""
     made, way = build_actions("actions", actions, limits), build_policy("policy", policy, limits)
@@ -31,7 +31,7 @@ def create(
 
 
 def ask(
-    limits: Limits,
+    limits: ServiceLimits,
     study: Study,
     actions: ActionSet | None,
     *,
@@ -50,7 +50,7 @@ def ask(
     return study.ask(actions, key=key, time_limit=seconds, **given)
 
 
-def learn(limits: Limits, study: Study, actions: ActionSet | None, **given: Any) -> Receipt:
+def learn(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Receipt:
     """Learn from a plan that somebody else chose."""
     _check_day(limits, study, actions)
     return study.learn(actions=actions, **given)
@@ -62,20 +62,22 @@ def learn_table(study: Study, table: dict[str, Any], key: str | None) -> Receipt
     return study.learn_table(table, key=key)
 
 
-def best(limits: Limits, study: Study, actions: ActionSet | None, **given: Any) -> Plan:
+def best(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Plan:
     """Return the best plan by what is known."""
     _check_day(limits, study, actions)
     with in_time("actions", limits):
         return study.best(actions, **given)
 
 
-def expect(limits: Limits, study: Study, actions: ActionSet | None, **given: Any) -> Estimate:
+def expect(
+    limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any
+) -> Estimate:
     """Say what a plan should cost."""
     _check_day(limits, study, actions)
     return study.expect(actions=actions, **given)
 
 
-def _check_day(limits: Limits, study: Study, actions: ActionSet | None) -> None:
+def _check_day(limits: ServiceLimits, study: Study, actions: ActionSet | None) -> None:
     """Refuse a set of a day that is too much for the policy, or for the study."""
     if actions is not None:
         check_together(actions, study.policy, limits)

@@ -1,4 +1,4 @@
-"""Limits of the service: the size of requests, strict JSON, and the cost of sets and policies."""
+"""ServiceLimits of the service: the size of requests, strict JSON, and the cost of sets and policies."""
 
 import json
 import math
@@ -26,7 +26,7 @@ from multiplay.service.api.refusals import Malformed
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """The most that one request may have.
 
     Attributes
@@ -72,12 +72,12 @@ STEPS = bytes(1 if byte in OPENS else 255 if byte in CLOSES else 0 for byte in r
 OTHERS = bytes(byte for byte in range(256) if byte not in OPENS + CLOSES)
 
 
-def strict_json(body: bytes, limits: Limits) -> Any:
+def strict_json(body: bytes, limits: ServiceLimits) -> Any:
     """Return what a body says; refuse what has two meanings, or none in another language.
 
     Examples
     --------
-    >>> strict_json(b'{"at_most": {"Lyon->north": 2}}', Limits())
+    >>> strict_json(b'{"at_most": {"Lyon->north": 2}}', ServiceLimits())
     {'at_most': {'Lyon->north': 2}}
     """
     if body.count(b"[") + body.count(b"{") > limits.depth:
@@ -189,12 +189,12 @@ SETS: dict[str, type[ActionSet]] = offered(classes_of(multiplay.actions), Action
 POLICIES: dict[str, type[Policy]] = offered(classes_of(multiplay.policies), Policy)
 
 
-def build_actions(where: str, plain: Any, limits: Limits) -> ActionSet:
+def build_actions(where: str, plain: Any, limits: ServiceLimits) -> ActionSet:
     """Return the set that plain data describe, unless it is too large for a service.
 
     Examples
     --------
-    >>> build_actions("actions", {"type": "Budget", "total": 2, "caps": [1, 1, 3]}, Limits())
+    >>> build_actions("actions", {"type": "Budget", "total": 2, "caps": [1, 1, 3]}, ServiceLimits())
     Budget(2, caps=[1, 1, 3])
     """
     with brief_errors(), in_time(where, limits):
@@ -206,12 +206,12 @@ def build_actions(where: str, plain: Any, limits: Limits) -> ActionSet:
     return made
 
 
-def build_policy(where: str, plain: Any, limits: Limits) -> Policy:
+def build_policy(where: str, plain: Any, limits: ServiceLimits) -> Policy:
     """Return the policy that plain data describe, unless it would take too long.
 
     Examples
     --------
-    >>> build_policy("policy", {"type": "GenCTS", "discount": 0.99}, Limits())
+    >>> build_policy("policy", {"type": "GenCTS", "discount": 0.99}, ServiceLimits())
     GenCTS(discount=0.99)
     """
     with brief_errors():
@@ -220,7 +220,7 @@ def build_policy(where: str, plain: Any, limits: Limits) -> Policy:
 
 
 @contextmanager
-def in_time(where: str, limits: Limits) -> Iterator[None]:
+def in_time(where: str, limits: ServiceLimits) -> Iterator[None]:
     """Refuse what is prepared within the block if it takes too long, where that can be noticed.
 
     Only oracles that look at a deadline do: those of integer programs, which may take hours.
@@ -279,7 +279,7 @@ CONTAINERS: dict[str, Callable[..., Any]] = {"tuple": _tuple, "mapping": _mappin
 class _Sets(Builder):
     """Builds one set, and nothing but lists, tuples and tables within it."""
 
-    def __init__(self, where: str, limits: Limits) -> None:
+    def __init__(self, where: str, limits: ServiceLimits) -> None:
         super().__init__(SETS, _checked_text)
         self.top, self.limits = f"{where}.type", limits
 
@@ -323,7 +323,7 @@ class _Policies(Builder):
         for name in kind.cost.capped:
             if name in settings:
                 most, unit = getattr(kind, name), "in the service, the default"
-                _check([Requirement(name, positive(settings[name]), most, unit)], Limits())
+                _check([Requirement(name, positive(settings[name]), most, unit)], ServiceLimits())
         return super().make(kind, settings)
 
 
@@ -334,7 +334,7 @@ def check_name(argument: str, name: str) -> None:
         raise InvalidInput(argument, expected, ascii(name), "Give shorter names, in one line.")
 
 
-def check_set(actions: ActionSet, limits: Limits) -> None:
+def check_set(actions: ActionSet, limits: ServiceLimits) -> None:
     """Raise ``InvalidInput`` for a set with too many units, or with unprintable names."""
     _check(actions.requirements(), limits)
     units = int(actions.n.max())  # first: the sum of many large numbers may exceed int64
@@ -346,14 +346,14 @@ def check_set(actions: ActionSet, limits: Limits) -> None:
         check_name("names", name)
 
 
-def check_together(actions: ActionSet, policy: Policy, limits: Limits) -> None:
+def check_together(actions: ActionSet, policy: Policy, limits: ServiceLimits) -> None:
     """Raise ``InvalidInput`` for a policy that takes minutes, or gigabytes, on this set."""
     if policy.cost is None:
         raise _undeclared("policy", type(policy).__name__)
     _check(policy.requirements(actions), limits)
 
 
-def check_known(known: Collection[str], actions: ActionSet, limits: Limits) -> None:
+def check_known(known: Collection[str], actions: ActionSet, limits: ServiceLimits) -> None:
     """Raise ``InvalidInput`` for a set whose new arms make a study too large: it keeps all arms."""
     arms = len(known) + sum(name not in known for name in actions.names)
     if arms > limits.arms:
@@ -368,7 +368,7 @@ def check_history(rounds: int, arms: int) -> None:
         raise _too_large("table", HISTORY, unit, f"{rounds * arms}")
 
 
-def _check(requirements: Iterable[Requirement], limits: Limits) -> None:
+def _check(requirements: Iterable[Requirement], limits: ServiceLimits) -> None:
     """Raise ``InvalidInput`` for the first requirement that exceeds its limit."""
     for argument, amount, most, unit, got, hint in requirements:
         largest, option = (limits.arms, "--max-arms") if most is None else (most, "")

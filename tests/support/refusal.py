@@ -16,4 +16,4 @@ def refused(argument: str) -> Iterator[None]:
         yield
     message = str(caught.value)
     assert message.startswith(argument), message
-    assert re.search(r": expected .+, got .+\. [A-Z].+\.$", message, re.DOTALL), message
+    assert re.search(r": expected .+, got .+\. [A-Z].+[.?]$", message, re.DOTALL), message

@@ -1,4 +1,4 @@
-"""ServiceLimits of the service: the size of requests, strict JSON, and the cost of sets and policies."""
+"""Limits of the service: the size of requests, strict JSON, and the cost of sets and policies."""
 
 import json
 import math

@@ -1,10 +1,11 @@
 """The best-of-both-worlds policy: optimistic follow-the-regularised-leader with variances."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from multiplay._support.checks import is_number, true_or_false
+from multiplay._support.checks import is_list, is_number, true_or_false
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -16,6 +17,7 @@ from multiplay.types import Arrays, FloatArray
 
 PREDICTIONS = ("ls", "gd")
 INITIALS = ("paper", "units")
+DEFAULT_EPSILON = 0.2  # the published setting of LBINFV
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ class GenLBINFV(LogBarrier):
 
     Step 5: :math:`q_i` predicts the next losses of arm i, see ``prediction``.
 
-    Where nobody knows T, :math:`\gamma = \max\{4, 3/2 + \delta, \log t\}` with
-    :math:`\delta = (1 + \epsilon) / (3 \epsilon)`, and the update of :math:`\beta` has the
-    :math:`\gamma` of its own play. A ``Learner`` knows no T. What is proved has
+    Where T is not known, :math:`\gamma = \max\{4, 3/2 + \max_i \delta_i, \log t\}` with
+    :math:`\delta_i = (1 + \epsilon_i) / (3 \epsilon_i)`, and the update of :math:`\beta` has the
+    :math:`\gamma` of its own play. A ``Learner`` has no T. The proofs have
     :math:`\gamma = \log T`.
 
     Units that were not seen are taken to have lost what those seen of their arm lost on average; an
@@ -61,9 +63,10 @@ class GenLBINFV(LogBarrier):
         :math:`q_i = (1/2 + S_i) / (1 + N_i)`. "gd", gradient descent, which adapts to slow changes:
         :math:`q_i \leftarrow q_i + \eta (k_i - q_i)`.
     epsilon
-        The fraction :math:`\epsilon = e_i / n_i` in :math:`\beta_i(1) = 1 + e_i / n_i`, in
-        (0, 1/2]; 0.2 if not given. Without a horizon, less than 0.05 makes :math:`\delta` and so
-        the regret large.
+        The fractions :math:`\epsilon_i = e_i / n_i` in :math:`\beta_i(1) = 1 + e_i / n_i`, in
+        (0, 1/2]: a number for all arms, or one for each arm of the set (of the copied set, in
+        ``Duplicated``); 0.2 if not given. Without a horizon, less than 0.05 makes
+        :math:`\max_i \delta_i` and so the regret large.
     eta
         :math:`\eta`, the step of the gradient descent, in (0, 1/2).
     horizon
@@ -76,7 +79,7 @@ class GenLBINFV(LogBarrier):
         but nothing is proved: the first steps may be unstable, and :math:`\beta` repairs that
         afterwards. ``GenAdaINF`` is made for this.
     anytime
-        Play as if nobody knew T, even where the caller does, as ``simulate``.
+        Play as if T were not known, even where the caller gives it, as ``simulate`` does.
 
     References
     ----------
@@ -99,13 +102,18 @@ class GenLBINFV(LogBarrier):
     >>> policies = {"GenCTS": GenCTS(), "GenLBINFV": GenLBINFV()}
     >>> simulate(plans, world, policies, horizon=300, trials=5).ranked
     ['GenLBINFV', 'GenCTS']
+
+    A first weight of its own for each arm, here a larger one for the lane that is never full:
+
+    >>> GenLBINFV(epsilon=[0.2, 0.2, 0.2, 0.2, 0.2, 0.5]).start(plans, 1000, 1)["beta2"]
+    array([[1.44, 1.44, 1.44, 1.44, 1.44, 2.25]])
     """
 
     cost = LogBarrier.cost
     later_settings = ("anytime",)
 
     prediction: str = "ls"
-    epsilon: float | None = None
+    epsilon: float | Sequence[float] | None = None
     eta: float = 0.25
     horizon: int | None = None
     any_horizon: bool = False
@@ -118,16 +126,21 @@ class GenLBINFV(LogBarrier):
             raise InvalidInput(
                 "prediction", expected, repr(self.prediction), "Leave it out for 'ls'."
             )
-        if self.epsilon is not None and not (is_number(self.epsilon) and 0 < self.epsilon <= 0.5):
+        if is_list(self.epsilon):  # a tuple, so that equal policies are equal
+            object.__setattr__(self, "epsilon", tuple(self.epsilon))  # type: ignore[arg-type]
+        if not self.fractions or not all(map(_is_fraction, self.fractions)):
             raise InvalidInput(
-                "epsilon", "a fraction in (0, 1/2]", repr(self.epsilon), "Leave it out for 0.2."
+                "epsilon",
+                "a fraction in (0, 1/2], or one for each arm",
+                repr(self.epsilon),
+                "Leave it out for 0.2.",
             )
         if self.initial not in INITIALS:
             expected = "'paper' (beta_i = 1 + e_i / n_i) or 'units' (the same, divided by n_i)"
             raise InvalidInput(
                 "initial", expected, repr(self.initial), "Leave it out for the paper's."
             )
-        true_or_false("anytime", self.anytime, "Write anytime=True to play as if nobody knew T.")
+        true_or_false("anytime", self.anytime, "Write anytime=True to play as if T were not known.")
         if self.anytime and self.horizon is not None:
             raise InvalidInput(
                 "anytime",
@@ -142,28 +155,29 @@ class GenLBINFV(LogBarrier):
         state = super().start(actions, horizon, trials)
         shape = state["L"].shape
         units = np.maximum(actions.n, 1) if self.initial == "units" else np.ones(actions.d)
-        beta2 = np.tile(((1 + self._epsilon) / units) ** 2, (trials, 1))
+        beta2 = np.tile(((1 + self.fractions_of(actions)) / units) ** 2, (trials, 1))
         state |= {"q": np.full(shape, 0.5), "beta2": beta2}
         if self.prediction == "ls":
             state |= {"samples": np.zeros(shape), "sum": np.zeros(shape)}
         return state
 
     def clock(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r"""Return :math:`\gamma = \log T`; where nobody knows T, t = 1, the round to be played."""
+        r"""Return :math:`\gamma = \log T`; without T, t = 1, the round to be played."""
         if self.anytime or (self.horizon is None and horizon is None):
             return {"t": np.ones(trials, dtype=np.int64)}
         return super().clock(actions, horizon, trials)
 
     def gamma(self, state: Arrays) -> FloatArray:
-        r"""Return :math:`\gamma`: what the proof needs of :math:`\log T`, where nobody knows T."""
+        r"""Return :math:`\gamma`; without T, what the proof needs of :math:`\log T`."""
         if "g" in state:
             return state["g"]
-        delta = (1 + self._epsilon) / (3 * self._epsilon)
+        least = min(self.fractions)
+        delta = (1 + least) / (3 * least)
         gamma: FloatArray = np.maximum(max(4.0, 1.5 + delta), np.log(state["t"]))
         return gamma
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        r"""Steps 1 and 2; where nobody knows T, the memo has the :math:`\gamma` of this round."""
+        r"""Steps 1 and 2; without T, the memo has the :math:`\gamma` of this round."""
         if "g" in state:
             return super().choose(actions, state, rng)
         g = self.gamma(state)
@@ -179,7 +193,7 @@ class GenLBINFV(LogBarrier):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Steps 4 and 5; where nobody knows T, rounds are counted."""
+        """Steps 4 and 5; without T, count the rounds."""
         super().learn(actions, state, play, feedback, error)
         if "t" in state:
             state["t"] += 1
@@ -193,5 +207,22 @@ class GenLBINFV(LogBarrier):
         kernels.average_all(feedback.seen, total, samples, state["sum"], state["q"])
 
     @property
-    def _epsilon(self) -> float:
-        return 0.2 if self.epsilon is None else self.epsilon
+    def fractions(self) -> tuple[float, ...]:
+        r""":math:`\epsilon_i` as given: one for all arms, or one for each."""
+        given = DEFAULT_EPSILON if self.epsilon is None else self.epsilon
+        return given if isinstance(given, tuple) else (given,)
+
+    def fractions_of(self, actions: ActionSet) -> FloatArray:
+        r"""Return :math:`\epsilon_i` of every arm of a set, shape (d,)."""
+        if isinstance(self.epsilon, tuple) and len(self.epsilon) != actions.d:
+            raise InvalidInput(
+                "epsilon",
+                f"a number, or one fraction for each of the {actions.d} arms of {actions!r}",
+                f"{len(self.epsilon)} fractions",
+                "Give a number, or as many fractions as the set has arms.",
+            )
+        return np.broadcast_to(np.array(self.fractions, dtype=float), actions.d)
+
+
+def _is_fraction(value: object) -> bool:
+    return is_number(value) and 0 < value <= 0.5  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""How good is good: what no policy can beat, and what the theory promises."""
+"""Lower bounds, which no policy can beat, and guarantees, which the policies of the paper have."""
 
 from multiplay.theory.adainf import Realised, genadainf_realised
 from multiplay.theory.families import Bernoulli, Family, Gaussian
@@ -7,10 +7,12 @@ from multiplay.theory.guarantees import (
     Instance,
     gencts,
     genlbinfv_adversarial,
+    genlbinfv_corrupted,
     genlbinfv_stochastic,
     realised_bound,
 )
 from multiplay.theory.lower_bound import LowerBound, lower_bound
+from multiplay.theory.worst_case import WorstCase, adversarial_worst_case, duplicated_worst_case
 
 __all__ = [
     "Bernoulli",
@@ -20,9 +22,13 @@ __all__ = [
     "Instance",
     "LowerBound",
     "Realised",
+    "WorstCase",
+    "adversarial_worst_case",
+    "duplicated_worst_case",
     "genadainf_realised",
     "gencts",
     "genlbinfv_adversarial",
+    "genlbinfv_corrupted",
     "genlbinfv_stochastic",
     "lower_bound",
     "realised_bound",

@@ -1,10 +1,10 @@
-"""What the theory promises, for an instance or for a finished run.
+"""Guarantees: upper bounds on regret, for an instance or for a finished run.
 
-Each promise says what it needs to be proved, and whether the instance has it.
+Each guarantee says what its proof needs, and whether the instance has it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay._support.checks import check_instance, for_each_arm, numbers, positive_integer
+from multiplay._support.checks import (
+    check_instance,
+    for_each_arm,
+    is_number,
+    numbers,
+    positive_integer,
+)
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.policies import GenLBINFV
+from multiplay.policies.genlbinfv import DEFAULT_EPSILON
 from multiplay.results import Result
 from multiplay.results.intervals import Interval, interval
 from multiplay.theory.lower_bound import ranked
@@ -24,8 +31,8 @@ from multiplay.types import Arrays, FloatArray
 if TYPE_CHECKING:
     from multiplay._support.html import Panel
 
-DEFAULT_EPSILON = 0.2  # what GenLBINFV() takes
-SAYABLE = 35.0  # logarithm of the largest number of rounds that is written out
+LARGEST_PRINTED = 35.0  # logarithm of the largest number of rounds that is written out
+TRADES = np.geomspace(1e-8, 1.0, 401)  # chi: each gives a bound, and neighbours differ by 5 %
 
 
 @dataclass(frozen=True)
@@ -178,19 +185,19 @@ def genlbinfv_stochastic(
     instance: Instance,
     variances: ArrayLike,
     eta: float | None = None,
-    epsilon: float = DEFAULT_EPSILON,
+    epsilon: float | Sequence[float] = DEFAULT_EPSILON,
 ) -> Guarantee:
-    r"""Return what is promised for GenLBINFV on stochastic losses: the leading term of its proof.
+    r"""Return the bound for GenLBINFV on stochastic losses: the leading term of its proof.
 
     .. math::
 
         \Bigl(\sum_{i \,:\, a^*_i = 0} h_i(z_i) + 2 \sum_{i \,:\, a^*_i > 0} b_i\Bigr) \log T,
             \qquad z_i = \frac{\lambda_{\mathcal{A}} s_i^2}{\Delta_i}, \quad
-            b_i = n_i (1 + \epsilon).
+            b_i = n_i (1 + \epsilon_i).
 
     The theorem says :math:`O(\sum z_i \log T)` over the first of these arms, with :math:`s_i^2`
     the variance of a unit, but its constant depends on the instance: where losses hardly vary,
-    :math:`b_i` is what remains. With :math:`\delta_i = (1 + \epsilon) / (3 \epsilon)`,
+    :math:`b_i` is what remains. With :math:`\delta_i = (1 + \epsilon_i) / (3 \epsilon_i)`,
 
     .. math::
 
@@ -213,7 +220,7 @@ def genlbinfv_stochastic(
         action leaves out: it adds up weights :math:`(a_i / n_i)^2` as if they were the same in
         every round.
     epsilon
-        That of the policy.
+        :math:`\epsilon_i` of the policy, one for all arms or one for each.
 
     Examples
     --------
@@ -229,26 +236,145 @@ def genlbinfv_stochastic(
     '4.8 log T, leading term'
     '4.8 log T, leading term'
     """
-    _check_settings(eta, epsilon)
-    s2 = np.broadcast_to(numbers("variances", variances), instance.means.shape)
-    left_out, n = instance.best == 0, instance.actions.n
-    z = instance.lambda_A * s2 / instance.Delta / (1 - 2 * (eta or 0.0))
-    b, push = n * (1 + epsilon), n * _delta(epsilon)
-    y = np.maximum((z + np.sqrt(z**2 + 2 * push * z)) / np.maximum(b, 1), 1.0)
-    cost = np.divide(b**2 * (y**2 - 1), z, out=np.zeros_like(z), where=y > 1)
-    h = 4 * b * y + 4 * push * np.log(y) - cost - 2 * b
-    constant = float(np.where(left_out, h, 2 * b).sum())
-    needs = "independent losses, one best action, which plays each arm either never or n_i times"
-    proved = (left_out | (instance.best == n)).all()
-    if eta is not None:
-        needs += "; n_i = 1 for the arms that it never plays"
-        proved &= (n[left_out] <= 1).all()
+    terms = _Terms(instance, variances, eta, epsilon)
+    constant = float(terms.logarithmic(1.0))
     return Guarantee(
         formula=f"{constant:.4g} log T, leading term",
-        needs=needs,
-        proved=bool(proved),
+        needs=terms.needs,
+        proved=terms.proved,
         curve=lambda rounds: constant * np.log(rounds),
     )
+
+
+def genlbinfv_corrupted(
+    instance: Instance,
+    variances: ArrayLike,
+    corruption: float,
+    eta: float | None = None,
+    epsilon: float | Sequence[float] = DEFAULT_EPSILON,
+) -> Guarantee:
+    r"""Return the bound for GenLBINFV on stochastic losses with adversarial corruption.
+
+    An adversary changes the losses :math:`L'_{ij}(t)` of the stochastic regime to
+    :math:`L_{ij}(t)`, by
+
+    .. math::
+
+        C = \mathbb{E} \sum_{t=1}^{T} \max_{i, j} |L_{ij}(t) - L'_{ij}(t)|
+
+    in all. The theorem says :math:`O(R + \sqrt{C M R})`, with R the bound of the stochastic regime.
+    The leading terms of its proof are, with J the arms that the best action leaves out and I its
+    own,
+
+    .. math::
+
+        \min_{0 < \chi \le 1} \Bigl\{& \Bigl[\tfrac{1 + \chi}{2} \sum_{i \in J}
+            h_i\Bigl(\tfrac{1 + \chi}{2 \chi} z_i\Bigr)
+            + (1 + \chi) \sum_{i \in I} b_i\Bigr] \log T \\
+        &+ (1 + \chi) \sqrt{K C \min\{m, |J|\} \sum_{i \in J} n_i^2
+            \Bigl(2 + \frac{\delta_i}{1 + \epsilon_i}\Bigr)^2 \log T} + 2 \chi C M\Bigr\},
+
+    where :math:`h_i`, :math:`z_i`, :math:`b_i` and :math:`\delta_i` are those of
+    ``genlbinfv_stochastic``, which is the same bound for :math:`C = 0` and :math:`\chi = 1`. For
+    large C the first and the last term are together about
+    :math:`\sqrt{8 C M \sum_J z_i \log T}`. K = 2 if all arms of J have :math:`n_i = 1`, else 6;
+    the paper has 1 (docs/mathematics.md).
+
+    Regret is that of the losses that came, against the action that is best for the means without
+    corruption. It is the best action for the losses that came, too, as long as
+    :math:`2 C M \le T \min_i \Delta_i`.
+
+    Parameters
+    ----------
+    instance
+        The set and its means without corruption.
+    variances
+        :math:`s_i^2`, those of a unit without corruption, one for all arms or one for each.
+    corruption
+        C, as in ``corruption`` of a result.
+    eta, epsilon
+        As for ``genlbinfv_stochastic``; :math:`1 - 2 \eta` divides K, too.
+
+    Examples
+    --------
+    Four times the corruption, about twice the bound:
+
+    >>> import numpy as np
+    >>> from multiplay import Budget
+    >>> from multiplay.theory import Instance, genlbinfv_corrupted
+    >>> two = Instance(Budget(1, [1, 1]), [0.2, 0.5])
+    >>> for C in (0, 10, 1000, 4000):
+    ...     genlbinfv_corrupted(two, 0.25, C).curve(np.array([10_000])).round()
+    array([93.])
+    array([179.])
+    array([892.])
+    array([1658.])
+    """
+    terms = _Terms(instance, variances, eta, epsilon)
+    if not (is_number(corruption) and 0 <= corruption < math.inf):
+        raise InvalidInput(
+            "corruption",
+            "a finite number of at least 0",
+            repr(corruption),
+            "Give C, the sum over the rounds of the largest change of a loss.",
+        )
+    constants = np.array([terms.logarithmic(chi) for chi in TRADES])
+    root, linear = terms.square_root(corruption), 2 * corruption * instance.actions.M
+
+    def curve(rounds: FloatArray) -> FloatArray:
+        g = np.log(np.asarray(rounds, dtype=float))[..., None]
+        bounds = constants * g + (1 + TRADES) * root * np.sqrt(g) + TRADES * linear
+        return np.asarray(bounds.min(axis=-1))
+
+    return Guarantee(
+        formula=f"min over chi in (0, 1] of c(chi) log T + {root:.4g} (1 + chi) sqrt(log T) + "
+        f"{linear:.4g} chi, c(1) = {constants[-1]:.4g}, leading terms",
+        needs=f"corruption of at most {corruption:.4g} in all; without it, {terms.needs}",
+        proved=terms.proved,
+        curve=curve,
+    )
+
+
+class _Terms:
+    """The terms of the two bounds that use gaps: those of arms in J, and those of arms in I."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        variances: ArrayLike,
+        eta: float | None,
+        epsilon: float | Sequence[float],
+    ) -> None:
+        fractions = _fractions(instance.actions, eta, epsilon)
+        s2 = np.broadcast_to(numbers("variances", variances), instance.means.shape)
+        n, self.left_out = instance.actions.n, instance.best == 0
+        self.shrink = 1 - 2 * (eta or 0.0)
+        self.z = instance.lambda_A * s2 / instance.Delta / self.shrink
+        self.b, self.push = n * (1 + fractions), n * _delta(fractions)
+        self.n, self.most_arms = n, instance.actions.m
+        self.needs = (
+            "independent losses, one best action, which plays each arm either never or n_i times"
+        )
+        self.proved = bool((self.left_out | (instance.best == n)).all())
+        if eta is not None:
+            self.needs += "; n_i = 1 for the arms that it never plays"
+            self.proved &= bool((n[self.left_out] <= 1).all())
+
+    def logarithmic(self, chi: float) -> float:
+        r"""Return the factor of :math:`\log T`."""
+        b, z = self.b, (1 + chi) / (2 * chi) * self.z
+        y = np.maximum((z + np.sqrt(z**2 + 2 * self.push * z)) / np.maximum(b, 1), 1.0)
+        cost = np.divide(b**2 * (y**2 - 1), z, out=np.zeros_like(z), where=y > 1)
+        h = 4 * b * y + 4 * self.push * np.log(y) - cost - 2 * b
+        return float((1 + chi) / 2 * np.where(self.left_out, h, 2 * b).sum())
+
+    def square_root(self, corruption: float) -> float:
+        r"""Return the factor of :math:`(1 + \chi) \sqrt{\log T}`."""
+        n, push, b = (array[self.left_out] for array in (self.n, self.push, self.b))
+        some = n > 0
+        weights = n[some] * (2 + push[some] / b[some])
+        changed = (2 if (n <= 1).all() else 6) * corruption / self.shrink
+        return math.sqrt(changed * min(self.most_arms, len(weights)) * float((weights**2).sum()))
 
 
 def genlbinfv_adversarial(
@@ -307,7 +433,7 @@ def genlbinfv_adversarial(
     '139.6 at T = 300, leading term'
     '13.95 at T = 300, leading term'
     """
-    _check_settings(eta, DEFAULT_EPSILON)
+    _fractions(actions, eta, DEFAULT_EPSILON)
     horizon = int(result.dataset["round"][-1])
     L_star, Q2, V1 = _own(result, policy, ("L_star", "Q2_played", "V1_played"))
     Z = min(L_star, actions.M * horizon - L_star, Q2)
@@ -361,9 +487,9 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
             + 2 \delta_i \log \frac{\beta_i(T + 1)}{\beta_i(1)}\Bigr]
             + d W + W + 2 \sum_{i=1}^{d} n_i \delta_i,
 
-    with :math:`\delta_i = (n_i + e_i) / (3 e_i)` and :math:`e_i / n_i = \epsilon`; the printed
-    lemma loses the W. Its proof needs :math:`\log T - 1 \ge 1/2 + (1 + \epsilon) / (3 \epsilon)`,
-    which is :math:`T \ge 34` for :math:`\epsilon = 0.2`, :math:`T \ge 176` for 0.1 and more than
+    with :math:`\delta_i = (n_i + e_i) / (3 e_i)` and :math:`e_i / n_i = \epsilon_i`; the printed
+    lemma loses the W. Its proof needs :math:`\log T - 1 \ge 1/2 + \max_i \delta_i`, which is
+    :math:`T \ge 34` for :math:`\epsilon_i = 0.2`, :math:`T \ge 176` for 0.1 and more than
     :math:`10^{15}` for 0.01; a shorter horizon is refused.
 
     Parameters
@@ -404,29 +530,33 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
             "that of a run without a horizon",
             "Leave anytime out, and give the horizon.",
         )
-    epsilon = DEFAULT_EPSILON if policy.epsilon is None else policy.epsilon
-    delta = _delta(epsilon)
-    _check_horizon(horizon, epsilon, delta)
+    fractions = policy.fractions_of(actions)
+    delta = _delta(fractions)
+    _check_horizon(horizon, float(fractions.min()), float(delta.max()))
     n, W, g = actions.n, int(actions.n.sum()), math.log(horizon)
-    first, last = 1 + epsilon, np.sqrt(state["beta2"])
+    first, last = 1 + fractions, np.sqrt(state["beta2"])
     grown = 2 * last - first + 2 * delta * np.log(last / first)
-    return interval(g * (n * grown).sum(axis=1) + actions.d * W + W + 2 * W * delta)
+    return interval(g * (n * grown).sum(axis=1) + actions.d * W + W + 2 * float(n @ delta))
 
 
-def _check_settings(eta: float | None, epsilon: float) -> None:
-    """Refuse what the policy itself would refuse."""
-    GenLBINFV(epsilon=epsilon, eta=GenLBINFV.eta if eta is None else eta)
+def _fractions(
+    actions: ActionSet, eta: float | None, epsilon: float | Sequence[float]
+) -> FloatArray:
+    """Return epsilon of every arm, or raise what the policy itself would raise."""
+    return GenLBINFV(epsilon=epsilon, eta=GenLBINFV.eta if eta is None else eta).fractions_of(
+        actions
+    )
 
 
-def _delta(epsilon: float) -> float:
-    return (1 + epsilon) / (3 * epsilon)
+def _delta(epsilon: FloatArray) -> FloatArray:
+    return np.asarray((1 + epsilon) / (3 * epsilon))
 
 
 def _check_horizon(horizon: int, epsilon: float, delta: float) -> None:
     rounds = positive_integer("horizon", horizon, "Give the number of rounds that were played.")
     least = 1.5 + delta
     if math.log(rounds) < least:
-        enough = f"{math.ceil(math.exp(least)):,}" if least < SAYABLE else f"e^{least:.1f}"
+        enough = f"{math.ceil(math.exp(least)):,}" if least < LARGEST_PRINTED else f"e^{least:.1f}"
         raise InvalidInput(
             "horizon",
             f"at least {enough} rounds, from which on the bound is proved for epsilon = {epsilon}",

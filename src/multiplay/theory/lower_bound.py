@@ -196,7 +196,7 @@ def lower_bound(
     2.6243
     """
     means = _checked_means(actions, means, family)
-    counts = _checked_copies(actions, copies)
+    counts = None if copies is None else checked_copies(actions, copies)
     _check_feedback(feedback, copies)
     if feedback == "total" and actions.M > 1:  # the total of a single unit is that unit
         return _from_totals(actions, means, family, limit)
@@ -411,9 +411,8 @@ def _checked_means(actions: ActionSet, means: ArrayLike, family: Family) -> Floa
     return values
 
 
-def _checked_copies(actions: ActionSet, copies: ArrayLike | None) -> FloatArray | None:
-    if copies is None:
-        return None
+def checked_copies(actions: ActionSet, copies: ArrayLike) -> FloatArray:
+    """Return the numbers of copies as floats, or raise ``InvalidInput`` for less than n_i."""
     counts = _one_each("copies", whole_numbers("copies", copies).astype(float), actions.d)
     few = counts < actions.n
     if few.any():

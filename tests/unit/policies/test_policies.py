@@ -7,10 +7,25 @@ import numpy as np
 import pytest
 from refusal import refused
 
-from multiplay import Duplicated, Feedback, GenCTS, GenLBINFV, InvalidInput, Play, Policy, Transport
+import multiplay.policies
+from multiplay import (
+    Bernoulli,
+    Duplicated,
+    Feedback,
+    GenCTS,
+    GenLBINFV,
+    InvalidInput,
+    Play,
+    Policy,
+    Stochastic,
+    Transport,
+    simulate,
+)
+from multiplay._support.builder import Builder, classes_of
+from multiplay._support.serialization import pack, unpack
 from multiplay.hull import Regulariser
 from multiplay.testing import check_policy, optimality_gap
-from multiplay.types import Arrays
+from multiplay.types import Arrays, FloatArray
 
 PAPER = Transport([1, 4, 5], [4, 6])
 SETS = [
@@ -83,12 +98,14 @@ def test_gencts_flips_coins_of_the_losses() -> None:
         GenLBINFV(prediction="gd", eta=0.2),
         GenLBINFV(epsilon=0.3, anytime=True),
         GenLBINFV(prediction="gd", epsilon=0.1, anytime=True),
+        GenLBINFV(epsilon=[0.1, 0.2, 0.3, 0.4, 0.5, 0.2]),
+        GenLBINFV(epsilon=[0.1, 0.2, 0.3, 0.4, 0.5, 0.2], anytime=True),
     ],
 )
 def test_genlbinfv_follows_the_formulas_over_whole_histories(policy: GenLBINFV) -> None:
     """Every quantity from its sum over all rounds, not from its recursion."""
     T, rng = 100, np.random.default_rng(0)
-    epsilon = 0.2 if policy.epsilon is None else policy.epsilon
+    epsilon = np.array(0.2 if policy.epsilon is None else policy.epsilon)
     n = PAPER.n
     state = policy.start(PAPER, T, 1)
     q, estimates, alphas = [np.full(PAPER.d, 0.5)], [], []
@@ -122,9 +139,24 @@ def test_genlbinfv_follows_the_formulas_over_whole_histories(policy: GenLBINFV) 
     assert np.allclose(state["beta2"][0], (1 + epsilon) ** 2 + np.sum(alphas, axis=0))
 
 
-def gamma(t: int, epsilon: float) -> float:
-    """Return what stands for log T in round t where nobody knows T."""
-    return max(4, 3 / 2 + (1 + epsilon) / (3 * epsilon), math.log(t))
+def gamma(t: int, epsilon: FloatArray | float) -> float:
+    """Return what replaces log T in round t where T is not known."""
+    return max(4, 3 / 2 + np.max((1 + epsilon) / (3 * epsilon)), math.log(t))
+
+
+def test_epsilon_by_arm() -> None:
+    """Equal fractions are the same bits as a number; too many or too few are refused."""
+    world = Stochastic(Bernoulli([0.1, 0.4, 0.2, 0.3, 0.3, 0.2]))
+    policies = {"one": GenLBINFV(), "each": GenLBINFV(epsilon=np.full(6, 0.2).tolist())}
+    result = simulate(PAPER, world, policies, horizon=200, trials=3)
+    assert (result.final("one") == result.final("each")).all()
+    policy = GenLBINFV(epsilon=[0.1] * 6)
+    assert policy == GenLBINFV(epsilon=(0.1,) * 6)
+    header, arrays = pack(policy)
+    assert unpack(header, arrays, Builder(classes_of(multiplay.policies))) == policy
+    for fractions in ([0.1] * 5, [0.1]):
+        with refused("epsilon"):
+            GenLBINFV(epsilon=fractions).start(PAPER, 100, 1)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +317,9 @@ def test_equal_problems_on_any_scale() -> None:
         ({"epsilon": 0.0}, "epsilon: expected a fraction"),
         ({"epsilon": 0.6}, "epsilon: expected a fraction"),
         ({"epsilon": math.nan}, "epsilon: expected a fraction"),
+        ({"epsilon": [0.1, 0.6]}, "epsilon: expected a fraction"),
+        ({"epsilon": []}, "epsilon: expected a fraction"),
+        ({"epsilon": "0.1"}, "epsilon: expected a fraction"),
         ({"eta": 0.5}, "eta: expected a step"),
         ({"eta": -1}, "eta: expected a step"),
         ({"horizon": 0}, "horizon: expected a whole number"),

@@ -3,16 +3,19 @@
 import math
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from refusal import refused
+from scipy import optimize
 
 from multiplay import (
     Adversarial,
     Assignment,
     Bernoulli,
     Budget,
+    Corrupted,
     Coverage,
     Explicit,
     GenCTS,
@@ -38,6 +41,7 @@ from multiplay.theory.guarantees import (
     Instance,
     gencts,
     genlbinfv_adversarial,
+    genlbinfv_corrupted,
     genlbinfv_stochastic,
     realised_bound,
 )
@@ -70,6 +74,83 @@ def test_the_stochastic_promise_is_the_maximum_of_its_proof(
         cost = 2.4**2 * (y**2 - 1) / z if z > 0 else 0.0
         h = (4 * 2.4 * y + 4 * 2 * 2 * np.log(y) - cost).max() - 2 * 2.4
         assert promise.curve(np.array([math.e])) == pytest.approx(h + 2 * 3.6)
+
+
+@pytest.mark.parametrize("corruption", [0.0, 1.0, 100.0, 1e5])
+@pytest.mark.parametrize("eta", [None, 0.25])
+def test_the_corrupted_bound_is_the_minimum_of_its_proof(
+    corruption: float, eta: float | None
+) -> None:
+    """TWO has a* = (3, 0), M = 3, one arm in J with n = 2; its arms have epsilon 0.5 and 0.1."""
+    bound = genlbinfv_corrupted(Instance(TWO, MEANS), 0.2, corruption, eta, epsilon=[0.5, 0.1])
+    g, shrink = math.log(1000), 1 if eta is None else 1 - 2 * eta
+    z, delta, b = 2 * 0.2 / 0.3 / shrink, 1.1 / 0.3, (3 * 1.5, 2 * 1.1)
+    y = np.geomspace(1, 1e7, 40_000)
+
+    def leading(log_chi: float) -> float:
+        chi = math.exp(log_chi)
+        f = 2 * b[1] * y + 2 * 2 * delta * np.log(y) - b[1]  # x = b^2 (y^2 - 1) / s^2
+        gain = ((1 + chi) * f - chi * b[1] ** 2 * (y**2 - 1) / z).max()
+        root = math.sqrt(6 * corruption / shrink) * 2 * (2 + delta / 1.1)
+        whole = g * (gain + (1 + chi) * b[0]) + (1 + chi) * root * math.sqrt(g)
+        return float(whole + 2 * chi * corruption * 3)
+
+    best = optimize.minimize_scalar(leading, bounds=(-12, 0), method="bounded").fun
+    assert bound.curve(np.array([1000.0])) == pytest.approx(min(best, leading(0.0)), rel=2e-3)
+
+
+def test_the_corrupted_bound_grows_from_the_stochastic_one_like_a_root() -> None:
+    instance, t = Instance(TWO, MEANS), np.array([10.0, 1e3, 1e6])
+    clean = genlbinfv_stochastic(instance, 0.25).curve(t)
+    assert (genlbinfv_corrupted(instance, 0.25, 0.0).curve(t) <= clean).all()
+    curves = [genlbinfv_corrupted(instance, 0.25, C).curve(t) for C in (0, 1, 10, 1e6, 4e6)]
+    assert all((less < more).all() for less, more in pairwise(curves))
+    assert curves[-1] == pytest.approx(2 * curves[-2], rel=0.1)
+    assert genlbinfv_corrupted(instance, 0.25, 1.0).proved
+    assert not genlbinfv_corrupted(instance, 0.25, 1.0, eta=0.1).proved, "n = 2"
+
+
+@pytest.mark.parametrize("n", [1, 3, 10])
+@pytest.mark.parametrize("pattern", ["first rounds", "now and then", "to one side", "one round"])
+def test_corruption_enters_the_weights_at_most_six_times(n: int, pattern: str) -> None:
+    """The step of the proof that the paper has with the factor 1, on least squares.
+
+    The squared errors of the predictions, with weights (a / n)^2, are at most those of losses
+    without corruption plus 6 C (2 C for n = 1), up to logarithms.
+    """
+    rng, rounds, mean = np.random.default_rng(n), 2000, 0.3
+    extra = np.zeros(8)
+    for trial in range(8):
+        a = rng.integers(1, n + 1, rounds)
+        clean = np.array([(rng.random(k) < mean).mean() for k in a])
+        corrupt = {
+            "first rounds": np.arange(rounds) < 300,
+            "now and then": rng.random(rounds) < 0.1,
+            "to one side": rng.random(rounds) < 0.5 / np.sqrt(1 + np.arange(rounds)),
+            "one round": np.arange(rounds) == 7,
+        }[pattern]
+        seen = np.where(corrupt, 1.0 if pattern != "now and then" else clean < mean, clean)
+        weights, q = (a / n) ** 2, [0.5]
+        total, count = 0.5, 1
+        for k, units in zip(seen, a, strict=True):
+            total, count = total + units * k, count + units
+            q.append(total / count)
+        C = np.abs(seen - clean).sum()
+        wrong = (weights * (seen - np.array(q[:-1])) ** 2).sum()
+        right = (weights * mean * (1 - mean) / a).sum()
+        extra[trial] = wrong - right - (2 if n == 1 else 6) * C
+    assert extra.mean() < 2 + math.log(n * rounds)
+
+
+def test_regret_under_corruption_is_below_its_bound() -> None:
+    """The first 100 rounds are corrupted; without corruption the first arm of three is best."""
+    three, means, T = Budget(1, [1, 1, 1]), np.array([0.2, 0.6, 0.7]), 2000
+    world = Corrupted(Bernoulli(1 - means), Bernoulli(means), at=100)
+    for policy, eta in ((GenLBINFV(), None), (GenLBINFV(prediction="gd", eta=0.1), 0.1)):
+        result = simulate(three, world, {"A": policy}, T, trials=10)
+        bound = genlbinfv_corrupted(Instance(three, means), means * (1 - means), 100.0, eta)
+        assert bound.proved
+        assert result.final("A").mean() < bound.curve(np.array([T]))[0] < 0.6 * T
 
 
 def test_rewards_by_hand() -> None:
@@ -255,6 +336,16 @@ def test_realised_bound_by_hand() -> None:
     assert bound.mean == pytest.approx(math.log(100) * 5 * grown + 2 * 5 + 5 + 2 * 5 * 2)
 
 
+def test_realised_bound_with_epsilon_by_arm() -> None:
+    """TWO has n = (3, 2); delta = 1.5 / 1.5 = 1 and 1.2 / 0.6 = 2."""
+    policy, state = GenLBINFV(epsilon=[0.5, 0.2]), {"beta2": np.full((3, 2), 4.0)}
+    grown = 3 * (4 - 1.5 + 2 * math.log(2 / 1.5)) + 2 * (4 - 1.2 + 4 * math.log(2 / 1.2))
+    bound = realised_bound(TWO, policy, state, horizon=100)
+    assert bound.mean == pytest.approx(math.log(100) * grown + 2 * 5 + 5 + 2 * (3 * 1 + 2 * 2))
+    with pytest.raises(InvalidInput, match="at least 34 rounds"):
+        realised_bound(TWO, policy, state, 33)
+
+
 @pytest.mark.parametrize(
     "environment",
     [
@@ -291,6 +382,11 @@ def test_refusals() -> None:
         genlbinfv_stochastic(Instance(TWO, MEANS), 0.25, eta=0.5)
     with refused("epsilon"):
         genlbinfv_stochastic(Instance(TWO, MEANS), 0.25, epsilon=0)
+    with refused("epsilon"):
+        genlbinfv_corrupted(Instance(TWO, MEANS), 0.25, 1.0, epsilon=[0.1, 0.2, 0.3])
+    for corruption in (-1, math.inf, "much"):
+        with refused("corruption"):
+            genlbinfv_corrupted(Instance(TWO, MEANS), 0.25, corruption)  # type: ignore[arg-type]
     with refused("limit"):
         Instance(Budget(50, [1] * 100), np.linspace(0, 1, 100))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ ROUNDING = 1e-9
 UNKNOWN = "-"
 TIMES = "\u00d7"
 LONGEST = 24  # letters of a name in a plan
+TIME_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+FEWEST_OF_A_UNIT = 2  # a time is shown in the first unit of which it has so many
 SHARES = (0.5, 1.0, 0.0)  # of a name that is cut, how much stands before the dots
 
 
@@ -29,6 +32,21 @@ class Table(NamedTuple):
     labels: int = 1
     folded: bool = False
     ruled: tuple[int, ...] = ()
+
+    def without(self, *columns: str) -> Table:
+        """Return the same table without some columns.
+
+        Examples
+        --------
+        >>> Table("", ["arm", "seen", "mean"], [["a", "3", "0.5"]]).without("seen").rows
+        [['a', '0.5']]
+        """
+        kept = [place for place, name in enumerate(self.columns) if name not in columns]
+        return self._replace(
+            columns=[self.columns[place] for place in kept],
+            rows=[[row[place] for place in kept] for row in self.rows],
+            labels=sum(place < self.labels for place in kept),
+        )
 
 
 def number(value: float) -> str:
@@ -92,6 +110,33 @@ def percent(share: float) -> str:
     ('50 %', '< 1 %', '0 %')
     """
     return "< 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def minute(when: Any) -> str:
+    """Return a time to the minute, or a dash if it is not known (NaT)."""
+    return UNKNOWN if when != when else f"{when:%Y-%m-%d %H:%M}"
+
+
+def time_ago(when: Any, now: datetime) -> str:
+    """Return the time that has passed, in one unit, or a dash if ``when`` is not known (NaT).
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> now = datetime(2026, 11, 15)
+    >>> [time_ago(now - timedelta(seconds=s), now) for s in (0.2, 119, 7_300, 400_000, -9)]
+    ['0 s ago', '119 s ago', '2 h ago', '4 d ago', 'in 9 s']
+    """
+    if when is None or when != when:
+        return UNKNOWN
+    seconds = (now - when).total_seconds()
+    size = abs(seconds)
+    length, unit = next(
+        ((length, unit) for length, unit in TIME_UNITS if size >= FEWEST_OF_A_UNIT * length),
+        TIME_UNITS[-1],
+    )
+    text = f"{int(size / length)} {unit}"
+    return f"in {text}" if seconds < 0 else f"{text} ago"
 
 
 def brief_policy(policy: Any) -> str:

@@ -21,6 +21,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
 from multiplay.learner.beliefs import Mind
 from multiplay.learner.engine import Core, Losses, Range, Units, checked_key, no_play, told_again
+from multiplay.learner.facts import learner_panel
 from multiplay.learner.logged_data import read_table
 from multiplay.learner.losses import is_among, read
 from multiplay.learner.plays import (
@@ -41,6 +42,8 @@ from multiplay.types import Arrays
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
+
+    from multiplay._support.html import Panel
 
 FIRST_OF_A_LIFE = 2**52  # ids after a restart are random numbers from here to 2^53
 
@@ -148,9 +151,12 @@ class Learner(Adviser):
         return f"Learner({self.core})"
 
     def _repr_html_(self) -> str:
-        from multiplay.learner.display import shown  # most sessions are no notebooks
+        from multiplay._support.html import render  # most sessions are not notebooks
 
-        return shown("Learner", {}, self.core)
+        return render(self._panel())
+
+    def _panel(self) -> Panel:
+        return learner_panel("Learner", {}, self.core)
 
     def _reading(self) -> AbstractContextManager[Core]:
         return nullcontext(self.core)

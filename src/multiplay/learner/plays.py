@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from multiplay._support.checks import is_number
-from multiplay.errors import InvalidInput
+from multiplay._support.formatting import Table, between, chosen, counted, number
+from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import Today
 from multiplay.policies import Play
@@ -23,9 +26,13 @@ from multiplay.types import Arrays, FloatArray, IntArray
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
+    from multiplay._support.html import Panel
+
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
 STATUS = (PENDING, TOLD, CANCELLED)
 NEVER = math.nan
+MOST_ROWS_SHOWN = 30  # of a plan in a notebook
+MOST_ARMS_ESTIMATED = 10_000  # of a set for which a notebook computes an interval
 FAR = 9e9  # seconds: pandas shows no time beyond the year 2262
 COLUMNS = ("asked", "told", "units", "seen", "expected", "realised", "clipped", "status")
 WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
@@ -69,8 +76,8 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Outlook:
-    """Something that can say what it should cost."""
+class Outlook(ABC):
+    """A plan or play with an expected total."""
 
     _expect: Callable[[], Estimate]
 
@@ -78,6 +85,15 @@ class Outlook:
     def expected(self) -> Estimate:
         """What it should cost in all, in the user's unit, by what is known when this is read."""
         return self._expect()
+
+    def _repr_html_(self) -> str:
+        from multiplay._support.html import render  # most sessions are not notebooks
+
+        return render(self._panel())
+
+    @abstractmethod
+    def _panel(self) -> Panel:
+        """Return what a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +127,8 @@ class Plan(Outlook):
     plan: dict[str, int]
     _expect: Callable[[], Estimate] = field(repr=False, compare=False)
 
-    def _repr_html_(self) -> str:
-        from multiplay.learner.display import shown_plan  # most sessions are no notebooks
-
-        return shown_plan(self)
+    def _panel(self) -> Panel:
+        return _plan_panel("Plan", {}, self)
 
 
 @dataclass(frozen=True, init=False)
@@ -173,10 +187,44 @@ class PendingPlay(Outlook):
             id=id, action=action, plan=plan, key=key, _expect=expect, truncated=truncated
         )
 
-    def _repr_html_(self) -> str:
-        from multiplay.learner.display import shown_play  # most sessions are no notebooks
+    def _panel(self) -> Panel:
+        facts = {"key": self.key} if self.key is not None else {}
+        facts |= {"truncated": "the time limit was reached"} if self.truncated else {}
+        return _plan_panel(f"PendingPlay {self.id}", facts, self)
 
-        return shown_play(self)
+
+def _plan_panel(title: str, facts: dict[str, str], one: Plan | PendingPlay) -> Panel:
+    """Return the units of each arm that is played, and the expected total."""
+    from multiplay._support.html import Panel
+
+    played = chosen(one.plan)
+    facts |= {"units": str(int(one.action.sum())), "expected": _expected_text(one)}
+    rows = [[name, str(units)] for name, units in islice(played.items(), MOST_ROWS_SHOWN)]
+    more, unused = len(played) - len(rows), len(one.plan) - len(played)
+    notes = [
+        f"And {more} more arms that are played." if more else "",
+        f"{counted(unused, 'arm')} without a unit." if unused else "",
+    ]
+    table = Table("", ["arm", "units"], rows or [["nothing", "0"]], " ".join(filter(None, notes)))
+    return Panel(title, facts, (table,))
+
+
+def _expected_text(one: Plan | PendingPlay) -> str:
+    """Return the expected total as text, where it is quick to compute.
+
+    It is not stored: ``expected`` is an estimate of the time when it is first read.
+    """
+    if "expected" not in vars(one) and len(one.action) > MOST_ARMS_ESTIMATED:
+        return "read .expected to compute it"
+    try:
+        expected = vars(one).get("expected") or one._expect()
+    except (StoreError, InvalidInput):
+        return "read .expected to compute it"
+    if np.isnan(expected.total):
+        return "not known yet"
+    known = np.isfinite([expected.low, expected.high]).all()
+    ends = f" ({between(expected.low, expected.high)})" if known else ""
+    return f"{number(expected.total)} in all{ends}"
 
 
 class Receipt(NamedTuple):

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from multiplay._support.checks import check_instance, natural_number, probability, true_or_false
 from multiplay._support.deadline import checked_limit
+from multiplay._support.serialization import brief
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
+from multiplay.learner import facts
 from multiplay.learner.engine import Losses, Range, Units, checked_key, checked_missing
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
@@ -30,6 +32,7 @@ from multiplay.studies.study import Ids, Names
 if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all the rest
     import pandas as pd
 
+    from multiplay._support.html import Panel
     from multiplay.remote.client import Link
 
 ROWS = 1_000  # of a page of plays
@@ -134,13 +137,44 @@ class RemoteStudy:
         return f"RemoteStudy({text})"
 
     def _repr_html_(self) -> str:
-        from multiplay._support.html import panel  # most sessions are no notebooks
-        from multiplay.remote.display import shown
+        from multiplay._support.html import render  # most sessions are not notebooks
 
-        with suppress(StoreError, InvalidInput):
-            if self._name is not None:
-                return shown(self._link, self._name, self._path())
-        return panel(f"RemoteStudy {self._name or ''}", {"service": self.url})
+        return render(self._panel())
+
+    def _panel(self) -> Panel:
+        """Return what ``Study`` shows; without retries, so that a notebook does not wait."""
+        from multiplay._support.html import Panel
+
+        title, where = f"RemoteStudy {self._name or ''}", {"service": self.url}
+        if self._name is None:
+            return Panel(title, where)
+        once: dict[str, Any] = {"patience": 0.0}
+        try:
+            about = self._link.get_known(self._path(), **once)
+            level, most = {"level": facts.LEVEL}, {"limit": facts.MOST_PENDING}
+            known = self._link.get_known(self._path("arms"), level, **once)["items"]
+            first = self._link.get(self._path("pending"), most, **once)["items"]
+        except (StoreError, InvalidInput):
+            return Panel(title, where)
+        arms = facts.by_share(wire.to_table(known, wire.ARMS))
+        about_it = facts.Facts(
+            policy=brief(about["policy"]),
+            set_type=about["actions"].get("type"),
+            arm_count=len(arms),
+            unit=about["unit"],
+            asked=about["asked"],
+            told=None,
+            open_plays=about["pending"],
+            clipped=about["clipped"],
+        )
+        pending = [
+            facts.PendingRow(
+                *(play.id, play.key, None, int(play.action.sum())),
+                *(play.expected.total, play.plan),
+            )
+            for play in map(wire.to_play, first)
+        ]
+        return facts.panel_of(title, where, about_it, arms.head(facts.MOST_ARMS), pending)
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from multiplay._support.atomic_files import as_path
 from multiplay._support.checks import is_integer, true_or_false
@@ -17,6 +17,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.learner import snapshot
 from multiplay.learner.engine import REQUEST, Core, Losses, Range, Units, checked_key
+from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
 from multiplay.learner.losses import read
@@ -33,6 +34,9 @@ from multiplay.studies.history import history_in
 from multiplay.studies.replica import NO_NUMBERS, Replica
 from multiplay.studies.synced import Mirror
 from multiplay.studies.verification import Verified, verify
+
+if TYPE_CHECKING:
+    from multiplay._support.html import Panel
 
 PLACE = "sqlite:///multiplay.db"
 
@@ -218,13 +222,17 @@ class Study(Mirror):
         return f"Study({text})"
 
     def _repr_html_(self) -> str:
-        from multiplay._support.html import panel  # most sessions are no notebooks
-        from multiplay.learner.display import shown
+        from multiplay._support.html import render  # most sessions are not notebooks
+
+        return render(self._panel())
+
+    def _panel(self) -> Panel:
+        from multiplay._support.html import Panel
 
         title, where = f"Study {self.name}", {"store": self.store.url}
         with suppress(StoreError, InvalidInput), self._reading() as core:
-            return shown(title, where, core)
-        return panel(title, where)
+            return learner_panel(title, where, core)
+        return Panel(title, where)
 
     def __enter__(self) -> Self:
         return self

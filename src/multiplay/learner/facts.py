@@ -1,0 +1,213 @@
+"""Facts of a learner or study as text: settings, counts, the table of arms, that of pending plays.
+
+Notebooks, the terminal, reports and the pages of the service show the same facts and tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from multiplay._support.formatting import (
+    UNKNOWN,
+    Table,
+    amount,
+    between,
+    brief_policy,
+    counted,
+    legible,
+    minute,
+    percent,
+    plan,
+    time_ago,
+)
+from multiplay.learner import belief_tables
+from multiplay.learner.beliefs import Mind
+from multiplay.learner.engine import Core
+from multiplay.types import IntArray
+
+if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
+    import pandas as pd
+
+    from multiplay._support.html import Panel
+
+LEVEL = 0.95
+MOST_ARMS, MOST_PENDING = 20, 5  # rows of a panel
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Settings and counts of a learner or study.
+
+    Attributes
+    ----------
+    policy : str
+        The policy, with the settings that differ from the defaults.
+    set_type : str
+        The class of the action set.
+    arm_count : int
+        How many arms have occurred.
+    unit : str
+        What a unit can cost or bring.
+    asked, told, open_plays : int
+        How many plays were asked, told, and still wait for their losses; told is None where that
+        is not known.
+    clipped : int
+        How many numbers were clipped to their range.
+    """
+
+    policy: str
+    set_type: str
+    arm_count: int
+    unit: str
+    asked: int
+    told: int | None
+    open_plays: int
+    clipped: int
+
+    @classmethod
+    def of(cls, core: Core) -> Facts:
+        """Return the facts of a learner or study."""
+        mind = core.mind
+        return Facts(
+            policy=brief_policy(mind.policy),
+            set_type=type(mind.actions).__name__,
+            arm_count=len(mind.roster.names),
+            unit=str(mind.ranges),
+            asked=core.asked,
+            told=mind.told,
+            open_plays=len(core.pending),
+            clipped=core.clipped,
+        )
+
+    def as_text(self) -> dict[str, str]:
+        """Return the facts by name, for people."""
+        return {
+            "policy": self.policy,
+            "set": f"{self.set_type}, {counted(self.arm_count, 'arm')}",
+            "unit": self.unit,
+            "plays": self.counts(),
+        }
+
+    def counts(self) -> str:
+        """Return how many plays were asked and told, and how many are pending if there are any.
+
+        Examples
+        --------
+        >>> Facts("GenCTS", "Budget", 2, "losses from 0 to 1", 3, 0, 3, 0).counts()
+        '3 asked, 0 told, 3 pending'
+        """
+        always = {"asked": self.asked} | ({} if self.told is None else {"told": self.told})
+        if_any = {"pending": self.open_plays, "numbers clipped": self.clipped}
+        found = always | {word: count for word, count in if_any.items() if count}
+        return ", ".join(f"{count} {word}" for word, count in found.items())
+
+
+class PendingRow(NamedTuple):
+    """A pending play: when it was asked, its units, its expected total and its plan.
+
+    ``asked`` is NaT or None where it is not known.
+    """
+
+    id: int
+    key: str | None
+    asked: Any
+    units: int
+    expected: float
+    plan: Mapping[str, int]
+
+
+def by_share(arms: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of arms, those that are in most plans first."""
+    return arms.sort_values(["share", "seen"], ascending=False, kind="stable")
+
+
+def arms_table(arms: pd.DataFrame, count: int, level: float = LEVEL) -> Table:
+    """Return some arms as text, out of so many; ``arms`` as ``Learner.arms(level)`` returns it."""
+    rows = [
+        [
+            legible(arm.arm),
+            str(arm.seen),
+            amount(arm.mean),
+            between(arm.low, arm.high),
+            minute(arm.last_seen),
+            percent(arm.share),
+        ]
+        for arm in rows_of(arms)
+    ]
+    columns = ["arm", "seen", "mean", f"{100 * level:.4g} % interval", "last seen", "in plans"]
+    more = count - len(rows)
+    note = f"And {counted(more, 'more arm')}, in fewer plans or as many." if more > 0 else ""
+    return Table("Arms", columns, rows, note)
+
+
+def pending_table(plays: Iterable[PendingRow], count: int, now: datetime | None = None) -> Table:
+    """Return some pending plays as text, out of so many, the oldest first.
+
+    Without ``now``, there is no column with the time that has passed since a play was asked.
+    """
+    rows = [
+        [
+            str(one.id),
+            legible(one.key or UNKNOWN),
+            UNKNOWN if now is None else time_ago(one.asked, now),
+            plan(one.plan),
+            str(one.units),
+            amount(one.expected),
+        ]
+        for one in plays
+    ]
+    columns = ["play", "key", "asked", "plan", "units", "expected"]
+    more = count - len(rows)
+    note = f"And {more} more, asked later." if more > 0 else ""
+    table = Table("Pending plays", columns, rows, note, labels=4)
+    return table if now is not None else table.without("asked")
+
+
+def rows_of(table: pd.DataFrame) -> list[Any]:
+    """Return the rows of a table as tuples with the names of its columns."""
+    return [*table.itertuples(index=False)]
+
+
+# ---------------------------------------------------------------- for notebooks
+
+
+def learner_panel(title: str, where: Mapping[str, str], core: Core) -> Panel:
+    """Return the panel of a learner or study; ``where`` holds further facts, such as the store."""
+    mind = core.mind
+    arms = belief_tables.arms(mind, LEVEL, _most_played(mind, MOST_ARMS))
+    first = islice(core.pending.items(), MOST_PENDING)
+    plays = []
+    for id, play in first:
+        names, action = play.today.actions.names, play.action[0]
+        units = {names[i]: int(action[i]) for i in np.flatnonzero(action)}
+        plays.append(PendingRow(id, play.key, None, int(action.sum()), play.expected, units))
+    return panel_of(title, where, Facts.of(core), arms, plays)
+
+
+def panel_of(
+    title: str,
+    where: Mapping[str, str],
+    facts: Facts,
+    arms: pd.DataFrame,
+    plays: Iterable[PendingRow],
+) -> Panel:
+    """Return the panel of these facts, arms and pending plays."""
+    from multiplay._support.html import Panel
+
+    tables = (
+        pending_table(plays, facts.open_plays).without("units"),
+        arms_table(arms, facts.arm_count).without("last seen"),
+    )
+    return Panel(title, {**where, **facts.as_text()}, tables)
+
+
+def _most_played(mind: Mind, most: int) -> IntArray:
+    """Return the places of the arms that are in most plans, and of those the most often seen."""
+    plans, units = (mind.seen.columns[name] for name in ("plans", "units"))
+    return np.lexsort((-units, -plans))[:most]

@@ -20,7 +20,7 @@ WITH_FORMULAS = [
     "multiplay.policies",
     "multiplay.theory",
 ]
-WITHOUT = {"Play", "Guarantee", "LowerBound", "Realised"}  # but for what their functions return
+WITHOUT = {"Play", "Guarantee", "LowerBound", "Realised", "WorstCase"}  # but for what their functions return
 PLAIN = {"multiplay.__version__", "multiplay.theory"}  # a text, and a package with its own page
 
 

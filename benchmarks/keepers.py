@@ -15,7 +15,7 @@ import numpy as np
 from multiplay import ActionSet, GenCTS, GenLBINFV, Policy, Study
 from multiplay.experiments import paper
 from multiplay.storage.base import header_text
-from multiplay.storage.blobs import to_bytes
+from multiplay.storage.journal import to_bytes
 
 PLANS = paper.PLANS
 FULL, NORMAL = "study, SQLite", "study, SQLite, normal"

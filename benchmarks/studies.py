@@ -40,7 +40,7 @@ from benchmarks.server import server
 from multiplay import GenCTS, Study
 from multiplay.storage import Labels
 from multiplay.storage.base import header_text
-from multiplay.storage.blobs import to_bytes
+from multiplay.storage.journal import to_bytes
 from multiplay.studies import entry_codec
 from multiplay.studies.replica import USUAL_DAY, Replica
 from multiplay.studies.synced import SNAPSHOT_EVERY, _interval

@@ -38,7 +38,6 @@ LEFT_BEHIND = ("__pycache__", ".pyc", ".nbi", ".nbc")  # what running leaves bes
 # What an extra is for; all other modules must be importable without any.
 NEED_AN_EXTRA = (
     "multiplay.remote.client",
-    "multiplay.remote.refusals",
     "multiplay.service",
     "multiplay.storage.postgresql",
     "multiplay.testing",

@@ -1,4 +1,4 @@
-"""A way to a service on which things get lost, before they arrive and after they were done."""
+"""Unreliable connections to a service: requests and responses are lost at random."""
 
 import random
 from collections import Counter
@@ -6,42 +6,42 @@ from collections import Counter
 import httpx
 import pytest
 
-from multiplay.remote import patience
-from multiplay.remote.client import Way
+from multiplay.remote import client
+from multiplay.remote.client import ConnectionOptions
 
 FATES = {
-    "lost on the way there": 0.06,
-    "not even connected": 0.04,
-    "refused by the way": 0.06,
-    "answer lost": 0.12,
-    "answer replaced": 0.06,
+    "request lost": 0.06,
+    "not connected": 0.04,
+    "refused by a proxy": 0.06,
+    "response lost": 0.12,
+    "response replaced": 0.06,
 }
 
 
 class Flaky(httpx.BaseTransport):
-    """Sends requests, as a rule."""
+    """A transport that loses some requests and responses."""
 
     def __init__(self, chance: random.Random, seen: Counter[str]) -> None:
         self._inside, self._chance, self._seen = httpx.HTTPTransport(), chance, seen
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         fate = self._fate()
-        if request.url.path == "/v1/key" and fate == "not even connected":
-            fate = ""  # who connects is told so at once
+        if request.url.path == "/v1/key" and fate == "not connected":
+            fate = ""  # connect() does not retry
         self._seen[fate or "fine"] += 1
-        if fate == "lost on the way there":
+        if fate == "request lost":
             raise httpx.WriteError("lost", request=request)
-        if fate == "not even connected":
-            raise httpx.ConnectError("nobody there", request=request)
-        if fate == "refused by the way":
+        if fate == "not connected":
+            raise httpx.ConnectError("refused", request=request)
+        if fate == "refused by a proxy":
             return httpx.Response(503, text="<h1>later</h1>", request=request)
         response = self._inside.handle_request(request)
-        if fate in ("answer lost", "answer replaced"):
+        if fate in ("response lost", "response replaced"):
             response.read()
             response.close()
-        if fate == "answer lost":
+        if fate == "response lost":
             raise httpx.ReadError("lost", request=request)
-        if fate == "answer replaced":
+        if fate == "response replaced":
             return httpx.Response(504, text="<h1>too late</h1>", request=request)
         return response
 
@@ -58,8 +58,8 @@ class Flaky(httpx.BaseTransport):
 
 
 def make_flaky(monkeypatch: pytest.MonkeyPatch, seed: int) -> Counter[str]:
-    """Let all ways be like that, without pauses; return what happens to requests."""
+    """Make all connections unreliable, without pauses; return what happens to requests."""
     chance, seen = random.Random(seed), Counter[str]()
-    monkeypatch.setattr(Way, "transport", lambda way: Flaky(chance, seen))
-    monkeypatch.setattr(patience, "sleep", lambda seconds: None)
+    monkeypatch.setattr(ConnectionOptions, "transport", lambda options: Flaky(chance, seen))
+    monkeypatch.setattr(client, "sleep", lambda seconds: None)
     return seen

@@ -10,7 +10,7 @@ from multiplay.cli.app import app
 from multiplay.cli.study.app import DEFAULT_STORE, AsJson, StoreAt, print_json
 from multiplay.cli.study.screens import show
 from multiplay.service.auth import keys
-from multiplay.storage.keyring import KeyRow
+from multiplay.storage.base import KeyRecord
 
 key = typer.Typer(
     no_args_is_help=True,
@@ -97,7 +97,7 @@ def revoke(
     typer.echo(f"The key {id} is not valid any more.")
 
 
-def _plain(row: KeyRow) -> dict[str, Any]:
+def _plain(row: KeyRecord) -> dict[str, Any]:
     times = {name: _moment(getattr(row, name)) for name in ("created", "expires")}
     return {name: getattr(row, name) for name in ("id", "name", "study", "can")} | times
 

@@ -8,7 +8,7 @@ from multiplay.cli.app import app, errors
 from multiplay.cli.extras import needs
 from multiplay.cli.study.app import DEFAULT_STORE, StoreAt
 from multiplay.errors import InvalidInput
-from multiplay.remote.address import is_loopback
+from multiplay.remote.connection import is_loopback
 
 
 @app.command()

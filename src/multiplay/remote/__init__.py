@@ -1,4 +1,4 @@
-"""Studies of a service, as if they were here."""
+"""Client of a service: remote studies with the verbs of local ones."""
 
 from multiplay.remote.connection import connect
 from multiplay.remote.study import RemoteStudy

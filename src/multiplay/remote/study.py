@@ -1,4 +1,4 @@
-"""A study of a service: what ``Study.open`` gives, over HTTP."""
+"""Remote study: the verbs of ``Study``, over HTTP."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import timedelta
 from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from multiplay._support.checks import check_instance, natural_number, probability, true_or_false
 from multiplay._support.deadline import checked_limit
@@ -22,8 +23,8 @@ from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, durati
 from multiplay.learner.queries import LEVEL
 from multiplay.policies import Policy
 from multiplay.storage import Entry, Head, Record
-from multiplay.storage.chain import damaged
-from multiplay.storage.names import checked_name
+from multiplay.storage.base import checked_name
+from multiplay.storage.journal import damaged
 from multiplay.studies import Verified, backup, export, wire
 from multiplay.studies.lines import to_entry
 from multiplay.studies.play_history import checked_chunk, checked_id
@@ -33,33 +34,33 @@ if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all
     import pandas as pd
 
     from multiplay._support.html import Panel
-    from multiplay.remote.client import Link
+    from multiplay.remote.client import ServiceClient
 
-ROWS = 1_000  # of a page of plays
-LARGE_ROWS = 200  # of a page of entries, which may be long
-HOURS = 6 * 3600.0  # seconds in which the longest journal is replayed
+ROWS = 1_000  # rows of a page of plays
+LARGE_ROWS = 200  # rows of a page of entries, which may be large
+HOURS = 6 * 3600.0  # seconds for replaying a long journal
 Plain = dict[str, Any]
-Plays = list[PendingPlay]  # it has a method that is called list
+Plays = list[PendingPlay]  # ``list`` is a method of the class
 
 
 class RemoteStudy:
-    """A study of a service; made by ``connect``. Verbs, answers and errors are those of ``Study``.
+    """A study of a service, returned by ``connect``, with the verbs and errors of ``Study``.
 
-    What a verb has done is safe when it returns. Where the service does not answer, requests are
-    sent again until ``patience`` is over, and nothing is done twice; then ``StoreError`` is
-    raised. Sets and policies are those of multiplay only. Threads may share it, and processes that
-    were forked; pickled, it has its key with it.
+    The effect of a verb is durable when it returns. If the service does not respond, requests are
+    retried for ``retry_for`` seconds, and take effect once; then ``StoreError`` is raised. Sets and
+    policies must be classes of multiplay. Threads and forked processes may share it. A pickle of it
+    contains the API key.
 
     Parameters
     ----------
-    link
-        The way to the service.
+    client
+        The client of the service.
     name
-        The study; None if it is not known which one.
+        The name of the study; None if it is not determined.
 
     Examples
     --------
-    What is written for a study that is here works with one of a service:
+    Code for a local study works with a study of a service:
 
     >>> from multiplay import GenCTS, Study, Transport, connect
     >>> def trucks_of(study, day):
@@ -73,11 +74,11 @@ class RemoteStudy:
     {'Lyon->north': 1, 'Lyon->south': 1}
     """
 
-    def __init__(self, link: Link, name: str | None = None) -> None:
-        self._link, self._name = link, name
+    def __init__(self, client: ServiceClient, name: str | None = None) -> None:
+        self._client, self._name = client, name
         self._built: dict[str, tuple[Any, Any]] = {}
 
-    # ------------------------------------------------------------ all studies of the service
+    # ------------------------------------------------------------ studies of the service
 
     def create(
         self,
@@ -93,7 +94,7 @@ class RemoteStudy:
         changing: bool = False,
         key: str | None = None,
     ) -> RemoteStudy:
-        """Begin a study; as ``Study.create``."""
+        """Create a study; as ``Study.create``."""
         check_instance("policy", policy, Policy, "GenCTS()")
         body = {
             "name": checked_name(name),
@@ -107,33 +108,31 @@ class RemoteStudy:
             "changing": true_or_false("changing", changing, "Leave it out."),
             "key": _checked(key),
         }
-        self._link.write("/studies", body)
+        self._client.write("/studies", body)
         return self._other(name)
 
     def open(self, name: str) -> RemoteStudy:
-        """Go on with another study of the service."""
+        """Return a handle on a study of the service; raise ``NotFound`` if it does not exist."""
         other = self._other(checked_name(name))
-        other._info()  # refuses what is not there
+        other._info()  # raises NotFound
         return other
 
     def list(self) -> Names:
         """Return the names of all studies that the key may see."""
-        pages = self._link.pages("/studies", {"limit": ROWS})
+        pages = self._client.pages("/studies", {"limit": ROWS})
         return [one["name"] for page in pages for one in page]
 
     def delete(self, name: str) -> None:
-        """Remove a study with all that it knows, for good."""
-        from multiplay.remote.client import path_of
+        """Delete a study and its journal permanently."""
+        self._client.delete(path_of(checked_name(name)))
 
-        self._link.delete(path_of(checked_name(name)))
-
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ properties
 
     def __repr__(self) -> str:
         text = f"{self._name!r} at {self.url}" if self._name is not None else f"at {self.url}"
         with suppress(StoreError, InvalidInput):
             if self._name is not None:
-                text += f", {self._info(patience=0.0)['summary']}"
+                text += f", {self._info(retry_for=0.0)['summary']}"
         return f"RemoteStudy({text})"
 
     def _repr_html_(self) -> str:
@@ -148,12 +147,12 @@ class RemoteStudy:
         title, where = f"RemoteStudy {self._name or ''}", {"service": self.url}
         if self._name is None:
             return Panel(title, where)
-        once: dict[str, Any] = {"patience": 0.0}
+        once: dict[str, Any] = {"retry_for": 0.0}
         try:
-            about = self._link.get_known(self._path(), **once)
+            about = self._client.get_cached(self._path(), **once)
             level, most = {"level": facts.LEVEL}, {"limit": facts.MOST_PENDING}
-            known = self._link.get_known(self._path("arms"), level, **once)["items"]
-            first = self._link.get(self._path("pending"), most, **once)["items"]
+            known = self._client.get_cached(self._path("arms"), level, **once)["items"]
+            first = self._client.get(self._path("pending"), most, **once)["items"]
         except (StoreError, InvalidInput):
             return Panel(title, where)
         arms = facts.by_share(wire.to_table(known, wire.ARMS))
@@ -183,64 +182,64 @@ class RemoteStudy:
         self.disconnect()
 
     def __reduce__(self) -> Any:
-        return type(self), (self._link, self._name)
+        return type(self), (self._client, self._name)
 
     def disconnect(self) -> None:
-        """Give back the connections to the service; the next verb opens one again."""
-        self._link.close()
+        """Close the connections to the service; the next verb opens a new one."""
+        self._client.close()
 
     @property
     def url(self) -> str:
-        """Where the service is."""
-        return self._link.base
+        """The URL of the service."""
+        return self._client.base
 
     @property
     def name(self) -> str:
-        """What the study is called."""
+        """The name of the study."""
         if self._name is None:
             raise _which(self.list())
         return self._name
 
     @property
     def actions(self) -> ActionSet:
-        """What may be played as a rule."""
+        """The default action set."""
         built: ActionSet = self._build("actions", ActionSet)
         return built
 
     @property
     def policy(self) -> Policy:
-        """How to learn."""
+        """The policy."""
         built: Policy = self._build("policy", Policy)
         return built
 
     @property
     def unit(self) -> str:
-        """The unit of all that is told and shown: "losses from 0 to 250", for example."""
+        """The unit of losses, such as "losses from 0 to 250"."""
         return str(self._info()["unit"])
 
     @property
     def summary(self) -> str:
-        """How it learns, and how much was done, in one line."""
+        """One line about the policy and the number of plays."""
         return str(self._info()["summary"])
 
     @property
     def asked(self) -> int:
-        """How many plays were asked."""
+        """The number of plays."""
         return int(self._info()["asked"])
 
     @property
     def clipped(self) -> int:
-        """How many numbers were outside their range, and were moved to its end."""
+        """The number of losses outside their range that were clipped."""
         return int(self._info()["clipped"])
 
     @property
     def known_arms(self) -> tuple[str, ...]:
-        """All arms ever met."""
+        """All arms that occurred so far."""
         return tuple(self.arms()["arm"])
 
     @property
     def open_plays(self) -> int:
-        """How many plays wait for their losses."""
+        """The number of plays without a final report."""
         return int(self._info()["pending"])
 
     @property
@@ -264,7 +263,7 @@ class RemoteStudy:
     ) -> PendingPlay:
         """Choose the next play; as ``Study.ask``.
 
-        The service has a time limit of its own, 10 seconds as a rule.
+        The service has its own time limit, 10 seconds by default.
         """
         checked_limit(time_limit)
         given = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
@@ -282,30 +281,30 @@ class RemoteStudy:
     ) -> Receipt:
         """Learn from the losses of a play; as ``Study.tell``."""
         given = {
-            "final": true_or_false("final", final, "Write final=False if more will come."),
+            "final": true_or_false("final", final, "Use final=False if more losses follow."),
             "losses": wire.losses(losses),
             "missing": _missing(missing),
         }
         return wire.to_receipt(self._end("tell", id, given, key, at))
 
     def close(self, id: int, *, key: str | None = None, at: When = None) -> Receipt:
-        """Learn from what was told of a play so far; what is missing will not come."""
+        """Close a play: learn from the losses reported so far; the rest counts as missing."""
         return wire.to_receipt(self._end("close", id, {}, key, at))
 
     def cancel(self, id: int, *, key: str | None = None, at: When = None) -> None:
-        """Forget a play that was never driven: nothing is learned from it."""
+        """Discard a play that was not carried out: nothing is learned from it."""
         self._end("cancel", id, {}, key, at)
 
     def expire(
         self, older_than: timedelta | float, *, key: str | None = None, at: When = None
     ) -> Ids:
-        """End the plays that were asked longer ago than this; as ``Study.expire``."""
+        """Close the plays that are older than this; as ``Study.expire``."""
         length = duration("older_than", older_than)
         given = {"older_than": length, "key": _checked(key), "at": _time(at)}
         ended: Ids = self._do("expire", given)["plays"]
         return ended
 
-    # ------------------------------------------------------------ what others did
+    # ------------------------------------------------------------ external plans and logged data
 
     def learn(
         self,
@@ -317,7 +316,7 @@ class RemoteStudy:
         key: str | None = None,
         at: When = None,
     ) -> Receipt:
-        """Learn from a plan that somebody else chose; as ``Study.learn``."""
+        """Learn from an external plan; as ``Study.learn``."""
         given = {
             "plan": wire.units("plan", plan),
             "losses": wire.losses(losses),
@@ -337,9 +336,10 @@ class RemoteStudy:
         *,
         key: str | None = None,
     ) -> Receipt:
-        """Learn from years of history; as ``Study.learn_table``.
+        """Learn from a table of logged data; as ``Study.learn_table``.
 
-        A service takes a million bytes at once as a rule, some 20,000 rows: give more in parts.
+        By default a service accepts a million bytes in one request, about 20,000 rows: send larger
+        tables in parts.
         """
         outcomes = wire.of_outcomes(read_table(table, arm, round, loss))
         try:
@@ -349,17 +349,17 @@ class RemoteStudy:
                 raise
             raise type(error)(f"table[{arm!r}]", error.expected, error.got, error.hint) from None
 
-    # ------------------------------------------------------------ what is known
+    # ------------------------------------------------------------ queries
 
     def pending(self) -> Plays:
-        """Return the plays that wait for their losses, oldest first."""
-        pages = self._link.pages(self._path("pending"), {"limit": ROWS})
+        """Return the plays without a final report, oldest first."""
+        pages = self._client.pages(self._path("pending"), {"limit": ROWS})
         return [wire.to_play(play) for page in pages for play in page]
 
     def arms(self, level: float = 0.95) -> pd.DataFrame:
         """Return a table of all arms; as ``Study.arms``."""
         level = probability("level", level, LEVEL)
-        answer = self._link.get_known(self._path("arms"), {"level": level})
+        answer = self._client.get_cached(self._path("arms"), {"level": level})
         return wire.to_table(answer["items"], wire.ARMS)
 
     def best(
@@ -370,31 +370,35 @@ class RemoteStudy:
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
     ) -> Plan:
-        """Return the best plan by what is known now, without exploration; it is no play."""
+        """Return the best plan by the current estimates, without exploration or a new play."""
         body = _limited(actions, at_most, exclude, fixed)
-        return wire.to_plan(self._link.ask(self._path("best"), body))
+        return wire.to_plan(self._client.query(self._path("best"), body))
 
     def expect(
         self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
     ) -> Estimate:
-        """Say what a plan of yours should cost, with an interval; ``actions`` as in ``ask``."""
+        """Return the estimated cost of a plan, with an interval; ``actions`` as in ``ask``."""
         body = {
             "plan": wire.units("plan", plan),
             "actions": _plain_day(actions),
             "level": probability("level", level, LEVEL),
         }
-        return wire.to_estimate(self._link.ask(self._path("expect"), body))
+        return wire.to_estimate(self._client.query(self._path("expect"), body))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
-        """Return the arms whose recent losses do not fit the old ones; as ``Study.drift``."""
-        level = probability("level", level, "Give 0.05 for one false alarm in 20 lives.")
-        answer = self._link.get_known(self._path("drift"), {"level": level})
+        """Return the arms whose recent losses differ from earlier ones; as ``Study.drift``."""
+        level = probability(
+            "level",
+            level,
+            "Use 0.05 for a 5 % chance of a false alarm over the life of the learner.",
+        )
+        answer = self._client.get_cached(self._path("drift"), {"level": level})
         return wire.to_table(answer["items"], wire.DRIFT)
 
     # ------------------------------------------------------------ history
 
     def plays(self, *, chunk: int | None = None) -> Any:
-        """Return a table of all plays; in parts of so many rows, if ``chunk`` is given."""
+        """Return a table of all plays; an iterator of parts of ``chunk`` rows if it is given."""
         if chunk is not None:
             return self._tables(checked_chunk(chunk))
         return wire.to_table(self._rows(), export.PLAYS)
@@ -402,9 +406,9 @@ class RemoteStudy:
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order.
 
-        Their digests are compared: ``Damaged`` is raised at one that was changed.
+        Their digests are compared: ``Damaged`` is raised at a modified entry.
         """
-        start = natural_number("start", start, "Give the number of an entry.")
+        start = natural_number("start", start, "Use the number of an entry.")
         return self._entries(self._path("entries"), start)
 
     def export(
@@ -414,55 +418,53 @@ class RemoteStudy:
         plays: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Write the journal, or the table of plays, to a file of this machine; as ``Study.export``.
+        """Write the journal, or the table of plays, to a local file; as ``Study.export``.
 
-        Returns how many rows it has.
+        Return the number of rows.
         """
         return export.export(self._history(), path, plays, progress)
 
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> int:
-        """Copy this study to an SQLite file of this machine; return how many entries it has.
+        """Copy this study to a local SQLite file; return the number of entries.
 
-        Open it as ``Study.open(name, store=path)``. A file that is there already is refused.
+        Open it as ``Study.open(name, store=path)``. An existing file is refused.
         """
         return backup.backup(self._history(), self.name, path, progress)
 
     def verify(self) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.
 
-        The service does it.
+        The service runs the replay.
         """
-        found = self._link.ask(self._path("verify"), {}, timeout=HOURS)
+        found = self._client.query(self._path("verify"), {}, timeout=HOURS)
         return Verified(found["entries"], found["plays"], tuple(found["problems"]))
 
     def watch(self) -> Iterator[int]:
-        """Yield the number of the last entry: at once, and whenever something was written.
+        """Yield the number of the last entry: immediately, and after every change.
 
-        It never ends by itself; where the service is away, it goes on after that. It may leave
-        numbers out, but never the last one.
+        The iterator does not end; it reconnects when the service was interrupted. It may skip
+        numbers, but never the last one.
         """
         return self._changes(self._path("events"))
 
     # ------------------------------------------------------------ inside
 
     def _other(self, name: str) -> RemoteStudy:
-        """Return a handle on a study, with connections of its own."""
-        return RemoteStudy(type(self._link)(self._link.way), name)
+        """Return a handle on a study, with its own connections."""
+        return RemoteStudy(type(self._client)(self._client.options), name)
 
     def _path(self, *parts: object) -> str:
-        from multiplay.remote.client import path_of
-
         return path_of(self.name, *parts)
 
     def _info(self, **options: Any) -> Plain:
-        """Return what the service says of the study."""
-        info: Plain = self._link.get_known(self._path(), **options)
+        """Return the description of the study."""
+        info: Plain = self._client.get_cached(self._path(), **options)
         return info
 
     def _build(self, what: str, kind: type) -> Any:
-        """Return the set or the policy; the same object as long as it says the same."""
+        """Return the set or the policy; the same object while its description is unchanged."""
         plain = self._info()[what]
         known, built = self._built.get(what, (None, None))
         if plain != known:
@@ -471,21 +473,21 @@ class RemoteStudy:
         return built
 
     def _do(self, verb: str, body: Plain) -> Any:
-        """Have a verb done; what is not given is left out."""
+        """Send a verb; arguments that are None are left out."""
         given = {name: value for name, value in body.items() if value is not None}
-        return self._link.write(self._path(*verb.split("/")), given)
+        return self._client.write(self._path(*verb.split("/")), given)
 
     def _end(self, verb: str, id: int, given: Plain, key: str | None, at: When) -> Any:
-        """Have a verb of a play done."""
+        """Send a verb of a play."""
         body = {**given, "key": _checked(key), "at": _time(at)}
         return self._do(f"plays/{checked_id(id)}/{verb}", body)
 
     def _rows(self) -> Iterator[Plain]:
-        pages = self._link.pages(self._path("plays"), {"limit": ROWS})
+        pages = self._client.pages(self._path("plays"), {"limit": ROWS})
         return (row for page in pages for row in page)
 
     def _tables(self, rows: int) -> Iterator[pd.DataFrame]:
-        """Yield the table of plays in parts; an empty one if there is no play."""
+        """Yield the table of plays in parts; one empty part if there are no plays."""
         left = self._rows()
         part = [*islice(left, rows)]
         yield wire.to_table(part, export.PLAYS)
@@ -493,9 +495,9 @@ class RemoteStudy:
             yield wire.to_table(part, export.PLAYS)
 
     def _entries(self, path: str, start: int) -> Iterator[Entry]:
-        first = max(start - 1, 0)  # its digest goes into that of the next
+        first = max(start - 1, 0)  # the digest of each entry covers the one before it
         before: Head | None = Head() if start == 0 else None
-        for page in self._link.pages(path, {"start": first, "limit": LARGE_ROWS}):
+        for page in self._client.pages(path, {"start": first, "limit": LARGE_ROWS}):
             for plain in page:
                 if before is None:
                     before = Head(plain["number"], bytes.fromhex(plain["digest"]))
@@ -503,20 +505,20 @@ class RemoteStudy:
                 try:
                     entry = to_entry(plain, before)
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise damaged(before.number + 1, f"another one ({error})") from None
+                    raise damaged(before.number + 1, f"an unreadable entry ({error})") from None
                 before = Head(entry.number, entry.digest)
                 yield entry
 
     def _changes(self, path: str) -> Iterator[int]:
         last = None
-        for data in self._link.events(path):
+        for data in self._client.events(path):
             if data != last:
                 last = data
                 yield int(data)
 
     @contextmanager
     def _history(self) -> Iterator[RemoteHistory]:
-        other = self._other(self.name)  # a long reading disturbs nobody
+        other = self._other(self.name)  # its own connections: a long export does not block verbs
         try:
             yield RemoteHistory(other)
         finally:
@@ -524,13 +526,13 @@ class RemoteStudy:
 
 
 class RemoteHistory:
-    """All that was written of a study of a service."""
+    """The journal of a remote study, for exports and backups."""
 
     def __init__(self, study: RemoteStudy) -> None:
         self._study = study
 
     def snapshot(self) -> Record | None:
-        """Return none: the journal is enough."""
+        """Return None: the journal is sufficient."""
         return None
 
     def head(self) -> Head:
@@ -547,24 +549,32 @@ class RemoteHistory:
         return tables
 
 
-def found_study(link: Link, named: str | None, of_key: str | None) -> RemoteStudy:
-    """Return the study that is named, that the key is for, or that is the only one."""
-    connection = RemoteStudy(link, named or of_key)
+def found_study(client: ServiceClient, named: str | None, of_key: str | None) -> RemoteStudy:
+    """Return the named study, the study of the key, or the only study."""
+    study = RemoteStudy(client, named or of_key)
     if named is not None:
-        connection._info()  # refuses what is not there
+        study._info()  # raises NotFound
     elif of_key is None:
-        names = connection.list()
-        connection._name = names[0] if len(names) == 1 else None
-    return connection
+        names = study.list()
+        study._name = names[0] if len(names) == 1 else None
+    return study
 
 
 def _which(names: Names) -> InvalidInput:
-    """Return the error of a verb for which it is not known of which study."""
+    """Return the error of a verb when the study is not determined."""
     if not names:
-        hint = "Begin one: create(name, actions, policy)."
-        return InvalidInput("study", "a study", "none, for there is none yet", hint)
+        hint = "Create one: create(name, actions, policy)."
+        return InvalidInput("study", "a study", "a service without studies", hint)
     shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-    return InvalidInput("study", f"one of {shown}", "none", f"Write study={names[0]!r}.")
+    return InvalidInput("study", f"one of {shown}", "no name", f"Use study={names[0]!r}.")
+
+
+def path_of(study: str, *parts: object) -> str:
+    """Return the URL path of a study, or of a part of it."""
+    name = quote(study, safe="")
+    if name in (".", ".."):
+        name = name.replace(".", "%2E")
+    return "/".join(["/studies", name, *map(str, parts)])
 
 
 def _plain_set(actions: Any) -> Any:
@@ -577,7 +587,7 @@ def _plain_day(actions: Any) -> Any:
 
 
 def _limited(actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Plain:
-    """Return a set of today and its limits; what is not given is left out."""
+    """Return the set of this round and its limits; arguments that are None are left out."""
     body = {
         "actions": _plain_day(actions),
         "at_most": None if at_most is None else wire.units_by_arm("at_most", at_most),
@@ -596,5 +606,5 @@ def _missing(given: Any) -> str | None:
 
 
 def _time(at: When) -> float | None:
-    """Return a time in seconds; none is given where the service is to take its own."""
+    """Return a time in seconds; None if the service is to use its own clock."""
     return None if at is None else seconds("at", at)

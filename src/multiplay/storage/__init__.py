@@ -1,4 +1,4 @@
-"""Where records and snapshots are kept: in memory, in a folder, or in a database."""
+"""Storage of records and snapshots: in memory, in a folder, or in a database."""
 
 from multiplay.storage.base import (
     Damaged,

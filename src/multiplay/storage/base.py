@@ -1,18 +1,22 @@
-"""What every storage has."""
+"""Protocols and records of storages, journals, stores and keyrings; names of journals."""
 
+import difflib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from multiplay.errors import InvalidInput
+from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.types import Arrays
+
+LONGEST_NAME = 200  # characters
 
 
 class Record(NamedTuple):
-    """What is kept in one piece: plain data that JSON can hold, and arrays without objects.
+    """A unit of storage: plain data that JSON can hold, and arrays without objects.
 
     Attributes
     ----------
@@ -37,7 +41,7 @@ class Damaged(InvalidInput):
     Attributes
     ----------
     number : int or None
-        Of the record; None for the snapshot. ``read(number + 1)`` goes on behind it.
+        The number of the record; None for the snapshot. ``read(number + 1)`` continues after it.
 
     Examples
     --------
@@ -61,11 +65,11 @@ class Damaged(InvalidInput):
 
 @runtime_checkable
 class Storage(Protocol):
-    """A list of records that only grows, and one snapshot that is replaced.
+    """An append-only list of records, and one snapshot that is replaced.
 
-    Every call is atomic and durable: when it returns, what it wrote survives, and what it did not
-    finish was never there. Several handles, in several processes, may work on one storage. A
-    storage of your own is checked by ``multiplay.testing.check_storage``.
+    Every call is atomic and durable: when it returns, its data survives a crash; a call that does
+    not finish has no effect. Several handles, in several processes, may use one storage. Check your
+    own implementation with ``multiplay.testing.check_storage``.
 
     Examples
     --------
@@ -81,31 +85,31 @@ class Storage(Protocol):
     """
 
     def append(self, record: Record) -> int:
-        """Keep a record behind all others; return its number, counted from 0 without gaps."""
+        """Append a record; return its number, counted from 0 without gaps."""
 
     def read(self, start: int = 0) -> Iterator[tuple[int, Record]]:
-        """Yield the records from this number on, in order; raise ``Damaged`` at a lost one."""
+        """Yield the records from this number on, in order; raise ``Damaged`` at a damaged one."""
 
     def put(self, snapshot: Record) -> None:
-        """Keep this snapshot instead of the one before."""
+        """Replace the snapshot."""
 
     def get(self) -> Record | None:
-        """Return the snapshot; None if there was none."""
+        """Return the snapshot, or None if no snapshot was written."""
 
 
 class Labels(NamedTuple):
-    """What a record of a journal can be found by.
+    """Labels by which a record of a journal can be found.
 
     Attributes
     ----------
     kind : str
-        What happened, "ask" say.
+        The kind of event, such as "ask".
     key : str or None
-        What the caller calls it; a key is used once for each kind.
+        The idempotency key of the caller; a key is used once for each kind.
     play : int or None
-        The play that it is about.
+        The play that the record belongs to.
     at : float
-        When it happened, in seconds since 1970.
+        The time of the event, in seconds since 1970.
 
     Examples
     --------
@@ -133,10 +137,10 @@ class Entry(NamedTuple):
     number : int
         Counted from 0 without gaps.
     labels, record
-        What it can be found by, and what it says.
+        The labels, and the content.
     digest : bytes
-        Of the record, its number and its labels, and of the digest before it: a chain, in which
-        nothing can be changed, left out or put in without being seen.
+        The digest of the record, its number, its labels and the digest before it: a chain in which
+        a change, an omission or an insertion is detected.
 
     Examples
     --------
@@ -156,14 +160,14 @@ class Entry(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The last record of a journal: its number (-1 if there is none), and its digest.
+    """The last record of a journal: its number (-1 for an empty journal), and its digest.
 
     Attributes
     ----------
     number : int
-        Of the record.
+        The number of the record.
     digest : bytes
-        Of the record, and so of all before it.
+        The digest of the record, which covers all records before it.
 
     Examples
     --------
@@ -171,7 +175,7 @@ class Head(NamedTuple):
     >>> journal = MemoryStore().create("lanes", Record({"day": 1}, {}))
     >>> journal.head().number
     0
-    >>> Head().number  # of nothing
+    >>> Head().number  # of an empty journal
     -1
     """
 
@@ -181,78 +185,144 @@ class Head(NamedTuple):
 
 @runtime_checkable
 class Journal(Storage, Protocol):
-    """A storage whose records are chained by digests, found by their labels, written in turns.
+    """A storage whose records are chained by digests, found by labels, and written in transactions.
 
-    A handle is used by one thread at a time. ``get`` returns the newest snapshot that can be read.
-    What fails because of the store itself raises ``StoreError``; then nothing of the turn is kept,
-    unless the connection was lost while it was being committed: then nobody knows.
+    A handle is used by one thread at a time. ``get`` returns the newest readable snapshot. A
+    failure of the store raises ``StoreError``, and the transaction is rolled back. If the
+    connection is lost during the commit, the commit may or may not have succeeded.
 
     Examples
     --------
     >>> from multiplay.storage import MemoryStore
     >>> journal: Journal = MemoryStore().create("lanes", Record({"day": 1}, {}))
     >>> try:
-    ...     with journal.turn() as head:
+    ...     with journal.transaction() as head:
     ...         entry = journal.write(Record({"day": 2}, {}))
     ...         raise KeyboardInterrupt
     ... except KeyboardInterrupt:
-    ...     journal.head() == head  # nothing of the turn was kept
+    ...     journal.head() == head  # the transaction was rolled back
     True
     """
 
-    def turn(self) -> AbstractContextManager[Head]:
-        """Have the journal for oneself, from the head that is given until the end of the block.
+    def transaction(self) -> AbstractContextManager[Head]:
+        """Lock the journal for the block, and return its head.
 
-        What is written within is kept durably when the block ends, all of it; nothing of it, if
-        the block raises or anything failed in it. Others wait for their turn. Outside a turn, each
-        ``write`` and each ``put`` is a turn. A turn within a turn is an error.
+        When the block ends, everything written in it is committed durably. If the block raises, or
+        a call in it failed, everything is rolled back. Other handles wait for the lock. Outside a
+        transaction, each ``write`` and each ``put`` is a transaction. Transactions cannot be
+        nested.
         """
 
     def head(self) -> Head:
         """Return the number and the digest of the last record."""
 
     def write(self, record: Record, labels: Labels = NO_LABELS, *, is_new: bool = False) -> Entry:
-        """Append a record with labels. A key that is used already for the kind is refused.
+        """Append a record with labels; raise ``InvalidInput`` if its kind already has its key.
 
-        ``is_new``: in this turn it was made sure that the key is not used, so that nobody need
-        look again.
+        ``is_new``: the caller has checked in this transaction that the key is unused, so that the
+        check is skipped.
         """
 
     def entries(self, start: int = 0, previous: bytes | None = None) -> Iterator[Entry]:
-        """Yield all from this number on, in order, without holding all of them in memory.
+        """Yield all entries from this number on, in order, reading them in batches.
 
-        Raise ``Damaged``, with the number, at one that is lost, does not fit its digest, or does
-        not fit the one before it. What is missing at the end cannot be seen: remember the head.
-        ``previous`` is the digest of the one before the first; give it if you know it.
+        Raise ``Damaged``, with the number, at an entry that is missing, does not match its digest,
+        or does not follow the entry before it. Missing entries at the end cannot be detected:
+        compare the head. ``previous`` is the digest of the entry before ``start``, if known.
         """
 
     def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
-        """Return the record of this kind, or of one of these, with this key, if there is one."""
+        """Return the entry with this key, of this kind or one of these kinds; None if not found."""
 
     def find_all(self, wanted: Sequence[tuple[str, str]]) -> list[Entry]:
-        """Return the records that there are of these kinds and keys, in one journey."""
+        """Return the existing entries of these (kind, key) pairs, with one query."""
 
     def of_play(self, play: int) -> list[Entry]:
-        """Return all records about a play, in order."""
+        """Return all entries of a play, in order."""
 
     def pairs(
         self, kind: str, ends: Sequence[str], start: int = 0
     ) -> Iterator[tuple[Entry, Entry | None]]:
-        """Yield all records of a kind, each with the last of its play of a kind in ``ends``.
+        """Yield all entries of a kind, each with the last entry of its play of a kind in ``ends``.
 
-        From the number ``start`` on, in order, without arrays, and without holding all of them in
-        memory. Digests are not compared: they are of the arrays too.
+        From the number ``start`` on, in order, without arrays, in batches. Digests are not
+        compared, because they cover the arrays too.
         """
 
     def close(self) -> None:
-        """Give back what the handle holds; it can be used again."""
+        """Release the resources of the handle; the next call acquires them again."""
+
+
+class KeyRecord(NamedTuple):
+    """An API key as a store keeps it: its digest, never the secret.
+
+    Attributes
+    ----------
+    id : str
+        The public identifier of the key.
+    digest : bytes
+        The digest of the secret.
+    name : str
+        The name that the user gave it.
+    study : str or None
+        The study that it is restricted to; None for all studies.
+    can : str
+        The permission: what the key may do.
+    created : float
+        The time of creation, in seconds since 1970.
+    expires : float or None
+        The time of expiry.
+    parent : str or None
+        The key that a browser session was opened with; the session ends with it.
+    """
+
+    id: str
+    digest: bytes
+    name: str
+    study: str | None
+    can: str
+    created: float
+    expires: float | None = None
+    parent: str | None = None
+
+
+class Keyring(ABC):
+    """The API keys of a store. A handle is used by one thread at a time."""
+
+    @abstractmethod
+    def add(self, row: KeyRecord) -> None:
+        """Store a key."""
+
+    @abstractmethod
+    def find(self, ids: Iterable[str]) -> list[KeyRecord]:
+        """Return the keys with these ids; ids that do not exist are left out."""
+
+    @abstractmethod
+    def all(self) -> list[KeyRecord]:
+        """Return all keys, oldest first, including those of sessions."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether the store has no keys."""
+
+    @abstractmethod
+    def remove(self, id: str) -> bool:
+        """Remove a key and its sessions; return whether the key existed."""
+
+    @abstractmethod
+    def remove_expired(self, now: float) -> None:
+        """Remove the keys that expired before this time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the resources of the handle; the next call acquires them again."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """A place with any number of journals, each with a name.
+    """A collection of named journals.
 
-    A store of your own is checked by ``multiplay.testing.check_store``.
+    Check your own implementation with ``multiplay.testing.check_store``.
 
     Examples
     --------
@@ -269,7 +339,7 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it is, without a password."""
+        """The URL of the store, without a password."""
 
     def create(
         self,
@@ -278,30 +348,74 @@ class Store(Protocol):
         labels: Labels = NO_LABELS,
         more: Iterable[tuple[Record, Labels]] = (),
     ) -> Journal:
-        """Begin a journal with its first record, and more of them: all are kept, or none.
+        """Create a journal with its first records, in one transaction.
 
-        A name that is taken is refused.
+        Raise ``Conflict`` if the name is in use.
         """
 
     def open(self, name: str) -> Journal:
-        """Return a new handle on a journal; a name that there is not is refused."""
+        """Return a new handle on a journal; raise ``NotFound`` if it does not exist."""
 
     def names(self) -> list[str]:
         """Return the names of all journals, sorted."""
 
     def delete(self, name: str) -> None:
-        """Remove a journal for good. Handles on it raise ``InvalidInput`` from then on."""
+        """Delete a journal permanently. Handles on it raise ``InvalidInput`` afterwards."""
+
+    def keyring(self) -> Keyring:
+        """Return a new handle on the API keys of the store."""
+        expected = "an SQLite file, a PostgreSQL database or memory://, which can keep API keys"
+        raise InvalidInput("store", expected, repr(self)[:60], "Use one of these stores.")
 
 
 def header_text(record: Record) -> str:
-    """Return the header as JSON, after making sure that all of the record can be written."""
+    """Return the header as JSON; raise ``InvalidInput`` if the record cannot be stored."""
     for name, array in record.arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             raise InvalidInput(
-                name, "an array of numbers or text", repr(array)[:60], "Convert it to numbers."
+                name,
+                "an array of numbers or text",
+                repr(array)[:60],
+                "Convert it to numbers or text.",
             )
     try:
         return json.dumps(record.header)
     except (TypeError, ValueError) as error:
-        hint = "Give dicts with text as keys, lists, text and numbers."
+        hint = "Use dicts with text keys, lists, text and numbers."
         raise InvalidInput("header", "plain data", f"{error}", hint) from None
+
+
+def checked_name(name: object) -> str:
+    """Return a name that every store can keep; raise ``InvalidInput`` otherwise."""
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+        got = repr(name)[:60]
+        expected = f"text of 1 to {LONGEST_NAME} characters"
+        raise InvalidInput("name", expected, got, "Use a shorter name that is not empty.")
+    if not name.isprintable():
+        expected = "printable characters"
+        raise InvalidInput("name", expected, ascii(name)[:60], "Remove control characters.")
+    return name
+
+
+def name_in_use(name: str, url: str) -> Conflict:
+    """Return the error for a name that is already in use."""
+    hint = "Open the existing one, or choose a different name."
+    return Conflict("name", f"a new name in {url}", repr(name), hint)
+
+
+def name_not_found(name: object, names: Iterable[str], url: str) -> NotFound:
+    """Return the error for a name that does not exist in a store."""
+    names = list(names)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    if near:
+        hint = f"Did you mean {near[0]!r}?"
+    else:
+        hint = f"Choose one of: {shown}." if names else "The store is empty: create a study first."
+    return NotFound("name", f"an existing name in {url}", repr(name)[:60], hint)
+
+
+def journal_deleted(name: str, url: str) -> NotFound:
+    """Return the error for a handle whose journal was deleted."""
+    expected = f"an existing name in {url}"
+    return NotFound("name", expected, f"{name!r}, which was deleted", "Open a different one.")

@@ -1,6 +1,6 @@
-"""One connection to a database: opened when it is needed, renewed when it was lost, never shared.
+"""Connection to a database: opened on first use, reopened after a loss, never shared.
 
-A process that was forked opens its own, and leaves that of its parent alone.
+A forked process opens its own connection, and does not touch that of its parent.
 """
 
 from __future__ import annotations
@@ -18,120 +18,120 @@ from multiplay.errors import StoreError
 from multiplay.storage.schema import Sql, Statements
 
 T = TypeVar("T")
-UNKNOWN_END = (
-    "Nobody knows whether the last turn was kept: look, or do the same again with the same key."
-)
-AFTER_IT = "End the turn first."
+UNKNOWN_OUTCOME = "The commit may or may not have succeeded. Retry with the same key."
+END_FIRST = "End the transaction first."
 
 
-class Link(ABC):
-    """What journals need of a database.
+class DatabaseConnection(ABC):
+    """A connection of a journal or a keyring to its database.
 
     Parameters
     ----------
     url
-        Where it is, without a password, for people.
+        The URL of the store, without a password, for messages.
     engine
-        What connects.
+        The engine of SQLAlchemy that opens connections.
 
     Attributes
     ----------
-    greet
-        Called with every new connection, before anything else is done with it.
+    on_connect
+        Called after every new connection was opened, before its first use.
     """
 
     Error: type[Exception]  # of the driver
 
     def __init__(self, url: str, engine: sa.Engine, sql: Statements) -> None:
         self.url, self.sql = url, sql
-        self.greet: Callable[[], None] = lambda: None
+        self.on_connect: Callable[[], None] = lambda: None
         self._engine = engine
         self._connection: Any = None  # of the driver
-        self._process = 0  # that opened it
-        self._in_turn = False
-        self._failure: StoreError | None = None  # of this turn: then nothing of it may be kept
+        self._process = 0  # id of the process that opened it
+        self._in_transaction = False
+        self._failure: StoreError | None = None  # of this transaction, which must be rolled back
 
     def __del__(self) -> None:
-        with suppress(Exception):  # modules may be gone already
+        with suppress(Exception):  # at exit, modules may be unloaded already
             self._drop()
 
     def close(self) -> None:
-        """Close the connection; the next call opens another one."""
-        if self._in_turn:
-            self._failure = StoreError(self.url, "the handle was closed in its turn", AFTER_IT)
+        """Close the connection; the next call opens a new one."""
+        if self._in_transaction:
+            self._failure = StoreError(
+                self.url, "the handle was closed during its transaction", END_FIRST
+            )
         self._drop()
 
     def _drop(self) -> None:
-        """Close the connection, if it is ours."""
+        """Close the connection, if this process opened it."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
         if self._process == os.getpid():
             with suppress(self.Error):
                 connection.close()
-        else:  # its end would be the end of the parent's too: it is never collected
+        else:  # closing it would close the parent's connection: it is never collected
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
     def fetch(self, sql: Sql, **given: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        return self._done(self._fetched, sql.text, sql.values(given))
+        return self._call(self._fetched, sql.text, sql.values(given))
 
     def change(self, sql: Sql, values: tuple[Any, ...] = (), **given: Any) -> int:
-        """Run a statement within a turn; return how many rows it changed."""
-        changed: int = self._done(self._run, sql.text, values or sql.values(given)).rowcount
+        """Run a statement within a transaction; return how many rows it changed."""
+        changed: int = self._call(self._run, sql.text, values or sql.values(given)).rowcount
         return changed
 
     def change_all(self, sql: Sql, values: list[tuple[Any, ...]]) -> int:
-        """Run a statement for many rows within a turn; return how many it changed."""
+        """Run a statement for many rows within a transaction; return how many it changed."""
         if len(values) == 1:
             return self.change(sql, values[0])
-        changed: int = self._done(self._run_all, sql.text, values).rowcount
+        changed: int = self._call(self._run_all, sql.text, values).rowcount
         return changed
 
     def begin(self) -> None:
-        """Begin to write; ``commit`` or ``roll_back`` ends it."""
-        self._done(self._begin)
-        self._in_turn = True
+        """Begin a write transaction; ``commit`` or ``roll_back`` ends it."""
+        self._call(self._begin)
+        self._in_transaction = True
 
-    def begin_turn(self, journal: int) -> tuple[int, bytes] | None:
-        """Begin to write to a journal; return its last number and digest, None if it is gone."""
+    def begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
+        """Begin a transaction on a journal; return its head, or None if it does not exist."""
         try:
-            head = self._done(self._begin_turn, journal)
+            head = self._call(self._begin_on_journal, journal)
         except BaseException:
             self.roll_back()
             raise
-        self._in_turn = True
+        self._in_transaction = True
         return head
 
     def commit(self) -> None:
-        """Keep what was written."""
-        self._check_turn()
+        """Commit the transaction."""
+        self._check_transaction()
         try:
             self._run("COMMIT")
         except self.Error as error:
             failure = self._explained(error)
             if self._is_lost(error):
                 self._drop()
-                reason = f"{failure.reason}, at the end of a turn"
-                failure = StoreError(self.url, reason, UNKNOWN_END)
+                reason = f"{failure.reason}, during a commit"
+                failure = StoreError(self.url, reason, UNKNOWN_OUTCOME)
             raise failure from error
-        self._in_turn = False
+        self._in_transaction = False
 
     def roll_back(self) -> None:
-        """Forget what was written; never raises."""
-        self._in_turn, self._failure = False, None
+        """Roll the transaction back; never raise."""
+        self._in_transaction, self._failure = False, None
         if self._connection is None or self._process != os.getpid():
             return
         try:
             if self._has_begun():
                 self._run("ROLLBACK")
-        except self.Error:  # the database forgets it with the connection
+        except self.Error:  # without the connection, the database rolls back itself
             self._drop()
 
-    def _done(self, act: Callable[..., T], *values: Any) -> T:
-        """Do something, with an error for people; once more if the connection was lost before."""
-        if self._in_turn:
-            self._check_turn()
+    def _call(self, act: Callable[..., T], *values: Any) -> T:
+        """Call a function of the driver; retry once if an idle connection turns out to be lost."""
+        if self._in_transaction:
+            self._check_transaction()
             was_open = False
         else:
             was_open = self._connect_if_needed()
@@ -142,22 +142,22 @@ class Link(ABC):
             if is_lost:
                 self._drop()
             if not (is_lost and was_open):
-                self._failure = failure if self._in_turn else None
+                self._failure = failure if self._in_transaction else None
                 raise failure from error
-        return self._done(act, *values)  # on a new connection: this happens once
+        return self._call(act, *values)  # on a new connection, so at most once
 
-    def _check_turn(self) -> None:
-        """Make sure that the turn is whole: nothing failed, and it is that of this process."""
+    def _check_transaction(self) -> None:
+        """Raise ``StoreError`` if a call failed in the transaction, or another process began it."""
         if self._failure is not None:
             raise self._failure
         if self._process != os.getpid():
-            raise StoreError(self.url, "the turn is that of the parent process", AFTER_IT)
+            raise StoreError(self.url, "the transaction belongs to the parent process", END_FIRST)
 
     def _connect_if_needed(self) -> bool:
-        """Make sure that there is a connection of this process; say whether there was one."""
+        """Open a connection of this process if needed; return whether one was open."""
         if self._connection is not None:
             if self._process == os.getpid() and self._is_current():
-                if self._has_begun():  # the beginning of a turn was interrupted
+                if self._has_begun():  # the begin of a transaction was interrupted
                     self.roll_back()
                 return True
             self._drop()
@@ -170,7 +170,7 @@ class Link(ABC):
         self._connection, self._process = detached.dbapi_connection, os.getpid()
         try:
             self._prepare()
-            self.greet()
+            self.on_connect()
         except BaseException as error:
             self._drop()
             if isinstance(error, self.Error):
@@ -183,7 +183,7 @@ class Link(ABC):
         return rows
 
     def _is_current(self) -> bool:
-        """Say whether the connection leads to where the database is now."""
+        """Return whether the connection still refers to the current database."""
         return True
 
     @abstractmethod
@@ -196,36 +196,36 @@ class Link(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Make a new connection ready."""
+        """Configure a new connection."""
 
     def has_tables(self) -> bool:
-        """Say whether there are tables of ours; a file that is not there is not made."""
+        """Return whether the tables exist; never create a file."""
         return self.has_table("multiplay_schema")
 
     @abstractmethod
     def has_table(self, name: str) -> bool:
-        """Say whether there is a table of this name."""
+        """Return whether a table of this name exists."""
 
     @abstractmethod
-    def begin_to_make_tables(self) -> None:
-        """Begin to write, so that no other process makes the tables as well."""
+    def begin_to_create_tables(self) -> None:
+        """Begin a transaction that no other process creates the tables in at the same time."""
 
     @abstractmethod
     def _begin(self) -> None:
-        """Begin to write."""
+        """Begin a write transaction."""
 
     @abstractmethod
-    def _begin_turn(self, journal: int) -> tuple[int, bytes] | None:
-        """Begin to write to a journal."""
+    def _begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
+        """Begin a transaction on a journal; return its head, or None if it does not exist."""
 
     @abstractmethod
     def _has_begun(self) -> bool:
-        """Say whether the database has begun a turn that it did not end."""
+        """Return whether a transaction is open in the database."""
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
-        """Say whether the connection is of no use any more."""
+        """Return whether the connection is unusable after this error."""
 
     @abstractmethod
     def _explained(self, error: Exception) -> StoreError:
-        """Return the error for people."""
+        """Return the error as a ``StoreError`` with a reason and a hint."""

@@ -1,4 +1,4 @@
-"""A storage in a folder: each record is a file, written whole or not at all."""
+"""Storage in a folder: one file for each record, written atomically."""
 
 import json
 import re
@@ -17,23 +17,23 @@ from multiplay._support.atomic_files import (
 from multiplay.errors import InvalidInput
 from multiplay.storage.base import Damaged, Record, Storage, header_text
 
-FORMAT = 1  # of files; a newer one is refused
+FORMAT = 1  # of files; newer formats are refused
 VERSION = "multiplay_storage"
 RECORD = re.compile(r"record-(\d+)\.npz")
 SNAPSHOT = "snapshot.npz"
-ARRAY = "array/"  # before the names of arrays, so that none is taken for the header
+ARRAY = "array/"  # prefix of the names of arrays, so that none collides with the header
 
 
 class FolderStorage(Storage):
-    """Keeps every record in a file of its own, ``record-000000000.npz`` and so on.
+    """A storage that writes each record to its own file, ``record-000000000.npz`` and so on.
 
-    A record gets its number by getting its name, and no name is given twice: any number of
+    The name of the file is the number of the record, and a file is never replaced: any number of
     processes may append.
 
     Parameters
     ----------
     folder
-        Made if need be.
+        The folder; it is created if it does not exist.
 
     Examples
     --------
@@ -59,12 +59,12 @@ class FolderStorage(Storage):
         write = _writer(record)
         number = self._count() if self._next is None else self._next
         while not write_new(self._place(number), write):
-            number = self._count()  # another handle was faster
+            number = self._count()  # another handle has used this number
         self._next = number + 1
         return number
 
     def read(self, start: int = 0) -> Iterator[tuple[int, Record]]:
-        """Yield the records that were there when the reading began."""
+        """Yield the records that existed when the reading began."""
         for number in range(start, self._count()):
             try:
                 record = read_record(self._place(number))
@@ -98,12 +98,12 @@ FIRST_RECORD = _name(0)
 
 
 def write_record(path: str | Path, record: Record) -> None:
-    """Write one record to one file, in place of what was there."""
+    """Write one record to one file, replacing its content."""
     write_whole(path, _writer(record))
 
 
 def read_record(path: Path) -> Record:
-    """Read what ``write_record`` wrote: all of it, or an error."""
+    """Return the record of a file; raise ``Damaged`` if it cannot be read completely."""
     if not path.is_file():
         raise _damaged(path, "no such file", "Check the path, or restore a backup.")
     try:
@@ -111,7 +111,7 @@ def read_record(path: Path) -> Record:
             arrays = dict(archive.items())
         header = json.loads(str(arrays.pop("header")))
         version = int(header.pop(VERSION, 0))
-    except Exception as error:  # a damaged archive raises whatever it likes
+    except Exception as error:  # a damaged archive can raise any exception
         raise _damaged(path, error, "The file is damaged: restore a backup.") from None
     if version > FORMAT:
         got = f"{path} of format {version}"
@@ -122,13 +122,13 @@ def read_record(path: Path) -> Record:
 
 
 def _writer(record: Record) -> Callable[[Path], None]:
-    """Return what fills a file with the record, after making sure that it can be written."""
+    """Return a function that writes the record to a file; raise if it cannot be stored."""
     text = header_text(record._replace(header={**record.header, VERSION: FORMAT}))
     named: dict[str, Any] = {f"{ARRAY}{name}": array for name, array in record.arrays.items()}
 
     def write(draft: Path) -> None:
         with draft.open("wb") as file:
-            # objects were refused above; numpy 2.0 would take allow_pickle=False for an array
+            # objects were refused above; numpy 2.0 would store allow_pickle=False as an array
             np.savez(file, header=np.array(text), **named)
 
     return write

@@ -1,4 +1,4 @@
-"""What is gone with its process: for tests, and for runs that nobody resumes."""
+"""Storage, journals and API keys in memory: for tests, and for runs that are not resumed."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ import copy
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage.base import NO_LABELS, Head, Labels, Record, Storage, Store, header_text
-from multiplay.storage.chain import Kept, Row, sealed, used_key
-from multiplay.storage.journal import Handle
-from multiplay.storage.names import checked_name, deleted, taken, unknown
+from multiplay.storage.base import (
+    NO_LABELS,
+    Head,
+    KeyRecord,
+    Keyring,
+    Labels,
+    Record,
+    Storage,
+    Store,
+    checked_name,
+    header_text,
+    journal_deleted,
+    name_in_use,
+    name_not_found,
+)
+from multiplay.storage.journal import BaseJournal, JournalRow, SnapshotRow, row_of, used_key
 
-if TYPE_CHECKING:
-    from multiplay.storage.keyring import KeyRow
-
-PATIENCE = 30.0  # seconds to wait for a turn
+LOCK_TIMEOUT = 30.0  # seconds to wait for a transaction of another thread
 
 
 class MemoryStorage(Storage):
-    """Keeps records in this process.
+    """A storage in the memory of this process.
 
-    They are copies, so that nobody changes what is kept.
+    It stores and returns copies, so that callers cannot change its content.
 
     Examples
     --------
@@ -41,7 +49,7 @@ class MemoryStorage(Storage):
         self._snapshot: Record | None = None
 
     def append(self, record: Record) -> int:
-        """Keep a record behind all others."""
+        """Append a record; return its number."""
         self._records.append(_copy(record))
         return len(self._records) - 1
 
@@ -51,7 +59,7 @@ class MemoryStorage(Storage):
             yield number, copy.deepcopy(self._records[number])
 
     def put(self, snapshot: Record) -> None:
-        """Keep this snapshot instead of the one before."""
+        """Replace the snapshot."""
         self._snapshot = _copy(snapshot)
 
     def get(self) -> Record | None:
@@ -63,129 +71,173 @@ def _copy(record: Record) -> Record:
     return Record(json.loads(header_text(record)), copy.deepcopy(record.arrays))
 
 
-class _Shelf:
-    """What the handles on one journal share. Rows below ``count`` are there, for everybody."""
+class _SharedRows:
+    """The rows that all handles on one journal share. Rows below ``count`` are committed."""
 
-    def __init__(self, name: str, url: str, first: Row) -> None:
+    def __init__(self, name: str, url: str, first: JournalRow) -> None:
         self.name, self.url = name, url
-        self.lock = threading.Lock()  # held by whose turn it is
-        self.rows: list[Row] = []
-        self.keys: dict[tuple[str, str], Row] = {}
-        self.plays: defaultdict[int, list[Row]] = defaultdict(list)
-        self.snapshots: list[Kept] = []  # the newest first
+        self.lock = threading.Lock()  # held during a transaction
+        self.rows: list[JournalRow] = []
+        self.keys: dict[tuple[str, str], JournalRow] = {}
+        self.plays: defaultdict[int, list[JournalRow]] = defaultdict(list)
+        self.snapshots: list[SnapshotRow] = []  # newest first
         self.is_deleted = False
         self.add([first], [])
 
-    def add(self, rows: list[Row], snapshots: list[Kept]) -> None:
+    def add(self, rows: list[JournalRow], snapshots: list[SnapshotRow]) -> None:
         for row in rows:
             if row.key is not None:
                 self.keys[row.kind, row.key] = row
             if row.play is not None:
                 self.plays[row.play].append(row)
         self.rows += rows
-        self.count = len(self.rows)  # from now on others see all of them, at once
+        self.count = len(self.rows)  # from now on other handles see all of them
         self.snapshots = [*snapshots, *self.snapshots][:2]
 
 
-class MemoryJournal(Handle):
-    """A handle on a journal of a ``MemoryStore``; threads have one each."""
+class MemoryJournal(BaseJournal):
+    """A handle on a journal of a ``MemoryStore``; each thread uses its own."""
 
-    def __init__(self, shelf: _Shelf) -> None:
-        self._kept = shelf
-        self._new: list[Row] = []  # of this turn
-        self._new_snapshots: list[Kept] = []
+    def __init__(self, shared: _SharedRows) -> None:
+        self._shared = shared
+        self._new: list[JournalRow] = []  # of this transaction
+        self._new_snapshots: list[SnapshotRow] = []
 
     def __repr__(self) -> str:
-        return f"MemoryJournal({self._kept.name!r})"
+        return f"MemoryJournal({self._shared.name!r})"
 
     def _begin(self) -> Head:
-        if not self._shelf().lock.acquire(timeout=PATIENCE):
-            reason = f"somebody else has had the turn for {PATIENCE:g} seconds"
-            raise StoreError(self._kept.url, reason, "End the other turn, and try again.")
+        if not self._rows_of_journal().lock.acquire(timeout=LOCK_TIMEOUT):
+            reason = f"a transaction of another thread has lasted {LOCK_TIMEOUT:g} seconds"
+            raise StoreError(self._shared.url, reason, "End the other transaction, and retry.")
         try:
             return self._last()
-        except InvalidInput:  # deleted while we waited
-            self._kept.lock.release()
+        except InvalidInput:  # deleted while waiting
+            self._shared.lock.release()
             raise
 
     def _commit(self) -> None:
-        self._kept.add(self._new, self._new_snapshots)
+        self._shared.add(self._new, self._new_snapshots)
         self._roll_back()
 
     def _roll_back(self) -> None:
         self._new, self._new_snapshots = [], []
-        self._kept.lock.release()
+        self._shared.lock.release()
 
     def _last(self) -> Head:
-        shelf = self._shelf()
+        shelf = self._rows_of_journal()
         last = shelf.rows[shelf.count - 1]
         return Head(last.number, last.digest)
 
-    def _insert(self, row: Row, is_new: bool) -> None:
+    def _insert(self, row: JournalRow, is_new: bool) -> None:
         if row.key is not None and not is_new and self._keyed((row.kind,), row.key):
             raise used_key(row)
         self._new.append(row)
 
-    def _batch(self, start: int, limit: int) -> list[Row]:
+    def _batch(self, start: int, limit: int) -> list[JournalRow]:
         return list(islice(self._all(max(start, 0)), limit))
 
-    def _all(self, start: int) -> Iterator[Row]:
-        shelf = self._shelf()
+    def _all(self, start: int) -> Iterator[JournalRow]:
+        shelf = self._rows_of_journal()
         yield from (shelf.rows[number] for number in range(start, shelf.count))
         yield from (row for row in self._new if row.number >= start)
 
-    def _keyed(self, kinds: tuple[str, ...], key: str) -> Row | None:
-        shelf = self._shelf()
+    def _keyed(self, kinds: tuple[str, ...], key: str) -> JournalRow | None:
+        shelf = self._rows_of_journal()
         for kind in kinds:
             row = shelf.keys.get((kind, key))
             if row is not None and row.number < shelf.count:
                 return row
         return next((row for row in self._new if row.key == key and row.kind in kinds), None)
 
-    def _about(self, play: int) -> list[Row]:
-        shelf = self._shelf()
+    def _of_play(self, play: int) -> list[JournalRow]:
+        shelf = self._rows_of_journal()
         old = [row for row in shelf.plays.get(play, ()) if row.number < shelf.count]
         return [*old, *(row for row in self._new if row.play == play)]
 
     def _paired(
         self, kind: str, ends: Sequence[str], start: int, limit: int
-    ) -> list[tuple[Row, Row | None]]:
+    ) -> list[tuple[JournalRow, JournalRow | None]]:
         of_kind = (row for row in self._all(start) if row.kind == kind)
         return [(_bare(row), self._end_of(row, ends)) for row in islice(of_kind, limit)]
 
-    def _end_of(self, row: Row, ends: Sequence[str]) -> Row | None:
-        about = [] if row.play is None else self._about(row.play)
-        return next((_bare(one) for one in reversed(about) if one.kind in ends), None)
+    def _end_of(self, row: JournalRow, ends: Sequence[str]) -> JournalRow | None:
+        of_play = [] if row.play is None else self._of_play(row.play)
+        return next((_bare(one) for one in reversed(of_play) if one.kind in ends), None)
 
-    def _keep(self, snapshot: Kept) -> None:
+    def _put(self, snapshot: SnapshotRow) -> None:
         self._new_snapshots.insert(0, snapshot)
 
-    def _snapshots(self) -> Iterable[Kept]:
-        return [*self._new_snapshots, *self._shelf().snapshots]
+    def _snapshots(self) -> Iterable[SnapshotRow]:
+        return [*self._new_snapshots, *self._rows_of_journal().snapshots]
 
-    def _shelf(self) -> _Shelf:
-        if self._kept.is_deleted:
-            raise deleted(self._kept.name, self._kept.url)
-        return self._kept
+    def _rows_of_journal(self) -> _SharedRows:
+        if self._shared.is_deleted:
+            raise journal_deleted(self._shared.name, self._shared.url)
+        return self._shared
 
 
-def _bare(row: Row) -> Row:
+def _bare(row: JournalRow) -> JournalRow:
     return row._replace(arrays=b"")
 
 
+class MemoryKeyring(Keyring):
+    """API keys in the memory of this process."""
+
+    def __init__(self, rows: dict[str, KeyRecord], lock: threading.Lock) -> None:
+        self._rows, self._lock = rows, lock
+
+    def add(self, row: KeyRecord) -> None:
+        """Store a key."""
+        with self._lock:
+            self._rows[row.id] = row
+
+    def find(self, ids: Iterable[str]) -> list[KeyRecord]:
+        """Return the keys with these ids; ids that do not exist are left out."""
+        with self._lock:
+            return [self._rows[id] for id in ids if id in self._rows]
+
+    def all(self) -> list[KeyRecord]:
+        """Return all keys, oldest first."""
+        with self._lock:
+            return sorted(self._rows.values(), key=lambda row: row.created)
+
+    def is_empty(self) -> bool:
+        """Return whether there are no keys."""
+        return not self._rows
+
+    def remove(self, id: str) -> bool:
+        """Remove a key and its sessions; return whether the key existed."""
+        return self._remove_unless(lambda row: id not in (row.id, row.parent))
+
+    def remove_expired(self, now: float) -> None:
+        """Remove the keys that expired before this time."""
+        self._remove_unless(lambda row: row.expires is None or row.expires >= now)
+
+    def close(self) -> None:
+        """Do nothing: a keyring in memory holds no resources."""
+
+    def _remove_unless(self, stays: Callable[[KeyRecord], bool]) -> bool:
+        with self._lock:
+            gone = [row.id for row in self._rows.values() if not stays(row)]
+            for id in gone:
+                del self._rows[id]
+            return bool(gone)
+
+
 class MemoryStore(Store):
-    """Keeps journals in this process, for its threads.
+    """A store in the memory of this process, shared by its threads.
 
     Parameters
     ----------
     name
-        What its ``url`` says behind ``memory://``.
+        The part of its ``url`` after ``memory://``.
 
     Examples
     --------
     >>> store = MemoryStore()
     >>> journal = store.create("lanes", Record({"day": 1}, {}))
-    >>> with journal.turn() as head:
+    >>> with journal.transaction() as head:
     ...     entry = journal.write(Record({"day": head.number + 2}, {}), Labels("ask", key="Monday"))
     >>> store.open("lanes").find("ask", "Monday").record.header
     {'day': 2}
@@ -193,17 +245,17 @@ class MemoryStore(Store):
 
     def __init__(self, name: str = "") -> None:
         self._name = name
-        self._shelves: dict[str, _Shelf] = {}
+        self._journals: dict[str, _SharedRows] = {}
         self._lock = threading.Lock()
-        self.keys: dict[str, KeyRow] = {}  # by id
-        self.keys_lock = threading.Lock()
+        self._keys: dict[str, KeyRecord] = {}  # by id
+        self._keys_lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"MemoryStore({self._name!r})"
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the store."""
         return f"memory://{self._name}"
 
     def create(
@@ -213,39 +265,51 @@ class MemoryStore(Store):
         labels: Labels = NO_LABELS,
         more: Iterable[tuple[Record, Labels]] = (),
     ) -> MemoryJournal:
-        """Begin a journal with its first records."""
-        shelf = _Shelf(checked_name(name), self.url, sealed(Head(), record, labels))
-        journal = MemoryJournal(shelf)
-        with journal.turn():
+        """Create a journal with its first records."""
+        shared = _SharedRows(checked_name(name), self.url, row_of(Head(), record, labels))
+        journal = MemoryJournal(shared)
+        with journal.transaction():
             for following in more:
                 journal.write(*following)
         with self._lock:
-            if name in self._shelves:
-                raise taken(name, self.url)
-            self._shelves[name] = shelf
+            if name in self._journals:
+                raise name_in_use(name, self.url)
+            self._journals[name] = shared
         return journal
 
     def open(self, name: str) -> MemoryJournal:
         """Return a new handle on a journal."""
         checked_name(name)
         with self._lock:
-            if name not in self._shelves:
-                raise unknown(name, self._shelves, self.url)
-            return MemoryJournal(self._shelves[name])
+            if name not in self._journals:
+                raise name_not_found(name, self._journals, self.url)
+            return MemoryJournal(self._journals[name])
 
     def names(self) -> list[str]:
         """Return the names of all journals, sorted."""
         with self._lock:
-            return sorted(self._shelves)
+            return sorted(self._journals)
 
     def delete(self, name: str) -> None:
-        """Remove a journal for good, after the turns that others have now."""
-        shelf = self.open(name)._kept
-        with shelf.lock, self._lock:
-            if self._shelves.get(name) is not shelf:
-                raise unknown(name, self._shelves, self.url)
-            del self._shelves[name]
-            shelf.is_deleted = True
-        with self.keys_lock:  # a new study of this name is another one
-            for id in [id for id, row in self.keys.items() if row.study == name]:
-                del self.keys[id]
+        """Delete a journal permanently, after the transaction that is running now."""
+        shared = self.open(name)._shared
+        with shared.lock, self._lock:
+            if self._journals.get(name) is not shared:
+                raise name_not_found(name, self._journals, self.url)
+            del self._journals[name]
+            shared.is_deleted = True
+        with self._keys_lock:  # a new study with this name must not accept old keys
+            for id in [id for id, row in self._keys.items() if row.study == name]:
+                del self._keys[id]
+
+    def keyring(self) -> MemoryKeyring:
+        """Return a new handle on the API keys of the store.
+
+        Examples
+        --------
+        >>> keyring = MemoryStore().keyring()
+        >>> keyring.add(KeyRecord("4f2a", b"digest", "night job", "lanes", "play", 0.0))
+        >>> [row.name for row in keyring.all()], keyring.remove("4f2a"), keyring.is_empty()
+        (['night job'], True, True)
+        """
+        return MemoryKeyring(self._keys, self._keys_lock)

@@ -1,4 +1,4 @@
-"""Journals in a PostgreSQL database: for several machines."""
+"""Store in a PostgreSQL database: for several machines."""
 
 from __future__ import annotations
 
@@ -8,77 +8,78 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage.connection import Link
-from multiplay.storage.sql import TIMEOUT, SqlStore, seconds
+from multiplay.storage.connection import DatabaseConnection
+from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
 try:
     import psycopg
 except ImportError:
     raise InvalidInput(
         "store",
-        "psycopg, which speaks to PostgreSQL",
-        "none",
+        "psycopg, the PostgreSQL driver",
+        "no such package",
         "Run: pip install 'multiplay[postgresql]'.",
     ) from None
 
-PATIENCE = {  # seconds, until a server that does not answer is taken for dead
+CONNECTION_DEFAULTS = {  # seconds, after which a server that does not respond counts as lost
     "connect_timeout": "10",
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
-LONGEST_PAUSE = 300  # seconds within a turn, until the server takes its maker for dead
-TABLES_LOCK = 0x6D756C7469706C61  # "multipla": who makes tables has this advisory lock
+LONGEST_PAUSE = 300  # seconds of idleness within a transaction, after which the server ends it
+TABLES_LOCK = 0x6D756C7469706C61  # "multipla": the advisory lock for creating tables
 SECRETS = ("password", "sslpassword")
-HAS_TABLE = (  # not to_regclass: it may remember that there were none before we had the lock
+HAS_TABLE = (  # not to_regclass, which may return a result from before the lock was granted
     "SELECT 1 FROM pg_catalog.pg_class WHERE relname = %s AND pg_catalog.pg_table_is_visible(oid)"
 )
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-LOST = ("08", "57P", "25P03")  # states after which the server hangs up
+LOST = ("08", "57P", "25P03")  # states after which the server closes the connection
 IDLE = psycopg.pq.TransactionStatus.IDLE
 REASONS = {
-    "53100": ("the disk of the server is full", "Make room, and try again."),
-    "53300": ("the server has too many connections", "Close some, and try again."),
-    "25006": ("it can only be read", "Use the server that can be written."),
-    "42501": ("this user may not use the tables", "Grant the rights, or choose another user."),
-    "57014": ("the server ended the statement", "Try again."),
+    "53100": ("the disk of the server is full", "Free some space, and retry."),
+    "53300": ("the server has too many connections", "Close some, and retry."),
+    "25006": ("it is read-only", "Use the primary server."),
+    "42501": ("this user has no permission for the tables", "Grant it, or use a different user."),
+    "57014": ("the server cancelled the statement", "Retry."),
 }
-AWAY = "Check that the server runs, and the names of host, user and database; then try again."
+UNREACHABLE = "Check that the server runs, and the names of host, user and database; then retry."
 
 
 class PostgresqlStore(SqlStore):
-    """Keeps journals in a database, for any number of machines.
+    """A store in a PostgreSQL database, for any number of machines.
 
     Parameters
     ----------
     url
-        ``postgresql://user:password@host/database``, with the options that libpq knows
-        (``?sslmode=require``), and ``timeout``: seconds to wait for others.
+        ``postgresql://user:password@host/database``, with the options of libpq
+        (``?sslmode=require``), and ``timeout``: seconds to wait for transactions of other
+        processes.
 
     Notes
     -----
-    A turn in which nothing happens for five minutes is ended by the server: its process may be
-    on a machine that is gone, and others wait.
+    The server ends a transaction that is idle for five minutes: its process may be on a machine
+    that has failed, and other processes wait for the lock.
     """
 
     def __init__(self, url: str) -> None:
         place = _parsed(url)
         options = dict(place.query)
-        self.timeout = seconds("timeout", options.pop("timeout", TIMEOUT))
+        self.timeout = checked_timeout("timeout", options.pop("timeout", TIMEOUT))
         known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
         for name in options:
             if name not in known:
-                hint = "Remove it, or see the options of libpq."
-                raise InvalidInput("store", "options that PostgreSQL has", repr(name), hint)
+                hint = "Remove it, or use an option of libpq."
+                raise InvalidInput("store", "options of PostgreSQL", repr(name), hint)
         self.secrets = [
             str(found) for found in (place.password, *map(options.get, SECRETS)) if found
         ]
-        options = {**PATIENCE, **options}
+        options = {**CONNECTION_DEFAULTS, **options}
         engine = sa.create_engine(
             place.set(drivername="postgresql+psycopg", query=options),
             poolclass=NullPool,
             paramstyle="format",
-            use_native_hstore=False,  # spares a question to the server
+            use_native_hstore=False,  # saves a query
         )
         super().__init__(_public(place), engine)
         self._given = url
@@ -86,35 +87,37 @@ class PostgresqlStore(SqlStore):
     def __reduce__(self) -> tuple[type, tuple[str]]:
         return type(self), (self._given,)
 
-    def _link(self) -> PostgresqlLink:
-        return PostgresqlLink(self)
+    def _new_connection(self) -> PostgresqlConnection:
+        return PostgresqlConnection(self)
 
-    def _make_place(self) -> None:
-        """Leave the making of databases to others."""
+    def _create_file(self) -> None:
+        """Do nothing: the database must exist."""
 
 
 def _parsed(url: str) -> sa.URL:
-    """Return the parts of a URL; errors do not repeat it, for there may be a password in it."""
+    """Return the parts of a URL; errors do not repeat it, as it may contain a password."""
     expected = "postgresql://user:password@host/database"
     try:
         place = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
-        raise InvalidInput("store", expected, "something else", "Check the spelling.") from None
+        raise InvalidInput(
+            "store", expected, "a URL that cannot be parsed", "Check the spelling."
+        ) from None
     if "@" in (place.host or ""):
         hint = "Write %40 for an @ in a password."
-        raise InvalidInput("store", expected, "one with more than one @", hint)
+        raise InvalidInput("store", expected, "a URL with more than one @", hint)
     return place
 
 
 def _public(place: sa.URL) -> str:
-    """Return where the database is, for people."""
+    """Return the URL of the database without secrets."""
     query = {name: value for name, value in place.query.items() if name not in SECRETS}
     parts = ("postgresql", place.username, None, place.host, place.port, place.database, query)
     return sa.URL.create(*parts).render_as_string()
 
 
-class PostgresqlLink(Link):
-    """A connection to a server."""
+class PostgresqlConnection(DatabaseConnection):
+    """A connection to a PostgreSQL server."""
 
     Error = psycopg.Error
 
@@ -123,18 +126,18 @@ class PostgresqlLink(Link):
         self._timeout, self._secrets = store.timeout, store.secrets
 
     def has_table(self, name: str) -> bool:
-        """Say whether there is a table of this name."""
-        return bool(self._done(self._fetched, HAS_TABLE, (name,)))
+        """Return whether a table of this name exists."""
+        return bool(self._call(self._fetched, HAS_TABLE, (name,)))
 
-    def begin_to_make_tables(self) -> None:
-        """Begin to write; two that make one table at the same time would both fail."""
+    def begin_to_create_tables(self) -> None:
+        """Begin a transaction with a lock: two that create one table at once would both fail."""
         self.begin()
-        self._done(self._run, f"SELECT pg_advisory_xact_lock({TABLES_LOCK})")
+        self._call(self._run, f"SELECT pg_advisory_xact_lock({TABLES_LOCK})")
 
     def _prepare(self) -> None:
         connection: psycopg.Connection[Any] = self._connection
         connection.rollback()
-        connection.autocommit = True  # we say ourselves where a turn begins and ends
+        connection.autocommit = True  # transactions begin and end explicitly
         self._plain, self._binary = connection.cursor(), connection.cursor(binary=True)
         wait, pause = int(self._timeout * 1000), LONGEST_PAUSE * 1000
         self._plain.execute(
@@ -146,11 +149,11 @@ class PostgresqlLink(Link):
     def _begin(self) -> None:
         self._plain.execute(BEGIN)
 
-    def _begin_turn(self, journal: int) -> tuple[int, bytes] | None:
-        """Lock the journal, then read its head: one journey, but two statements.
+    def _begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
+        """Lock the journal, then read its head: one round trip, but two statements.
 
-        Each statement sees what was there when it began. One that both waits for the lock and
-        reads the head would not see what was written while it waited.
+        A statement sees the rows that were committed when it began. A single statement that waits
+        for the lock and reads the head would miss what was committed while it waited.
         """
         lock, head = (sql.text % journal for sql in (self.sql.lock_journal, self.sql.head))
         cursor = self._plain.execute(f"{BEGIN}; {lock}; {head}")
@@ -176,14 +179,14 @@ class PostgresqlLink(Link):
 
     def _explained(self, error: Exception) -> StoreError:
         state = getattr(error, "sqlstate", None)
-        told = " ".join(str(error).split())[:300].rstrip(".")
+        message = " ".join(str(error).split())[:300].rstrip(".")
         for secret in self._secrets:
-            told = told.replace(secret, "***")
+            message = message.replace(secret, "***")
         if state == "55P03":
-            reason = f"another program has had the turn for {self._timeout:g} seconds"
-            hint = "End it, or wait longer: ?timeout=60."
+            reason = f"a transaction of another process has lasted {self._timeout:g} seconds"
+            hint = "Stop that process, or wait longer: ?timeout=60."
         elif state is None or self._is_lost(error):
-            reason, hint = f"no connection to the server ({told})", AWAY
+            reason, hint = f"no connection to the server ({message})", UNREACHABLE
         else:
-            reason, hint = REASONS.get(state, (told, "Read what it says, and try again."))
+            reason, hint = REASONS.get(state, (message, "Correct the cause, and retry."))
         return StoreError(self.url, reason, hint)

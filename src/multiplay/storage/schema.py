@@ -1,7 +1,7 @@
-"""The tables of a database, and all that is said to it: one schema, in the words of each dialect.
+"""Tables and SQL statements of a database: one schema, compiled for each dialect.
 
-Statements are put together once by SQLAlchemy, and run as text by the driver: that takes a third of
-the time.
+SQLAlchemy compiles the statements once, and the driver runs them as text: that takes a third of the
+time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from multiplay.storage.chain import Row
+from multiplay.storage.journal import JournalRow
 
 VERSION = 1  # of the tables; a newer one is refused
 TABLES = sa.MetaData()
@@ -29,9 +29,9 @@ journals = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("created", sa.Double, nullable=False),
-    sqlite_autoincrement=True,  # so that the id of a deleted one is not used again
+    sqlite_autoincrement=True,  # the id of a deleted journal is not used again
 )
-# The digests come before what may be large: databases read a row from its beginning.
+# The digests come before large columns: databases read a row from its beginning.
 entries = sa.Table(
     "multiplay_entries",
     TABLES,
@@ -59,7 +59,7 @@ sa.Index(
     "multiplay_entries_by_play",
     entries.c.journal,
     entries.c.play,
-    entries.c.number,  # else SQLite takes the primary key, which is in this order
+    entries.c.number,  # otherwise SQLite uses the primary key, which has this order
     sqlite_where=entries.c.play.is_not(None),
     postgresql_where=entries.c.play.is_not(None),
 )
@@ -74,7 +74,7 @@ snapshots = sa.Table(
 )
 
 
-KEYS = "multiplay_keys"  # made with the first key: tables of before have none
+KEYS = "multiplay_keys"  # created with the first key: older stores have no such table
 keys = sa.Table(
     KEYS,
     sa.MetaData(),
@@ -90,29 +90,29 @@ keys = sa.Table(
 
 
 class Sql(NamedTuple):
-    """A statement as text, and the names of what it needs, in order."""
+    """A statement as text, and the names of its parameters, in order."""
 
     text: str
     names: tuple[str, ...]
 
     def values(self, given: dict[str, Any]) -> tuple[Any, ...]:
-        """Return what is given in the order of the statement."""
+        """Return the parameters in the order of the statement."""
         return tuple([given[name] for name in self.names])
 
 
 def compiled(statement: sa.sql.ClauseElement, dialect: sa.Dialect) -> Sql:
-    """Return a statement in the words of a dialect."""
+    """Return a statement compiled for a dialect."""
     found = statement.compile(dialect=dialect)
     return Sql(str(found), tuple(getattr(found, "positiontup", None) or ()))
 
 
 class Statements:
-    """All statements, in one dialect."""
+    """All statements of journals, compiled for one dialect."""
 
     def __init__(self, dialect: sa.Dialect) -> None:
         self._dialect = dialect
         insert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
-        row = [entries.c[name] for name in Row._fields]
+        row = [entries.c[name] for name in JournalRow._fields]
         bare = row[:-1]
         journal = entries.c.journal == _given("journal")
         zero: sa.ColumnClause[int] = sa.literal_column("0")
@@ -144,7 +144,7 @@ class Statements:
         last = sa.select(entries.c.number, entries.c.digest).where(journal)
         self.head = self._sql(last.order_by(entries.c.number.desc()).limit(one).offset(zero))
         self.add = self._sql(insert(entries).on_conflict_do_nothing())
-        assert self.add.names == ("journal", *Row._fields)
+        assert self.add.names == ("journal", *JournalRow._fields)
         self.batch = self._sql(
             sa.select(*row)
             .where(journal, entries.c.number >= _given("start"))
@@ -152,7 +152,7 @@ class Statements:
             .limit(_given("limit"))
             .offset(zero)
         )
-        self.about = self._sql(
+        self.of_play = self._sql(
             sa.select(*row)
             .where(journal, entries.c.play == _given("play"))
             .order_by(entries.c.number)
@@ -187,9 +187,9 @@ class Statements:
         self.all_keyed = lru_cache(self._all_keyed)
 
     def _keyed(self, count: int) -> Sql:
-        """Return what finds the record with a key, of one of so many kinds."""
+        """Return the query for the row with a key, of one of ``count`` kinds."""
         return self._sql(
-            sa.select(*[entries.c[name] for name in Row._fields]).where(
+            sa.select(*[entries.c[name] for name in JournalRow._fields]).where(
                 entries.c.journal == _given("journal"),
                 entries.c.kind.in_([_given(f"kind{k}") for k in range(count)]),
                 entries.c.key == _given("key"),
@@ -197,11 +197,12 @@ class Statements:
         )
 
     def _all_keyed(self, count: int) -> Sql:
-        """Return what finds the records of so many kinds and keys.
+        """Return the query for the rows of ``count`` (kind, key) pairs.
 
-        One question for each, so that none is answered by reading all of a kind.
+        A union of one query for each pair: a single condition could make the database scan all
+        rows of a kind.
         """
-        row = sa.select(*[entries.c[name] for name in Row._fields])
+        row = sa.select(*[entries.c[name] for name in JournalRow._fields])
         each = [
             row.where(
                 entries.c.journal == _given("journal"),
@@ -213,9 +214,9 @@ class Statements:
         return self._sql(sa.union_all(*each))
 
     def _ends(self, count: int) -> Sql:
-        """Return what finds the records of so many kinds about the plays of others."""
+        """Return the query for the rows of ``count`` kinds that belong to plays of given rows."""
         asked = entries.alias("asked")
-        row = [entries.c[name] for name in Row._fields[:-1]]
+        row = [entries.c[name] for name in JournalRow._fields[:-1]]
         return self._sql(
             sa.select(*row)
             .select_from(asked)

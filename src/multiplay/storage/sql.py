@@ -1,4 +1,4 @@
-"""Journals in a database: what SQLite and PostgreSQL have in common."""
+"""Journals and API keys in a database: the common part of SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,18 +12,35 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from multiplay.errors import InvalidInput
-from multiplay.storage.base import NO_LABELS, Head, Labels, Record, Store
-from multiplay.storage.chain import Kept, Row, damaged, sealed, used_key
-from multiplay.storage.connection import Link
-from multiplay.storage.journal import Handle
-from multiplay.storage.names import checked_name, deleted, taken, unknown
-from multiplay.storage.schema import KEYS, VERSION, Statements
+from multiplay.storage.base import (
+    NO_LABELS,
+    Head,
+    KeyRecord,
+    Keyring,
+    Labels,
+    Record,
+    Store,
+    checked_name,
+    journal_deleted,
+    name_in_use,
+    name_not_found,
+)
+from multiplay.storage.connection import DatabaseConnection
+from multiplay.storage.journal import (
+    BaseJournal,
+    JournalRow,
+    SnapshotRow,
+    damaged,
+    row_of,
+    used_key,
+)
+from multiplay.storage.schema import KEYS, VERSION, Statements, compiled, keys
 
-TIMEOUT = 30.0  # seconds to wait for others
+TIMEOUT = 30.0  # seconds to wait for transactions of other processes
 
 
 class Identity(NamedTuple):
-    """Which journal it is: a name can be given again, the rest is for ever."""
+    """The identity of a journal: names can be reused after a deletion, ids cannot."""
 
     id: int
     name: str
@@ -31,14 +48,14 @@ class Identity(NamedTuple):
 
 
 class SqlStore(Store):
-    """Keeps journals in a database.
+    """A store in a database.
 
     Parameters
     ----------
     url
-        Where it is, for people.
+        The URL of the store, without a password, for messages.
     engine
-        What connects to it.
+        The engine of SQLAlchemy that opens connections.
     """
 
     def __init__(self, url: str, engine: sa.Engine) -> None:
@@ -50,7 +67,7 @@ class SqlStore(Store):
 
     @property
     def url(self) -> str:
-        """Where it is, without a password."""
+        """The URL of the store, without a password."""
         return self._url
 
     def create(
@@ -60,241 +77,249 @@ class SqlStore(Store):
         labels: Labels = NO_LABELS,
         more: Iterable[tuple[Record, Labels]] = (),
     ) -> SqlJournal:
-        """Begin a journal with its first records, and the tables if there are none."""
+        """Create a journal with its first records, and the tables if they do not exist."""
         checked_name(name)
-        first = sealed(Head(), record, labels)
-        link = self.link()
-        with _closed_if_it_fails(link):
-            self.make(link)
-            link.begin()
-            if not link.change(self.sql.add_journal, name=name, created=time.time()):
-                raise taken(name, self.url)
-            found = self._found(link, name)
+        first = row_of(Head(), record, labels)
+        connection = self.connect()
+        with _closed_on_error(connection):
+            self.create_tables(connection)
+            connection.begin()
+            if not connection.change(self.sql.add_journal, name=name, created=time.time()):
+                raise name_in_use(name, self.url)
+            found = self._found(connection, name)
             assert found is not None
-            link.change(self.sql.add, _values(found.id, first))
+            connection.change(self.sql.add, _values(found.id, first))
             last = first
             for following in more:
-                last = sealed(Head(last.number, last.digest), *following)
-                if not link.change(self.sql.add, _values(found.id, last)):
+                last = row_of(Head(last.number, last.digest), *following)
+                if not connection.change(self.sql.add, _values(found.id, last)):
                     raise used_key(last)
-            link.commit()
-        return SqlJournal(link, found)
+            connection.commit()
+        return SqlJournal(connection, found)
 
     def open(self, name: str) -> SqlJournal:
         """Return a new handle on a journal."""
         checked_name(name)
-        link = self.link()
-        with _closed_if_it_fails(link):
-            return SqlJournal(link, self._known(link, name))
+        connection = self.connect()
+        with _closed_on_error(connection):
+            return SqlJournal(connection, self._known(connection, name))
 
     def names(self) -> list[str]:
         """Return the names of all journals, sorted."""
-        link = self.link()
+        connection = self.connect()
         try:
-            return self._names(link)
+            return self._names(connection)
         finally:
-            link.close()
+            connection.close()
 
     def delete(self, name: str) -> None:
-        """Remove a journal for good, after the turn that somebody has now."""
+        """Delete a journal permanently, after the transaction that is running now."""
         checked_name(name)
-        link = self.link()
-        with _closed_if_it_fails(link):
-            found = self._known(link, name)
-            if link.begin_turn(found.id) is None:
-                raise unknown(name, self._names(link), self.url)
+        connection = self.connect()
+        with _closed_on_error(connection):
+            found = self._known(connection, name)
+            if connection.begin_on_journal(found.id) is None:
+                raise name_not_found(name, self._names(connection), self.url)
             for statement in self.sql.remove:
-                link.change(statement, journal=found.id)
-            if link.has_table(KEYS):  # a new study of this name is another one
-                link.change(self.sql.remove_keys, study=name)
-            link.commit()
-        link.close()
+                connection.change(statement, journal=found.id)
+            if connection.has_table(KEYS):  # a new study with this name must not accept old keys
+                connection.change(self.sql.remove_keys, study=name)
+            connection.commit()
+        connection.close()
 
-    def link(self) -> Link:
-        """Return a new link, which refuses tables of a newer multiplay."""
-        link = self._link()
-        link.greet = lambda: check_version(link)
-        return link
+    def keyring(self) -> SqlKeyring:
+        """Return a new handle on the API keys of the store."""
+        return SqlKeyring(self)
 
-    def _names(self, link: Link) -> list[str]:
-        rows = link.fetch(self.sql.names) if link.has_tables() else []
+    def connect(self) -> DatabaseConnection:
+        """Return a new connection, which refuses tables of a newer multiplay."""
+        connection = self._new_connection()
+        connection.on_connect = lambda: check_version(connection)
+        return connection
+
+    def _names(self, connection: DatabaseConnection) -> list[str]:
+        rows = connection.fetch(self.sql.names) if connection.has_tables() else []
         return sorted(name for (name,) in rows)
 
-    def _found(self, link: Link, name: str) -> Identity | None:
-        rows = link.fetch(self.sql.named, name=name)
+    def _found(self, connection: DatabaseConnection, name: str) -> Identity | None:
+        rows = connection.fetch(self.sql.named, name=name)
         return Identity(*rows[0]) if rows else None
 
-    def _known(self, link: Link, name: str) -> Identity:
-        found = self._found(link, name) if link.has_tables() else None
+    def _known(self, connection: DatabaseConnection, name: str) -> Identity:
+        found = self._found(connection, name) if connection.has_tables() else None
         if found is None:
-            raise unknown(name, self._names(link), self.url)
+            raise name_not_found(name, self._names(connection), self.url)
         return found
 
-    def make(self, link: Link) -> None:
-        """Make the place and the tables, if there are none."""
-        self._make_place()
-        if link.has_tables():
+    def create_tables(self, connection: DatabaseConnection) -> None:
+        """Create the file and the tables, if they do not exist."""
+        self._create_file()
+        if connection.has_tables():
             return
-        link.begin_to_make_tables()
-        if not link.has_tables():  # nobody was faster
+        connection.begin_to_create_tables()
+        if not connection.has_tables():  # no other process created them meanwhile
             for statement in self.sql.make:
-                link.change(statement, version=VERSION)
-        link.commit()
+                connection.change(statement, version=VERSION)
+        connection.commit()
 
     @abstractmethod
-    def _link(self) -> Link:
-        """Return a new link to the database."""
+    def _new_connection(self) -> DatabaseConnection:
+        """Return a new connection to the database."""
 
     @abstractmethod
-    def _make_place(self) -> None:
-        """Make the place where the database will be, if need be."""
+    def _create_file(self) -> None:
+        """Create the file of the database, if it is in a file that does not exist."""
 
 
 @contextmanager
-def _closed_if_it_fails(link: Link) -> Iterator[None]:
+def _closed_on_error(connection: DatabaseConnection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        link.roll_back()
-        link.close()
+        connection.roll_back()
+        connection.close()
         raise
 
 
-def check_version(link: Link) -> None:
-    """Refuse tables that a newer multiplay has made."""
-    if link.has_tables():
-        newest = max((version for (version,) in link.fetch(link.sql.version)), default=0)
+def check_version(connection: DatabaseConnection) -> None:
+    """Raise ``InvalidInput`` for tables that a newer multiplay created."""
+    if connection.has_tables():
+        newest = max(
+            (version for (version,) in connection.fetch(connection.sql.version)), default=0
+        )
         if newest > VERSION:
-            got = f"tables of version {newest} in {link.url}"
+            got = f"tables of version {newest} in {connection.url}"
             expected = f"tables of version {VERSION} or older"
             raise InvalidInput("store", expected, got, "Update multiplay.")
 
 
-def seconds(argument: str, value: Any) -> float:
-    """Return how long to wait, or say what is wrong with it."""
+def checked_timeout(argument: str, value: Any) -> float:
+    """Return a timeout in seconds; raise ``InvalidInput`` if it is not valid."""
     try:
         found = float(value)
     except (TypeError, ValueError):
         found = math.nan
     if not 0 <= found <= 1e6:
-        expected, hint = "seconds", "Give a number from 0 to 1000000."
+        expected, hint = "seconds", "Use a number from 0 to 1000000."
         raise InvalidInput(argument, expected, repr(value)[:60], hint)
     return found
 
 
-def _values(journal: int, row: Row) -> tuple[Any, ...]:
-    """Return a row as it is written; no arrays are no bytes."""
+def _values(journal: int, row: JournalRow) -> tuple[Any, ...]:
+    """Return the columns of a row; NULL if it has no arrays."""
     return (journal, *row[:-1], row.arrays or None)
 
 
-def _row(columns: tuple[Any, ...]) -> Row:
-    return Row._make((*columns[:-1], columns[-1] or b""))
+def _row(columns: tuple[Any, ...]) -> JournalRow:
+    return JournalRow._make((*columns[:-1], columns[-1] or b""))
 
 
-def _bare(columns: tuple[Any, ...]) -> Row:
-    return Row._make((*columns, b""))
+def _bare(columns: tuple[Any, ...]) -> JournalRow:
+    return JournalRow._make((*columns, b""))
 
 
-class SqlJournal(Handle):
-    """A handle on a journal in a database, with a connection of its own."""
+class SqlJournal(BaseJournal):
+    """A handle on a journal in a database, with its own connection."""
 
-    def __init__(self, link: Link, identity: Identity) -> None:
-        self._link, self._identity = link, identity
-        self._id, self._sql = identity.id, link.sql
-        self._unwritten: list[Row] = []  # of this turn
-        link.greet = self._greet
+    def __init__(self, connection: DatabaseConnection, identity: Identity) -> None:
+        self._connection, self._identity = connection, identity
+        self._id, self._sql = identity.id, connection.sql
+        self._unwritten: list[JournalRow] = []  # of this transaction
+        connection.on_connect = self._check_connection
 
     def __repr__(self) -> str:
-        return f"SqlJournal({self._identity.name!r}, {self._link.url!r})"
+        return f"SqlJournal({self._identity.name!r}, {self._connection.url!r})"
 
     def close(self) -> None:
-        """Close the connection; the next call opens another one."""
-        self._link.close()
+        """Close the connection; the next call opens a new one."""
+        self._connection.close()
 
-    def _greet(self) -> None:
-        """Make sure of what is at the other end of a new connection."""
-        check_version(self._link)
-        if not self._is_there():
-            raise self._gone()
+    def _check_connection(self) -> None:
+        """Raise if a new connection leads to a newer schema, or not to this journal."""
+        check_version(self._connection)
+        if not self._exists():
+            raise self._missing()
 
-    def _is_there(self) -> bool:
-        if not self._link.has_tables():
+    def _exists(self) -> bool:
+        if not self._connection.has_tables():
             return False
-        rows = self._link.fetch(self._sql.identified, journal=self._id)
+        rows = self._connection.fetch(self._sql.identified, journal=self._id)
         return rows == [tuple(self._identity)]
 
-    def _gone(self) -> InvalidInput:
-        """Return the error for a journal without entries: it begins with one."""
-        if self._is_there():
-            return damaged(0, "none")
-        return deleted(self._identity.name, self._link.url)
+    def _missing(self) -> InvalidInput:
+        """Return the error for a journal without entries: each has a first entry."""
+        if self._exists():
+            return damaged(0, "no entry")
+        return journal_deleted(self._identity.name, self._connection.url)
 
     def _begin(self) -> Head:
-        head = self._link.begin_turn(self._id)
+        head = self._connection.begin_on_journal(self._id)
         if head is None:
-            self._link.roll_back()
-            raise self._gone()
+            self._connection.roll_back()
+            raise self._missing()
         return Head(*head)
 
     def _commit(self) -> None:
-        self._write_out()
-        self._link.commit()
+        self._flush()
+        self._connection.commit()
 
     def _roll_back(self) -> None:
         self._unwritten = []
-        self._link.roll_back()
+        self._connection.roll_back()
 
     def _last(self) -> Head:
         rows = self._fetch(self._sql.head)
         if not rows:
-            raise self._gone()
+            raise self._missing()
         return Head(*rows[0])
 
     def _fetch(self, sql: Any, **given: Any) -> list[tuple[Any, ...]]:
-        self._write_out()
-        rows = self._link.fetch(sql, journal=self._id, **given)
-        if not rows and self._head is None and not self._is_there():
-            raise self._gone()
+        self._flush()
+        rows = self._connection.fetch(sql, journal=self._id, **given)
+        if not rows and self._head is None and not self._exists():
+            raise self._missing()
         return rows
 
-    def _insert(self, row: Row, is_new: bool) -> None:
-        """Write a row; those that are new for sure wait for others, to go in one journey."""
+    def _insert(self, row: JournalRow, is_new: bool) -> None:
+        """Write a row; rows whose keys are known to be unused are buffered, for one statement."""
         self._unwritten.append(row)
         if not is_new:
-            self._write_out()
+            self._flush()
 
-    def _write_out(self) -> None:
+    def _flush(self) -> None:
         rows, self._unwritten = self._unwritten, []
         if rows:
             values = [_values(self._id, row) for row in rows]
-            if self._link.change_all(self._sql.add, values) < len(rows):
-                raise used_key(rows[-1])  # others have made sure of theirs
+            if self._connection.change_all(self._sql.add, values) < len(rows):
+                raise used_key(rows[-1])  # the keys of the rows before it are known to be unused
 
-    def _batch(self, start: int, limit: int) -> list[Row]:
+    def _batch(self, start: int, limit: int) -> list[JournalRow]:
         return [_row(row) for row in self._fetch(self._sql.batch, start=start, limit=limit)]
 
-    def _keyed(self, kinds: tuple[str, ...], key: str) -> Row | None:
+    def _keyed(self, kinds: tuple[str, ...], key: str) -> JournalRow | None:
         given = {f"kind{k}": kind for k, kind in enumerate(kinds)}
         rows = self._fetch(self._sql.keyed(len(kinds)), key=key, **given)
         return _row(rows[0]) if rows else None
 
-    def _all_keyed(self, wanted: Sequence[tuple[str, str]]) -> list[Row]:
+    def _all_keyed(self, wanted: Sequence[tuple[str, str]]) -> list[JournalRow]:
         if not wanted:
             return []
-        room = 1 << (len(wanted) - 1).bit_length()  # so that there are few different statements
+        slots = (
+            1 << (len(wanted) - 1).bit_length()
+        )  # a power of two, so that there are few different statements
         given: dict[str, str] = {}
-        padded = [*wanted, *[wanted[0]] * (room - len(wanted))]
+        padded = [*wanted, *[wanted[0]] * (slots - len(wanted))]
         for k, (kind, key) in enumerate(padded):
             given |= {f"kind{k}": kind, f"key{k}": key}
-        found = [_row(row) for row in self._fetch(self._sql.all_keyed(room), **given)]
+        found = [_row(row) for row in self._fetch(self._sql.all_keyed(slots), **given)]
         return list({row.number: row for row in found}.values())
 
-    def _about(self, play: int) -> list[Row]:
-        return [_row(row) for row in self._fetch(self._sql.about, play=play)]
+    def _of_play(self, play: int) -> list[JournalRow]:
+        return [_row(row) for row in self._fetch(self._sql.of_play, play=play)]
 
     def _paired(
         self, kind: str, ends: Sequence[str], start: int, limit: int
-    ) -> list[tuple[Row, Row | None]]:
+    ) -> list[tuple[JournalRow, JournalRow | None]]:
         found = self._fetch(self._sql.of_kind, kind=kind, start=start, limit=limit)
         rows = [_bare(row) for row in found]
         if not rows or not ends:
@@ -310,11 +335,11 @@ class SqlJournal(Handle):
         last = {row.play: row for row in map(_bare, sorted(found))}  # by number
         return [(row, None if row.play is None else last.get(row.play)) for row in rows]
 
-    def _keep(self, snapshot: Kept) -> None:
-        ((newest,),) = self._link.fetch(self._sql.last_snapshot, journal=self._id)
+    def _put(self, snapshot: SnapshotRow) -> None:
+        ((newest,),) = self._connection.fetch(self._sql.last_snapshot, journal=self._id)
         number = 0 if newest is None else newest + 1
         digest, header, arrays = snapshot
-        self._link.change(
+        self._connection.change(
             self._sql.add_snapshot,
             journal=self._id,
             number=number,
@@ -322,9 +347,88 @@ class SqlJournal(Handle):
             header=header,
             arrays=arrays or None,
         )
-        self._link.change(self._sql.drop_snapshots, journal=self._id, number=number - 1)
+        self._connection.change(self._sql.drop_snapshots, journal=self._id, number=number - 1)
 
-    def _snapshots(self) -> Iterator[Kept]:
-        for older in range(2):  # one by one: they may be large, and the first will do as a rule
+    def _snapshots(self) -> Iterator[SnapshotRow]:
+        for older in range(2):  # one by one: they may be large, and the first is usually intact
             for digest, header, arrays in self._fetch(self._sql.snapshot, older=older):
-                yield Kept(digest, header, arrays or b"")
+                yield SnapshotRow(digest, header, arrays or b"")
+
+
+class SqlKeyring(Keyring):
+    """A handle on the API keys of a database, with its own connection.
+
+    Their table is created with the first key.
+    """
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store, self._connection = store, store.connect()
+        dialect = store.engine.dialect
+        rows, one = sa.select(*keys.columns), sa.select(keys.c.id)
+        given = sa.bindparam
+        self._create = compiled(sa.schema.CreateTable(keys), dialect)
+        self._add = compiled(sa.insert(keys), dialect)
+        self._find = compiled(rows.where(keys.c.id == given("id")), dialect)
+        self._all = compiled(rows.order_by(keys.c.created), dialect)
+        self._one = compiled(
+            one.limit(sa.literal_column("1")).offset(sa.literal_column("0")), dialect
+        )
+        gone = (keys.c.id == given("id")) | (keys.c.parent == given("parent"))
+        self._remove = compiled(sa.delete(keys).where(gone), dialect)
+        self._expire = compiled(sa.delete(keys).where(keys.c.expires < given("now")), dialect)
+        self._found_table = False
+
+    def close(self) -> None:
+        """Close the connection; the next call opens a new one."""
+        self._connection.close()
+
+    def add(self, row: KeyRecord) -> None:
+        """Store a key; create the tables if they do not exist."""
+        self._store.create_tables(self._connection)
+        if not self._has_table():
+            self._connection.begin_to_create_tables()
+            if not self._connection.has_table(KEYS):  # no other process created it meanwhile
+                self._connection.change(self._create)
+            self._connection.commit()
+        self._connection.begin()
+        self._connection.change(self._add, tuple(row))
+        self._connection.commit()
+
+    def find(self, ids: Iterable[str]) -> list[KeyRecord]:
+        """Return the keys with these ids; ids that do not exist are left out."""
+        if not self._has_table():
+            return []
+        return [KeyRecord(*row) for id in ids for row in self._connection.fetch(self._find, id=id)]
+
+    def all(self) -> list[KeyRecord]:
+        """Return all keys, oldest first."""
+        return (
+            [KeyRecord(*row) for row in self._connection.fetch(self._all)]
+            if self._has_table()
+            else []
+        )
+
+    def is_empty(self) -> bool:
+        """Return whether there are no keys."""
+        return not (self._has_table() and self._connection.fetch(self._one))
+
+    def remove(self, id: str) -> bool:
+        """Remove a key and its sessions; return whether the key existed."""
+        if not self._has_table():
+            return False
+        self._connection.begin()
+        removed = self._connection.change(self._remove, id=id, parent=id)
+        self._connection.commit()
+        return bool(removed)
+
+    def remove_expired(self, now: float) -> None:
+        """Remove the keys that expired before this time."""
+        if self._has_table():
+            self._connection.begin()
+            self._connection.change(self._expire, now=now)
+            self._connection.commit()
+
+    def _has_table(self) -> bool:
+        """Return whether the table of keys exists; it is never dropped."""
+        self._found_table = self._found_table or self._connection.has_table(KEYS)
+        return self._found_table

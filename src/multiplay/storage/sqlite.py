@@ -1,4 +1,4 @@
-"""Journals in an SQLite file: nothing to install, nothing to start."""
+"""Store in an SQLite file: for all processes of one machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sqlalchemy.pool import NullPool
 
 from multiplay._support.atomic_files import as_path, writable_folder
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage.connection import Link
-from multiplay.storage.sql import TIMEOUT, SqlStore, seconds
+from multiplay.storage.connection import DatabaseConnection
+from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
 SYNCHRONOUS = ("full", "normal")
-# Seconds between two tries to have the turn: by chance, from the shortest to what doubles with each
-# try. Whoever waits long shall not keep those from working who have the turn.
+# Seconds between two attempts to get the lock: random, from SHORTEST to a limit that doubles with
+# each attempt, so that waiting processes do not slow down the one that holds the lock.
 SHORTEST, FIRST, LONGEST = 0.0002, 0.0025, 0.01
-CHANCE = random.SystemRandom()  # forked processes would share the numbers of another one
+CHANCE = random.SystemRandom()  # forked processes would share the state of a seeded generator
 
 HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = ?"
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -32,42 +32,42 @@ LOST = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,  # for ever, even if the file may be written again
+    sqlite3.SQLITE_READONLY,  # permanent, even if the file becomes writable again
 )
-ALLOW = "Allow this user to write its folder, the file, and those beside it with -wal and -shm."
+ALLOW = "Allow this user to write the folder, the file, and its -wal and -shm files."
 REASONS = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "Make room, and try again."),
-    sqlite3.SQLITE_READONLY: ("it can only be read", ALLOW),
-    sqlite3.SQLITE_PERM: ("this user may not use it", ALLOW),
+    sqlite3.SQLITE_FULL: ("the disk is full", "Free some space, and retry."),
+    sqlite3.SQLITE_READONLY: ("it is read-only", ALLOW),
+    sqlite3.SQLITE_PERM: ("this user has no permission", ALLOW),
     sqlite3.SQLITE_CANTOPEN: (
         "it cannot be opened",
-        "Check that file and folder are there, and that this user may write them.",
+        "Check that the file and its folder exist, and that this user may write them.",
     ),
     sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Restore a backup."),
-    sqlite3.SQLITE_NOTADB: ("the file is not a database", "Restore a backup, or check the name."),
-    sqlite3.SQLITE_IOERR: ("the disk cannot be read or written", "Check the disk, and try again."),
+    sqlite3.SQLITE_NOTADB: ("the file is not a database", "Check the name, or restore a backup."),
+    sqlite3.SQLITE_IOERR: ("the disk cannot be read or written", "Check the disk, and retry."),
 }
 
 
 class SqliteStore(SqlStore):
-    """Keeps journals in a file, for all processes of a machine.
+    """A store in an SQLite file, for all processes of a machine.
 
     Parameters
     ----------
     path
-        Of the file; it is made with the first journal, and its folder if need be.
+        The file; it is created with the first journal, and its folder too.
     synchronous
-        "full": what was written survives a power cut. "normal": it survives the death of the
-        process, and a power cut may take the last entries.
+        "full": committed entries survive a power failure. "normal": they survive a crash of the
+        process, but the last ones may be lost in a power failure.
     timeout
-        Seconds to wait for others.
+        Seconds to wait for transactions of other processes.
     """
 
     def __init__(
         self, path: str | Path, synchronous: str = "full", timeout: float = TIMEOUT
     ) -> None:
         if str(path) in ("", ".", ":memory:"):
-            hint = "Give the name of a file, or memory://."
+            hint = "Use the name of a file, or memory://."
             raise InvalidInput("store", "the name of a file", repr(str(path)), hint)
         self.path = as_path("store", path).absolute()
         if self.path.is_dir():
@@ -84,7 +84,7 @@ class SqliteStore(SqlStore):
 
     @classmethod
     def at(cls, rest: str) -> SqliteStore:
-        """Return the store of a URL, from behind ``sqlite://``."""
+        """Return the store of a URL, given its part after ``sqlite://``."""
         path, _, query = rest.partition("?")
         if path and not path.startswith("/"):
             hint = f"Write three slashes: sqlite:///{rest}."
@@ -95,39 +95,39 @@ class SqliteStore(SqlStore):
                 options[name] = value
             elif name == "synchronous":
                 got = repr(value)
-                raise InvalidInput(name, " or ".join(SYNCHRONOUS), got, "Choose one of them.")
+                raise InvalidInput(name, " or ".join(SYNCHRONOUS), got, "Use one of these.")
             elif name == "timeout":
-                options[name] = seconds(name, value)
+                options[name] = checked_timeout(name, value)
             else:
                 expected = "the options synchronous and timeout"
-                raise InvalidInput("store", expected, repr(name), "Remove the other option.")
+                raise InvalidInput("store", expected, repr(name), "Remove this option.")
         return cls(path[1:], **options)
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{self.path.as_uri()}?mode=rw",  # never makes a file
+            f"{self.path.as_uri()}?mode=rw",  # never creates a file
             uri=True,
-            timeout=0,  # we wait ourselves: shorter, and more justly
+            timeout=0,  # _run waits instead: with shorter pauses, and more fairly
             isolation_level=None,
-            check_same_thread=False,  # one thread at a time, but not always the same
+            check_same_thread=False,  # one thread at a time, not always the same
         )
 
-    def _link(self) -> SqliteLink:
-        return SqliteLink(self)
+    def _new_connection(self) -> SqliteConnection:
+        return SqliteConnection(self)
 
-    def _make_place(self) -> None:
+    def _create_file(self) -> None:
         if not self.path.exists():
             if not self.path.parent.exists():
                 writable_folder("store", self.path.parent)
             try:
                 self.path.touch()
             except OSError as error:
-                reason = f"the file cannot be made ({error.strerror})"
-                raise StoreError(self.url, reason, "Choose another place.") from error
+                reason = f"the file cannot be created ({error.strerror})"
+                raise StoreError(self.url, reason, "Choose a different path.") from error
 
 
-class SqliteLink(Link):
-    """A connection to a file."""
+class SqliteConnection(DatabaseConnection):
+    """A connection to an SQLite file."""
 
     Error = sqlite3.Error
 
@@ -138,28 +138,29 @@ class SqliteLink(Link):
         self._file: tuple[int, ...] = ()
 
     def has_table(self, name: str) -> bool:
-        """Say whether there is a table of this name."""
+        """Return whether a table of this name exists."""
         if not os.path.exists(self._path):
             return False
-        return bool(self._done(self._fetched, HAS_TABLE, (name,)))
+        return bool(self._call(self._fetched, HAS_TABLE, (name,)))
 
-    def begin_to_make_tables(self) -> None:
-        """Begin to write, with a write-ahead log: then readers and the writer do not wait."""
-        self._done(self._run, "PRAGMA journal_mode=WAL")
+    def begin_to_create_tables(self) -> None:
+        """Begin a transaction, with a write-ahead log: readers do not wait for the writer."""
+        self._call(self._run, "PRAGMA journal_mode=WAL")
         self.begin()
 
     def _prepare(self) -> None:
-        with suppress(OSError):  # gone again
+        with suppress(OSError):  # deleted meanwhile
             self._file = _identity(self._path)
         self._run(f"PRAGMA synchronous={self._synchronous}")
-        with suppress(sqlite3.OperationalError):  # read-only, or in use: it works without, slower
+        with suppress(sqlite3.OperationalError):  # read-only or in use: slower, but it works
             if self._fetched("PRAGMA journal_mode") != [("wal",)]:
                 self._connection.execute("PRAGMA journal_mode=WAL")
 
     def _is_current(self) -> bool:
-        """Say whether the file is still the one that was opened, and who may write it.
+        """Return whether the path still names the opened file, with the same permissions.
 
-        A backup may be in its place. Who opened it while it could only be read never writes.
+        The file may have been replaced by a backup. A connection that was opened while the file was
+        read-only can never write.
         """
         try:
             return _identity(self._path) == self._file
@@ -169,7 +170,7 @@ class SqliteLink(Link):
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")
 
-    def _begin_turn(self, journal: int) -> tuple[int, bytes] | None:
+    def _begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
         self._run("BEGIN IMMEDIATE")
         head: tuple[int, bytes] | None = self._run(self.sql.head.text, (journal,)).fetchone()
         return head
@@ -204,13 +205,13 @@ class SqliteLink(Link):
     def _explained(self, error: Exception) -> StoreError:
         code = _code(error)
         if code in BUSY:
-            reason = f"another program has been writing for {self._timeout:g} seconds"
-            hint = "End it, or wait longer: ?timeout=60."
+            reason = f"another process has been writing for {self._timeout:g} seconds"
+            hint = "Stop that process, or wait longer: ?timeout=60."
         elif code == sqlite3.SQLITE_CANTOPEN and not os.path.exists(self._path):
-            reason, hint = "there is no such file", "Check the path, or restore a backup."
+            reason, hint = "the file does not exist", "Check the path, or restore a backup."
         else:
-            told = " ".join(str(error).split())
-            reason, hint = REASONS.get(code, (told, "Read what it says, and try again."))
+            message = " ".join(str(error).split())
+            reason, hint = REASONS.get(code, (message, "Correct the cause, and retry."))
         return StoreError(self.url, reason, hint)
 
 
@@ -220,4 +221,4 @@ def _identity(path: str) -> tuple[int, ...]:
 
 
 def _code(error: Exception) -> int:
-    return getattr(error, "sqlite_errorcode", -1) & 0xFF  # the rest says more than we need
+    return getattr(error, "sqlite_errorcode", -1) & 0xFF  # without the extended part of the code

@@ -1,4 +1,4 @@
-"""Where a store is: what people write, and the store that it means."""
+"""Stores by URL: the store that a path or a URL refers to."""
 
 from os import PathLike
 
@@ -8,21 +8,21 @@ from multiplay.storage.base import Store
 from multiplay.storage.memory import MemoryStore
 
 MEMORIES: dict[str, MemoryStore] = {}  # of this process, by name
-EXPECTED = "a file, or a place like sqlite:///plans.db, postgresql://host/database or memory://"
+EXPECTED = "a file name, sqlite:///plans.db, postgresql://host/database or memory://"
 
 
 def store_at(place: Store | str | PathLike[str]) -> Store:
-    """Return the store at a place; nothing is made before a journal is created there.
+    """Return the store at a URL or path; nothing is created before its first journal.
 
     Parameters
     ----------
     place
         - the name of a file, or ``sqlite:///plans.db``: an SQLite database. Options:
-          ``?synchronous=normal`` is faster, and a power cut may take the last entries;
-          ``?timeout=5`` waits at most 5 seconds for others (30 by default);
+          ``?synchronous=normal`` is faster, but a power failure may lose the last entries;
+          ``?timeout=5`` waits at most 5 seconds for other processes (30 by default);
         - ``postgresql://user@host/database``: needs ``pip install 'multiplay[postgresql]'``;
-        - ``memory://`` or ``memory://name``: of this process, and gone with it;
-        - a store: taken as it is.
+        - ``memory://`` or ``memory://name``: in this process, until it ends;
+        - a ``Store``: returned unchanged.
 
     Examples
     --------
@@ -31,8 +31,8 @@ def store_at(place: Store | str | PathLike[str]) -> Store:
     >>> store_at("mysql://host/database")
     Traceback (most recent call last):
     ...
-    multiplay.errors.InvalidInput: store: expected a file, or a place like sqlite:///plans.db, \
-postgresql://host/database or memory://, got one of 'mysql'. Choose one of these.
+    multiplay.errors.InvalidInput: store: expected a file name, sqlite:///plans.db, \
+postgresql://host/database or memory://, got a URL of type 'mysql'. Use one of these.
     """
     if isinstance(place, Store):
         return place
@@ -44,13 +44,13 @@ postgresql://host/database or memory://, got one of 'mysql'. Choose one of these
 
         return PostgresqlStore(f"postgresql://{rest}")
     if scheme not in ("", "sqlite"):
-        raise InvalidInput("store", EXPECTED, f"one of {scheme!r}", "Choose one of these.")
+        raise InvalidInput("store", EXPECTED, f"a URL of type {scheme!r}", "Use one of these.")
     from multiplay.storage.sqlite import SqliteStore
 
     return SqliteStore.at(rest) if scheme else SqliteStore(as_path("store", place))
 
 
 def _split(place: object) -> tuple[str, str]:
-    """Return what stands before and behind ``://``; nothing stands before it in a path."""
+    """Return the parts before and after ``://``; two empty strings for a path."""
     scheme, found, rest = place.partition("://") if isinstance(place, str) else ("", "", "")
     return (scheme, rest) if found else ("", "")

@@ -20,7 +20,7 @@ from multiplay._support.checks import true_or_false
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Entry
 from multiplay.storage.base import header_text
-from multiplay.storage.blobs import to_bytes
+from multiplay.storage.journal import to_bytes
 from multiplay.studies.history import History
 from multiplay.studies.lines import time_of, to_line
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from multiplay.errors import InvalidInput
 from multiplay.storage import Entry, Head, Labels, Record
-from multiplay.storage.blobs import from_bytes, to_bytes
-from multiplay.storage.chain import sealed
+from multiplay.storage.journal import from_bytes, row_of, to_bytes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIELDS = {  # of a line, and what stands there
@@ -109,7 +108,7 @@ def to_entry(given: dict[str, Any], before: Head) -> Entry:
     arrays = from_bytes(base64.b64decode(given["arrays"], validate=True))
     record = Record(given["content"], arrays)
     labels = Labels(*(given[name] for name in Labels._fields))
-    row = sealed(before, record, labels)
+    row = row_of(before, record, labels)
     if row.digest.hex() != given["digest"]:
         raise ValueError("its digest is of something else")
     return Entry(row.number, Labels(*row[1:5]), record, row.digest)

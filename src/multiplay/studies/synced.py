@@ -11,7 +11,7 @@ from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import REQUEST, Core
 from multiplay.learner.queries import Adviser
 from multiplay.storage import Damaged, Head, Journal, Labels, Record
-from multiplay.storage.chain import damaged
+from multiplay.storage.journal import damaged
 from multiplay.studies import entry_codec
 from multiplay.studies.replica import Replica
 
@@ -60,7 +60,7 @@ class Mirror(Adviser):
                 self._caught_up(self._journal.head())
             self._changed = self._spoiled = False
             try:
-                with self._journal.turn() as head:
+                with self._journal.transaction() as head:
                     self._caught_up(head)
                     self._in_turn = True
                     yield

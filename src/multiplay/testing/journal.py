@@ -64,7 +64,7 @@ def _check_keys(one: Journal, other: Journal) -> None:
     one.write(Record({"k": 0}, {}), Labels("ask", "Monday"))
     with _refused("a key that is used already"):
         other.write(Record({"k": 1}, {}), Labels("ask", "Monday"))
-    with one.turn():
+    with one.transaction():
         one.write(Record({"k": 2}, {}), Labels("tell", "Monday"))
         for _ in range(2):
             with _refused("a key that was used in this turn"):
@@ -73,7 +73,7 @@ def _check_keys(one: Journal, other: Journal) -> None:
     kept = [entry.record.header["k"] for entry in other.entries(FIRST)]
     assert kept == [0, 2, 4], "a refused key must leave the rest of the turn alone"
     wanted = [("ask", "Monday"), ("ask", "Friday"), ("tell", "Friday"), ("ask", "Sunday")]
-    with one.turn():
+    with one.transaction():
         for day in ("Friday", "Saturday"):
             one.write(Record({"k": day}, {}), Labels("ask", day), is_new=True)
         found = {entry.record.header["k"] for entry in one.find_all(wanted)}
@@ -158,7 +158,7 @@ class _Regret(Exception):
 @contextmanager
 def _taken_back(journal: Journal) -> Iterator[Head]:
     try:
-        with journal.turn() as head:
+        with journal.transaction() as head:
             yield head
             raise _Regret
     except _Regret:
@@ -191,7 +191,7 @@ def _check_rollback(one: Journal, other: Journal) -> None:
 
 
 def _check_turns(one: Journal, other: Journal) -> None:
-    with one.turn():
+    with one.transaction():
         for k in range(3):
             one.write(Record({"k": k}, {}), Labels("ask", f"{k}", 0))
             assert other.head().number == FIRST - 1, "others must see nothing before the end"
@@ -200,7 +200,7 @@ def _check_turns(one: Journal, other: Journal) -> None:
         assert other.get() is None, "others must see nothing before the end"
     assert other.head().number == FIRST + 2, "others must see all after the end"
     assert len(other.of_play(0)) == 3, "others must see all after the end"
-    with one.turn() as head:
+    with one.transaction() as head:
         assert head.number == FIRST + 2, "a turn that does nothing is allowed"
     assert other.head().number == FIRST + 2, "a turn that does nothing must change nothing"
 
@@ -212,12 +212,12 @@ def _check_waiting(one: Journal, other: Journal) -> None:
 
     def wait() -> None:
         waiting.set()
-        with other.turn() as head:
+        with other.transaction() as head:
             heads.append(head.number)
             other.append(Record({"by": "other"}, {}))
         done.set()
 
-    with one.turn():
+    with one.transaction():
         thread = Thread(target=wait, daemon=True)
         thread.start()
         waiting.wait()
@@ -361,7 +361,7 @@ def _check_deleting(store: Store, name: str, journal: Journal) -> None:
         lambda handle: list(handle.pairs("create", ("x",))),
         lambda handle: handle.put(Record({}, {})),
         lambda handle: handle.get(),
-        lambda handle: handle.turn().__enter__(),
+        lambda handle: handle.transaction().__enter__(),
     ]
     for again in (False, True):
         if again:

@@ -27,7 +27,7 @@ from multiplay._support.builder import classes_of
 from multiplay._support.serialization import pack
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.remote import study as remote_study
-from multiplay.remote.client import Link
+from multiplay.remote.client import ServiceClient
 from multiplay.service.auth import keys
 from multiplay.storage import MemoryStore, store_at
 from multiplay.studies import synced, wire
@@ -181,7 +181,7 @@ def test_notebooks_show_what_they_show_of_a_study(study: mp.RemoteStudy) -> None
     ours, theirs = (one._repr_html_().split("<p>Pending plays")[1] for one in (here, study))
     assert ours == theirs
     assert "4 asked, 1 pending" in study._repr_html_()
-    gone = mp.RemoteStudy(study._link, "gone")
+    gone = mp.RemoteStudy(study._client, "gone")
     assert f'<td class="words free">{study.url}</td>' in gone._repr_html_()
 
 
@@ -316,7 +316,7 @@ def test_limits_and_sets_of_a_day_arrive_exactly(service: mp.RemoteStudy) -> Non
 def test_nonsense_is_refused_before_it_is_sent(
     options: dict[str, Any], study: mp.RemoteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Link, "_send", None)
+    monkeypatch.setattr(ServiceClient, "_send", None)
     with refused(next(iter(options))):
         study.ask(**options)
 
@@ -508,7 +508,7 @@ def test_a_key_is_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     key = keys.create(store, "play", study="lanes").token
     caplog.set_level(logging.DEBUG)
     with serving(store) as url, mp.connect(url, key=key) as study:
-        shown += [repr(study), str(vars(study)), str(vars(study._link))]
+        shown += [repr(study), str(vars(study)), str(vars(study._client))]
         acts: list[Callable[[], Any]] = [
             lambda: study.open("ships"),
             lambda: study.tell(9, {}),
@@ -518,7 +518,7 @@ def test_a_key_is_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
             with pytest.raises(InvalidInput) as caught:
                 act()
             shown.append(str(caught.value))
-    study._link.way = study._link.way._replace(patience=0.0)
+    study._client.options = study._client.options._replace(retry_for=0.0)
     with pytest.raises(mp.StoreError) as failed:
         study.ask()
     shown += [str(failed.value), repr(study), caplog.text]
@@ -567,14 +567,14 @@ def test_an_entry_that_was_changed_on_the_way_is_noticed(
     study: mp.RemoteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask_and_tell(study, 2)
-    pages = study._link.pages
+    pages = study._client.pages
 
     def changed(path: str, params: Any) -> Any:
         for page in pages(path, params):
             page[3]["content"]["units"] += 1
             yield page
 
-    monkeypatch.setattr(Link, "pages", lambda link, *given: changed(*given))
+    monkeypatch.setattr(ServiceClient, "pages", lambda link, *given: changed(*given))
     with pytest.raises(InvalidInput, match="entry 3"):
         study.export(tmp_path / "journal.jsonl")
     with pytest.raises(InvalidInput, match="entry 3"):
@@ -632,7 +632,7 @@ def test_threads_may_share_a_handle(study: mp.RemoteStudy) -> None:
 
 def test_what_is_known_is_not_sent_again(study: mp.RemoteStudy) -> None:
     statuses: list[int] = []
-    client = study._link._opened().client
+    client = study._client._opened().client
     client.event_hooks = {"response": [lambda answer: statuses.append(answer.status_code)]}
     before = study.arms(), study.arms(0.5), study.asked, study.clipped
     after = study.arms(), study.arms(0.5), study.unit, study.drift(), study.drift()

@@ -1,4 +1,4 @@
-"""What a client does when a service does not answer, or answers something else."""
+"""What a client does when a service does not respond, or answers something else."""
 
 import json
 import ssl
@@ -14,9 +14,8 @@ from refusal import refused
 
 import multiplay as mp
 from multiplay.errors import Conflict, InvalidInput, NotFound
-from multiplay.remote import connection, patience
-from multiplay.remote.address import Address
-from multiplay.remote.client import Link, Way
+from multiplay.remote import client, connection
+from multiplay.remote.client import ConnectionOptions, ServiceClient
 
 URL = "http://127.0.0.1:8000"
 PLAY = {
@@ -77,8 +76,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(patience, "sleep", found.sleep)
-    monkeypatch.setattr(patience, "monotonic", lambda: found.now)
+    monkeypatch.setattr(client, "sleep", found.sleep)
+    monkeypatch.setattr(client, "monotonic", lambda: found.now)
     return found
 
 
@@ -88,7 +87,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Callable[..., Scr
 
     def begin(*answers: httpx.Response | Exception) -> Script:
         script = Script(*answers)
-        monkeypatch.setattr(Way, "transport", lambda way: script)
+        monkeypatch.setattr(ConnectionOptions, "transport", lambda options: script)
         return script
 
     return begin
@@ -96,7 +95,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Callable[..., Scr
 
 @pytest.fixture
 def study() -> mp.RemoteStudy:
-    return mp.RemoteStudy(Link(Way(Address.read(URL), "mp_secret", 30.0, 20.0, None)), "lanes")
+    options = ConnectionOptions(URL, True, "mp_secret", 30.0, 20.0, None)
+    return mp.RemoteStudy(ServiceClient(options), "lanes")
 
 
 # ---------------------------------------------------------------- what is tried again
@@ -173,8 +173,8 @@ def test_pauses_grow_and_end(
     with pytest.raises(mp.StoreError) as failed:
         study.ask()
     assert str(failed.value) == (
-        f"{URL}: the service does not answer (lost). Perhaps it was done: to be sure, do the same "
-        "again with the same key."
+        f"{URL}: the service does not respond (lost). The request may or may not have "
+        "succeeded. Retry with the same key."
     )
     assert 20 < sum(clock.pauses) <= 30
     assert len(script.requests) == len(clock.pauses) + 1
@@ -183,13 +183,13 @@ def test_pauses_grow_and_end(
         assert whole / 2 <= pause <= whole
     limits = [request.extensions["timeout"]["read"] for request in script.requests]
     assert limits[0] == 20.0
-    assert limits[-1] < 10.0, "what is left of the patience"
+    assert limits[-1] < 10.0, "what is left of the retry budget"
 
 
-def test_without_patience_there_is_one_attempt(
+def test_without_retries_there_is_one_attempt(
     scripted: Callable[..., Script], study: mp.RemoteStudy, clock: Clock
 ) -> None:
-    study._link.way = study._link.way._replace(patience=0.0)
+    study._client.options = study._client.options._replace(retry_for=0.0)
     script = scripted(problem(503, detail="The disk is full.", hint="Make room."))
     with pytest.raises(mp.StoreError, match=rf"{URL}: The disk is full \(status 503\). Make room."):
         study.ask()
@@ -232,7 +232,7 @@ def test_who_would_have_to_wait_too_long_is_told_at_once(
     assert clock.pauses == []
 
 
-def test_a_name_is_shown_without_patience(
+def test_a_name_is_shown_without_retries(
     scripted: Callable[..., Script], study: mp.RemoteStudy, clock: Clock
 ) -> None:
     scripted(LOST[0])
@@ -322,7 +322,7 @@ def test_where_nobody_listens_is_said_at_once(
     scripted: Callable[..., Script], clock: Clock
 ) -> None:
     scripted(httpx.ConnectError("[Errno 111] Connection refused"))
-    with pytest.raises(mp.StoreError, match=r"does not answer \(.*refused\). Check the address"):
+    with pytest.raises(mp.StoreError, match=r"does not respond \(.*refused\). Check the address"):
         mp.connect(URL)
     assert clock.pauses == []
 
@@ -386,14 +386,16 @@ def test_a_key_is_not_sent_where_others_could_read_it(scripted: Callable[..., Sc
 @pytest.mark.parametrize("key", ["", "mp secret", "mp_secret\n", "mp_ü", b"mp_secret", 7])
 def test_what_cannot_be_a_key_is_not_sent(key: Any, scripted: Callable[..., Script]) -> None:
     script = scripted(httpx.Response(200, json={}))
-    with pytest.raises(InvalidInput, match=r"^key: expected .*, got another one") as caught:
+    with pytest.raises(
+        InvalidInput, match=r"^key: expected .*, got a value of a different form"
+    ) as caught:
         mp.connect(URL, key=key)
     assert "secret" not in str(caught.value)
     assert script.requests == []
 
 
 @pytest.mark.parametrize(
-    "options", [{"patience": -1}, {"patience": "long"}, {"timeout": 0}, {"insecure": "no"}]
+    "options", [{"retry_for": -1}, {"retry_for": "long"}, {"timeout": 0}, {"insecure": "no"}]
 )
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with refused(next(iter(options))):
@@ -410,8 +412,7 @@ def test_a_service_may_be_below_a_path(scripted: Callable[..., Script]) -> None:
 
 def test_the_client_of_http_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
-    for name in ("client", "refusals"):
-        monkeypatch.delitem(sys.modules, f"multiplay.remote.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "multiplay.remote.client", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"Run: pip install 'multiplay\[client\]'"):
         connection.connect(URL)
 
@@ -451,13 +452,13 @@ def test_watching_goes_on_after_a_pause_of_the_service(
     assert len(clock.pauses) == 5
 
 
-def test_watching_ends_with_the_patience(
+def test_watching_ends_with_the_retry_budget(
     scripted: Callable[..., Script], study: mp.RemoteStudy
 ) -> None:
     scripted(httpx.Response(200, stream=Stream("data: 1\n\n")), LOST[0])
     seen = study.watch()
     assert next(seen) == 1
-    with pytest.raises(mp.StoreError, match="does not answer"):
+    with pytest.raises(mp.StoreError, match="does not respond"):
         next(seen)
 
 

@@ -31,7 +31,6 @@ from multiplay.service.pages.typed_values import a_number, a_whole_number, named
 from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import ServiceLimits, build_actions
 from multiplay.storage import MemoryStore, store_at
-from multiplay.storage.keyring import keyring_of
 
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 NEW = {
@@ -622,7 +621,7 @@ def test_logging_out_ends_the_session_for_good(place: Place) -> None:
 
 def test_a_session_ends_by_itself_and_makes_no_other(place: Place) -> None:
     made = keys.create(place.store, "manage", days=0.25)
-    keyring, now = keyring_of(store_at(place.store)), made.row.created
+    keyring, now = store_at(place.store).keyring(), made.row.created
     assert sessions.begun(keyring, made.row.id, now)
     (row,) = [row for row in keyring.all() if row.parent == made.row.id]
     assert row.expires == made.row.expires, "not longer than the key itself"

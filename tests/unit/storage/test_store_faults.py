@@ -45,7 +45,7 @@ class Diary:
 
     def write_in_a_turn(self, *acts: Callable[[], object]) -> None:
         """Write one that is not known to be taken, and do the rest."""
-        with self.journal.turn():
+        with self.journal.transaction():
             self.journal.append(Record({}, {}))
             for act in acts:
                 act()
@@ -83,7 +83,7 @@ def quietly(act: Callable[[], object]) -> Callable[[], None]:
 def pragma(journal: Journal, text: str) -> int:
     assert isinstance(journal, SqlJournal)
     journal.head()
-    value: int = journal._link._connection.execute(f"PRAGMA {text}").fetchone()[0]
+    value: int = journal._connection._connection.execute(f"PRAGMA {text}").fetchone()[0]
     return value
 
 
@@ -91,7 +91,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     with diary_in(store_at(tmp_path / "a.db")) as diary:
         pages = pragma(diary.journal, "page_count")
         pragma(diary.journal, f"max_page_count = {pages + 35}")
-        diary.write_until("the disk is full. Make room")
+        diary.write_until("the disk is full. Free some space")
         assert len(diary.taken) > 2
         for act in (diary.write, quietly(diary.write)):
             with pytest.raises(StoreError, match="full"):
@@ -121,14 +121,14 @@ def test_a_turn_that_is_not_whole_is_not_kept(tmp_path: Path) -> None:
     """Closed within, or taken over by a child: what is written then would be without the lock."""
     with diary_in(store_at(tmp_path / "a.db")) as diary:
         for act in (diary.journal.close, quietly(diary.write)):
-            with pytest.raises(StoreError, match="the handle was closed in its turn"):
+            with pytest.raises(StoreError, match="the handle was closed during its transaction"):
                 diary.write_in_a_turn(diary.journal.close, act)
 
         def work(_: int) -> None:
-            with pytest.raises(StoreError, match="of the parent process"):
+            with pytest.raises(StoreError, match="belongs to the parent process"):
                 diary.write()
 
-        with diary.journal.turn():
+        with diary.journal.transaction():
             in_processes(1, work)
             diary.write()
 
@@ -155,10 +155,10 @@ def test_a_file_of_somebody_else(open_folder: Path) -> None:
         with closing(store.open("diary")) as journal:
             assert journal.head().number == 1
             for act in (lambda: journal.append(LARGE), lambda: store.create("b", LARGE)):
-                with pytest.raises(StoreError, match=r"can only be read\. Allow this user"):
+                with pytest.raises(StoreError, match=r"it is read-only\. Allow this user"):
                     act()
             assert len(list(journal.entries())) == 2
-        with pytest.raises(StoreError, match=r"cannot be made .* Choose another place"):
+        with pytest.raises(StoreError, match=r"cannot be created .* Choose a different path"):
             store_at(open_folder / "b.db").create("a", LARGE)
 
     with diary_in(store_at(place)):
@@ -172,7 +172,7 @@ def test_a_connection_that_only_reads(tmp_path: Path, monkeypatch: pytest.Monkey
             patch.setattr(sqlite3, "connect", _only_reads(sqlite3.connect))
             store = store_at(tmp_path / "a.db")
             with closing(store.open("diary")) as journal:
-                with pytest.raises(StoreError, match="can only be read"):
+                with pytest.raises(StoreError, match="it is read-only"):
                     journal.append(LARGE)
                 assert journal.head().number == 1
 
@@ -193,7 +193,7 @@ def test_a_writer_that_sleeps(kind: str, request: pytest.FixtureRequest, tmp_pat
             sleeping, awake = threading.Event(), threading.Event()
 
             def sleep() -> None:
-                with other.turn():
+                with other.transaction():
                     sleeping.set()
                     awake.wait(60)
 
@@ -201,7 +201,7 @@ def test_a_writer_that_sleeps(kind: str, request: pytest.FixtureRequest, tmp_pat
             sleeper.start()
             sleeping.wait(60)
             for act in (lambda: hasty.append(LARGE), lambda: hasty.put(LARGE)):
-                with pytest.raises(StoreError, match=r"for 0\.05 seconds\. End it, or wait"):
+                with pytest.raises(StoreError, match=r"0\.05 seconds\. Stop that process, or wait"):
                     act()
             assert hasty.head().number == 1, "who reads does not wait"
             threading.Timer(0.1, awake.set).start()
@@ -223,7 +223,7 @@ def test_a_file_that_is_rubbish(tmp_path: Path) -> None:
                 with pytest.raises(StoreError, match=r"not a database|damaged"):
                     act()
             os.unlink(place)
-            with pytest.raises(StoreError, match="no such file"):
+            with pytest.raises(StoreError, match="does not exist"):
                 diary.write()
             shutil.copy(backup, place)
             assert diary.journal.head().number == 1
@@ -254,7 +254,7 @@ def test_a_server_that_is_stopped(postgresql: Server) -> None:
             with pytest.raises(StoreError, match="no connection to the server"):
                 diary.write_in_a_turn(stop, diary.write)
             postgresql.start()
-            with pytest.raises(StoreError, match="Nobody knows"):
+            with pytest.raises(StoreError, match="may or may not have succeeded"):
                 diary.write_in_a_turn(stop)
             postgresql.start()
     finally:
@@ -270,7 +270,7 @@ def test_a_connection_that_is_cut(postgresql: Server) -> None:
         assert isinstance(journal, SqlJournal)
 
         def cut() -> None:
-            process = journal._link._connection.info.backend_pid
+            process = journal._connection._connection.info.backend_pid
             with psycopg.connect(postgresql.url(), autocommit=True) as other:
                 other.execute(f"SELECT pg_terminate_backend({process}, 10000)")
 
@@ -282,5 +282,5 @@ def test_a_connection_that_is_cut(postgresql: Server) -> None:
             diary.write_in_a_turn(cut, lambda: journal.find("ask", "key"))
         with pytest.raises(StoreError, match="no connection"):
             diary.write_in_a_turn(cut, quietly(journal.get), quietly(diary.write))
-        with pytest.raises(StoreError, match="Nobody knows"):
+        with pytest.raises(StoreError, match="may or may not have succeeded"):
             diary.write_in_a_turn(cut)

@@ -30,10 +30,9 @@ from multiplay.storage import (
     Storage,
     store_at,
 )
-from multiplay.storage import journal as handles
+from multiplay.storage import journal as journal_module
 from multiplay.storage.base import Store
-from multiplay.storage.blobs import from_bytes, to_bytes
-from multiplay.storage.chain import sealed
+from multiplay.storage.journal import from_bytes, row_of, to_bytes
 from multiplay.storage.sql import SqlJournal
 from multiplay.storage.sqlite import SqliteStore
 from multiplay.testing import check_storage, check_store
@@ -72,7 +71,7 @@ def sql(journal: Storage, text: str) -> None:
     """Change the tables behind the back of a journal; it stands for #."""
     assert isinstance(journal, SqlJournal)
     journal.head()
-    journal._link._connection.execute(text.replace("#", f"{journal._id}")).close()
+    journal._connection._connection.execute(text.replace("#", f"{journal._id}")).close()
 
 
 def spoiler(change: str) -> Callable[[Storage, int], None]:
@@ -141,10 +140,10 @@ def test_a_row_that_was_put_in_place_of_another_is_seen_behind_it(tmp_path: Path
     """Its own digest is right; that of the next one tells."""
     journal = store_at(tmp_path / "a.db").create("a", EMPTY)
     entries = [journal.write(Record({"k": k}, {})) for k in range(3)]
-    row = sealed(Head(1, entries[0].digest), Record({"k": 7}, {}), Labels())
+    row = row_of(Head(1, entries[0].digest), Record({"k": 7}, {}), Labels())
     spoiler(f"header = '{row.header}', digest = x'{row.digest.hex()}'")(journal, 2)
     for start in (0, 2, 3):
-        with pytest.raises(Damaged, match="does not fit the one before") as caught:
+        with pytest.raises(Damaged, match="does not follow the one before") as caught:
             list(journal.entries(start))
         assert caught.value.number == 3
     journal.close()
@@ -154,8 +153,8 @@ def test_the_contract_sees_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> No
     for name, broken in (
         ("_roll_back", lambda journal: journal._commit()),
         ("_keyed", lambda journal, kind, key: None),
-        ("_keep", lambda journal, snapshot: None),
-        ("_about", lambda journal, play: []),
+        ("_put", lambda journal, snapshot: None),
+        ("_of_play", lambda journal, play: []),
         ("_paired", lambda journal, kind, ends, start, limit: []),
     ):
         with monkeypatch.context() as patch:
@@ -163,7 +162,7 @@ def test_the_contract_sees_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> No
             with pytest.raises((AssertionError, RecursionError)):
                 check_storage(opener(MemoryStore()))
     with monkeypatch.context() as patch:
-        patch.setattr("multiplay.storage.memory.deleted", lambda *_: KeyError())
+        patch.setattr("multiplay.storage.memory.journal_deleted", lambda *_: KeyError())
         with pytest.raises(KeyError):
             check_store(MemoryStore())
 
@@ -191,7 +190,7 @@ class Diaries(RuleBasedStateMachine):
     def turn(self, handle: int, labels: list[Any], ends: str) -> None:
         journal = self.handles[handle]
         new: list[Entry] = []
-        with suppress(ZeroDivisionError), journal.turn() as head:
+        with suppress(ZeroDivisionError), journal.transaction() as head:
             assert head == (self.written[-1].number, self.written[-1].digest)
             for k, (kind, key, play) in enumerate(labels):
                 record = Record({"k": k, "by": handle}, {"k": np.arange(k)} if k % 2 else {})
@@ -255,11 +254,11 @@ def test_any_order_of_things(kind: str, tmp_path: Path) -> None:
 
 
 def test_batches_have_everything(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handles, "FIRST_BATCH", 2)
-    monkeypatch.setattr(handles, "LARGEST_BATCH", 3)
-    monkeypatch.setattr(handles, "ROOM", 1000)
+    monkeypatch.setattr(journal_module, "FIRST_BATCH", 2)
+    monkeypatch.setattr(journal_module, "LARGEST_BATCH", 3)
+    monkeypatch.setattr(journal_module, "BATCH_BYTES", 1000)
     journal = store.create("a", EMPTY)
-    with journal.turn():
+    with journal.transaction():
         for k in range(10):
             large = {"x": np.zeros(300)} if k in (4, 5) else {}  # a batch of its own
             journal.write(Record({"k": k}, large), Labels("ask", None, k))
@@ -278,7 +277,11 @@ def test_batches_have_everything(store: Store, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_turn_within_a_turn_is_an_error(store: Store) -> None:
     journal = store.create("a", EMPTY)
-    with journal.turn(), pytest.raises(RuntimeError, match="within a turn"), journal.turn():
+    with (
+        journal.transaction(),
+        pytest.raises(RuntimeError, match="cannot be nested"),
+        journal.transaction(),
+    ):
         pass
     assert journal.append(EMPTY) == 1
     journal.close()
@@ -395,7 +398,7 @@ def test_options_of_sqlite(options: str, level: int, tmp_path: Path) -> None:
     journal = store.create("a", EMPTY)
     asked = [("PRAGMA synchronous", level), ("PRAGMA journal_mode", "wal")]
     for question, answer in asked:
-        assert journal._link._connection.execute(question).fetchone() == (answer,)
+        assert journal._connection._connection.execute(question).fetchone() == (answer,)
     journal.close()
 
 
@@ -473,7 +476,7 @@ def test_processes_write_side_by_side(shared: Store) -> None:
 
     def work(k: int) -> None:
         for n in range(20):
-            with journal.turn() as head:
+            with journal.transaction() as head:
                 journal.write(Record({"by": k, "n": n}, {"head": np.array(head.number)}))
 
     in_processes(4, work)
@@ -502,7 +505,7 @@ def test_a_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:
     sql(journal, f"VACUUM INTO '{backup}'")
     journal.append(EMPTY)
     remove()
-    with pytest.raises(StoreError, match="no such file"):
+    with pytest.raises(StoreError, match="does not exist"):
         journal.append(EMPTY)
     shutil.copy(backup, place)
     assert journal.head().number == 1
@@ -525,7 +528,7 @@ def test_indices_answer(tmp_path: Path) -> None:
     assert isinstance(journal, SqlJournal)
     asked = {
         journal._sql.keyed(2): "by_key (journal=? AND kind=? AND key=?)",
-        journal._sql.about: "by_play (journal=? AND play=?)",
+        journal._sql.of_play: "by_play (journal=? AND play=?)",
         journal._sql.ends(2): "by_play (journal=? AND play=?)",
         journal._sql.batch: "(journal=? AND number>?)",
         journal._sql.of_kind: "(journal=? AND number>?)",
@@ -533,7 +536,9 @@ def test_indices_answer(tmp_path: Path) -> None:
     }
     for statement, index in asked.items():
         values = [1] * len(statement.names)
-        plan = journal._link._connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)
+        plan = journal._connection._connection.execute(
+            f"EXPLAIN QUERY PLAN {statement.text}", values
+        )
         steps = [detail for *_, detail in plan.fetchall()]
         assert steps[-1].endswith(index), steps
         assert not any("TEMP B-TREE" in step for step in steps), "it must come in order"

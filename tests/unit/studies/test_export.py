@@ -29,8 +29,7 @@ from multiplay import (
     Transport,
 )
 from multiplay.storage import Head, Labels, Record, store_at
-from multiplay.storage.blobs import from_bytes
-from multiplay.storage.chain import sealed
+from multiplay.storage.journal import from_bytes, row_of
 from multiplay.storage.memory import MemoryStore
 from multiplay.studies import export, synced
 from multiplay.studies.history import history_in
@@ -111,7 +110,7 @@ def sealed_again(lines: Lines) -> None:
     for line in lines:
         arrays = from_bytes(base64.b64decode(line["arrays"]))
         labels = Labels(*(line[name] for name in Labels._fields))
-        row = sealed(head, Record(line["content"], arrays), labels)
+        row = row_of(head, Record(line["content"], arrays), labels)
         line["digest"], head = row.digest.hex(), Head(row.number, row.digest)
 
 

@@ -11,7 +11,7 @@ import multiplay as mp
 from multiplay.errors import Conflict, NotFound
 from multiplay.service.auth import keys
 from multiplay.storage import Labels, Record, Store, store_at
-from multiplay.storage.keyring import KeyRow, keyring_of
+from multiplay.storage.base import KeyRecord
 
 
 @pytest.fixture(params=STORES)
@@ -207,7 +207,7 @@ def test_a_study_is_created_once_for_each_key(store: Store) -> None:
 
 def test_what_is_written_in_a_turn_is_found_in_it(store: Store) -> None:
     journal = store.create("one", Record({}, {}))
-    with journal.turn():
+    with journal.transaction():
         journal.write(Record({"n": 1}, {}), Labels("ask", "a", 1), is_new=True)
         journal.write(Record({"n": 2}, {}), Labels("tell", None, 1))
         found = journal.find("ask", "a")
@@ -222,14 +222,14 @@ def test_what_is_written_in_a_turn_is_found_in_it(store: Store) -> None:
 
 
 def test_a_keyring_keeps_and_forgets(store: Store) -> None:
-    keyring, other = keyring_of(store), keyring_of(store)
+    keyring, other = store.keyring(), store.keyring()
     assert other.is_empty()
     assert other.all() == []
     assert not other.remove("a")
     rows = [
-        KeyRow("a", b"1" * 32, "one", None, "manage", 1.0),
-        KeyRow("b", b"2" * 32, "two", "lanes", "play", 2.0, 50.0, "a"),
-        KeyRow("c", b"3" * 32, "three", "lanes", "read", 3.0, 10.0),
+        KeyRecord("a", b"1" * 32, "one", None, "manage", 1.0),
+        KeyRecord("b", b"2" * 32, "two", "lanes", "play", 2.0, 50.0, "a"),
+        KeyRecord("c", b"3" * 32, "three", "lanes", "read", 3.0, 10.0),
     ]
     for row in rows:
         keyring.add(row)

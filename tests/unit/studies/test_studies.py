@@ -392,7 +392,7 @@ def test_a_commit_that_fails_leaves_the_handle_right(
     def fails(journal: MemoryJournal) -> None:
         if is_kept:
             commit(journal)
-            journal._kept.lock.acquire()  # for the end of the turn, which gives it back
+            journal._shared.lock.acquire()  # for the end of the turn, which gives it back
         raise FAILS
 
     with monkeypatch.context() as broken:

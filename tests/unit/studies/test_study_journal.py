@@ -13,9 +13,9 @@ import pytest
 from trucks import STORES, ask_and_tell, euros, new_study, store_of, tables, verified
 
 import multiplay as mp
-from multiplay.storage import Damaged, Entry, Head, Record, chain, store_at
-from multiplay.storage.chain import Row
-from multiplay.storage.journal import Handle
+from multiplay.storage import Damaged, Entry, Head, Record, store_at
+from multiplay.storage import journal as journal_module
+from multiplay.storage.journal import BaseJournal, JournalRow
 from multiplay.studies import synced
 
 
@@ -71,12 +71,12 @@ def test_a_row_that_is_not_as_it_was_written_is_named(
 
 def sealed_again(door: sqlite3.Connection, number: int, old: str, new: str) -> None:
     """Change what an entry says, with digests that fit: who does this knows how they are made."""
-    columns = ", ".join(f'"{name}"' for name in Row._fields)
+    columns = ", ".join(f'"{name}"' for name in JournalRow._fields)
     head = Head()
     for row in door.execute(f"SELECT {columns} FROM multiplay_entries ORDER BY number").fetchall():
-        row = Row(*row)
+        row = JournalRow(*row)
         header = row.header.replace(old, new) if row.number == number else row.header
-        digest = chain.digest_of(*row[:5], head.digest, header, row.arrays or b"")
+        digest = journal_module.digest_of(*row[:5], head.digest, header, row.arrays or b"")
         door.execute(
             "UPDATE multiplay_entries SET header = ?, previous = ?, digest = ? WHERE number = ?",
             (header, head.digest, digest, row.number),
@@ -135,20 +135,20 @@ def test_a_tail_that_was_cut_off_is_missed_by_the_snapshot(
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of all entries that are read from now on."""
     numbers: list[int] = []
-    opened = chain.opened
+    entry_of = journal_module.entry_of
 
-    def counted(row: Row) -> Entry:
+    def counted(row: JournalRow) -> Entry:
         numbers.append(row.number)
-        return opened(row)
+        return entry_of(row)
 
-    monkeypatch.setattr(chain, "opened", counted)
+    monkeypatch.setattr(journal_module, "entry_of", counted)
     return numbers
 
 
 def snapshots(study: mp.Study) -> list[int]:
     """The entries after which there are snapshots, the newest first."""
     journal = study.store.open(study.name)
-    assert isinstance(journal, Handle)
+    assert isinstance(journal, BaseJournal)
     with closing(journal):
         headers = [kept.header for kept in journal._snapshots() if kept.header != "rubbish"]
         return [json.loads(header)["number"] for header in headers]
@@ -184,14 +184,14 @@ def test_a_study_opens_from_its_snapshot(
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The entries behind which a snapshot is kept from now on."""
     numbers: list[int] = []
-    put = Handle.put
+    put = BaseJournal.put
 
-    def counted(self: Handle, snapshot: Record) -> None:
+    def counted(self: BaseJournal, snapshot: Record) -> None:
         if self._head is None:
             numbers.append(snapshot.header["number"])
         put(self, snapshot)
 
-    monkeypatch.setattr(Handle, "put", counted)
+    monkeypatch.setattr(BaseJournal, "put", counted)
     return numbers
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from multiplay.learner.engine import LONGEST_KEY
-from multiplay.storage.names import LONGEST
+from multiplay.storage.base import LONGEST_NAME
 
 MOST = 2**53  # all languages can hold it
-Text = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 KeyText = Annotated[
     str, Field(min_length=1, max_length=LONGEST_KEY, description="The same key, the same answer.")
 ]

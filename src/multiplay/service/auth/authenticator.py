@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from multiplay.service.api.refusals import Forbidden, Unknown
 from multiplay.service.auth import tokens
-from multiplay.storage.keyring import Keyring, KeyRow
+from multiplay.storage.base import KeyRecord, Keyring
 
 T = TypeVar("T")
 MOST = 1_000  # keys that are remembered
@@ -78,7 +78,7 @@ class Register:
     def __init__(self, keyring: Keyring, is_open: bool) -> None:
         self._keyring, self._is_open = keyring, is_open
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, KeyRow] = OrderedDict()
+        self._known: OrderedDict[str, KeyRecord] = OrderedDict()
 
     def close(self) -> None:
         """Give back the connection to the store."""
@@ -128,9 +128,9 @@ class Register:
             raise Unknown("key", "a key that is valid", "one that is not any more", HINT)
 
 
-def _caller(row: KeyRow) -> Caller:
+def _caller(row: KeyRecord) -> Caller:
     return Caller(row.parent or row.id, row.name, row.study, row.can, row.id)
 
 
-def _is_over(row: KeyRow) -> bool:
+def _is_over(row: KeyRecord) -> bool:
     return row.expires is not None and row.expires < time.time()

@@ -8,7 +8,7 @@ from contextlib import closing
 from multiplay._support.checks import is_number
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.service.auth import tokens
-from multiplay.storage.keyring import KeyRow, keyring_of
+from multiplay.storage.base import KeyRecord
 from multiplay.storage.stores import store_at
 from multiplay.studies.study import Place
 
@@ -55,20 +55,20 @@ def create(
     made = tokens.make(name or "unnamed", can, study, now, expires=expires)
     if study is not None:
         place.open(study).close()  # refuses what is not there
-    with closing(keyring_of(place)) as keyring:
+    with closing(place.keyring()) as keyring:
         keyring.add(made.row)
     return made
 
 
-def list_all(store: Place) -> list[KeyRow]:
+def list_all(store: Place) -> list[KeyRecord]:
     """Return all keys, oldest first, without those of sessions."""
-    with closing(keyring_of(store_at(store))) as keyring:
+    with closing(store_at(store).keyring()) as keyring:
         return [row for row in keyring.all() if row.parent is None]
 
 
 def revoke(store: Place, id: str) -> None:
     """Make a key invalid, and the sessions that were begun with it."""
-    with closing(keyring_of(store_at(store))) as keyring:
+    with closing(store_at(store).keyring()) as keyring:
         if not keyring.remove(id):
             hint = "Look at the list of keys: multiplay key list."
             raise NotFound("id", "the id of a key", repr(id)[:60], hint)
@@ -76,5 +76,5 @@ def revoke(store: Place, id: str) -> None:
 
 def has_keys(store: Place) -> bool:
     """Say whether there is a key at all."""
-    with closing(keyring_of(store_at(store))) as keyring:
+    with closing(store_at(store).keyring()) as keyring:
         return not keyring.is_empty()

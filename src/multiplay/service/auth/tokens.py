@@ -9,8 +9,7 @@ import secrets
 from typing import NamedTuple
 
 from multiplay.errors import InvalidInput
-from multiplay.storage.keyring import KeyRow
-from multiplay.storage.names import checked_name
+from multiplay.storage.base import KeyRecord, checked_name
 
 RIGHTS = ("read", "play", "manage")  # each includes those before it
 PATTERN = re.compile(r"mp_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -20,7 +19,7 @@ NOBODY = b"\0" * 32  # the digest of no secret
 class Made(NamedTuple):
     """A new key: what the store keeps of it, and the key itself, which is shown once."""
 
-    row: KeyRow
+    row: KeyRecord
     token: str
 
 
@@ -48,7 +47,7 @@ def make(
     if study is not None:
         checked_name(study)
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    row = KeyRow(id, _digest(secret), checked_name(name), study, can, now, expires, parent)
+    row = KeyRecord(id, _digest(secret), checked_name(name), study, can, now, expires, parent)
     return Made(row, f"mp_{id}_{secret}")
 
 
@@ -65,7 +64,7 @@ def split(token: str) -> Claim | None:
     return None if found is None else Claim(found[1], _digest(found[2]))
 
 
-def is_of(row: KeyRow | None, digest: bytes) -> bool:
+def is_of(row: KeyRecord | None, digest: bytes) -> bool:
     """Say whether a secret is that of a key, in the same time whether or not there is one."""
     kept = NOBODY if row is None else row.digest
     return hmac.compare_digest(kept, digest) and row is not None

@@ -19,7 +19,7 @@ from multiplay.service.api.refusals import Forbidden, Unknown
 from multiplay.service.auth import tokens
 from multiplay.service.auth.authenticator import Caller
 from multiplay.service.studies.manager import Office
-from multiplay.storage.keyring import Keyring
+from multiplay.storage.base import Keyring
 
 SESSION, VISITOR = "multiplay_session", "multiplay_visitor"
 LONGEST = 12 * 3_600  # seconds of a session

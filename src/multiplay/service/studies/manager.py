@@ -20,8 +20,7 @@ from multiplay.service.studies.batching import Desk, Job
 from multiplay.service.studies.journal_pool import Handles
 from multiplay.service.studies.limits import build_actions
 from multiplay.storage import Head, Journal, Store, store_at
-from multiplay.storage.keyring import Keyring, keyring_of
-from multiplay.storage.names import checked_name
+from multiplay.storage.base import Keyring, checked_name
 from multiplay.studies import Study, Verified
 
 T = TypeVar("T")
@@ -46,7 +45,7 @@ class Office:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.store = settings, store_at(settings.store)
-        self._register = Register(keyring_of(self.store), settings.open)
+        self._register = Register(self.store.keyring(), settings.open)
         self._pool = ThreadPoolExecutor(THREADS, "multiplay")
         self._desks: OrderedDict[str, Desk] = OrderedDict()
         self._handles = Handles(self.store)

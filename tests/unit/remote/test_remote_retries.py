@@ -311,7 +311,7 @@ def test_something_else_at_the_address_is_noticed(
     answer: httpx.Response, scripted: Callable[..., Script]
 ) -> None:
     script = scripted(answer)
-    with pytest.raises(InvalidInput, match="url: expected the address of a multiplay service") as e:
+    with pytest.raises(InvalidInput, match="url: expected the URL of a multiplay service") as e:
         mp.connect(URL)
     if answer.is_redirect:
         assert "https://plans.example.org/login. Use that address." in str(e.value)
@@ -322,7 +322,7 @@ def test_where_nobody_listens_is_said_at_once(
     scripted: Callable[..., Script], clock: Clock
 ) -> None:
     scripted(httpx.ConnectError("[Errno 111] Connection refused"))
-    with pytest.raises(mp.StoreError, match=r"does not respond \(.*refused\). Check the address"):
+    with pytest.raises(mp.StoreError, match=r"does not respond \(.*refused\). Check the URL"):
         mp.connect(URL)
     assert clock.pauses == []
 
@@ -371,7 +371,7 @@ def test_an_address_has_no_secret(url: str) -> None:
 
 def test_a_key_is_not_sent_where_others_could_read_it(scripted: Callable[..., Script]) -> None:
     script = scripted(httpx.Response(200, json={"can": "play", "study": "lanes"}))
-    with pytest.raises(InvalidInput, match=r"url: expected https://, for the key .* insecure=True"):
+    with pytest.raises(InvalidInput, match=r"url: expected https://, because the API key .* insecure=True"):
         mp.connect("http://plans.example.org", key="mp_secret")
     assert script.requests == []
     places = ["https://plans.example.org", "http://localhost:8000", "http://[::1]:8000"]

@@ -371,7 +371,9 @@ def test_an_address_has_no_secret(url: str) -> None:
 
 def test_a_key_is_not_sent_where_others_could_read_it(scripted: Callable[..., Script]) -> None:
     script = scripted(httpx.Response(200, json={"can": "play", "study": "lanes"}))
-    with pytest.raises(InvalidInput, match=r"url: expected https://, because the API key .* insecure=True"):
+    with pytest.raises(
+        InvalidInput, match=r"url: expected https://, because the API key .* insecure=True"
+    ):
         mp.connect("http://plans.example.org", key="mp_secret")
     assert script.requests == []
     places = ["https://plans.example.org", "http://localhost:8000", "http://[::1]:8000"]

@@ -161,13 +161,28 @@ def test_on_the_basis_it_is_gaussian_thompson_sampling(sense: str) -> None:
         other.tell(play.id, (play.action * loss).tolist())
 
 
-def test_thompson_sampling_lists_nothing() -> None:
+def test_thompson_sampling_lists_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """More actions than could be listed, and 10^9 units."""
+    listed: list[ActionSet] = []
     for actions in (Assignment(12), BILLION):
-        learner = Learner(actions, LinTS())
-        for _ in range(actions.spanning.s + 3):
+        listing = type(actions).enumerate
+
+        def enumerate(self: ActionSet, limit: int = 100_000, listing: Any = listing) -> IntArray:
+            listed.append(self)
+            found: IntArray = listing(self, limit)
+            return found
+
+        monkeypatch.setattr(type(actions), "enumerate", enumerate)
+        learner, rounds = Learner(actions, LinTS()), actions.spanning.s + 3
+        for _ in range(rounds):
             play = learner.ask()
+            assert actions.contains(play.action)
             learner.tell(play.id, 0.5 * float(play.action.sum()))
+        assert (learner.asked, learner.open_plays) == (rounds, 0)
+        assert listed == []
+        with refused("limit"):
+            actions.enumerate(1000)
+        assert listed.pop() is actions, "a listing would have been noticed"
 
 
 # ---------------------------------------------------------------- optimism

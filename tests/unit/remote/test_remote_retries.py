@@ -247,8 +247,10 @@ def test_a_name_is_shown_without_retries(
 def test_what_is_gone_after_a_lost_answer_was_removed(
     failure: httpx.Response | Exception, scripted: Callable[..., Script], study: mp.RemoteStudy
 ) -> None:
-    scripted(failure, problem(404, **PARTS))
+    script = scripted(failure, problem(404, **PARTS))
     study.delete("lanes")
+    sent = [(request.method, request.url.path) for request in script.requests]
+    assert sent == [("DELETE", "/v1/studies/lanes")] * 2
 
 
 @pytest.mark.parametrize("failure", [LOST[0], httpx.Response(429), None])
@@ -314,7 +316,7 @@ def test_something_else_at_the_address_is_noticed(
     with pytest.raises(InvalidInput, match="url: expected the URL of a multiplay service") as e:
         mp.connect(URL)
     if answer.is_redirect:
-        assert "https://plans.example.org/login. Use that address." in str(e.value)
+        assert "https://plans.example.org/login. Use that URL." in str(e.value)
     assert len(script.requests) == 1, "who follows could hand the key to somebody else"
 
 

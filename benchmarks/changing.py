@@ -9,7 +9,7 @@ from benchmarks.harness import Section, Target, interleave
 from benchmarks.instances import Size, label, transport
 from multiplay import ActionSet, Changing, Environment, GenCTS, Stochastic, Transport, Uniform
 from multiplay.simulation.block import Block, play
-from multiplay.simulation.simulate import recorded_rounds, usual_rival
+from multiplay.simulation.simulate import recorded_rounds, usual_comparator
 
 DAYS = 30  # different sets
 LIMIT = 2.0  # times the rounds of one set
@@ -65,7 +65,7 @@ def _player(
         seed = next(seeds)
         actions = sets[seed % len(sets)]
         block = Block(actions, world, GenCTS(), rounds, range(trials), seed, recorded)
-        measured = play(block._replace(against=usual_rival(actions)))
+        measured = play(block._replace(against=usual_comparator(actions)))
         return float(measured["seconds"].sum()) / (trials * rounds)
 
     return seconds

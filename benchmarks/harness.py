@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from rich.table import Table
 
-from multiplay.results.colours import style
+from multiplay.results.plots import style
 
 ROOT = Path(__file__).parents[1]
 MARKERS = "os^Dvp*X"

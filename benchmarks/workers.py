@@ -30,13 +30,13 @@ def ready() -> dict[str, float]:
     """Return the seconds until workers answer, and until a short simulation is done."""
     import multiplay
     from multiplay.experiments import paper
-    from multiplay.simulation import pool
+    from multiplay.simulation import executors
 
     environment = paper.environments(60, 30, seed=0)["stochastic"]
 
     def answer() -> float:
         started = time.perf_counter()
-        with pool.interrupts_held(), pool.lent_processes(JOBS) as workers:
+        with executors.interrupts_held(), executors.local_processes(JOBS) as workers:
             for pending in [workers.submit(os.getpid) for _ in range(JOBS)]:
                 pending.result()
         return time.perf_counter() - started
@@ -47,7 +47,7 @@ def ready() -> dict[str, float]:
         return time.perf_counter() - started
 
     first, second = answer(), answer()
-    pool.release()
+    executors.release()
     return {
         "all workers answer, first call": first,
         "all workers answer, second call": second,

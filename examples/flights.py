@@ -23,7 +23,7 @@ import multiplay as mp
 from multiplay._support.checks import whole_numbers
 from multiplay.actions import ActionSet
 from multiplay.random import Rng
-from multiplay.results.colours import style
+from multiplay.results.plots import style
 from multiplay.types import Arrays, FloatArray, IntArray
 
 LONGEST = 120  # minutes; a longer delay, a cancellation and a diversion all lose 1

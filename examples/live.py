@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import multiplay as mp
-from multiplay.results.colours import style
+from multiplay.results.plots import style
 from multiplay.types import FloatArray
 
 DAYS, START = 60, datetime(2026, 3, 1, 6, tzinfo=UTC)

@@ -15,8 +15,8 @@ from matplotlib.ticker import ScalarFormatter
 
 import multiplay as mp
 from multiplay.experiments import paper
-from multiplay.results.colours import style
 from multiplay.results.intervals import interval
+from multiplay.results.plots import style
 
 POLICIES = {**paper.POLICIES, "GenAdaINF": mp.GenAdaINF()}
 

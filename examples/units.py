@@ -14,8 +14,8 @@ from matplotlib.ticker import ScalarFormatter
 
 import multiplay as mp
 from multiplay.experiments import paper
-from multiplay.results.colours import style
 from multiplay.results.intervals import interval, standard_error
+from multiplay.results.plots import style
 
 POLICIES: dict[str, mp.Policy] = {
     "GenCTS": mp.GenCTS(),

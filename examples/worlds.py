@@ -21,9 +21,9 @@ from multiplay import ActionSet, Adversarial, Environment, Result
 from multiplay._support.checks import unit_interval
 from multiplay.environments import World
 from multiplay.experiments.experiment import build
-from multiplay.results.colours import style
 from multiplay.results.comparison import simultaneous
 from multiplay.results.intervals import LEVEL, interval, standard_error
+from multiplay.results.plots import style
 from multiplay.types import FloatArray, IntArray
 
 HERE = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""The checks that stand at every door: each returns what can be used, or says what is wrong."""
+"""Checks of arguments: each returns a usable value or raises ``InvalidInput``."""
 
 from collections.abc import Sequence
 from typing import Any, TypeGuard
@@ -17,8 +17,8 @@ EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
 def numbers(argument: str, values: ArrayLike) -> FloatArray:
-    """Return ``values`` as finite floats, or say what is wrong with them."""
-    if type(values) is np.ndarray and values.dtype == float:  # as a rule
+    """Return ``values`` as finite floats, or raise ``InvalidInput``."""
+    if type(values) is np.ndarray and values.dtype == float:  # the usual case
         array: FloatArray = values
     else:
         array = _real(argument, values).astype(float, copy=False)
@@ -31,7 +31,9 @@ def numbers(argument: str, values: ArrayLike) -> FloatArray:
 def _real(argument: str, values: ArrayLike) -> NDArray[Any]:
     """Return ``values`` as an array of real numbers of any type, NaN and infinity among them."""
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
-        raise InvalidInput(argument, "finite numbers", "masked ones", "Replace the missing values.")
+        raise InvalidInput(
+            argument, "finite numbers", "masked numbers", "Replace the missing values."
+        )
     try:
         array = np.asarray(values)
     except ValueError:  # lists of different lengths
@@ -42,7 +44,7 @@ def _real(argument: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
-    """Return ``values`` as non-negative integers, or say what is wrong with them."""
+    """Return ``values`` as non-negative integers, or raise ``InvalidInput``."""
     array = _real(argument, values)
     if array.dtype.kind == "f":
         array = numbers(argument, array)
@@ -60,7 +62,7 @@ def whole_numbers(argument: str, values: ArrayLike) -> IntArray:
 
 
 def is_list(value: object) -> bool:
-    """Say whether ``value`` is a list, a tuple or an array with a length."""
+    """Return whether ``value`` is a list, a tuple or an array with a length."""
     if isinstance(value, LIST):
         return True
     if isinstance(value, np.ndarray):
@@ -69,48 +71,70 @@ def is_list(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Say whether ``value`` is a single real number."""
+    """Return whether ``value`` is a single real number."""
     return isinstance(value, NUMBER) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Say whether ``value`` is a single whole number."""
+    """Return whether ``value`` is a single integer; 2.0 is a float."""
     return isinstance(value, INTEGER) and not isinstance(value, bool)
 
 
 def natural_number(argument: str, value: object, hint: str) -> int:
-    """Return ``value`` as an integer from 0 to 2^53, or say what is wrong with it."""
-    if not is_integer(value) or not 0 <= value <= EXACT:
+    """Return ``value`` as an integer from 0 to 2^53, or raise ``InvalidInput``."""
+    number = _whole(value)
+    if number is None or not 0 <= number <= EXACT:
         raise InvalidInput(argument, "a whole number from 0 to 2^53", _short(value), hint)
-    return int(value)
+    return number
 
 
 def positive_integer(argument: str, value: object, hint: str, largest: int = EXACT) -> int:
-    """Return ``value`` as an integer from 1 to ``largest``, or say what is wrong with it."""
-    if not is_integer(value) or value < 1:
+    """Return ``value`` as an integer from 1 to ``largest``, or raise ``InvalidInput``.
+
+    Examples
+    --------
+    >>> positive_integer("horizon", 1e4, "Give a positive integer.")
+    10000
+    """
+    number = _whole(value)
+    if number is None or number < 1:
         raise InvalidInput(argument, "a whole number of at least 1", _short(value), hint)
-    if value > largest:
+    if number > largest:
         expected = f"a whole number of at most {largest}"
-        raise InvalidInput(argument, expected, _short(value), "Give a smaller one.")
-    return int(value)
+        raise InvalidInput(argument, expected, _short(value), "Give a smaller number.")
+    return number
+
+
+def integer_setting(thing: object, name: str, hint: str, largest: int = EXACT) -> None:
+    """Check a positive integer setting of a frozen dataclass, and keep it as an int."""
+    object.__setattr__(thing, name, positive_integer(name, getattr(thing, name), hint, largest))
+
+
+def _whole(value: object) -> int | None:
+    """Return an integer, or a float that is a whole number, as an int; anything else as None."""
+    if is_integer(value):
+        return int(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return int(value)
+    return None
 
 
 def probability(argument: str, value: object, hint: str) -> float:
-    """Return ``value`` as a probability strictly between 0 and 1, or say that it is none."""
+    """Return ``value`` as a probability strictly between 0 and 1, or raise ``InvalidInput``."""
     if not is_number(value) or not 0 < float(value) < 1:  # type: ignore[arg-type]
         raise InvalidInput(argument, "a probability between 0 and 1", _short(value), hint)
     return float(value)  # type: ignore[arg-type]
 
 
 def true_or_false(argument: str, value: object, hint: str) -> bool:
-    """Return ``value`` as a bool, or say that it is none: ``"no"`` would count as True."""
+    """Return ``value`` as a bool, or raise ``InvalidInput``: ``"no"`` would count as True."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidInput(argument, "True or False", _short(value), hint)
     return bool(value)
 
 
 def unit_interval(argument: str, values: ArrayLike) -> FloatArray:
-    """Return ``values`` as losses, floats in [0, 1], or name one that is outside."""
+    """Return ``values`` as losses, floats in [0, 1], or raise ``InvalidInput``."""
     array = numbers(argument, values)
     outside = (array < 0) | (array > 1)
     if outside.any():
@@ -118,13 +142,13 @@ def unit_interval(argument: str, values: ArrayLike) -> FloatArray:
             argument,
             "numbers in [0, 1]",
             f"{array[outside].flat[0]:g}",
-            "Divide losses and rewards by the largest possible one.",
+            "Divide losses and rewards by the largest possible value.",
         )
     return array
 
 
 def with_last_axis(argument: str, values: ArrayLike, d: int) -> FloatArray:
-    """Return ``values`` as floats of shape (..., d), or say which shape came."""
+    """Return ``values`` as floats of shape (..., d), or raise ``InvalidInput``."""
     array = numbers(argument, values)
     if array.ndim == 0 or array.shape[-1] != d:
         raise InvalidInput(
@@ -134,7 +158,7 @@ def with_last_axis(argument: str, values: ArrayLike, d: int) -> FloatArray:
 
 
 def for_each_arm(argument: str, values: ArrayLike, d: int) -> FloatArray:
-    """Return ``values`` as floats of shape (..., d); a single number is that of every arm.
+    """Return ``values`` as floats of shape (..., d); a single number is used for every arm.
 
     Examples
     --------
@@ -155,7 +179,7 @@ def check_instance(argument: str, value: object, kind: type, example: str) -> No
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """Return a text, cut where it is longer than ``most`` letters.
+    """Return a text, cut where it is longer than ``most`` characters.
 
     Examples
     --------
@@ -169,4 +193,4 @@ def _short(value: object) -> str:
     try:
         return shortened(repr(value))
     except ValueError:  # Python writes no integers of thousands of digits
-        return "one with thousands of digits"
+        return "a number with thousands of digits"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multiplay._support.builder import Builder, errors_below
-from multiplay._support.user_modules import name_in_its_place
+from multiplay._support.user_modules import name_in_folder
 from multiplay.errors import InvalidInput
 from multiplay.types import Arrays
 
@@ -91,7 +91,7 @@ def _digest(array: NDArray[Any]) -> dict[str, Any]:
 def type_name(kind: type) -> str:
     """Return a name that cannot be taken for one of ours if the class is somebody else's."""
     ours = kind.__module__.split(".")[0] == __name__.split(".")[0]
-    return kind.__name__ if ours else f"{name_in_its_place(kind.__module__)}.{kind.__qualname__}"
+    return kind.__name__ if ours else f"{name_in_folder(kind.__module__)}.{kind.__qualname__}"
 
 
 def pack(thing: Any, where: str = "thing") -> tuple[Any, Arrays]:

@@ -1,8 +1,8 @@
-"""Modules that are loaded by their place: ``sys.path`` stays as it is, and nothing is shadowed.
+"""User modules: modules loaded from a folder, without a change to ``sys.path``.
 
-Every place has a package of its own, with a name that nobody else has; ``habits.py`` in it is the
-module ``beside_1f0c.habits``. Inside, ``import helpers`` finds ``helpers.py`` of the same place
-first. A place can be pickled with the sources of its modules, and works where no such folder is.
+Every folder has a package of its own with a unique name; its ``habits.py`` is the module
+``beside_1f0c.habits``. Inside, ``import helpers`` finds ``helpers.py`` of the same folder first. A
+folder is pickled with the sources of its modules, so that these work on a machine without it.
 """
 
 import ast
@@ -23,7 +23,7 @@ OURS = __name__.partition(".")[0]
 
 
 class Source(NamedTuple):
-    """The text of a module, and where it stands."""
+    """The text of a module, and the path of its file."""
 
     path: str
     text: str
@@ -31,8 +31,8 @@ class Source(NamedTuple):
 
 
 @dataclass
-class Place:
-    """A folder whose modules can be loaded; ``sources`` has those that were, by name."""
+class ModuleFolder:
+    """A folder whose modules can be imported; ``sources`` has those imported so far, by name."""
 
     folder: str
     root: str = field(default_factory=lambda: f"beside_{uuid4().hex}")
@@ -40,9 +40,9 @@ class Place:
     followed: set[str] = field(default_factory=set)
 
     def has(self, name: str) -> bool:
-        """Say whether a module of this name stands here."""
+        """Return whether the folder has a module of this name."""
         parts = name.split(".")
-        if parts[0] == OURS:  # a second copy of it would have other classes
+        if parts[0] == OURS:  # a second copy would have different classes
             return False
         here = Path(self.folder, *parts)
         return name in self.sources or (
@@ -51,14 +51,14 @@ class Place:
         )
 
     def load(self, name: str) -> ModuleType:
-        """Return the module of this name."""
+        """Import and return the module of this name."""
         install(self)
         module = importlib.import_module(f"{self.root}.{name}")
         self._follow_imports()
         return module
 
     def source(self, name: str) -> Source | None:
-        """Return what a module is made of, and keep it: what runs is what is sent to others."""
+        """Return the source of a module, and keep it: workers get the text that runs here."""
         if name not in self.sources:
             here = Path(self.folder, *name.split("."))
             module, package = here.with_name(f"{here.name}.py"), here / "__init__.py"
@@ -68,16 +68,16 @@ class Place:
             elif module.is_file():
                 text = decode_source(module.read_bytes())
                 self.sources[name] = Source(str(module), text, False)
-            elif here.is_dir():  # modules below it, and nothing of its own
+            elif here.is_dir():  # a namespace package
                 self.sources[name] = Source(str(package), "", True)
         return self.sources.get(name)
 
     def _follow_imports(self) -> None:
-        """Read all that the modules import from here, also what functions will import later."""
+        """Read all modules of the folder that are imported, also inside functions."""
         while waiting := self.sources.keys() - self.followed:
             for name in waiting:
                 self.followed.add(name)
-                with suppress(OSError, SyntaxError, ValueError):  # it fails where it is imported
+                with suppress(OSError, SyntaxError, ValueError):  # the import itself will report it
                     for imported in _imported(name, self.sources[name]):
                         parts = imported.split(".")
                         for k in range(1, len(parts) + 1) if self.has(imported) else ():
@@ -91,7 +91,7 @@ class Place:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Import for a module of this place: its neighbours come first."""
+        """Import on behalf of a module of this folder: modules of the folder come first."""
         if level > 0 or not self.has(name):
             return builtins.__import__(name, globals, locals, fromlist, level)
         found = builtins.__import__(f"{self.root}.{name}", globals, locals, fromlist, 0)
@@ -100,7 +100,7 @@ class Place:
 
 
 def _imported(name: str, source: Source) -> Iterator[str]:
-    """Yield the names of modules that a module imports anywhere, and of what may be modules."""
+    """Yield the names that a module imports anywhere: modules, and names that may be modules."""
     package = name.split(".") if source.is_package else name.split(".")[:-1]
     for node in ast.walk(ast.parse(source.text)):
         if isinstance(node, ast.Import):
@@ -112,56 +112,56 @@ def _imported(name: str, source: Source) -> Iterator[str]:
             yield from (".".join([*module, alias.name]) for alias in node.names)
 
 
-PLACES: dict[str, Place] = {}  # by their roots
+FOLDERS: dict[str, ModuleFolder] = {}  # by their roots
 
 
-def install(place: Place) -> None:
-    """Let the modules of a place be imported by their full names, as unpickling does."""
-    PLACES.setdefault(place.root, place).sources.update(place.sources)
+def install(folder: ModuleFolder) -> None:
+    """Make the modules of a folder importable by their full names, as unpickling needs."""
+    FOLDERS.setdefault(folder.root, folder).sources.update(folder.sources)
     if not any(finder is _Modules for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Modules)  # before the finder of files, which would find them too
+        sys.meta_path.insert(0, _Modules)  # before the finder of files
 
 
-def name_in_its_place(module: str) -> str:
-    """Return the name of a module as people write it: without the root of its place."""
+def name_in_folder(module: str) -> str:
+    """Return the name of a module in the source code of users: without the root package."""
     root, _, name = module.partition(".")
-    return name if root in PLACES and name else module
+    return name if root in FOLDERS and name else module
 
 
 class _Modules:
-    """Finds and runs the modules of all places."""
+    """The finder and loader for the modules of all folders."""
 
-    def __init__(self, place: Place, source: Source) -> None:
-        self.place, self.source = place, source
+    def __init__(self, folder: ModuleFolder, source: Source) -> None:
+        self.folder, self.source = folder, source
 
     @classmethod
     def find_spec(
         cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Answer for names that begin with the root of a place."""
+        """Return the spec of a module whose name begins with the root of a folder."""
         root, _, below = name.partition(".")
-        if root not in PLACES:
+        if root not in FOLDERS:
             return None
-        place = PLACES[root]
-        source = place.source(below) if below else Source(place.folder, "", True)
+        folder = FOLDERS[root]
+        source = folder.source(below) if below else Source(folder.folder, "", True)
         if source is None:
             return None
         return spec_from_file_location(
             name,
             source.path,
-            loader=cls(place, source),  # type: ignore[arg-type]
+            loader=cls(folder, source),  # type: ignore[arg-type]
             submodule_search_locations=[] if source.is_package else None,
         )
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Let a usual module be made."""
+        """Return None: the default module object is used."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the text."""
+        """Execute the source in the module."""
         names: dict[str, Any] = module.__dict__
-        names["__builtins__"] = {**vars(builtins), "__import__": self.place.import_from_here}
+        names["__builtins__"] = {**vars(builtins), "__import__": self.folder.import_from_here}
         exec(compile(self.source.text, self.source.path, "exec", dont_inherit=True), names)
 
     def get_source(self, name: str) -> str:
-        """Return the text, for tracebacks where the file is not."""
+        """Return the source, for tracebacks on a machine without the file."""
         return self.source.text

@@ -66,7 +66,7 @@ class OracleSet(ActionSet, vectorised=True):
         names: Sequence[str] | None = None,
         sense: str = "min",
     ) -> None:
-        positive_integer("d", d, "Give the number of arms, a positive integer.")
+        d = positive_integer("d", d, "Give the number of arms, a positive integer.")
         self.calls = 0
         self._memory: dict[bytes, IntArray] = {}
         self._seen: set[bytes] = set()

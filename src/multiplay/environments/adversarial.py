@@ -9,9 +9,8 @@ import numpy as np
 
 from multiplay._support.checks import unit_interval
 from multiplay.actions import ActionSet
-from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.base import Environment, Observation, Slots, World
 from multiplay.environments.oblivious import Oblivious, RandomWalk
-from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
 from multiplay.random import LOSSES, Streams

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay._support.checks import is_number, numbers, positive_integer, unit_interval
+from multiplay._support.checks import integer_setting, is_number, numbers, unit_interval
 from multiplay.actions import ActionSet
 from multiplay.environments.base import Environment, World, swing
 from multiplay.environments.distributions import Bernoulli
@@ -82,9 +82,8 @@ class Alternating(Environment):
                 "Give one number for all arms, or one for each.",
             )
         swing("means, shift", means, shift)
-        positive_integer(
-            "first", self.first, "Give a positive integer, the number of rounds in the first phase."
-        )
+        hint = "Give a positive integer, the number of rounds in the first phase."
+        integer_setting(self, "first", hint)
         if not is_number(self.growth) or not 1 <= self.growth < np.inf:
             raise InvalidInput(
                 "growth",

@@ -3,13 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.environments.distributions import Law
-from multiplay.environments.observation import Observation
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback, Units
 from multiplay.kernels import losses
@@ -27,6 +26,40 @@ ROUNDING = 1e-9
 def few_enough(n: IntArray) -> bool:
     """Say whether there are so few units that each has a loss of its own in every round."""
     return bool(n.sum() <= EVERY_UNIT)
+
+
+class Observation(NamedTuple):
+    r"""The outcome of one round. Policies get the feedback only.
+
+    .. math::
+
+        \text{means}_i = \mathbb{E}[L_{ij}], \qquad
+        \text{averages}_i = \frac{1}{n_i} \sum_{j=1}^{n_i} L_{ij}
+
+    Attributes
+    ----------
+    feedback : Feedback
+        The losses of the units that were played.
+    means : array of shape (trials, d)
+        The expected loss of one unit of each arm.
+    averages : array of shape (trials, d)
+        The average loss of all :math:`n_i` units of each arm, played or not.
+
+    Examples
+    --------
+    >>> from multiplay import Bernoulli, Budget, Stochastic
+    >>> coins = Stochastic(Bernoulli([0.5, 0.25]))
+    >>> world = coins.open(Budget(2, caps=[2, 2]), horizon=5, trials=[0], seed=6)
+    >>> seen = world.observe(np.array([[2, 0]]))
+    >>> seen.feedback.total  # arm 2 is not played
+    array([[1., 0.]])
+    >>> seen.means, seen.averages
+    (array([[0.5 , 0.25]]), array([[0.5, 0.5]]))
+    """
+
+    feedback: Feedback
+    means: FloatArray
+    averages: FloatArray
 
 
 class World(ABC):

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from multiplay._support.checks import check_instance, positive_integer
+from multiplay._support.checks import check_instance, integer_setting
 from multiplay.actions import ActionSet
 from multiplay.environments.base import LARGEST_DRAW, Environment, World, largest_change
 from multiplay.environments.distributions import Distribution, Uniform
@@ -72,7 +72,7 @@ class Corrupted(Environment):
     def __post_init__(self) -> None:
         check_instance("before", self.before, Distribution, "Uniform(0, 2 * means)")
         check_instance("after", self.after, Distribution, "Uniform(1 - 2 * means, 1)")
-        positive_integer("at", self.at, "Give a positive integer, the last clean round.")
+        integer_setting(self, "at", "Give a positive integer, the last clean round.")
 
     def marks(self, horizon: int) -> dict[int, str]:
         """Tell the first corrupted round."""

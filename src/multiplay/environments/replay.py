@@ -12,8 +12,7 @@ import numpy as np
 from multiplay._support.checks import unit_interval
 from multiplay._support.frames import column, frame, in_order
 from multiplay.actions import ActionSet, Changing, Transport
-from multiplay.environments.base import Environment, Slots, World
-from multiplay.environments.observation import Observation
+from multiplay.environments.base import Environment, Observation, Slots, World
 from multiplay.errors import InvalidInput
 from multiplay.kernels import replay as kernels
 from multiplay.random import INSTANCE, LOSSES, Streams

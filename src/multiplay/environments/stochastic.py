@@ -11,9 +11,8 @@ import numpy as np
 
 from multiplay._support.checks import check_instance
 from multiplay.actions import ActionSet
-from multiplay.environments.base import Environment, Slots, World
+from multiplay.environments.base import Environment, Observation, Slots, World
 from multiplay.environments.distributions import Bernoulli, Distribution, law_of
-from multiplay.environments.observation import Observation
 from multiplay.random import LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from multiplay._support.builder import Builder, check_keys, errors_below
 from multiplay._support.checks import EXACT, is_number, positive_integer
-from multiplay._support.user_modules import Place
+from multiplay._support.user_modules import ModuleFolder
 from multiplay.actions import ActionSet
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
-from multiplay.experiments.classes import FileBuilder
-from multiplay.experiments.formulas import evaluate, is_formula
+from multiplay.experiments.file_builder import FileBuilder, evaluate, is_formula
 from multiplay.policies import Policy
 from multiplay.policies.base import check_fits
 from multiplay.random import INSTANCE, seed_sequence
@@ -185,11 +184,11 @@ def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
         key: positive_integer(key, plain[key], "Give a positive whole number.", largest)
         for key, largest in LARGEST.items()
     }
-    seed, place = plain.get("seed", 0), Place(str(folder.resolve()))
-    builder = FileBuilder(place, partial(_leaf, sizes))
+    seed, modules = plain.get("seed", 0), ModuleFolder(str(folder.resolve()))
+    builder = FileBuilder(modules, partial(_leaf, sizes))
     actions = made(builder, "actions", plain["actions"], ActionSet)
     names = {**sizes, **_draws(plain.get("draw", {}), sizes["trials"], actions.d, seed)}
-    builder = FileBuilder(place, partial(_leaf, names))
+    builder = FileBuilder(modules, partial(_leaf, names))
     environment = made(builder, "environment", plain["environment"], Environment)
     policies = _policies(plain["policies"], builder)
     return Experiment(

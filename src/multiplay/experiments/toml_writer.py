@@ -6,7 +6,7 @@ from typing import Any
 
 from multiplay._support.serialization import brief
 from multiplay.errors import InvalidInput
-from multiplay.experiments.formulas import is_formula
+from multiplay.experiments.file_builder import is_formula
 from multiplay.results.result import Result
 from multiplay.simulation.simulate import recorded_rounds
 

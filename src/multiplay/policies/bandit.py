@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiplay._support.checks import is_number, positive_integer
+from multiplay._support.checks import integer_setting, is_number
 from multiplay.actions import ActionSet
 from multiplay.actions.listed import Listed
 from multiplay.errors import InvalidInput
@@ -28,12 +28,12 @@ class Bandit(Policy):
     def __post_init__(self) -> None:
         if self.horizon is not None:
             hint = "Give the number of rounds, a positive integer."
-            positive_integer("horizon", self.horizon, hint)
+            integer_setting(self, "horizon", hint)
         if not (is_number(self.scale) and 0 < self.scale < np.inf):
             raise InvalidInput(
                 "scale", "a positive number", repr(self.scale), "Leave it out for 1."
             )
-        positive_integer("limit", self.limit, "Leave it out: the default is what was measured.")
+        integer_setting(self, "limit", "Leave it out: the default is what was measured.")
 
     def listed(self, actions: ActionSet) -> Listed:
         """Return all actions in coordinates, or say why there are too many."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multiplay._support.checks import positive_integer
+from multiplay._support.checks import integer_setting
 from multiplay.actions import ActionSet
 from multiplay.policies.averages import Averages, averages, unseen_first
 from multiplay.policies.base import Play, PolicyCost
@@ -73,7 +73,7 @@ class ESCB(Averages):
     limit: int = 10_000
 
     def __post_init__(self) -> None:
-        positive_integer("limit", self.limit, "Leave it out for 10000.")
+        integer_setting(self, "limit", "Leave it out for 10000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Refuse what cannot be listed; nothing is known."""

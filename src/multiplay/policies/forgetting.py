@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay._support.checks import is_number, positive_integer
+from multiplay._support.checks import integer_setting, is_number
 from multiplay._support.serialization import settings
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import Policy
@@ -56,7 +56,7 @@ class Forgetting(Policy):
             )
         if self.window is not None:
             hint = "Give the number of rounds to remember, or leave it out to forget nothing."
-            positive_integer("window", self.window, hint, LONGEST)
+            integer_setting(self, "window", hint, LONGEST)
             if self.discount is not None:
                 raise InvalidInput(
                     "window",

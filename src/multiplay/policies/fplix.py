@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multiplay._support.checks import is_number, positive_integer
+from multiplay._support.checks import integer_setting, is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -103,7 +103,7 @@ class FPLIX(Policy):
         if self.gamma is not None and not (is_number(self.gamma) and 0 <= self.gamma <= 1):
             hint = "Leave it out for the rate."
             raise InvalidInput("gamma", "a probability in [0, 1]", repr(self.gamma), hint)
-        positive_integer("cap", self.cap, "Leave it out for 1000.")
+        integer_setting(self, "cap", "Leave it out for 1000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         r""":math:`\hat{L} = 0`, and no samples."""

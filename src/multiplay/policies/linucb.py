@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multiplay._support.checks import positive_integer
+from multiplay._support.checks import integer_setting
 from multiplay.actions import ActionSet
 from multiplay.kernels import regression as kernels
 from multiplay.policies.base import Play, PolicyCost
@@ -72,7 +72,7 @@ class LinUCB(Regression):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive_integer("limit", self.limit, "Leave it out for 10000.")
+        integer_setting(self, "limit", "Leave it out for 10000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Refuse what cannot be listed; nothing is known."""

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from multiplay._support.checks import is_number, positive_integer, true_or_false
+from multiplay._support.checks import integer_setting, is_number, true_or_false
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -50,9 +50,7 @@ class LogBarrier(FTRL):
                 "eta", "a step in (0, 1/2)", repr(self.eta), "Leave it out for 0.25."
             )
         if self.horizon is not None:
-            positive_integer(
-                "horizon", self.horizon, "Give the number of rounds, a positive integer."
-            )
+            integer_setting(self, "horizon", "Give the number of rounds, a positive integer.")
         hint = "Write any_horizon=True for a short horizon."
         true_or_false("any_horizon", self.any_horizon, hint)
 

@@ -85,7 +85,7 @@ def _caption(facts: Facts) -> str:
 
 def draw_rounds(facts: Facts) -> Figure:
     """Draw what rounds cost, the trend, what was expected, and what the best plan should cost."""
-    from multiplay.results.colours import COLOURS
+    from multiplay.results.plots import COLOURS
 
     figure, ax = _axes(HEIGHT)
     stretches = facts.curve.stretches()
@@ -118,7 +118,7 @@ def draw_rounds(facts: Facts) -> Figure:
 
 def draw_arms(facts: Facts) -> Figure:
     """Draw the mean of every arm with its interval; without a dot where nothing was seen."""
-    from multiplay.results.colours import COLOURS
+    from multiplay.results.plots import COLOURS
 
     shown = facts.by_share().head(MOST_ARMS)
     figure, ax = _axes(0.9 + LINE * max(len(shown), 4))

@@ -120,7 +120,7 @@ def _looks(measured: Measurements) -> dict[str, dict[str, Any]]:
     """Return how lines are drawn: dashed for totals, solid for units, bounds as dots in ink."""
     from matplotlib import rcParams
 
-    from multiplay.results.colours import COLOURS
+    from multiplay.results.plots import COLOURS
 
     rows = {
         row.name: {"color": COLOURS[place], "ls": "--" if row.sees_totals else "-", "lw": 1.6}

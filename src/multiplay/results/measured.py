@@ -1,4 +1,4 @@
-"""What a simulation measures: every quantity is declared here, once."""
+"""Measured quantities of a simulation: their names, meanings and axes."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -8,16 +8,16 @@ from multiplay.types import FloatArray
 Measured: TypeAlias = dict[str, FloatArray]
 
 MEASURES = {"min": "regret", "max": "reward lost"}  # by the sense of the action set
-FIXED, EACH_ROUND = RIVALS = ("fixed", "each round")  # the best action for all rounds, or for each
+FIXED, EACH_ROUND = COMPARATORS = ("fixed", "each round")  # the best fixed action, or of each round
 
 
 class Quantity(NamedTuple):
-    """Something that is measured in every trial.
+    """A quantity that is measured in every trial.
 
     Attributes
     ----------
     label, meaning
-        What tables call it, and what it is.
+        Its name in tables, and its definition.
     dims
         Its axes beside policy and trial: "round" (those recorded) or "arm".
     averaged
@@ -49,7 +49,7 @@ QUANTITIES = {
     "switches": Quantity("switches", "how often the action changed", averaged=True),
     "L_star": Quantity(
         "L*",
-        "what the best fixed action would have got in hindsight",
+        "total loss of the best fixed action in hindsight",
         averaged=True,
     ),
     "Q2": Quantity("Q2", "squared distance of the losses from their mean", averaged=True),

@@ -1,4 +1,4 @@
-"""Figures of regret."""
+"""Figures of regret, and the colours and dashes of their curves."""
 
 import textwrap
 from collections.abc import Callable, Mapping
@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from xarray import DataArray
 
 from multiplay.errors import InvalidInput
-from multiplay.results.colours import style
 from multiplay.results.intervals import LEVEL, band
 from multiplay.results.measured import FIXED
 from multiplay.types import FloatArray, IntArray
@@ -24,6 +24,25 @@ BOUND = "#444444"
 WIDTH, HEIGHT, LINE = 6.4, 3.5, 0.19  # inches: of a figure without its legend, of a line there
 ABOVE = 18  # points between the axes and the title, where a mark has its text
 MANY_POINTS = 100_000  # more are drawn as pixels even in a vector figure
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart, then those that stay farthest
+# apart for all kinds of colour vision and are visible on white and on black. Dashes tell curves
+# apart in greyscale prints.
+COLOURS = [
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8648FD"),
+    *("#BAB567", "#95572D", "#4D6668", "#7F88F5", "#634ECF", "#DA9FA3", "#6F608C", "#C5605E"),
+    *("#B08341", "#82B87E", "#C740C0", "#7DBCCE", "#FE9043", "#AC82C0", "#A14F07", "#FC88F4"),
+]
+DASHES: list[Any] = [
+    *("-", "--", "-."),
+    (0, (1, 1)),
+    (0, (5, 1)),
+    (0, (3, 1, 1, 1)),
+    (0, (5, 3, 1, 3)),
+]
+
+EVENLY = (0.7548776662466927, 0.5698402909980532)  # their multiples modulo 1 fill a square evenly
+DARKEST, LIGHTEST, CHROMA = 0.5, 0.74, 0.1  # in Oklab: seen on white and on black
 
 
 class Drawing(Figure):
@@ -197,3 +216,40 @@ def _scale(ax: Axes, rounds: IntArray, mean: FloatArray, x: str, y: str) -> None
     if y == "log":
         ax.set_yscale("log", nonpositive="clip")  # a band that reaches below 0 goes to the bottom
         ax.set_ylim(bottom=0.5 * mean[mean > 0].min())
+
+
+def style(number: int) -> tuple[str, Any]:
+    """Return colour and dashes of a policy: no colour comes twice, neighbours differ in dashes.
+
+    Examples
+    --------
+    >>> style(0), style(7), style(30)
+    (('#0072B2', '-'), ('#8648FD', '--'), ('#14938e', (0, (5, 3, 1, 3))))
+    """
+    turn = number // len(DASHES)
+    dashes = DASHES[(number + turn) % len(DASHES)]
+    more = number - len(COLOURS)
+    return (_generated(more) if more >= 0 else COLOURS[number]), dashes
+
+
+def _generated(number: int) -> str:
+    """Return one of many colours of about the same strength (B. Ottosson, Oklab, 2020)."""
+    turn, height = (number * step % 1 for step in EVENLY)
+    hue, lightness = 2 * np.pi * turn, DARKEST + (LIGHTEST - DARKEST) * height
+    a, b = CHROMA * np.cos(hue), CHROMA * np.sin(hue)
+    cones = np.array(
+        [
+            lightness + 0.3963377774 * a + 0.2158037573 * b,
+            lightness - 0.1055613458 * a - 0.0638541728 * b,
+            lightness - 0.0894841775 * a - 1.2914855480 * b,
+        ]
+    )
+    to_rgb = np.array(
+        [
+            [4.0767416621, -3.3077115913, 0.2309699292],
+            [-1.2684380046, 2.6097574011, -0.3413193965],
+            [-0.0041960863, -0.7034186147, 1.7076147010],
+        ]
+    )
+    light = np.clip(to_rgb @ cones**3, 0, 1)
+    return to_hex(np.where(light > 0.0031308, 1.055 * light ** (1 / 2.4) - 0.055, 12.92 * light))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -14,7 +16,6 @@ import numpy as np
 from multiplay._support.atomic_files import as_path, write_whole
 from multiplay._support.checks import is_number
 from multiplay.errors import InvalidInput
-from multiplay.results.checksum import is_damaged, seal
 from multiplay.results.intervals import Interval, interval
 from multiplay.results.measured import EACH_ROUND, FIXED, MEASURES, QUANTITIES, Measured
 from multiplay.types import FloatArray, IntArray
@@ -30,6 +31,11 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
 
 FORMAT = 1
 DAMAGED = "damaged: restore a backup, or run it again."
+# The checksum is appended to the file, where HDF5 ignores it. As an attribute of the dataset it
+# would be copied along when a part of a result is written to a different file.
+MARK = b"\nmultiplay sha256 "
+LENGTH = len(MARK) + 64
+CHUNK = 1 << 20  # bytes
 COLUMNS = ("ci low", "ci high", "µs per round")
 
 
@@ -368,7 +374,7 @@ def load(path: str | Path) -> Result:
     if not path.is_file():
         raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")
     try:
-        dataset = None if is_damaged(path) else _read(path)
+        dataset = None if _is_damaged(path) else _read(path)
     except Exception as error:  # a damaged file raises whatever it likes
         reason = " ".join(str(error).split())
         hint = f"If Result.save wrote it, it is {DAMAGED}"
@@ -405,9 +411,37 @@ def _read(path: Path) -> xr.Dataset:
 
 def _write(dataset: xr.Dataset, path: Path) -> None:
     dataset.to_netcdf(path, engine="h5netcdf")
-    seal(path)
+    _seal(path)
 
 
 def _versions() -> dict[str, str]:
     ours = {"python": platform.python_version(), "multiplay": __version__}
     return ours | {name: version(name) for name in ("numpy", "numba", "scipy")}
+
+
+def _seal(path: Path) -> None:
+    """Append the checksum of the whole file."""
+    digest = _sha256(path, path.stat().st_size)
+    with path.open("ab") as file:
+        file.write(MARK + digest)
+
+
+def _is_damaged(path: Path) -> bool:
+    """Return whether a file differs from its checksum; False for a file without one."""
+    size = path.stat().st_size - LENGTH
+    if size < 0:
+        return False
+    with path.open("rb") as file:
+        file.seek(size, os.SEEK_SET)
+        tail = file.read()
+    return tail.startswith(MARK) and tail != MARK + _sha256(path, size)
+
+
+def _sha256(path: Path, size: int) -> bytes:
+    """Return the SHA-256 of the first ``size`` bytes, as text."""
+    sha = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(min(CHUNK, size)):
+            sha.update(chunk)
+            size -= len(chunk)
+    return sha.hexdigest().encode()

@@ -1,4 +1,4 @@
-"""One block: some trials of one policy, played round by round."""
+"""Blocks: some trials of one policy, played round by round, with a check of its actions."""
 
 import time
 from collections.abc import Callable
@@ -11,21 +11,24 @@ from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet
 from multiplay.environments import Adversarial, Environment, World
 from multiplay.environments.base import largest_change
+from multiplay.kernels.units import inside_box
 from multiplay.policies import Policy
 from multiplay.policies.base import drop_warm_start, shown
+from multiplay.policies.feasible import no_action
 from multiplay.random import POLICY, Streams
 from multiplay.results.measured import EACH_ROUND, FIXED, Measured
 from multiplay.simulation.comparator import BestOfEachRound
-from multiplay.simulation.measurements import Ledger
-from multiplay.simulation.referee import Referee
+from multiplay.simulation.measurements import RegretRecorder
 from multiplay.types import IntArray
+
+CHECKED_TOGETHER = 1 << 14  # numbers in actions that wait for the check
 
 
 class Block(NamedTuple):
-    """The unit of work: some trials of one policy. Its numbers depend on nothing else.
+    """The unit of work: some trials of one policy. Its numbers depend on no other block.
 
-    ``best`` is the best fixed action of each trial, where it was found before; ``against`` says
-    whether regret is against that or against the best action of each round.
+    ``best`` is the best fixed action of each trial, where it was computed before; ``against`` is
+    the comparator of the regret: that action, or the best action of each round.
     """
 
     actions: ActionSet
@@ -40,17 +43,17 @@ class Block(NamedTuple):
 
 
 def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
-    """Play one block, round by round; ``advance`` hears of finished rounds now and then."""
+    """Play one block, round by round; ``advance`` is called with finished rounds now and then."""
     actions, environment, policy, horizon, trials, seed, rounds, *_ = block
     warm_up(block)
     world = environment.open(actions, horizon, trials, seed)
     each_round = block.against == EACH_ROUND
-    rival = BestOfEachRound(actions.period) if each_round else _best_fixed(block, world)
-    ledger = Ledger(actions, rival, rounds, len(trials))
+    comparator = BestOfEachRound(actions.period) if each_round else _best_fixed(block, world)
+    recorder = RegretRecorder(actions, comparator, rounds, len(trials))
     rng = Streams.spawn(seed, POLICY, trials)
     started = time.perf_counter()
-    _play_rounds(block, world, ledger, rng, horizon, advance)
-    measured = ledger.finished(horizon, world.corruption, time.perf_counter() - started)
+    _play_rounds(block, world, recorder, rng, horizon, advance)
+    measured = recorder.finished(horizon, world.corruption, time.perf_counter() - started)
     if not np.isfinite(measured["regret"]).all():
         raise ArithmeticError(f"the regret of {policy!r} is not finite. Fix its update().")
     return measured
@@ -59,37 +62,76 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
 def _play_rounds(
     block: Block,
     world: World,
-    ledger: Ledger,
+    recorder: RegretRecorder,
     rng: Streams,
     last: int,
     advance: Callable[[int], None],
 ) -> None:
-    """Play rounds 1, ..., last, each on its own set, and book them."""
+    """Play rounds 1, ..., last, each on its own set, and record them."""
     actions, policy, horizon = block.actions, block.policy, block.horizon
-    trials, today = len(block.trials), actions.at(1)
-    referee = Referee(policy, today, trials, block.rounds)
-    state = policy.start(today, horizon, trials)
+    trials, current = len(block.trials), actions.at(1)
+    check = ActionCheck(policy, current, trials, block.rounds)
+    state = policy.start(current, horizon, trials)
     stride = max(1, horizon // 100)
     for t in range(1, last + 1):
-        before, today = today, actions.at(t)
-        if today is not before:
+        before, current = current, actions.at(t)
+        if current is not before:
             drop_warm_start(policy, state, before)
-        chosen = policy.choose(today, state, rng)
+        chosen = policy.choose(current, state, rng)
         action = chosen.action
-        referee.watch(t, today, action)
+        check.add(t, current, action)
         seen = world.observe(action)
-        policy.update(today, state, chosen, shown(policy, seen.feedback), rng)
-        ledger.add(t, today, action, seen)
+        policy.update(current, state, chosen, shown(policy, seen.feedback), rng)
+        recorder.add(t, current, action, seen)
         if t % stride == 0:
             advance(stride)
-    referee.judge()
+    check.finish()
+
+
+class ActionCheck:
+    """The check that a policy plays actions of the set.
+
+    Every action must lie between 0 and n. Those of round 1 and of all recorded rounds must also be
+    in the set of their round. Membership takes as long as a round, so many rounds of one set are
+    checked together.
+    """
+
+    def __init__(self, policy: Policy, actions: ActionSet, trials: int, rounds: IntArray) -> None:
+        self.policy, self.actions, self.shape = policy, actions, (trials, actions.d)
+        self.recorded = {1, *rounds.tolist()}
+        self.unchecked: dict[int, IntArray] = {}
+
+    def add(self, t: int, actions: ActionSet, action: IntArray) -> None:
+        """Take the action of round t, on the set of that round, before it is played."""
+        if actions is not self.actions:
+            self.finish()
+            self.actions = actions
+        if action.shape != self.shape or not inside_box(action, actions._n):
+            raise self._error(t)
+        if t in self.recorded:
+            self.unchecked[t] = action
+            if t == 1 or len(self.unchecked) * action.size > CHECKED_TOGETHER:
+                self.finish()
+
+    def finish(self) -> None:
+        """Raise ``ArithmeticError`` if an action that was not checked yet is not in the set."""
+        if self.unchecked:
+            rows = np.concatenate(list(self.unchecked.values()))
+            inside = self.actions.contains(rows).reshape(-1, self.shape[0]).all(axis=1)
+            if not inside.all():
+                raise self._error(list(self.unchecked)[int(inside.argmin())])
+        self.unchecked = {}
+
+    def _error(self, t: int) -> ArithmeticError:
+        return no_action(self.policy, self.actions, self.shape[0], f"round {t}")
 
 
 def warm_up(block: Block) -> None:
-    """Play two rounds of two trials for nothing, once in a process for each kind of block.
+    """Play two rounds of two trials without a record, once in a process for each kind of block.
 
-    Kernels are compiled, or read from disk, when they are first called: that is no time of a
-    policy. The policy is a copy, and a function of past actions is not asked: both may remember.
+    Kernels are compiled, or read from disk, when they are first called: that is not part of the
+    time of a policy. The policy is a copy, and a function of past actions is not called, since
+    both may have state.
     """
     actions, environment, policy, horizon, trials, *_ = block
     kinds = [type(actions.at(1)), type(environment), *map(type, settings(environment).values())]
@@ -102,12 +144,12 @@ def warm_up(block: Block) -> None:
     last, few = min(2, horizon), trials[:2]
     some = block._replace(environment=environment, policy=deepcopy(policy), trials=few)
     nothing = np.zeros((len(few), actions.d), dtype=np.int64)
-    rival = BestOfEachRound(1) if block.against == EACH_ROUND else nothing
-    ledger = Ledger(actions, rival, np.arange(1, last + 1), len(few))
+    comparator = BestOfEachRound(1) if block.against == EACH_ROUND else nothing
+    recorder = RegretRecorder(actions, comparator, np.arange(1, last + 1), len(few))
     world = environment.open(actions, horizon, few, block.seed)
     rng = Streams.spawn(block.seed, POLICY, few)
-    _play_rounds(some, world, ledger, rng, last, lambda rounds: None)
-    ledger.finished(last, world.corruption, 0.0)
+    _play_rounds(some, world, recorder, rng, last, lambda rounds: None)
+    recorder.finished(last, world.corruption, 0.0)
     largest_change(np.zeros((1, 1)), np.zeros((1, 1)))  # called only once losses are corrupted
 
 

@@ -1,4 +1,4 @@
-"""Running on a Dask cluster."""
+"""Dask clusters: an executor on the workers of a scheduler."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from multiplay.errors import InvalidInput
 
-PATIENCE = 10  # seconds to wait for a scheduler
+CONNECT_SECONDS = 10  # seconds to wait for a scheduler
 
 
 @contextmanager
@@ -17,11 +17,14 @@ def cluster(address: str) -> Iterator[tuple[Executor, int]]:
         from distributed import Client
     except ImportError:
         raise InvalidInput(
-            "cluster", "the package distributed", "none", "Run pip install 'multiplay[cluster]'."
+            "cluster",
+            "the package distributed",
+            "no such package",
+            "Run pip install 'multiplay[cluster]'.",
         ) from None
     try:
-        client: Any = cast(Any, Client)(address, timeout=PATIENCE)
-    except (OSError, ValueError) as error:  # nobody listens, or no address at all
+        client: Any = cast(Any, Client)(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:  # no scheduler there, or not an address
         raise InvalidInput(
             "cluster",
             "the address of a Dask scheduler, such as tcp://localhost:8786",
@@ -34,8 +37,8 @@ def cluster(address: str) -> Iterator[tuple[Executor, int]]:
             raise InvalidInput(
                 "cluster",
                 "a scheduler with workers",
-                f"{address}, without any",
-                f"Start some: dask worker {address}.",
+                f"{address}, which has no workers",
+                f"Start workers with the command: dask worker {address}.",
             )
         yield cast(Executor, client.get_executor()), threads
     finally:

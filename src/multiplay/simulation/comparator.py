@@ -1,4 +1,4 @@
-"""The action that a policy is measured against, where it is another one in every round."""
+"""Comparators: the best action of each round, for regret against it."""
 
 import numpy as np
 
@@ -6,32 +6,32 @@ from multiplay.actions import ActionSet
 from multiplay.kernels import ledger as kernels
 from multiplay.types import FloatArray, IntArray
 
-REMEMBERED = 1 << 22  # numbers in best actions
+REMEMBERED = 1 << 22  # numbers in the best actions that are kept
 
 
 class BestOfEachRound:
     """The best action of the set of a round for the means of that round, in every trial.
 
-    As long as the means stay the same, those of the last ``sets`` sets are remembered.
+    As long as the means stay the same, the best actions of the last ``sets`` sets are kept.
     """
 
     def __init__(self, sets: int) -> None:
         self.sets, self.means = sets, np.empty((0, 0))
         self.found: dict[int, tuple[ActionSet, IntArray]] = {}
 
-    def of(self, today: ActionSet, means: FloatArray) -> IntArray:
+    def of(self, actions: ActionSet, means: FloatArray) -> IntArray:
         """Return a*, shape (trials, d)."""
         if not kernels.same(means, self.means):
             self.means, self.found = means.copy(), {}
-        if id(today) not in self.found:  # the set is kept too, so that no other one gets its id
+        if id(actions) not in self.found:  # the set is kept too, so that no new set gets its id
             if len(self.found) >= min(self.sets, 1 + REMEMBERED // means.size):
                 self.found.clear()
-            self.found[id(today)] = today, best_actions(today, means)
-        return self.found[id(today)][1]
+            self.found[id(actions)] = actions, best_actions(actions, means)
+        return self.found[id(actions)][1]
 
 
 def best_actions(actions: ActionSet, means: FloatArray) -> IntArray:
-    """Return the best action for each row of ``means``; rows that are all alike are asked once."""
+    """Return the best action for each row of ``means``, with one oracle call for equal rows."""
     if len(means) > 1 and kernels.alike(means):
         return np.repeat(best_actions(actions, means[:1]), len(means), axis=0)
     if not actions.linear:

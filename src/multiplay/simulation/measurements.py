@@ -1,4 +1,4 @@
-"""What is written down of a block: regret at the recorded rounds, and sums over all rounds."""
+"""Measurements of a block: regret at the recorded rounds, and sums over all rounds."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from multiplay.simulation.comparator import BestOfEachRound
 from multiplay.types import FloatArray, IntArray
 
 
-class Ledger:
-    """Books every round of a block of trials.
+class RegretRecorder:
+    """Records every round of a block of trials.
 
     Regret is against the best fixed action a*, or against the best action of each round. Where the
     best fixed action is not known beforehand (an adaptive adversary), it is found at the end; until
@@ -33,36 +33,36 @@ class Ledger:
         self.curves: list[FloatArray] = []
         self.history: list[FloatArray] = []
 
-    def add(self, t: int, today: ActionSet, action: IntArray, seen: Observation) -> None:
-        """Book round t, which was played on the set ``today``."""
+    def add(self, t: int, actions: ActionSet, action: IntArray, seen: Observation) -> None:
+        """Record round t, which was played on the set ``actions``."""
         feedback, means, averages = seen
         if not (means.flags.carray and averages.flags.carray):
             means, averages = _writable(means), _writable(averages)
         best = self.best
         if isinstance(best, BestOfEachRound):
-            best = best.of(today, means)
+            best = best.of(actions, means)
         kernels.book(
             t,
-            today.linear,
+            actions.linear,
             action,
             best,
             means,
             feedback.total,
             averages,
-            self.no_offset if today.offset is None else _writable(today.offset),
+            self.no_offset if actions.offset is None else _writable(actions.offset),
             self.arms,
             self.plays,
             self.sums,
         )
-        if not today.linear:
-            self.sums[kernels.PSEUDO] += today.value(action, means) - today.value(best, means)
+        if not actions.linear:
+            self.sums[kernels.PSEUDO] += actions.value(action, means) - actions.value(best, means)
         if t in self.rounds:
             self.curves.append(self.sums[[kernels.PSEUDO, kernels.PAID]])
             if not self.known:
                 self.history.append(self.arms[[kernels.MEANS, kernels.S1]])
 
     def finished(self, horizon: int, corruption: FloatArray | None, seconds: float) -> Measured:
-        """Close the books after the last round."""
+        """Return the measurements after the last round."""
         sign, trials = self.actions.sign, self.sums.shape[1]
         pseudo, paid = np.stack(self.curves, axis=2)
         excess = self.plays[kernels.EXCESS].astype(float)
@@ -96,7 +96,7 @@ class Ledger:
         return np.zeros(self.actions.d) if self.actions.offset is None else self.actions.offset
 
     def _least(self, S1: FloatArray, horizon: int) -> FloatArray:
-        """Return what the best fixed action would have got, where there are fixed actions."""
+        """Return the total loss of the best fixed action, where there is one."""
         if isinstance(self.actions, Changing):
             return np.full(len(S1), np.nan)
         sums = S1 + horizon * self._offset
@@ -111,5 +111,5 @@ def _variation(S1: FloatArray, S2: FloatArray, rounds: IntArray | int) -> FloatA
 
 
 def _writable(array: FloatArray) -> FloatArray:
-    """Return an array of the one kind that kernels are compiled for."""
+    """Return the array with the memory layout that kernels are compiled for."""
     return np.require(array, requirements=["C", "W"])

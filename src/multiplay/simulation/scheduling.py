@@ -1,4 +1,4 @@
-"""How trials are cut into blocks, so that few processes wait for the last one."""
+"""Scheduling: the number of trials in a block, so that few processes wait for the last one."""
 
 import heapq
 from collections.abc import Sequence
@@ -7,21 +7,21 @@ from multiplay.actions import ActionSet
 from multiplay.policies import Policy
 
 LARGEST_BLOCK = 250  # trials; more do not make a round cheaper, and blocks bound the memory
-ROUND = 200  # what a round costs besides its arms, in arms
+ROUND = 200  # cost of a round besides its arms, in arms
 
 
 def effort(actions: ActionSet, policy: Policy, trials: int) -> float:
-    """Return what a round of so many trials costs, in arms, as far as that is known before."""
+    """Return the estimated cost of a round of this many trials, in arms."""
     return ROUND + trials * policy.effort(actions)
 
 
 def sizes_of_blocks(
     actions: ActionSet, policies: Sequence[Policy], trials: int, jobs: int
 ) -> list[int]:
-    """Return the most trials of a block of each policy.
+    """Return the largest number of trials in a block, for each policy.
 
     A block of half the trials takes more than half the time. So there are about as many blocks as
-    jobs, or a few times as many if that is balanced better; dear policies are cut more often.
+    jobs, or a few times as many if that is balanced better; expensive policies get more blocks.
     """
     whole = [effort(actions, policy, trials) for policy in policies]
     fewest = -(-trials // LARGEST_BLOCK)

@@ -1,4 +1,4 @@
-"""Runs that survive: finished blocks are kept in a storage, and a run goes on from there."""
+"""Checkpoints of a run: finished blocks in a storage, from which the run can be resumed."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,21 +12,20 @@ from multiplay.results.measured import QUANTITIES, Measured
 from multiplay.storage import Damaged, FolderStorage, Record, Storage
 
 CONFIGURATION = "configuration"
-OLD = "configuration.json"  # of runs that began before blocks were records
-SHOWN = 5  # differences
+SHOWN = 5  # differences between configurations
 
 
-class Store:
+class Checkpoints:
     """The configuration of a run, which is the first record, and a record for each finished block.
 
-    What is stored is used when the run is resumed, and only what is missing is computed: every
-    trial has numbers of its own, so the outcome is that of an undisturbed run.
+    A resumed run computes only the blocks that are missing. Every trial has random streams of its
+    own, so the result is that of a run without interruption.
     """
 
     def __init__(
         self, place: str | Path | Storage, configuration: Mapping[str, Any], resume: bool
     ) -> None:
-        self.storage = place if isinstance(place, Storage) else _open(place)
+        self.storage = _opened(place)
         now = json.loads(json.dumps(configuration))
         begun = self._configuration()
         if begun is None and self.storage.append(Record({CONFIGURATION: now}, {})) == 0:
@@ -34,9 +33,9 @@ class Store:
         if begun is None or not resume:
             raise InvalidInput(
                 "store",
-                "a place without a run in it, or resume=True",
-                f"{place}, where a run was begun",
-                "Resume it (--resume), or choose another folder.",
+                "an empty store, or resume=True",
+                f"{place}, which has a run",
+                "Resume that run (--resume), or choose a different folder.",
             )
         _check_same(begun, now)
 
@@ -46,7 +45,7 @@ class Store:
         self.storage.append(Record(header, measured))
 
     def blocks(self) -> Iterator[tuple[int, range, Measured]]:
-        """Yield what is stored; a damaged block counts as missing."""
+        """Yield the stored blocks; a damaged block counts as missing."""
         start = 1
         while True:
             try:
@@ -59,25 +58,31 @@ class Store:
                 start = max(start, damaged.number or 0) + 1
 
     def _configuration(self) -> Any:
-        """Return the configuration of the run that was begun, if there is one."""
+        """Return the configuration of the stored run, or None."""
         try:
             _, (header, _) = next(self.storage.read(), (None, (None, None)))
             return None if header is None else header[CONFIGURATION]
         except (Damaged, KeyError, TypeError) as error:
             raise InvalidInput(
-                "store", "a run to resume", f"{self.storage!r} ({error})", "Choose another folder."
+                "store",
+                "a run that can be resumed",
+                f"{self.storage!r} ({error})",
+                "Choose a different folder.",
             ) from None
 
 
-def _open(folder: str | Path) -> FolderStorage:
-    if (writable_folder("store", folder) / OLD).exists():
-        raise InvalidInput(
-            "store",
-            "a run of this version of multiplay",
-            f"{folder}, where an older version began one",
-            "Finish it with that version, or start again in another folder.",
-        )
-    return FolderStorage(folder)
+def stored_seed(place: str | Path | Storage) -> int | None:
+    """Return the seed of the run in a store, or None if the store is empty."""
+    for _, (header, _) in _opened(place).read():
+        seed = header.get(CONFIGURATION, {}).get("seed")
+        return seed if isinstance(seed, int) else None
+    return None
+
+
+def _opened(place: str | Path | Storage) -> Storage:
+    if isinstance(place, Storage):
+        return place
+    return FolderStorage(writable_folder("store", place))
 
 
 def _check_same(before: Any, configuration: Any) -> None:
@@ -86,14 +91,14 @@ def _check_same(before: Any, configuration: Any) -> None:
         more = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
         raise InvalidInput(
             "store",
-            "the configuration that the run was begun with",
+            "the configuration of the stored run",
             "; ".join(changes[:SHOWN] + more),
-            "Undo the change, or start again in another folder.",
+            "Undo the change, or start a new run in a different folder.",
         )
 
 
 def _differences(where: str, before: Any, now: Any) -> Iterator[str]:
-    """Name every setting that is not the same."""
+    """Yield a description of every setting that differs."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in [*before, *(key for key in now if key not in before)]:
             below = f"{where}.{key}" if where else str(key)

@@ -127,8 +127,8 @@ def genadainf_realised(
     """
     policy = GenAdaINF() if policy is None else policy
     check_instance("policy", policy, GenAdaINF, "GenAdaINF()")
-    positive_integer("horizon", horizon, "Give the number of rounds, a positive integer.")
-    positive_integer("trials", trials, "Give the number of trials, a positive integer.")
+    horizon = positive_integer("horizon", horizon, "Give the number of rounds, a positive integer.")
+    trials = positive_integer("trials", trials, "Give the number of trials, a positive integer.")
     environment.check(actions, horizon, trials)
     sign, hull, rows = actions.sign, actions.hull, range(trials)
     world, rng = environment.open(actions, horizon, rows, seed), Streams.spawn(seed, POLICY, rows)

@@ -23,7 +23,7 @@ from multiplay.reports.conclusion import conclusion
 from multiplay.reports.tables import settings, suboptimal_plays
 from multiplay.results.display import summary
 from multiplay.simulation.comparator import BestOfEachRound
-from multiplay.simulation.store import Store
+from multiplay.simulation.store import Checkpoints
 from multiplay.storage import MemoryStorage
 from multiplay.types import FloatArray, IntArray
 
@@ -251,19 +251,19 @@ def test_a_run_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
         players = {"A": mp.GenCTS(), "B": mp.Hybrid()}
         return mp.simulate(SETS["function"], ENVIRONMENTS["jumps"], players, 30, 4, **how)
 
-    undisturbed, storage, keep = played(), MemoryStorage(), Store.keep
+    undisturbed, storage, keep = played(), MemoryStorage(), Checkpoints.keep
     kept: list[range] = []
 
-    def dies(self: Store, policy: int, trials: range, measured: Any) -> None:
+    def dies(self: Checkpoints, policy: int, trials: range, measured: Any) -> None:
         if len(kept) == 3:
             raise KeyboardInterrupt
         kept.append(trials)
         keep(self, policy, trials, measured)
 
-    monkeypatch.setattr(Store, "keep", dies)
+    monkeypatch.setattr(Checkpoints, "keep", dies)
     with pytest.raises(KeyboardInterrupt):
         played(store=storage, block=1)
-    monkeypatch.setattr(Store, "keep", keep)
+    monkeypatch.setattr(Checkpoints, "keep", keep)
     resumed = played(store=storage, block=1, resume=True)
     assert (resumed.regret.values == undisturbed.regret.values).all()
     with refused("store"):

@@ -28,8 +28,8 @@ from multiplay import (
 )
 from multiplay.experiments import paper
 from multiplay.experiments.experiment import build, read, shipped
-from multiplay.experiments.formulas import evaluate
-from multiplay.simulation.store import Store
+from multiplay.experiments.file_builder import evaluate
+from multiplay.simulation.store import Checkpoints
 
 
 def test_files_of_the_paper_are_its_experiments() -> None:
@@ -406,19 +406,19 @@ def test_a_changed_file_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment, keep = build(plain(trials=4)), Store.keep
+    experiment, keep = build(plain(trials=4)), Checkpoints.keep
     kept: list[Any] = []
 
-    def until_full(self: Store, *block: Any) -> None:
+    def until_full(self: Checkpoints, *block: Any) -> None:
         if len(kept) == 3:
             raise OSError(28, "No space left on device")
         kept.append(block)
         keep(self, *block)
 
-    monkeypatch.setattr(Store, "keep", until_full)
+    monkeypatch.setattr(Checkpoints, "keep", until_full)
     with pytest.raises(OSError, match="No space"):
         experiment.run(store=tmp_path / "store")
-    monkeypatch.setattr(Store, "keep", keep)
+    monkeypatch.setattr(Checkpoints, "keep", keep)
     assert len(stored(tmp_path / "store")) == 3
     resumed = experiment.run(store=tmp_path / "store", resume=True)
     assert same(resumed.dataset, experiment.run().dataset)

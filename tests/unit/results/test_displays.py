@@ -136,6 +136,7 @@ def test_pictures_of_different_results_share_no_id(result: Result) -> None:
     assert not first & second
 
 
+@pytest.mark.filterwarnings("ignore:all actions")  # one arm: there is one action
 @pytest.mark.parametrize(("horizon", "trials"), [(1, 1), (1, 3), (60, 1)])
 def test_the_smallest_results_are_shown(horizon: int, trials: int) -> None:
     one_arm = Budget(1, [1])

@@ -30,9 +30,9 @@ from multiplay import (
     load,
     simulate,
 )
-from multiplay.results.colours import style
 from multiplay.results.comparison import compare
 from multiplay.results.measured import QUANTITIES, Measured
+from multiplay.results.plots import style
 
 Floats = NDArray[np.float64]
 CONFIGURATION = {
@@ -512,7 +512,7 @@ def test_marks_survive_saving(tmp_path: Path) -> None:
 
 def test_environments_tell_what_happens() -> None:
     """Where Alternating has a mark, and nowhere else, do its means change."""
-    half = Bernoulli([0.5, 0.5])
+    half = Bernoulli([0.5, 0.6])
     one, policies = Budget(1, [1, 1]), {"GenCTS": GenCTS()}
     corrupted = Corrupted(before=half, after=Bernoulli([0.1, 0.9]), at=20)
     assert simulate(one, corrupted, policies, 50, trials=1).marks == {

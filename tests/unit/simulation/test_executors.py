@@ -18,8 +18,8 @@ from processes import alive, in_processes, wait_until
 import multiplay as mp
 from multiplay.experiments import paper
 from multiplay.policies import Policy
-from multiplay.simulation import pool
-from multiplay.simulation.pool import LocalProcesses, lent_processes
+from multiplay.simulation import executors
+from multiplay.simulation.executors import LocalProcesses, local_processes
 from multiplay.simulation.scheduling import effort, sizes_of_blocks
 
 ENVIRONMENT = mp.Stochastic(mp.Uniform(0, [0.2, 0.4, 0.6, 0.8, 1.0, 0.5]))
@@ -32,14 +32,14 @@ def run(jobs: int = 2, environment: mp.Environment = ENVIRONMENT, **options: Any
 
 def kept() -> list[int]:
     """Return the processes that are kept."""
-    return [] if pool._kept is None else sorted(p.pid or 0 for p in pool._kept.workers())
+    return [] if executors._kept is None else sorted(p.pid or 0 for p in executors._kept.workers())
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_kept() -> Iterator[None]:
-    pool.release()
+    executors.release()
     yield
-    pool.release()
+    executors.release()
 
 
 def nap(seconds: float) -> int:
@@ -68,12 +68,12 @@ def test_processes_are_kept_for_the_next_run() -> None:
 
 
 def test_fewer_jobs_use_some_of_them_and_more_jobs_replace_them() -> None:
-    with lent_processes(3) as three:
+    with local_processes(3) as three:
         list(three.map(nap, [0.2] * 3))
-    with lent_processes(2) as some:
+    with local_processes(2) as some:
         assert some is three
-        assert some.lent == 2
-    with lent_processes(4) as four:
+        assert some.in_use == 2
+    with local_processes(4) as four:
         assert four is not three
     with pytest.raises(RuntimeError):
         three.submit(nap, 0)
@@ -89,9 +89,9 @@ def test_a_dead_worker_is_replaced() -> None:
 
 
 def test_runs_side_by_side_have_processes_of_their_own() -> None:
-    with lent_processes(2) as mine, lent_processes(2) as yours:
+    with local_processes(2) as mine, local_processes(2) as yours:
         assert mine is not yours
-    assert pool._kept is mine  # the last that was given back
+    assert executors._kept is mine  # the last that was given back
 
 
 def breaks_down(t: int, past: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -109,9 +109,9 @@ def test_all_are_gone_at_once_when_something_goes_wrong() -> None:
 
 
 def test_idle_processes_are_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "IDLE", 0.05)
+    monkeypatch.setattr(executors, "IDLE", 0.05)
     run()
-    wait_until(lambda: pool._kept is None)
+    wait_until(lambda: executors._kept is None)
 
 
 @pytest.mark.parametrize("change", ["module", "path", "variable"])
@@ -124,14 +124,14 @@ def test_what_began_otherwise_is_not_kept(
     monkeypatch.syspath_prepend(tmp_path)
     __import__(module.stem)
     processes = LocalProcesses(2)
-    assert processes.is_good_for(2)
+    assert processes.can_serve(2)
     if change == "module":
         os.utime(module, ns=(1, 1))
     elif change == "path":
         monkeypatch.syspath_prepend(tmp_path / "other")
     else:
         monkeypatch.setenv("NUMBA_OPT", "2")
-    assert not processes.is_good_for(2)
+    assert not processes.can_serve(2)
 
 
 def test_a_forked_process_leaves_them_to_its_parent() -> None:
@@ -156,7 +156,7 @@ import multiplay as mp
 if __name__ == "__main__":
     plans = mp.Transport([1, 1], [1, 1])
     policies = {"GenCTS": mp.GenCTS(), "random": mp.RandomAction()}
-    mp.simulate(plans, mp.Stochastic(mp.Uniform(0, 1)), policies, 20, 4, jobs=2)
+    mp.simulate(plans, mp.Stochastic(mp.Uniform(0, [0.2, 0.9, 0.9, 0.4])), policies, 20, 4, jobs=2)
     print("done", flush=True)
     if sys.argv[1] == "forks":
         import os

@@ -1,6 +1,8 @@
 """Simulation: regret that is known by hand, numbers that depend on the seed alone, results."""
 
 import random
+import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -46,6 +48,7 @@ SWAP = Transport([1, 1], [1, 1])
 STRAIGHT, CROSSED = (1, 0, 0, 1), (0, 1, 1, 0)
 PLANS = Transport([1, 4, 5], [4, 6])
 MEANS = np.random.default_rng(0).uniform(0.1, 0.9, (7, 6))
+SWAPPED = Stochastic(Bernoulli([0.1, 0.9, 0.8, 0.2]))
 UNIFORM = Stochastic(Uniform(0, MEANS))
 POLICIES: dict[str, Policy] = {
     "GenCTS": GenCTS(),
@@ -469,6 +472,68 @@ def test_one_trial_is_drawn_without_a_band() -> None:
     assert len(ax.collections) == 0
 
 
+# ---------------------------------------------------------------- arguments in several forms
+
+
+def test_whole_floats_are_counts() -> None:
+    exact = simulate(SWAP, SWAPPED, {"GenCTS": GenCTS()}, 20, 3, jobs=1, record=5, block=2)
+    loose = simulate(SWAP, SWAPPED, {"GenCTS": GenCTS()}, 2e1, 3.0, jobs=1.0, record=5.0, block=2.0)  # type: ignore[arg-type]
+    assert loose.regret.identical(exact.regret)
+    assert loose.configuration == exact.configuration
+
+
+def test_without_a_seed_one_is_drawn_and_recorded(tmp_path: Path) -> None:
+    play = partial(simulate, SWAP, SWAPPED, {"GenCTS": GenCTS()}, 20, 3)
+    first, second = play(seed=None), play(seed=None)
+    seeds = [result.configuration["seed"] for result in (first, second)]
+    assert seeds[0] != seeds[1]
+    assert play(seed=seeds[0]).regret.identical(first.regret)
+    stored = play(seed=None, store=tmp_path)
+    assert play(seed=None, store=tmp_path, resume=True).regret.identical(stored.regret)
+
+
+def test_minus_one_job_is_one_for_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def cut(actions: Any, policies: Any, trials: int, jobs: int) -> list[int]:
+        asked.append(jobs)
+        return [trials] * len(policies)
+
+    module = sys.modules["multiplay.simulation.simulate"]
+    monkeypatch.setattr(module, "available_cores", lambda: 5)
+    monkeypatch.setattr(module, "sizes_of_blocks", cut)
+    simulate(SWAP, SWAPPED, {"GenCTS": GenCTS()}, 20, 3, jobs=-1)
+    assert asked == [5]
+
+
+def test_policies_of_a_list_are_named_by_their_repr() -> None:
+    policies = [GenCTS(), Duplicated(GenCTS())]
+    result = simulate(SWAP, SWAPPED, policies, 20, 3)
+    assert result.policies == ["GenCTS()", "Duplicated(policy=GenCTS())"]
+    named = simulate(SWAP, SWAPPED, {repr(policy): policy for policy in policies}, 20, 3)
+    assert result.regret.identical(named.regret)
+    with pytest.raises(InvalidInput, match=r"different policies, got GenCTS\(\) 2 times"):
+        simulate(SWAP, SWAPPED, [GenCTS(), GenCTS()], 20, 3)
+
+
+def test_equal_actions_give_one_warning() -> None:
+    policies: dict[str, Policy] = {"GenCTS": GenCTS(), "straight": Fixed(STRAIGHT)}
+    equal = Stochastic(Bernoulli([0.25, 0.5, 0.5, 0.75]))  # both pairings cost 1 a round
+    with pytest.warns(UserWarning, match="all actions of Transport") as found:
+        simulate(SWAP, equal, policies, 20, 3)
+    assert len(found) == 1
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulate(SWAP, SWAPPED, {"best": Fixed(STRAIGHT)}, 20, 3)  # no regret, but others have
+        simulate(SWAP, Adversarial(np.full((20, 4), 0.5)), policies, 20, 3)
+
+
+def test_a_misspelt_argument_gets_a_suggestion() -> None:
+    with pytest.raises(TypeError, match=r"'horizn'\. Did you mean 'horizon'\?"):
+        simulate(SWAP, SWAPPED, POLICIES, horizn=20, trials=3)  # type: ignore[call-arg]
+
+
 # ---------------------------------------------------------------- bad input
 
 
@@ -482,13 +547,15 @@ def test_one_trial_is_drawn_without_a_band() -> None:
         ("horizon", True),
         ("horizon", None),
         ("trials", 0),
-        ("trials", 2.0),
+        ("trials", 2.5),
+        ("trials", float("inf")),
         ("seed", -1),
         ("seed", 0.5),
-        ("seed", None),
         ("jobs", 0),
         ("jobs", -2),
         ("jobs", 1.5),
+        ("block", 0.5),
+        ("record", 1.5),
         ("executor", "threads"),
         ("executor", 2),
         ("executor", ThreadPoolExecutor),
@@ -498,7 +565,9 @@ def test_one_trial_is_drawn_without_a_band() -> None:
         ("environment", Stochastic),
         ("environment", Uniform(0, MEANS)),
         ("policies", {}),
-        ("policies", [GenCTS()]),
+        ("policies", []),
+        ("policies", [GenCTS(), GenCTS()]),
+        ("policies", [GenCTS]),
         ("policies", GenCTS()),
         ("policies", None),
         ("policies", {"GenCTS": GenCTS}),

@@ -1,6 +1,5 @@
 """Storages: the contract for each, files that are whole or not there, and old runs."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from refusal import refused
 
@@ -291,14 +289,6 @@ def test_two_runs_do_not_begin_in_one_place(tmp_path: Path) -> None:
 
     with refused("store"):
         run(Late(tmp_path))
-
-
-@pytest.mark.parametrize("resume", [True, False])
-def test_a_run_of_an_older_version_is_refused(resume: bool, tmp_path: Path) -> None:
-    (tmp_path / "configuration.json").write_text(json.dumps({"horizon": 30}))
-    np.savez(tmp_path / "block-0-0-1.npz", regret=np.zeros((1, 3)))
-    with pytest.raises(InvalidInput, match="older version"):
-        run(tmp_path, resume=resume)
 
 
 @pytest.mark.parametrize("store", [3, ["folder"], "fol\0der"])

@@ -23,8 +23,7 @@ from multiplay.experiments import paper
 from multiplay.reports import report
 from multiplay.results import Result
 from multiplay.results.display import summary
-from multiplay.simulation.executors import available_cores
-from multiplay.simulation.executors import MOST_JOBS
+from multiplay.simulation.executors import MOST_JOBS, available_cores
 from multiplay.simulation.simulate import MOST_TRIALS
 
 MOST_INSTANCES = 100  # whose lower bounds are averaged

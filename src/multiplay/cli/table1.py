@@ -24,8 +24,7 @@ from multiplay.experiments import table1 as experiment
 from multiplay.experiments.growth import growth as growth_of
 from multiplay.reports import table1 as report
 from multiplay.reports.table1_figure import figure
-from multiplay.simulation.executors import available_cores
-from multiplay.simulation.executors import MOST_JOBS
+from multiplay.simulation.executors import MOST_JOBS, available_cores
 
 
 @app.command()

@@ -1,7 +1,7 @@
-"""The pages: what is typed, what is shown, who may do what, and that nothing stored can harm."""
+"""Web pages: user input, content, permissions, and escaping of stored text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,8 @@ import multiplay as mp
 from multiplay.errors import InvalidInput
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
-from multiplay.service.pages import (
-    arms,
-    costs,
-    flows,
-    forms,
-    journal_lines,
-    plans,
-    render,
-    sessions,
-)
-from multiplay.service.pages.forms import Form
-from multiplay.service.pages.typed_values import a_number, a_whole_number, named_numbers
+from multiplay.service.pages import forms, journal_views, plans, render, sessions, views
+from multiplay.service.pages.forms import Form, a_number, a_whole_number, named_numbers
 from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import ServiceLimits, build_actions
 from multiplay.storage import MemoryStore, store_at
@@ -45,13 +35,13 @@ NEW = {
 }
 
 
-# ---------------------------------------------------------------- what is typed
+# ---------------------------------------------------------------- user input
 
 
 @pytest.mark.parametrize(
     "text", ["Lyon 3\nLe Havre 2", " Lyon: 3\n\n Le Havre =2 ", "Lyon\t3\r\nLe Havre;2"]
 )
-def test_names_with_numbers_are_read_as_people_write_them(text: str) -> None:
+def test_names_with_numbers_are_read(text: str) -> None:
     assert named_numbers("supply", text) == {"Lyon": 3, "Le Havre": 2}
 
 
@@ -64,10 +54,10 @@ def test_names_with_numbers_are_read_as_people_write_them(text: str) -> None:
         ("Lyon 3\nLyon 4", "twice"),
         ("Lyon -1", "line 1"),
         ("Lyon 1.5", "line 1"),
-        ("Lyon 1,5", "with a dot"),
+        ("Lyon 1,5", "a decimal point"),
         ("Lyon,3", "line 1"),
         ("a->b 3", "without ->"),
-        ("x" * 81 + " 3", "80 letters"),
+        ("x" * 81 + " 3", "80 characters"),
         ("\n".join(f"a{k} 1" for k in range(501)), "at most 500 lines"),
     ],
 )
@@ -201,18 +191,49 @@ def test_a_part_may_leave_arms_out_but_not_all() -> None:
     assert forms.losses(Form({"total": "7"}), plan, by_round=True, partly=False) == 7
 
 
-def test_hints_have_no_python_in_them() -> None:
+def forms_of_hints() -> list[InvalidInput]:
+    """Return errors whose hints contain Python, as the library raises them."""
+    learner = mp.Learner(lanes(), mp.GenCTS(), losses=(0, 250))
+    play = learner.ask()
+    learner.cancel(play.id)
+    wrong: list[Callable[[], object]] = [
+        lambda: mp.Transport([2], [1]),
+        lambda: mp.Transport([1], [2]),
+        lambda: learner.tell(learner.ask().id, [[999.0] * k for k in learner.ask().action]),
+        lambda: learner.tell(learner.ask().id, {"Lyon->north": [None, None]}),
+        lambda: learner.tell(play.id, euros(play)),
+        lambda: learner.tell(999, {}),
+    ]
+    errors = []
+    for act in wrong:
+        with pytest.raises(InvalidInput) as caught:
+            act()
+        errors.append(caught.value)
+    return errors
+
+
+def test_hints_contain_no_python() -> None:
+    """Their texts are written elsewhere: here it is checked that none reaches a page as code."""
+    replaced = 0
+    for error in forms_of_hints():
+        text = forms.error_text(error)
+        assert not re.search(r"\w=\S|\w\(", text.partition(". ")[2]), text
+        replaced += error.hint not in text
+    assert replaced >= 4
+
+
+def test_a_hint_names_the_fields_of_the_form() -> None:
     with pytest.raises(InvalidInput) as caught:
         mp.Transport([2], [1])
-    assert "slack" not in forms.in_words(caught.value)
-    assert "Supply may be left over" in forms.in_words(caught.value)
+    assert "slack" not in forms.error_text(caught.value)
+    assert "Supply may be left over" in forms.error_text(caught.value)
 
 
 # ---------------------------------------------------------------- what is shown
 
 
 def test_flows_are_drawn_as_wide_as_their_units() -> None:
-    drawing = flows.drawn({("a", "x"): 1, ("a", "y"): 3, ("b", "y"): 0}, {"y": 2, "x": 0})
+    drawing = plans.draw_flows({("a", "x"): 1, ("a", "y"): 3, ("b", "y"): 0}, {"y": 2, "x": 0})
     assert drawing is not None
     assert {(b.source, b.target): b.units for b in drawing.bands} == {
         ("a", "x"): 1,
@@ -224,23 +245,23 @@ def test_flows_are_drawn_as_wide_as_their_units() -> None:
     assert unmet.unmet
     for node in drawing.nodes:
         assert 0 <= node.y <= node.y + node.height <= drawing.height
-    assert flows.drawn({}) is None
-    assert flows.drawn({(f"s{k}", "x"): 1 for k in range(flows.MOST_NODES + 1)}) is None
+    assert plans.draw_flows({}) is None
+    assert plans.draw_flows({(f"s{k}", "x"): 1 for k in range(plans.MOST_NODES + 1)}) is None
 
 
 def test_a_plan_that_is_no_transport_is_a_list() -> None:
     assert plans.grid_of({"news": 2, "radio": 0}) is None
-    shown = plans.described({"news": 2, "radio": 0}, None, "max")
-    assert (shown.arms, shown.others) == ([("news", 2)], 1)
+    shown = plans.plan_view({"news": 2, "radio": 0}, None, "max")
+    assert (shown.arms, shown.unused) == ([("news", 2)], 1)
 
 
 def test_a_study_without_a_play_shows_its_best_plan() -> None:
     study = new_study(MemoryStore())
-    best = plans.planned(study, study.pending())
+    best = plans.current_plan(study, study.pending())
     assert best is not None
     assert best.play is None
     play = study.ask()
-    now = plans.planned(study, study.pending())
+    now = plans.current_plan(study, study.pending())
     assert now is not None
     assert now.play is not None
     assert now.play.id == play.id
@@ -250,21 +271,22 @@ def test_a_study_without_a_play_shows_its_best_plan() -> None:
 
 def test_many_arms_are_cut_and_found() -> None:
     study = mp.Study.create("many", mp.Budget(5, [1] * 300), mp.GenCTS(), store=MemoryStore())
-    shown = arms.arms_of(study)
-    assert (len(shown.rows), shown.found, shown.all) == (arms.MOST, 300, 300)
-    assert len(arms.arms_of(study, whole=True).rows) == 300
+    table = study.arms()
+    shown = views.arm_rows(table)
+    assert (len(shown.rows), shown.found, shown.all) == (views.MOST_ARMS, 300, 300)
+    assert len(views.arm_rows(table, whole=True).rows) == 300
     name = study.actions.names[299]
-    found = arms.arms_of(study, wanted=name.upper())
+    found = views.arm_rows(table, wanted=name.upper())
     assert [arm.name for arm in found.rows] == [name]
-    assert arms.arms_of(study, wanted="nobody").rows == []
+    assert views.arm_rows(table, wanted="nobody").rows == []
 
 
 def test_bars_lie_within_their_picture() -> None:
     study = new_study(MemoryStore())
     ask_and_tell(study, 5)
-    for arm in arms.arms_of(study).rows:
+    for arm in views.arm_rows(study.arms()).rows:
         assert arm.bar is not None
-        assert 0 <= arm.bar.low <= arm.bar.high <= arms.WIDTH
+        assert 0 <= arm.bar.low <= arm.bar.high <= views.BAR_WIDTH
         if arm.bar.mean is not None:
             assert arm.bar.low <= arm.bar.mean <= arm.bar.high
 
@@ -282,20 +304,20 @@ def test_only_the_last_plays_are_read() -> None:
         return pairs(kind, ends, start)
 
     journal.pairs = noted  # type: ignore[method-assign]
-    recent = costs.recent(journal)
+    recent = journal_views.recent_plays(journal)
     assert recent.plays["id"].tolist() == list(range(151, 351))
-    assert starts == [701 - costs.WINDOW]
+    assert starts == [701 - journal_views.WINDOW]
 
 
 def test_the_last_cost_is_that_of_the_last_round_told() -> None:
     store = MemoryStore()
     study = new_study(store)
-    assert np.isnan(costs.last_cost(store.open("lanes")))
+    assert np.isnan(journal_views.last_cost(store.open("lanes")))
     play = study.ask()
     study.tell(play.id, euros(play))
     total = sum(sum(units) for units in euros(play).values())
     study.cancel(study.ask().id)
-    assert costs.last_cost(store.open("lanes")) == pytest.approx(total)
+    assert journal_views.last_cost(store.open("lanes")) == pytest.approx(total)
 
 
 def test_every_kind_of_entry_is_said_in_words() -> None:
@@ -312,17 +334,17 @@ def test_every_kind_of_entry_is_said_in_words() -> None:
     study.expire(0.0)
     study.learn(first.plan, euros(first))
     study.learn_table({"arm": [lane], "round": [1], "loss": [5.0]})
-    found = journal_lines.last(store.open("lanes"), 50)
+    found = journal_views.last_entries(store.open("lanes"), 50)
     assert {line.what for line in found.rows} == {
-        *("began", "asked", "told", "told in part", "closed", "cancelled"),
-        *("ended old plays", "learned from a plan", "learned from a table"),
+        *("created", "asked", "told", "told in part", "closed", "cancelled"),
+        *("expired", "learned from an external plan", "learned from a table"),
     }
     assert [line.number for line in found.rows] == list(range(found.head, -1, -1))
     told = next(line for line in found.rows if line.what == "told")
-    assert "5 numbers clipped" in told.words
+    assert "5 values clipped" in told.words
     assert told.by == "4f2a"
-    assert journal_lines.named([told], {"4f2a": "night job"})[0].by == "night job"
-    older = journal_lines.last(store.open("lanes"), 2, before=3)
+    assert journal_views.with_key_names([told], {"4f2a": "night job"})[0].by == "night job"
+    older = journal_views.last_entries(store.open("lanes"), 2, before=3)
     assert ([line.number for line in older.rows], older.before, older.newer) == ([2, 1], 1, True)
 
 
@@ -330,7 +352,7 @@ def test_every_kind_of_entry_is_said_in_words() -> None:
 
 
 class Place:
-    """Somebody with a browser, and the store behind the service."""
+    """A browser, and the store of the service."""
 
     def __init__(self, client: Client, store: str) -> None:
         self.client, self.store = client, store
@@ -405,10 +427,10 @@ def assert_harmless(answer: Any) -> None:
 
 
 def test_a_day_by_forms_alone(place: Place) -> None:
-    assert "no study yet" in place.get("/").text
+    assert "No studies yet" in place.get("/").text
     made = place.post("/new", **NEW)
-    assert (made.status_code, made.headers["location"]) == (303, "/studies/lanes?done=made")
-    assert "The study is made" in place.get("/studies/lanes?done=made").text
+    assert (made.status_code, made.headers["location"]) == (303, "/studies/lanes?done=created")
+    assert "The study was created" in place.get("/studies/lanes?done=created").text
     asked = place.post("/studies/lanes/ask", key="Monday")
     assert asked.headers["location"] == "/studies/lanes?done=asked&play=1"
     again = place.post("/studies/lanes/ask", key="Monday")
@@ -429,11 +451,11 @@ def test_a_day_by_forms_alone(place: Place) -> None:
     told = place.post("/studies/lanes/plays/1/tell", **typed)
     assert told.headers["location"] == "/studies/lanes/plays/1?done=told"
     shown = place.get("/studies/lanes/plays/1?done=told").text
-    assert "the study has learned from it" in shown
+    assert "The study has learned from it" in shown
     assert "600" in shown
     late = place.post("/studies/lanes/plays/1/tell", **typed | {fields[0]: "77 nobody"})
     assert late.status_code == 409
-    assert "does not wait any more" in late.text
+    assert "is not pending any more" in late.text
     assert ": 77 nobody</li>" in late.text
     place.post("/studies/lanes/ask", key="Tuesday", supply="Lyon 1\nLille 4")
     assert mp.Study.open("lanes", store=place.store).pending()[0].plan["Lyon->north"] <= 1
@@ -455,7 +477,7 @@ def test_a_play_is_told_in_parts_and_closed(place: Place) -> None:
     assert part.headers["location"].endswith("?done=part")
     page = place.get(base).text
     assert "so far" in page
-    assert "close play 1" in page
+    assert "Close play 1" in page
     assert place.post(f"{base}/close").headers["location"].endswith("?done=closed")
     assert not study.pending()
 
@@ -568,7 +590,7 @@ def test_a_session_begins_with_a_key_and_ends_with_it(place: Place) -> None:
     made = keys.create(place.store, "play", name="night job")
     wrong = place.post("/login", key=made.token[:-1] + "~")
     assert wrong.status_code == 401
-    assert "not a valid key" in wrong.text
+    assert "The API key is not valid" in wrong.text
     right = place.post("/login", key=f" {made.token} ", next="/studies/lanes")
     assert (right.status_code, right.headers["location"]) == (303, "/studies/lanes")
     cookie = right.headers["set-cookie"]
@@ -622,15 +644,15 @@ def test_logging_out_ends_the_session_for_good(place: Place) -> None:
 def test_a_session_ends_by_itself_and_makes_no_other(place: Place) -> None:
     made = keys.create(place.store, "manage", days=0.25)
     keyring, now = store_at(place.store).keyring(), made.row.created
-    assert sessions.begun(keyring, made.row.id, now)
+    assert sessions.start_session(keyring, made.row.id, now)
     (row,) = [row for row in keyring.all() if row.parent == made.row.id]
     assert row.expires == made.row.expires, "not longer than the key itself"
-    assert sessions.begun(keyring, row.id, now) is None
+    assert sessions.start_session(keyring, row.id, now) is None
     forever = keys.create(place.store, "manage")
-    assert sessions.begun(keyring, forever.row.id, now)
+    assert sessions.start_session(keyring, forever.row.id, now)
     ends = [row.expires for row in keyring.all() if row.parent == forever.row.id]
     assert ends == [now + sessions.LONGEST]
-    assert sessions.begun(keyring, forever.row.id, now + sessions.LONGEST + 1)
+    assert sessions.start_session(keyring, forever.row.id, now + sessions.LONGEST + 1)
     assert len([row for row in keyring.all() if row.parent]) == 1, "old ones are removed"
     place.log_in()
     assert place.post("/login", key=place.client.cookies["multiplay_session"]).status_code == 401
@@ -762,8 +784,8 @@ def test_clipped_numbers_and_changes_are_shown(place: Place) -> None:
             cost = 10.0 if k < 30 else 400.0
             study.tell(play.id, {lane: [cost] * n for lane, n in play.plan.items()})
     page = place.get("/studies/lanes").text
-    assert "150</b> numbers outside the range" in page
-    assert "Something has changed" in page
+    assert "150</b> values outside the range" in page
+    assert "Drift detected" in page
     assert "losses from 0 to 250" in page
 
 
@@ -837,5 +859,5 @@ def test_a_study_that_cannot_be_read_does_not_hide_the_others(place: Place) -> N
     store_at(place.store).create("odd", record, first.labels)
     page = place.get("/")
     assert page.status_code == 200
-    assert "It cannot be shown" in page.text
+    assert "Cannot be shown" in page.text
     assert 'href="/studies/good"' in page.text

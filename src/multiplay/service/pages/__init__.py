@@ -1,1 +1,1 @@
-"""Pages for people: what a study plans, what it cost, and forms to ask and to tell."""
+"""Web pages of the service: plans and costs of studies, and forms to ask and to tell."""

@@ -1,4 +1,4 @@
-"""What people type into forms: text, and the data that it stands for."""
+"""Forms of the pages: user input, the data that it describes, and the errors in it."""
 
 from __future__ import annotations
 
@@ -14,125 +14,195 @@ from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.losses import losses_of
-from multiplay.service.pages.typed_values import a_number, a_whole_number, as_lines, named_numbers
 from multiplay.studies import wire
 
-MISSING = "-"  # stands for a unit that did not report
-
-TAKEN = (".", "..")  # in an address these mean something else
+MISSING = "-"  # a unit that was not reported
+RESERVED = (".", "..")  # names with a meaning of their own in a URL
+# Lyon 3, Lyon: 3, Lyon = 3; a comma may be part of a number, and is refused there
+LINE = re.compile(r"(?P<name>.*?)[\s:=;]+(?P<number>[^\s:=;]+)")
+LONGEST_NAME = 80  # characters
+MOST_LINES = 500
 
 KINDS = {
-    "transport": "Transport: units go from suppliers to demanders",
-    "knapsack": "Knapsack: items with weights, as many as fit",
-    "budget": "Budget: a number of units, spread over several uses",
+    "transport": "Transport: ship units from suppliers to demanders",
+    "knapsack": "Knapsack: pack items with weights up to a capacity",
+    "budget": "Budget: allocate a number of units to several uses",
 }
 
 
-class Way(NamedTuple):
-    """A way to learn, for people who do not know its name."""
+class PolicyChoice(NamedTuple):
+    """A policy that the form of a new study offers, with its settings as plain data."""
 
     title: str
     words: str
     plain: dict[str, Any]
 
 
-WAYS = {
-    "GenCTS": Way(
-        "Learn from every unit (GenCTS)",
-        "The right choice for most: it tries what is uncertain, less and less as it learns.",
+POLICIES = {
+    "GenCTS": PolicyChoice(
+        "Thompson sampling (GenCTS)",
+        "The default. It explores uncertain arms, less and less as it learns.",
         {"type": "GenCTS"},
     ),
-    "forgetting": Way(
-        "Learn, and forget what is old (GenCTS with a discount)",
-        "For prices that drift: what happened 100 rounds ago counts for almost nothing.",
+    "forgetting": PolicyChoice(
+        "Thompson sampling with a discount (GenCTS, discount 0.97)",
+        "For costs that drift: observations lose their weight within about 100 rounds.",
         {"type": "GenCTS", "discount": 0.97},
     ),
-    "GenLBINFV": Way(
-        "Be careful (GenLBINFV)",
-        "For costs that may change suddenly or against you: it learns slower, and is hard to fool.",
+    "GenLBINFV": PolicyChoice(
+        "Best of both worlds (GenLBINFV)",
+        "For costs that may change suddenly or adversarially. It learns more slowly.",
         {"type": "GenLBINFV"},
     ),
-    "LinTS": Way(
-        "Learn from totals (LinTS)",
-        "When only the total of a whole round is known, and never that of single units.",
+    "LinTS": PolicyChoice(
+        "Linear Thompson sampling (LinTS)",
+        "For studies that observe only the total of a round, not the cost of each unit.",
         {"type": "LinTS"},
     ),
 }
 
-# what library hints say in Python, in the words of the forms
-WORDS = {
-    r"slack=True": "tick “Supply may be left over”",
-    r"write shortage=[\d.]+, say: what each unmet unit costs, in the unit of the losses": (
-        "fill in “What an unmet unit costs”"
-    ),
-    r"Correct it, or make the learner with outside='clip'\.": (
-        "Correct it. (A study can be made so that it takes such numbers, and counts them.)"
-    ),
-    r"write None in the list for each that is missing, or write\s+missing='ignore'": (
-        "or write - for each unit that did not report"
-    ),
-    r"Give a list for each arm \(empty where nothing was played\), or totals\.": (
-        "Write one number for each unit, with spaces between."
-    ),
-    r"Use learn\(plan, losses\) if it was driven all the same\.": "",
-    r"Use the id of a play that ask\(\) gave\.": "Choose one that waits.",
+# Sentences of the library's hints that contain Python, by a part of them, and their replacements
+REPLACED_HINTS = {
+    r"\bslack=": "Correct the numbers, or create a study with “Supply may be left over”.",
+    r"\bshortage=": "Correct the numbers, or create a study with a “Cost of an unmet unit”.",
+    r"\boutside=": "Correct the number.",
+    r"\bmissing=": f"Write {MISSING} for each unit that was not reported.",
+    r"\bgive a list\b": "Write one number for each unit, separated by spaces.",
+    r"\blearn\(": "",
+    r"\bask\(": "Choose a pending play.",
 }
 
 
 @dataclass
 class Form:
-    """What was typed, and what is wrong with it: kept, and said beside the field.
+    """User input in the fields of a form, with an error message for each invalid field.
 
     Attributes
     ----------
     values : dict
-        By field, what was typed.
+        The input of each field.
     errors : dict
-        By field, what is wrong; below "" what belongs to no field.
+        The error of each field; under "" the error that belongs to no field.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
     def get(self, name: str, default: str = "") -> str:
-        """Return what was typed into a field."""
+        """Return the input of a field."""
         return self.values.get(name, default)
 
     @contextmanager
     def noting(self, *fields: str) -> Iterator[None]:
-        """Note an error of the block beside the field that it names, or the first of these."""
+        """Record an error raised in the block for the field that it names, or the first field."""
         try:
             yield
         except InvalidInput as error:
             self.note(error, *fields)
 
     def note(self, error: InvalidInput, *fields: str) -> None:
-        """Note an error beside the field that it names, or the first of these."""
+        """Record an error for the field that it names, or for the first of these fields."""
         named = [name for name in fields if name in error.argument]
         place = (named or [*fields, ""])[0]
-        self.errors.setdefault(place, in_words(error))
+        self.errors.setdefault(place, error_text(error))
 
 
-def in_words(error: InvalidInput) -> str:
-    """Return an error for people who have never seen Python.
+def error_text(error: InvalidInput) -> str:
+    """Return an error as text without Python code.
 
     Examples
     --------
-    >>> in_words(InvalidInput("key", "a new key", "'Monday'", "Use another."))
-    "Expected a new key, got 'Monday'. Use another."
+    >>> error_text(InvalidInput("key", "a new key", "'Monday'", "Use a different key."))
+    "Expected a new key, got 'Monday'. Use a different key."
+    >>> error_text(InvalidInput("losses", "3 losses", "2", "Or write missing='ignore'."))
+    'Expected 3 losses, got 2. Write - for each unit that was not reported.'
     """
-    hint = error.hint
-    for python, words in WORDS.items():
-        hint = re.sub(python, words, hint)
-    hint = hint[:1].upper() + hint[1:]
+    sentences = re.split(r"(?<=[.?!])\s+", error.hint)
+    hint = " ".join(filter(None, map(_without_python, sentences)))
     return f"Expected {error.expected}, got {error.got}. {hint}".strip()
+
+
+def _without_python(sentence: str) -> str:
+    """Return a sentence of a hint, or its replacement if it contains Python."""
+    for python, replacement in REPLACED_HINTS.items():
+        if re.search(python, sentence, re.IGNORECASE):
+            return replacement
+    return sentence
+
+
+# ---------------------------------------------------------------- numbers and names
+
+
+def a_number(name: str, text: str) -> float:
+    """Return a number, an integer if it is written as one."""
+    typed = text.strip()
+    try:
+        value = int(typed) if re.fullmatch(r"[+-]?\d{1,15}", typed) else float(typed)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or "_" in typed:
+        hint = "Use a decimal point: 120.5" if "," in typed else "Write 120, for example."
+        raise InvalidInput(name, "a number", repr(text)[:60] if typed else "nothing", hint)
+    return value
+
+
+def a_whole_number(name: str, text: str) -> int:
+    """Return an integer of at least 0."""
+    value = a_number(name, text)
+    if not isinstance(value, int) or value < 0:
+        expected = "a whole number of at least 0"
+        raise InvalidInput(name, expected, repr(text.strip())[:60], "Write 3, for example.")
+    return value
+
+
+def named_numbers(name: str, text: str, whole: bool = True) -> dict[str, float]:
+    """Return numbers by name, from lines such as ``Lyon 3``.
+
+    Examples
+    --------
+    >>> named_numbers("supply", "Lyon 3" + chr(10) + "Le Havre: 2")
+    {'Lyon': 3, 'Le Havre': 2}
+    """
+    found: dict[str, float] = {}
+    lines = [(place, line.strip()) for place, line in enumerate(text.splitlines(), 1)]
+    used = [(place, line) for place, line in lines if line]
+    if not used:
+        hint = "Write one name and number per line, for example: Lyon 3"
+        raise InvalidInput(name, "a name and a number in each line", "nothing", hint)
+    if len(used) > MOST_LINES:
+        hint = "Use the API for larger sets."
+        raise InvalidInput(name, f"at most {MOST_LINES} lines", f"{len(used)}", hint)
+    for place, line in used:
+        match = LINE.fullmatch(line)
+        called = "" if match is None else match["name"].strip()
+        if match is None or not called:
+            hint = "Write the name first, then the number: Lyon 3"
+            expected = f"a name and a number in line {place}"
+            raise InvalidInput(name, expected, repr(line[:60]), hint)
+        if called in found:
+            raise InvalidInput(name, "different names", f"{called!r} twice", "Rename one of them.")
+        if len(called) > LONGEST_NAME or not called.isprintable() or "->" in called:
+            expected = f"in line {place} a name of at most {LONGEST_NAME} characters, without ->"
+            raise InvalidInput(name, expected, repr(called[:60]), "Use a shorter name.")
+        read = a_whole_number if whole else a_number
+        try:
+            found[called] = read(name, match["number"])
+        except InvalidInput as error:
+            expected = f"{error.expected} in line {place}"
+            raise InvalidInput(name, expected, error.got, error.hint) from None
+    return found
+
+
+def as_lines(names: list[str], values: list[Any]) -> str:
+    """Return names and numbers as user input, one per line."""
+    return "\n".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 
 
 # ---------------------------------------------------------------- a new study
 
 
-class NewStudy(NamedTuple):
-    """What a new study is made of, as plain data."""
+class StudyInput(NamedTuple):
+    """The settings of a new study, as plain data."""
 
     name: str
     actions: dict[str, Any]
@@ -145,32 +215,32 @@ class NewStudy(NamedTuple):
 NEW_FIELDS = ("name", "supply", "demand", "shortage", "items", "capacity", "caps", "total", "low")
 
 
-def new_study(form: Form) -> NewStudy | None:
-    """Return what was typed, or None if something is wrong: the form says what."""
-    kind, way = form.get("kind"), form.get("policy")
+def new_study(form: Form) -> StudyInput | None:
+    """Return the settings of a new study, or None after recording errors in the form."""
+    kind, policy = form.get("kind"), form.get("policy")
     if kind not in KINDS:
-        form.errors["kind"] = "Choose one of these."
-    if way not in WAYS:
-        form.errors["policy"] = "Choose one of these."
+        form.errors["kind"] = "Choose one of the options."
+    if policy not in POLICIES:
+        form.errors["policy"] = "Choose one of the options."
     name = form.get("name").strip()
     if not name:
-        form.errors["name"] = "Give the study a name, such as: lanes"
-    elif name in TAKEN:
-        form.errors["name"] = "This cannot be a name on these pages. Choose another one."
-    brings = kind == "knapsack" or form.get("sense") == "max"
+        form.errors["name"] = "Enter a name, for example: lanes"
+    elif name in RESERVED:
+        form.errors["name"] = "This name is reserved. Choose a different name."
+    rewarded = kind == "knapsack" or form.get("sense") == "max"
     actions: dict[str, Any] = {}
     if kind == "transport":
-        actions = _transport(form, "max" if brings else "min")
+        actions = _transport(form, "max" if rewarded else "min")
     elif kind == "knapsack":
         actions = _knapsack(form)
     elif kind == "budget":
-        actions = _budget(form, "max" if brings else "min")
+        actions = _budget(form, "max" if rewarded else "min")
     span = _range(form)
     outside = "clip" if form.get("outside") == "clip" else "refuse"
     if form.errors or span is None:
         return None
-    losses, rewards = (None, span) if brings else (span, None)
-    return NewStudy(name, actions, WAYS[way].plain, losses, rewards, outside)
+    losses, rewards = (None, span) if rewarded else (span, None)
+    return StudyInput(name, actions, POLICIES[policy].plain, losses, rewards, outside)
 
 
 def _transport(form: Form, sense: str) -> dict[str, Any]:
@@ -198,12 +268,13 @@ def _transport(form: Form, sense: str) -> dict[str, Any]:
 
 
 def _check_balance(form: Form, have: int, want: int) -> None:
-    """Note what is left over, or lacking, and nobody said what becomes of it."""
-    sums = f"The suppliers have {have} in all, the demanders want {want}."
+    """Record an error if supply and demand differ, and the form does not allow it."""
+    sums = f"The total supply is {have}, the total demand is {want}."
     if have > want and not form.get("slack"):
-        form.errors.setdefault("demand", f"{sums} Tick “Supply may be left over”, or correct them.")
+        more = "Select “Supply may be left over”, or correct the numbers."
+        form.errors.setdefault("demand", f"{sums} {more}")
     if have < want and not form.get("shortage").strip():
-        more = "Fill in “What an unmet unit costs”, or correct them."
+        more = "Enter a “Cost of an unmet unit”, or correct the numbers."
         form.errors.setdefault("demand", f"{sums} {more}")
 
 
@@ -234,7 +305,7 @@ def _range(form: Form) -> tuple[float, float] | None:
     with form.noting("high"):
         high = a_number("high", form.get("high"))
     if low >= high:
-        form.errors["high"] = f"Give more than {number(low)}."
+        form.errors["high"] = f"Enter a number greater than {number(low)}."
     return (float(low), float(high)) if low < high else None
 
 
@@ -242,7 +313,7 @@ def _range(form: Form) -> tuple[float, float] | None:
 
 
 def usual_values(actions: ActionSet) -> dict[str, str]:
-    """Return what the fields for today say as a rule; nothing if there are none for this set."""
+    """Return the default input of the fields for today's set, empty for sets without fields."""
     if isinstance(actions, Transport):
         sides = sides_of(actions.names)
         if sides is not None:
@@ -256,7 +327,7 @@ def usual_values(actions: ActionSet) -> dict[str, str]:
 
 
 def today(form: Form, usual: ActionSet) -> dict[str, Any] | None:
-    """Return today's set as plain data; None if it is the usual one, or if something is wrong."""
+    """Return today's set as plain data; None if it is the usual set, or if the input is invalid."""
     before = usual_values(usual)
     typed = {name: form.get(name, before[name]).strip() for name in before}
     if all(_same(typed[name], before[name]) for name in before):
@@ -280,12 +351,12 @@ def today(form: Form, usual: ActionSet) -> dict[str, Any] | None:
 def _name_sides(
     form: Form, plain: dict[str, Any], usual: Transport, sides: Mapping[str, Mapping[str, float]]
 ) -> None:
-    """Name the lanes of today after those of both sides; as usual, if they are the same."""
+    """Name today's lanes after both sides, if these differ from the usual sides."""
     names = [*sides["supply"]], [*sides["demand"]]
     if names == sides_of(usual.names):
         return
     if usual.capacities is not None:
-        form.errors["supply"] = "The lanes have capacities: keep the usual names, in their order."
+        form.errors["supply"] = "The lanes have capacities. Keep the usual names in their order."
         return
     plain["names"] = [*names]
 
@@ -298,14 +369,14 @@ def _same(one: str, other: str) -> bool:
 
 
 def field_of(place: int) -> str:
-    """Return the name of the field of an arm: names of arms may be anything."""
+    """Return the name of the field of an arm, which does not depend on the name of the arm."""
     return f"arm{place}"
 
 
 def losses(
     form: Form, plan: Mapping[str, int], by_round: bool, partly: bool
 ) -> dict[str, Any] | float | None:
-    """Return what units cost, from one field for each arm, or from one total of the round.
+    """Return the losses from one field for each arm, or from one total of the round.
 
     Examples
     --------
@@ -325,24 +396,24 @@ def losses(
             if found is not None:
                 told[arm] = found
     if not told and not form.errors:
-        form.errors[""] = "Nothing is filled in yet."
+        form.errors[""] = "Enter at least one value."
     return None if form.errors else told
 
 
 def note_loss(form: Form, error: InvalidInput, plan: Mapping[str, int]) -> None:
-    """Note what is wrong with losses beside the arm that the error names."""
+    """Record an error in losses for the arm that it names."""
     arms = list(plan)
     places = [place for place, arm in enumerate(arms) if error.argument == losses_of(arm)]
-    form.errors[field_of(places[0]) if places else ""] = in_words(error)
+    form.errors[field_of(places[0]) if places else ""] = error_text(error)
 
 
 def _units(name: str, text: str, units: int, partly: bool) -> Any:
-    """Return the losses of one arm: a list of units, their total, or None for nothing."""
+    """Return the losses of one arm: a list with one per unit, their total, or None."""
     typed = text.split()
     if not typed:
         if partly:
             return None
-        hint = f"Write {MISSING} for a unit that did not report, or say that more will come."
+        hint = f"Write {MISSING} for a unit that was not reported, or select “More will follow”."
         many = "a number" if units == 1 else f"{units} numbers, or one total"
         raise InvalidInput(name, many, "nothing", hint)
     if len(typed) == 1 and units > 1 and typed != [MISSING]:
@@ -350,6 +421,6 @@ def _units(name: str, text: str, units: int, partly: bool) -> Any:
     if typed == [MISSING]:
         return [None] * units
     if len(typed) != units and not (partly and len(typed) < units):
-        hint = f"Write one number for each unit with spaces between, {MISSING} if none came."
+        hint = f"Write a number or {MISSING} for each unit, separated by spaces."
         raise InvalidInput(name, f"{units} numbers, or one total", f"{len(typed)}", hint)
     return [None if one == MISSING else a_number(name, one) for one in typed]

@@ -20,7 +20,7 @@ from multiplay.service.api.refusals import Unknown
 from multiplay.service.api.strict import check_type
 from multiplay.service.auth.authenticator import Caller
 from multiplay.service.pages import render, sessions
-from multiplay.service.pages.forms import Form, in_words
+from multiplay.service.pages.forms import Form, error_text
 from multiplay.service.pages.sessions import Visitor
 from multiplay.service.studies.manager import Office
 from multiplay.storage import Journal
@@ -175,7 +175,7 @@ def _failed(request: Request, visitor: Visitor, error: Exception) -> Response:
     if isinstance(error, RequestValidationError | HTTPException):  # an address that means nothing
         kind, words = Kind(404, "Not found"), "There is no such page."
     elif isinstance(error, InvalidInput):
-        words = in_words(discreet(error, request.app.state.office.store.url))
+        words = error_text(discreet(error, request.app.state.office.store.url))
     else:
         log.error("failed", exc_info=error, extra={"fields": {"id": id}})
         words = f"The log of the service says what, by the id {id}."

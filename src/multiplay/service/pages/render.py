@@ -1,4 +1,4 @@
-"""Templates to answers: everything in them is escaped."""
+"""Template rendering: HTML responses in which all values are escaped."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from multiplay.service.pages.sessions import Visitor
 from multiplay.version import __version__
 
 STATIC = Path(__file__).with_name("static")
-LAYOUT = "\n\r\t"  # letters without a shape that may stand in a text area
+LAYOUT = "\n\r\t"  # control characters that are allowed in a text area
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def _shown(value: Any) -> Any:
-    """Return what a template shows; letters without a shape cannot hide in it."""
+def _legible(value: Any) -> Any:
+    """Return a value for a template, with invisible characters replaced."""
     if type(value) is not str:
         return value
     return "".join(part if part in LAYOUT else legible(part) for part in value)
@@ -31,20 +31,20 @@ def _shown(value: Any) -> Any:
 
 @cache
 def files() -> dict[str, Path]:
-    """Return what browsers may fetch, by path: nothing else is given out."""
+    """Return the static files by path; no other file is served."""
     found = (file for file in sorted(STATIC.rglob("*")) if file.suffix in KINDS)
     return {file.relative_to(STATIC).as_posix(): file for file in found}
 
 
 @cache
 def static(path: str) -> str:
-    """Return the address of a file; it changes with its content, so browsers may keep it."""
+    """Return the URL of a file, which changes with its content, so that browsers can cache it."""
     digest = hashlib.sha256(files()[path].read_bytes()).hexdigest()
     return f"/static/{path}?v={digest[:12]}"
 
 
 def url(study: str, *more: object) -> str:
-    """Return the address of a study, or of something of it.
+    """Return the URL of a study, or of a part of it.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def url(study: str, *more: object) -> str:
 
 
 def lanes(text: str) -> str:
-    """Return text with arrows at which no line ends.
+    """Return text with arrow characters, at which lines do not break.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def lanes(text: str) -> str:
 
 
 def coded(text: str) -> Markup:
-    """Return text in which what stands between backticks is code."""
+    """Return text with code elements in place of backticks."""
     parts = [escape(part) for part in text.split("`")]
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else part
@@ -76,12 +76,12 @@ def coded(text: str) -> Markup:
 
 @cache
 def templates() -> Environment:
-    """Return the templates: escaping is on, and a name that is not given is an error."""
+    """Return the templates, which escape values and raise an error for undefined names."""
     made = Environment(
         loader=PackageLoader("multiplay.service.pages"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_legible,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
@@ -93,7 +93,7 @@ def templates() -> Environment:
 
 
 def page(visitor: Visitor, template: str, status: int = 200, **shown: Any) -> HTMLResponse:
-    """Answer with a page; nobody keeps a copy of it."""
+    """Return a page as a response that is not cached."""
 
     def guard() -> Markup:
         hidden = Markup('<input type="hidden" name="{}" value="{}">')

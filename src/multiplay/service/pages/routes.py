@@ -1,4 +1,4 @@
-"""The pages: what is shown where, and what their forms do."""
+"""Routes of the pages, and of their forms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.learner.plays import PendingPlay, Receipt
 from multiplay.service.api import events
-from multiplay.service.pages import costs, documents, forms, journal_lines, render, sessions, views
+from multiplay.service.pages import api_reference, forms, journal_views, render, sessions, views
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import ALook, AStudy, Look, PageRoute, StudyLook, to
 from multiplay.service.studies import bounded_verbs
@@ -26,7 +26,7 @@ PARTS = ("state", "plan", "tell", "costs", "pending", "journal", "arms")
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
 Id = Annotated[int, Path(ge=0, lt=2**63)]
-Letters = Annotated[str, Query(max_length=200)]
+SearchText = Annotated[str, Query(max_length=200)]
 
 
 # ------------------------------------------------------------ files and documents
@@ -34,7 +34,7 @@ Letters = Annotated[str, Query(max_length=200)]
 
 @router.get("/static/{path:path}")
 async def static(path: str) -> Response:
-    """Give out a file."""
+    """Serve a static file."""
     file = render.files().get(path)
     if file is None:
         return Response(status_code=404)
@@ -44,11 +44,11 @@ async def static(path: str) -> Response:
 
 @router.get("/docs")
 async def docs(look: ALook) -> Response:
-    """Show the OpenAPI document."""
+    """Show the API reference."""
     document = look.request.app.openapi()
     server = f"{look.request.url.scheme}://{look.request.url.netloc}"
     shown = {"about": document["info"]["description"].split("\n\n"), "server": server}
-    found = documents.groups(document, server)
+    found = api_reference.operation_groups(document, server)
     return await look.page("docs.html", groups=found, openapi_url="/openapi.json", **shown)
 
 
@@ -56,8 +56,8 @@ async def docs(look: ALook) -> Response:
 
 
 @router.get("/login")
-async def login_page(look: ALook, next: Letters = "/") -> Response:
-    """Ask for a key; who needs none goes on."""
+async def login_page(look: ALook, next: SearchText = "/") -> Response:
+    """Show the login form, or redirect where no key is needed."""
     if look.visitor.known and not look.visitor.session:
         return to("/")
     return await look.page("login.html", form=Form(), next=sessions.local_path(next))
@@ -65,12 +65,12 @@ async def login_page(look: ALook, next: Letters = "/") -> Response:
 
 @router.post("/login")
 async def log_in(look: ALook) -> Response:
-    """Begin a session."""
+    """Start a session."""
     form = await look.form()
     token = await sessions.log_in(look.office, form.get("key"))
     target = sessions.local_path(form.get("next", "/"))
     if token is None:
-        form.errors["key"] = "This is not a valid key. Check that you have copied all of it."
+        form.errors["key"] = "The API key is not valid. Check that you copied all of it."
         return await look.page("login.html", 401, form=form, next=target)
     answer, secure = to(target), look.visitor.secure
     sessions.set_cookie(answer, sessions.SESSION, token, secure, sessions.LONGEST)
@@ -79,7 +79,7 @@ async def log_in(look: ALook) -> Response:
 
 @router.get("/logout")
 async def logged_in(look: ALook) -> Response:
-    """Lead somebody to a page who has loaded the address of a form."""
+    """Redirect from the URL of a form to its page."""
     return to("/")
 
 
@@ -99,7 +99,7 @@ async def log_out(look: ALook) -> Response:
 
 
 @router.get("/")
-async def studies(look: ALook, after: Letters = "") -> Response:
+async def studies(look: ALook, after: SearchText = "") -> Response:
     """Show all studies."""
     names = [name for name in await look.office.names(look.caller) if name > after]
     shown = names[:PART_OF_LIST]
@@ -108,40 +108,40 @@ async def studies(look: ALook, after: Letters = "") -> Response:
     return await look.page("studies.html", cards=cards, after=more)
 
 
-async def _card(look: Look, name: str) -> views.Card:
+async def _card(look: Look, name: str) -> views.StudyCard:
     try:
-        card = await look.office.read(name, look.caller, views.card)
-        return await look.office.look(name, look.caller, partial(views.with_cost, card))
+        card = await look.office.read(name, look.caller, views.study_card)
+        return await look.office.look(name, look.caller, partial(views.with_last_cost, card))
     except InvalidInput as error:
-        return views.Card(name, problem=f"It cannot be shown: {error.got}. {error.hint}")
+        return views.StudyCard(name, problem=f"Cannot be shown: {error.got}. {error.hint}")
     except StoreError as error:
-        return views.Card(name, problem=f"It cannot be read now: {error.reason}.")
+        return views.StudyCard(name, problem=f"Cannot be read now: {error.reason}.")
 
 
 @router.get("/new")
 async def new_page(look: ALook) -> Response:
-    """Ask for what a study needs."""
+    """Show the form of a new study."""
     look.caller.check("manage", look.caller.study)
-    return await look.page("new.html", form=Form(), kinds=forms.KINDS, ways=forms.WAYS)
+    return await look.page("new.html", form=Form(), kinds=forms.KINDS, policies=forms.POLICIES)
 
 
 @router.post("/new")
 async def create(look: ALook) -> Response:
-    """Make a study."""
+    """Create a study."""
     caller, form = look.caller, await look.form()
     caller.check("manage", caller.study)
     given = forms.new_study(form)
     if given is not None:
         try:
-            await look.office.create(given.name, caller, partial(_made, look, given))
-            return to(render.url(given.name) + "?done=made")
+            await look.office.create(given.name, caller, partial(_create, look, given))
+            return to(render.url(given.name) + "?done=created")
         except InvalidInput as error:
             form.note(look.discreet(error), *forms.NEW_FIELDS)
-    shown = {"form": form, "kinds": forms.KINDS, "ways": forms.WAYS}
+    shown = {"form": form, "kinds": forms.KINDS, "policies": forms.POLICIES}
     return await look.page("new.html", 422, **shown)
 
 
-def _made(look: Look, given: forms.NewStudy, store: Store) -> Study:
+def _create(look: Look, given: forms.StudyInput, store: Store) -> Study:
     limits = look.office.settings.limits
     return bounded_verbs.create(
         limits,
@@ -161,10 +161,10 @@ def _made(look: Look, given: forms.NewStudy, store: Store) -> Study:
 
 @router.get(STUDY)
 async def study_page(
-    look: AStudy, arms: Letters = "", all: str = "", done: str = "", play: int | None = None
+    look: AStudy, arms: SearchText = "", all: str = "", done: str = "", play: int | None = None
 ) -> Response:
     """Show a study."""
-    return await _study_page(look, arms, bool(all), said(done, play))
+    return await _study_page(look, arms, bool(all), done_text(done, play))
 
 
 async def _study_page(
@@ -175,26 +175,26 @@ async def _study_page(
     ask_form: Form | None = None,
     status: int = 200,
 ) -> Response:
-    shown = await _all(look, arms, whole) | {"done": done, "ask_form": ask_form or Form()}
+    shown = await _content(look, arms, whole) | {"done": done, "ask_form": ask_form or Form()}
     return await look.page("study.html", status, **shown)
 
 
 @router.get(STUDY + "/parts")
-async def parts(look: AStudy, arms: Letters = "", all: str = "") -> Response:
-    """Give out the parts of the page of a study that change, as they are now."""
-    return await look.page("parts.html", parts=PARTS, **await _all(look, arms, bool(all)))
+async def parts(look: AStudy, arms: SearchText = "", all: str = "") -> Response:
+    """Return the current content of the parts of a study's page that change."""
+    return await look.page("parts.html", parts=PARTS, **await _content(look, arms, bool(all)))
 
 
-async def _all(look: StudyLook, arms: str, whole: bool) -> dict[str, Any]:
-    """Collect what the page of a study shows."""
+async def _content(look: StudyLook, arms: str, whole: bool) -> dict[str, Any]:
+    """Return the content of the page of a study."""
     now = datetime.now(UTC)
     recent, lines = await look.look(
-        lambda journal: (costs.recent(journal), journal_lines.last(journal))
+        lambda journal: (journal_views.recent_plays(journal), journal_views.last_entries(journal))
     )
     seen: views.Overview = await look.read(
         lambda study: views.overview(study, recent, now, arms, whole)
     )
-    queue = await look.look(lambda journal: views.waits(journal, seen.queue, now))
+    queue = await look.look(lambda journal: views.pending_rows(journal, seen.queue, now))
     partly = {row.id for row in queue.rows if row.told}
     query = f"?{look.request.url.query}" if arms or whole else ""
     return {
@@ -202,7 +202,7 @@ async def _all(look: StudyLook, arms: str, whole: bool) -> dict[str, Any]:
         "base": look.base,
         "seen": seen,
         "queue": queue,
-        "lines": await _signed(look, lines),
+        "lines": await _with_key_names(look, lines),
         "query": query,
         "telling": _telling(seen.queue, partly),
         "tell_form": Form(),
@@ -212,43 +212,47 @@ async def _all(look: StudyLook, arms: str, whole: bool) -> dict[str, Any]:
 
 
 def _telling(queue: list[PendingPlay], partly: set[int]) -> dict[str, Any] | None:
-    """Return the play that is to be told: the one that waits longest."""
+    """Return the play of the form for losses: the oldest pending play."""
     if not queue:
         return None
     play = queue[0]
-    plan = views.played(play.plan)
+    plan = views.reportable(play.plan)
     return {"id": play.id, "key": play.key, "plan": plan, "partly": play.id in partly}
 
 
-async def _signed(look: StudyLook, lines: journal_lines.Lines) -> journal_lines.Lines:
-    """Return entries with the names of who wrote them."""
-    names = await look.named({line.by for line in lines.rows if line.by})
-    return lines._replace(rows=journal_lines.named(lines.rows, names))
+async def _with_key_names(
+    look: StudyLook, page: journal_views.JournalPage
+) -> journal_views.JournalPage:
+    """Return entries with the names of the keys that wrote them."""
+    names = await look.named({line.by for line in page.rows if line.by})
+    return page._replace(rows=journal_views.with_key_names(page.rows, names))
 
 
 @router.get(STUDY + "/chart")
 async def chart(look: AStudy) -> Response:
-    """Give out what the chart draws."""
-    recent = await look.look(costs.recent)
+    """Return the data of the chart."""
+    recent = await look.look(journal_views.recent_plays)
     now = datetime.now(UTC)
     found = await look.read(
-        lambda study: costs.chart(views.recent_facts(study, recent, now), recent)
+        lambda study: journal_views.chart_data(views.recent_facts(study, recent, now), recent)
     )
     return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
 
 @router.get(STUDY + "/events")
 async def watch(look: AStudy) -> Response:
-    """Tell a page when the study changes."""
+    """Send an event whenever the study changes."""
     return await events.stream(look.office, look.name, look.visitor.token)
 
 
 @router.get(STUDY + "/journal")
 async def journal(look: AStudy, before: int | None = None) -> Response:
-    """Show the journal, a page at a time."""
-    lines = await look.look(lambda journal: journal_lines.last(journal, journal_lines.PAGE, before))
-    signed = await _signed(look, lines)
-    return await look.page("journal.html", name=look.name, base=look.base, lines=signed)
+    """Show a page of the journal."""
+    page = await look.look(
+        lambda journal: journal_views.last_entries(journal, journal_views.PAGE, before)
+    )
+    lines = await _with_key_names(look, page)
+    return await look.page("journal.html", name=look.name, base=look.base, lines=lines)
 
 
 # ------------------------------------------------------------ asking and telling
@@ -257,7 +261,7 @@ async def journal(look: AStudy, before: int | None = None) -> Response:
 @router.get(STUDY + "/ask")
 @router.get(PLAY + "/{verb}")
 async def of_form(look: AStudy, play: int | None = None) -> Response:
-    """Lead somebody to a page who has loaded the address of a form."""
+    """Redirect from the URL of a form to its page."""
     return to(look.base if play is None else f"{look.base}/plays/{play}")
 
 
@@ -287,7 +291,7 @@ async def ask(look: AStudy) -> Response:
 @router.get(PLAY)
 async def play_page(look: AStudy, play: Id, done: str = "") -> Response:
     """Show a play."""
-    return await _play_page(look, play, done=said(done, play))
+    return await _play_page(look, play, done=done_text(done, play))
 
 
 async def _play_page(
@@ -311,29 +315,28 @@ async def _play_page(
 
     shown = await look.read(act)
     names = await look.named({line.by for line in shown["page"].lines if line.by})
-    signed = journal_lines.named(shown["page"].lines, names)
-    shown["page"] = shown["page"]._replace(lines=signed)
+    lines = journal_views.with_key_names(shown["page"].lines, names)
+    shown["page"] = shown["page"]._replace(lines=lines)
     shown |= {"name": look.name, "base": look.base, "form": form, "done": done}
     return await look.page("play.html", status, **shown)
 
 
 @router.post(PLAY + "/tell")
 async def tell(look: AStudy, play: Id) -> Response:
-    """Learn from what a play cost."""
+    """Learn from the losses of a play."""
     form = await look.form()
     look.caller.check("play", look.name)
 
     def pending(study: Study) -> tuple[dict[str, int] | None, bool]:
         found = next((one for one in study.pending() if one.id == play), None)
         by_round = study.policy.learns_from == "round"
-        return None if found is None else views.played(found.plan), by_round
+        return None if found is None else views.reportable(found.plan), by_round
 
     plan, by_round = await look.read(pending)
     if plan is None:
-        await look.look(
-            lambda journal: play_history.about(journal, play)
-        )  # refuses what is not there
-        form.errors[""] = "This play does not wait any more: what is below was not told."
+        # raises NotFound for a play that does not exist
+        await look.look(lambda journal: play_history.about(journal, play))
+        form.errors[""] = "This play is not pending any more. The values below were not saved."
         return await _play_page(look, play, form, status=409)
     partly = bool(form.get("part"))
     told = forms.losses(form, plan, by_round, partly)
@@ -350,13 +353,13 @@ async def tell(look: AStudy, play: Id) -> Response:
 
 @router.post(PLAY + "/close")
 async def close(look: AStudy, play: Id) -> Response:
-    """Learn from what was told of a play so far."""
+    """Learn from the losses of a play so far."""
     return await _end(look, play, "closed", lambda study: study.close(play))
 
 
 @router.post(PLAY + "/cancel")
 async def cancel(look: AStudy, play: Id) -> Response:
-    """Forget a play."""
+    """Discard a play that was not carried out."""
     return await _end(look, play, "cancelled", lambda study: study.cancel(play))
 
 
@@ -374,15 +377,15 @@ async def _end(look: StudyLook, play: int, done: str, act: Any) -> Response:
 
 
 DONE = {
-    "made": "The study is made. Ask for its first plan.",
-    "asked": "Play {play} is planned.",
-    "told": "Play {play} is told: the study has learned from it.",
-    "part": "Part of play {play} is told. More may come.",
-    "closed": "Play {play} is closed: the study has learned from what was told.",
-    "cancelled": "Play {play} is cancelled: nothing is learned from it.",
+    "created": "The study was created. Ask for its first plan.",
+    "asked": "Play {play} was planned.",
+    "told": "The outcome of play {play} was saved. The study has learned from it.",
+    "part": "A part of the outcome of play {play} was saved. More may follow.",
+    "closed": "Play {play} was closed. The study has learned from the units that were reported.",
+    "cancelled": "Play {play} was cancelled. The study does not learn from it.",
 }
 
 
-def said(done: str, play: int | None) -> str:
-    """Say what a form has done; nothing, if an address was made up."""
+def done_text(done: str, play: int | None) -> str:
+    """Return a message about what a form has done, empty for an unknown code."""
     return DONE[done].format(play=play) if done in DONE else ""

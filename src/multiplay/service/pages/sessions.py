@@ -1,6 +1,7 @@
-"""Who looks at a page: a session is a key of its own, and ends with the one it was made with.
+"""Sessions of browsers: cookies, login and logout, and the protection of forms.
 
-Forms have a hidden field that only our own pages know: a digest of the secret in the cookie.
+A session is an API key of its own, which expires with the key of its login. Forms have a hidden
+field that only pages of this service contain: a digest of the secret in the cookie.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from multiplay.storage.base import Keyring
 
 SESSION, VISITOR = "multiplay_session", "multiplay_visitor"
 LONGEST = 12 * 3_600  # seconds of a session
-MARK = "mark"  # the hidden field
+MARK = "mark"  # name of the hidden field
 PURPOSE = b"multiplay: forms"
-FIRST_PARTY = ("same-origin", "none")  # Sec-Fetch-Site of what our pages, or a person, sent
+FIRST_PARTY = ("same-origin", "none")  # Sec-Fetch-Site of requests from our pages, or typed URLs
 
 
 class Visitor(NamedTuple):
-    """Who looks at a page.
+    """The browser that requests a page.
 
     Attributes
     ----------
     caller : Caller or None
-        What they may do; None for somebody who has not logged in.
+        Its permissions; None before login.
     token : str or None
-        Of the session; None where there is none, or where none is needed.
+        The token of the session; None without a session.
     secret : str
-        What only their browser and we know.
+        A secret that the browser and the service share.
     is_new : bool
-        Whether the browser does not know it yet.
+        Whether the secret must be sent to the browser.
     secure : bool
-        Whether the page came by https.
+        Whether the page was requested by https.
     """
 
     caller: Caller | None
@@ -53,42 +54,42 @@ class Visitor(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether they may see studies."""
+        """Whether studies may be shown."""
         return self.caller is not None
 
     @property
     def session(self) -> bool:
-        """Whether they can log out."""
+        """Whether there is a session, which can be ended."""
         return self.token is not None
 
     @property
     def name(self) -> str:
-        """What their key is called."""
+        """The name of the API key."""
         return (self.caller.name if self.caller is not None else None) or ""
 
     @property
     def study(self) -> str | None:
-        """The only study that they may see, if so."""
+        """The only study that the key allows, if it is limited to one."""
         return None if self.caller is None else self.caller.study
 
     def may(self, needed: str) -> bool:
-        """Say whether they may do this."""
+        """Return whether the key includes this permission."""
         return self.caller is not None and tokens.includes(self.caller.can, needed)
 
     @property
     def mark(self) -> str:
-        """What the hidden field of their forms says."""
+        """The value of the hidden field in forms."""
         return hmac.new(self.secret.encode(), PURPOSE, hashlib.sha256).hexdigest()
 
     def certain(self) -> Caller:
-        """Return what they may do; raise ``Unknown`` if they have to log in."""
+        """Return the permissions; raise ``Unknown`` before login."""
         if self.caller is None:
-            raise Unknown("key", "a session", "none", "Log in.")
+            raise Unknown("session", "a session", "none", "Log in.")
         return self.caller
 
 
 async def visitor_of(request: Request, office: Office) -> Visitor:
-    """Return who looks at a page."""
+    """Return the visitor of a request."""
     secure = request.url.scheme == "https"
     token = request.cookies.get(cookie(SESSION, secure))
     visitor = request.cookies.get(cookie(VISITOR, secure))
@@ -100,7 +101,7 @@ async def visitor_of(request: Request, office: Office) -> Visitor:
 
 
 async def _caller(office: Office, token: str | None) -> Caller | None:
-    """Return who has a session, or anybody where the service is open."""
+    """Return the caller of a session, or the anonymous caller if the service is open."""
     for one in dict.fromkeys((token, None)):
         try:
             return await office.caller(one)
@@ -110,12 +111,12 @@ async def _caller(office: Office, token: str | None) -> Caller | None:
 
 
 def cookie(name: str, secure: bool) -> str:
-    """Return the name of a cookie; by https no other host or path can set it."""
+    """Return the name of a cookie, which by https no other host or path can set."""
     return f"__Host-{name}" if secure else name
 
 
 def set_cookie(response: Response, name: str, value: str, secure: bool, seconds: int) -> None:
-    """Give a browser a secret that no script and no other site can use."""
+    """Set a cookie that scripts and other sites cannot use."""
     response.set_cookie(
         cookie(name, secure),
         value,
@@ -128,16 +129,18 @@ def set_cookie(response: Response, name: str, value: str, secure: bool, seconds:
 
 
 async def log_in(office: Office, token: str) -> str | None:
-    """Begin a session with a key, and return its token; None if the key is not valid."""
+    """Start a session with an API key, and return its token; None if the key is not valid."""
     try:
         caller = await office.caller(token.strip())
     except Unknown:
         return None
-    return await office.with_keys(lambda keyring: begun(keyring, str(caller.row), time.time()))
+    return await office.with_keys(
+        lambda keyring: start_session(keyring, str(caller.row), time.time())
+    )
 
 
-def begun(keyring: Keyring, id: str, now: float) -> str | None:
-    """Make the key of a session; none is made with that of another session."""
+def start_session(keyring: Keyring, id: str, now: float) -> str | None:
+    """Create the key of a session; None for the key of another session."""
     row = next(iter(keyring.find([id])), None)
     if row is None or row.parent is not None:
         return None
@@ -156,19 +159,19 @@ def log_out(keyring: Keyring, token: str) -> None:
 
 
 def check_form(request: Request, visitor: Visitor, typed: dict[str, str]) -> None:
-    """Raise ``Forbidden`` unless a form was sent by one of our own pages."""
+    """Raise ``Forbidden`` unless a form was sent by a page of this service."""
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     foreign = site is not None and site not in FIRST_PARTY
     if origin is not None and not foreign:
         foreign = urlsplit(origin).netloc != request.headers.get("host", "")
     same = hmac.compare_digest(typed.pop(MARK, "").encode(), visitor.mark.encode())
     if foreign or not same:
-        hint = "Load the page again, and send it once more."
-        raise Forbidden("form", "a form of this page", "an old one, or one of elsewhere", hint)
+        hint = "Reload the page, and send the form again."
+        raise Forbidden("form", "a form of this page", "an expired or foreign form", hint)
 
 
 def local_path(target: str) -> str:
-    """Return where to go after logging in: a path of our own, or the first page.
+    """Return the path to open after login: a path of this service, or the first page.
 
     Examples
     --------
@@ -183,5 +186,5 @@ def local_path(target: str) -> str:
 
 
 def fields(visitor: Visitor) -> dict[str, Any]:
-    """Return the hidden fields of a form: its mark, and what it is known by if it comes twice."""
+    """Return the hidden fields of a form: its mark, and an id that detects a form sent twice."""
     return {MARK: visitor.mark, "request": secrets.token_urlsafe(16)}

@@ -1,39 +1,54 @@
-"""What the pages show of studies: plain data for templates, in the user's unit."""
+"""Study data for templates: the list of studies, the page of a study, and the page of a play."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from multiplay._support.formatting import (
     UNKNOWN,
     Table,
     amount,
+    between,
     brief_policy,
     chosen,
     counted,
+    number,
+    percent,
     plan,
 )
 from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
 from multiplay.learner.plays import PendingPlay
 from multiplay.reports import study_words as words
-from multiplay.reports.study import Facts, facts
-from multiplay.service.pages import journal_lines
-from multiplay.service.pages.arms import Arms, shown
-from multiplay.service.pages.costs import Costs, Recent, costs_of, last_cost
-from multiplay.service.pages.plans import Planned, described, planned, what_it_is
+from multiplay.reports.study import Facts, facts, rows_of
+from multiplay.service.pages.journal_views import (
+    CostSummary,
+    JournalLine,
+    RecentPlays,
+    cost_summary,
+    entry_line,
+    last_cost,
+)
+from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, entry_codec, play_history
 from multiplay.studies.lines import time_of
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MOST_PENDING = 50  # rows
 MOST_ALARMS = 20
 SHOWN_PLAYS = 20  # below the chart
+MOST_ARMS = 200  # rows, unless all of them are requested
+BAR_WIDTH, BAR_MARGIN = 120.0, 5.0
 
 
-class Card(NamedTuple):
+class StudyCard(NamedTuple):
     """A study in the list of all; ``problem`` says why it cannot be read, if so."""
 
     name: str
@@ -46,8 +61,8 @@ class Card(NamedTuple):
     problem: str = ""
 
 
-class Waits(NamedTuple):
-    """A play that waits."""
+class PendingRow(NamedTuple):
+    """A pending play as text."""
 
     id: int
     key: str | None
@@ -59,15 +74,61 @@ class Waits(NamedTuple):
     told: str
 
 
-class Queue(NamedTuple):
-    """The plays that wait, oldest first, and how many more there are."""
+class PendingRows(NamedTuple):
+    """The pending plays, oldest first, and how many more there are."""
 
-    rows: list[Waits]
+    rows: list[PendingRow]
     left_out: int
 
 
+class IntervalBar(NamedTuple):
+    """An interval on the scale of all arms; without a mean where nothing was seen."""
+
+    low: float
+    high: float
+    mean: float | None
+
+
+class ArmRow(NamedTuple):
+    """An arm as text, with the bar of its interval."""
+
+    name: str
+    seen: int
+    mean: str
+    interval: str
+    bar: IntervalBar | None
+    last_seen: str
+    share: str
+
+
+class ArmRows(NamedTuple):
+    """The arms on a page.
+
+    Attributes
+    ----------
+    rows : list of ArmRow
+        The arms that are shown.
+    found, all : int
+        The number of arms that match the filter, and of all arms.
+    wanted : str
+        The filter: a part of the name.
+    whole : bool
+        Whether all arms that match were requested.
+    low, high : str
+        The ends of the scale.
+    """
+
+    rows: list[ArmRow]
+    found: int
+    all: int
+    wanted: str
+    whole: bool
+    low: str
+    high: str
+
+
 class Overview(NamedTuple):
-    """All that the page of a study says of it."""
+    """The content of the page of a study."""
 
     name: str
     kind: str
@@ -79,9 +140,9 @@ class Overview(NamedTuple):
     waits: int
     clipped: int
     head: int
-    plan: Planned | None
-    arms: Arms
-    costs: Costs
+    plan: PlanView | None
+    arms: ArmRows
+    costs: CostSummary
     alarms: Table
     no_alarm: str
     queue: list[PendingPlay]
@@ -90,7 +151,7 @@ class Overview(NamedTuple):
 
 
 class PlayPage(NamedTuple):
-    """A play and all that was written of it; ``fields`` are the arms whose units can report."""
+    """A play and its entries; ``fields`` are the arms whose units can be reported."""
 
     id: int
     key: str | None
@@ -98,34 +159,40 @@ class PlayPage(NamedTuple):
     asked: str
     expected: str
     realised: str
-    plan: Planned
+    plan: PlanView
     units: int
     told: str
-    lines: list[journal_lines.Line]
+    lines: list[JournalLine]
     losses: list[tuple[str, str]]
     fields: dict[str, int]
 
 
-def card(study: Study) -> Card:
+# ---------------------------------------------------------------- all studies
+
+
+def study_card(study: Study) -> StudyCard:
     """Return a study for the list of all, without its last cost."""
-    kind, policy = what_it_is(study.actions), brief_policy(study.policy)
-    return Card(study.name, kind, policy, study.unit, study.asked, study.open_plays)
+    kind, policy = set_summary(study.actions), brief_policy(study.policy)
+    return StudyCard(study.name, kind, policy, study.unit, study.asked, study.open_plays)
 
 
-def with_cost(one: Card, journal: Journal) -> Card:
-    """Return it with what the last round cost."""
-    return one._replace(cost=amount(last_cost(journal)))
+def with_last_cost(card: StudyCard, journal: Journal) -> StudyCard:
+    """Return a study for the list of all, with the cost of its last round."""
+    return card._replace(cost=amount(last_cost(journal)))
+
+
+# ---------------------------------------------------------------- one study
 
 
 def overview(
-    study: Study, seen: Recent, now: datetime, wanted: str = "", whole: bool = False
+    study: Study, recent: RecentPlays, now: datetime, wanted: str = "", whole: bool = False
 ) -> Overview:
-    """Collect what the page of a study says; it takes as long for many plays as for a few."""
-    found = facts(study, SHOWN_PLAYS, now=now, plays=[seen.plays])
+    """Return the content of the page of a study, in a time that does not grow with its plays."""
+    found = recent_facts(study, recent, now)
     pending = study.pending()
     return Overview(
         name=study.name,
-        kind=what_it_is(study.actions),
+        kind=set_summary(study.actions),
         policy=found.policy,
         unit=found.unit,
         noun=words.wording(found).noun,
@@ -133,53 +200,78 @@ def overview(
         asked=study.asked,
         waits=len(pending),
         clipped=found.clipped,
-        head=seen.head,
-        plan=planned(study, pending),
-        arms=shown(found.arms, wanted, whole),
-        costs=costs_of(found, seen),
+        head=recent.head,
+        plan=current_plan(study, pending),
+        arms=arm_rows(found.arms, wanted, whole),
+        costs=cost_summary(found, recent),
         alarms=words.alarms_table(found, MOST_ALARMS),
         no_alarm=words.no_alarm(found),
-        queue=_with_outlook(pending),
+        queue=_with_estimates(pending),
         actions=study.actions,
         by_round=study.policy.learns_from == "round",
     )
 
 
-def costs(study: Study, seen: Recent, now: datetime) -> Costs:
-    """Return what the last rounds cost."""
-    return costs_of(recent_facts(study, seen, now), seen)
-
-
-def recent_facts(study: Study, seen: Recent, now: datetime) -> Facts:
+def recent_facts(study: Study, recent: RecentPlays, now: datetime) -> Facts:
     """Return the facts of the last plays."""
-    return facts(study, SHOWN_PLAYS, now=now, plays=[seen.plays])
+    return facts(study, SHOWN_PLAYS, now=now, plays=[recent.plays])
 
 
-def queue(study: Study) -> list[PendingPlay]:
-    """Return the plays that wait, oldest first; what those that are shown should cost is known."""
-    return _with_outlook(study.pending())
+def arm_rows(table: pd.DataFrame, wanted: str = "", whole: bool = False) -> ArmRows:
+    """Return the arms whose names contain ``wanted``, the most frequent in plans first."""
+    part = wanted.strip().casefold()
+    fits = [part in name.casefold() for name in table["arm"]]
+    found = table[fits].sort_values(["share", "seen"], ascending=False, kind="stable")
+    shown = found if whole else found.head(MOST_ARMS)
+    ends = shown[["low", "high"]].to_numpy()
+    ends = ends[np.isfinite(ends)]
+    low, high = (float(ends.min()), float(ends.max())) if len(ends) else (0.0, 1.0)
+    rows = [
+        ArmRow(
+            name=str(arm.arm),
+            seen=int(arm.seen),
+            mean=amount(arm.mean),
+            interval=between(arm.low, arm.high),
+            bar=_bar(arm.low, arm.mean, arm.high, low, high),
+            last_seen=words.moment(arm.last_seen),
+            share=percent(arm.share),
+        )
+        for arm in rows_of(shown)
+    ]
+    return ArmRows(rows, len(found), len(table), wanted, whole, number(low), number(high))
 
 
-def _with_outlook(pending: list[PendingPlay]) -> list[PendingPlay]:
+def _bar(low: float, mean: float, high: float, first: float, last: float) -> IntervalBar | None:
+    if not np.isfinite([low, high]).all():
+        return None
+
+    def place(value: float) -> float:
+        share = (value - first) / (last - first or 1.0)
+        return round(BAR_MARGIN + float(share) * (BAR_WIDTH - 2 * BAR_MARGIN), 1)
+
+    return IntervalBar(place(low), place(high), None if np.isnan(mean) else place(mean))
+
+
+def _with_estimates(pending: list[PendingPlay]) -> list[PendingPlay]:
     for play in pending[:MOST_PENDING]:
-        _ = play.expected  # kept in it, while the study may be used
+        _ = play.expected  # computed now and kept, while the study may be used
     return pending
 
 
-def waits(journal: Journal, plays: list[PendingPlay], now: datetime) -> Queue:
-    """Return the plays that wait for a page, with when they were asked and what was told."""
+def pending_rows(journal: Journal, plays: list[PendingPlay], now: datetime) -> PendingRows:
+    """Return the pending plays for a page, with their times and what was told so far."""
     rows = []
     for play in plays[:MOST_PENDING]:
         about = journal.of_play(play.id)
-        if about and _end(about) is None:  # else it was told meanwhile
-            rows.append(_waits(play, about, now))
-    return Queue(rows, len(plays) - min(len(plays), MOST_PENDING))
+        if about and _end(about) is None:  # otherwise it was told in the meantime
+            rows.append(_pending_row(play, about, now))
+    return PendingRows(rows, len(plays) - min(len(plays), MOST_PENDING))
 
 
-def _waits(play: PendingPlay, about: list[Entry], now: datetime) -> Waits:
+def _pending_row(play: PendingPlay, about: list[Entry], now: datetime) -> PendingRow:
     asked = time_of(about[0].labels.at)
     ago = f"{words.duration(max((now - asked).total_seconds(), 0.0))} ago"
-    return Waits(
+    return PendingRow(
         id=play.id,
         key=play.key,
         asked=words.moment(asked),
@@ -192,7 +284,7 @@ def _waits(play: PendingPlay, about: list[Entry], now: datetime) -> Waits:
 
 
 def told_so_far(about: Iterable[Entry]) -> str:
-    """Say how many units of a play have reported; nothing, if none has."""
+    """Return how many units of a play were reported as text, empty if none were."""
     parts = [entry.record.header for entry in about if entry.labels.kind == entry_codec.PART]
     if not parts:
         return ""
@@ -200,21 +292,24 @@ def told_so_far(about: Iterable[Entry]) -> str:
     return f"{seen} of {counted(seen + missing, 'unit')} so far"
 
 
+# ---------------------------------------------------------------- one play
+
+
 def play_page(study: Study, about: list[Entry]) -> PlayPage:
-    """Return a play and all that was written of it."""
+    """Return the content of the page of a play, from all entries about it."""
     asked, end = about[0], _end(about)
     id, header = asked.labels.play, asked.record.header
     assert id is not None
     sense = study.actions.sense
     pending = next((play for play in study.pending() if play.id == id), None)
     if pending is not None:
-        plan = described(pending.plan, pending.expected, sense, pending)
+        plan = plan_view(pending.plan, pending.expected, sense, pending)
     else:
-        plan = described(_whole_plan(asked, study.actions), None, sense)
-    came = {} if end is None else end.record.header
+        plan = plan_view(_whole_plan(asked, study.actions), None, sense)
+    outcome = {} if end is None else end.record.header
     expected, realised = (
         amount(entry_codec.from_number(found))
-        for found in (header.get("expected"), came.get("realised"))
+        for found in (header.get("expected"), outcome.get("realised"))
     )
     return PlayPage(
         id=id,
@@ -226,14 +321,14 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         plan=plan,
         units=header["units"],
         told=told_so_far(about) if end is None else "",
-        lines=[journal_lines.line_of(entry) for entry in about],
+        lines=[entry_line(entry) for entry in about],
         losses=_losses(about),
         fields=dict(header["plan"]),
     )
 
 
 def _whole_plan(asked: Entry, usual: ActionSet) -> dict[str, int]:
-    """Return the plan of a play that is over, with the arms that it did not use."""
+    """Return the plan of a play that has ended, with the arms that it did not use."""
     header = asked.record.header
     if header.get("imported"):
         return {arm: header["plan"].get(arm, 0) for arm in header["arms"]}
@@ -248,7 +343,7 @@ def _end(about: list[Entry]) -> Entry | None:
 
 
 def _losses(about: list[Entry]) -> list[tuple[str, str]]:
-    """Return what was told of a play, arm by arm, as it could be typed again."""
+    """Return the losses that were told of a play for each arm, as user input."""
     told: dict[str, list[str]] = {}
     for entry in about:
         losses = entry.record.header.get("losses")
@@ -262,6 +357,6 @@ def _losses(about: list[Entry]) -> list[tuple[str, str]]:
     return [(arm, " ".join(texts)) for arm, texts in told.items()]
 
 
-def played(plan: Mapping[str, int]) -> dict[str, int]:
-    """Return the arms of a plan whose units can report: not those that cannot be served."""
+def reportable(plan: Mapping[str, int]) -> dict[str, int]:
+    """Return the arms of a plan whose units can be reported, without unmet demand."""
     return {arm: k for arm, k in chosen(dict(plan)).items() if not arm.startswith(UNMET)}

@@ -1,4 +1,4 @@
-// The cost of rounds: dots, their trend, what was expected, and what the best plan should cost.
+// Chart of the cost of rounds: dots, their trend, expected costs, and the cost of the best plan.
 "use strict";
 (() => {
   const place = document.getElementById("chart");
@@ -58,7 +58,7 @@
     const known = data?.realised.some((value) => value != null);
     place.classList.toggle("blank", !known);
     if (known) drawn = new uPlot(options(), columns(data), place);
-    else place.textContent = "Nothing was told yet.";
+    else place.textContent = "No observations yet.";
   }
 
   async function fetched() {

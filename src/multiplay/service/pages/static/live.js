@@ -1,5 +1,5 @@
-// A page that is told when its study changes. It listens only while somebody can see it, since a
-// browser has few connections for all of its tabs.
+// Live updates of a study's page by server-sent events. The connection is open only while the page
+// is visible, since a browser limits the connections of all of its tabs.
 "use strict";
 (() => {
   const study = document.getElementById("study");
@@ -24,8 +24,8 @@
       study.dispatchEvent(new CustomEvent("study:changed", { bubbles: true }));
     });
     source.addEventListener("error", () => {
-      state("lost", "not connected: what you see may be old");
-      if (source.readyState !== EventSource.CLOSED) return;  // it tries again by itself
+      state("lost", "not connected: this page may be out of date");
+      if (source.readyState !== EventSource.CLOSED) return;  // the browser reconnects
       stop();
       timer = setTimeout(listen, wait);
       wait = Math.min(2 * wait, 60000);
@@ -37,7 +37,7 @@
     source = null;
   }
 
-  // What somebody types is not taken away: such a part stays as it is.
+  // A part with user input is not replaced.
   const isBusy = (part) => part?.matches("[data-form]")
     && (part.querySelector("[data-touched]") || part.contains(document.activeElement));
   document.addEventListener("input", (event) => {

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page: every operation in words, with an example for a shell."""
+"""API reference page: the operations of the OpenAPI document, each with a shell command."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-OTHERS = "More"
+UNTAGGED = "More"
 EXAMPLES = {"study": "lanes", "play": "1"}  # in paths
 
 
 class Parameter(NamedTuple):
-    """Something that an operation takes."""
+    """A parameter of an operation."""
 
     name: str
     place: str
@@ -22,7 +22,7 @@ class Parameter(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """An operation, in words."""
+    """An operation as text."""
 
     id: str
     method: str
@@ -35,31 +35,31 @@ class Operation(NamedTuple):
     statuses: list[str]
 
 
-class Group(NamedTuple):
-    """Operations that belong together."""
+class OperationGroup(NamedTuple):
+    """The operations with the same tag."""
 
     name: str
     operations: list[Operation]
 
 
-def groups(document: Mapping[str, Any], server: str) -> list[Group]:
-    """Return all operations of a document, by their tags, in its order."""
+def operation_groups(document: Mapping[str, Any], server: str) -> list[OperationGroup]:
+    """Return all operations of a document by their tags, in its order."""
     found: dict[str, list[Operation]] = {}
     for path, methods in document["paths"].items():
         for method, one in methods.items():
-            group = (one.get("tags") or [OTHERS])[0]
+            group = (one.get("tags") or [UNTAGGED])[0]
             made = _operation(document, server, path, method.upper(), one)
             found.setdefault(group, []).append(made)
-    return [Group(name, operations) for name, operations in found.items()]
+    return [OperationGroup(name, operations) for name, operations in found.items()]
 
 
 def _operation(
     document: Mapping[str, Any], server: str, path: str, method: str, one: Mapping[str, Any]
 ) -> Operation:
-    body = _example(document, _content(one.get("requestBody", {})))
+    body = _example(document, _json_schema(one.get("requestBody", {})))
     answers = one.get("responses", {})
     good = [answers[status] for status in answers if status.startswith("2")]
-    answer = _example(document, _content(good[0])) if good else None
+    answer = _example(document, _json_schema(good[0])) if good else None
     description = one.get("description") or one.get("summary") or ""
     return Operation(
         id=f"{method.lower()}-" + re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-"),
@@ -79,15 +79,15 @@ def _parameter(given: Mapping[str, Any]) -> Parameter:
     return Parameter(given["name"], given["in"], bool(given.get("required")), words)
 
 
-def _content(holder: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of JSON, if there is one."""
+def _json_schema(holder: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a JSON body, empty without one."""
     content = holder.get("content", {}).get("application/json", {})
     schema: Mapping[str, Any] = content.get("schema", {})
     return schema
 
 
 def _example(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
-    """Return the first example of a schema, or of what it refers to."""
+    """Return the first example of a schema, or of the schema that it refers to."""
     if "examples" in schema:
         return schema["examples"][0]
     for choice in schema.get("anyOf", ()):
@@ -103,7 +103,7 @@ def _example(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
 
 
 def _curl(server: str, path: str, method: str, body: Any) -> str:
-    """Return a command that a shell can run, with the key in a variable."""
+    """Return a shell command that reads the API key from a variable."""
     filled = re.sub(r"\{(\w+)\}", lambda found: EXAMPLES.get(found[1], found[1]), path)
     lines = [f"curl {server}{filled}"]
     if method != "GET":

@@ -1,0 +1,188 @@
+"""Journal data for pages: entries as text, the last plays, and the chart of their costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from multiplay._support.formatting import Table, amount, counted, plan
+from multiplay.errors import InvalidInput
+from multiplay.reports import study_words as words
+from multiplay.reports.study import Facts
+from multiplay.reports.study_curve import MOST as ROUNDS
+from multiplay.storage import Entry, Journal
+from multiplay.studies import entry_codec, play_history
+from multiplay.studies.entry_codec import ENDS, from_number
+from multiplay.studies.lines import time_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW = 20  # entries on the page of a study
+PAGE = 50  # entries on a page of the journal
+WINDOW = 3 * ROUNDS  # entries that are read: a play has two, and some have more
+BACK = 200  # entries that are searched for the last cost
+
+
+# ---------------------------------------------------------------- entries
+
+
+class JournalLine(NamedTuple):
+    """An entry as text."""
+
+    number: int
+    when: str
+    by: str | None
+    what: str
+    words: str
+    play: int | None
+    key: str | None
+
+
+class JournalPage(NamedTuple):
+    """Some entries, newest first; ``before`` is where older entries begin, if there are any."""
+
+    rows: list[JournalLine]
+    head: int
+    before: int | None
+    newer: bool
+
+
+def last_entries(journal: Journal, most: int = FEW, before: int | None = None) -> JournalPage:
+    """Return the last entries, or the last entries before a number."""
+    head = journal.head().number
+    end = head + 1 if before is None else min(max(before, 0), head + 1)
+    start = max(end - most, 0)
+    rows = []
+    for entry in journal.entries(start):
+        if entry.number >= end:
+            break
+        rows.append(entry_line(entry))
+    return JournalPage(rows[::-1], head, start if start > 0 else None, end <= head)
+
+
+def with_key_names(lines: Iterable[JournalLine], names: Mapping[str, str]) -> list[JournalLine]:
+    """Return entries with the names of keys in place of their ids, where these are known."""
+    return [line._replace(by=names.get(line.by or "", line.by)) for line in lines]
+
+
+def entry_line(entry: Entry) -> JournalLine:
+    """Return an entry as text."""
+    labels, header = entry.labels, entry.record.header
+    what, text = (
+        ENTRY_TEXTS[labels.kind](header) if labels.kind in ENTRY_TEXTS else (labels.kind, "")
+    )
+    when = words.moment(time_of(labels.at))
+    key = entry_codec.shown_key(labels)
+    return JournalLine(entry.number, when, header.get(entry_codec.BY), what, text, labels.play, key)
+
+
+def _units(header: dict[str, Any]) -> str:
+    seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
+    text = f"{seen} of {counted(seen + missing, 'unit')} reported"
+    return text + (f", {counted(clipped, 'value')} clipped" if clipped else "")
+
+
+def _report(header: dict[str, Any]) -> str:
+    realised = header.get("realised")
+    total = "" if realised is None else f", total {amount(realised)}"
+    return _units(header) + total
+
+
+def _asked(header: dict[str, Any]) -> str:
+    expected = from_number(header.get("expected"))
+    estimate = "" if math.isnan(expected) else f", expected {amount(expected)}"
+    return plan(header["plan"]) + estimate
+
+
+ENTRY_TEXTS: dict[str, Any] = {
+    entry_codec.CREATE: lambda header: ("created", "the study"),
+    entry_codec.IMPORT: lambda header: ("created", "from a saved learner"),
+    entry_codec.ASK: lambda header: ("asked", _asked(header)),
+    entry_codec.TELL: lambda header: ("told", _report(header)),
+    entry_codec.PART: lambda header: ("told in part", _units(header)),
+    entry_codec.CLOSE: lambda header: ("closed", _report(header)),
+    entry_codec.CANCEL: lambda header: ("cancelled", "without learning from it"),
+    entry_codec.EXPIRE: lambda header: ("expired", counted(len(header["plays"]), "play")),
+    entry_codec.LEARN: lambda header: ("learned from an external plan", _units(header)),
+    entry_codec.TABLE: lambda header: ("learned from a table", _units(header)),
+}
+
+
+# ---------------------------------------------------------------- costs of the last plays
+
+
+class RecentPlays(NamedTuple):
+    """The last plays, and the number of the last entry when they were read."""
+
+    head: int
+    plays: pd.DataFrame
+
+
+class CostSummary(NamedTuple):
+    """Costs of the last rounds as text, as a table and as a chart."""
+
+    noun: str
+    outcomes: dict[str, str]
+    notes: list[str]
+    plays: Table
+    chart: dict[str, Any]
+
+
+def recent_plays(journal: Journal) -> RecentPlays:
+    """Return the last plays, in a time that does not depend on how many there are."""
+    head = journal.head().number
+    *_, table = play_history.plays(journal, 2 * WINDOW, max(head + 1 - WINDOW, 0))
+    return RecentPlays(head, table.tail(ROUNDS).reset_index(drop=True))
+
+
+def cost_summary(facts: Facts, recent: RecentPlays) -> CostSummary:
+    """Return the costs of the last rounds for a page."""
+    noun = words.wording(facts).noun
+    notes = words.notes(facts)
+    first = int(recent.plays["id"].iloc[0]) if len(recent.plays) else 1
+    if first > 1:
+        notes.insert(0, f"These numbers cover the last {len(recent.plays)} rounds.")
+    outcomes, table = words.outcomes(facts), words.plays_table(facts)
+    return CostSummary(noun, outcomes, notes, table, chart_data(facts, recent))
+
+
+def chart_data(facts: Facts, recent: RecentPlays) -> dict[str, Any]:
+    """Return the data of the chart: a number for each of the last rounds, None where unknown.
+
+    Keys: ``head`` (the last entry), ``noun`` (cost or reward), ``rounds`` (ids of plays),
+    ``realised``, ``trend``, ``expected``, and ``best`` (total, low, high) or None.
+    """
+    stretches = facts.curve.stretches()
+    best = None
+    if not isinstance(facts.best, InvalidInput):
+        best = {
+            name: finite_or_none(value) for name, value in facts.best.expected._asdict().items()
+        }
+    return {
+        "head": recent.head,
+        "noun": words.wording(facts).noun,
+        "rounds": recent.plays["id"].tolist(),
+        "realised": [finite_or_none(one.average.realised) for one in stretches],
+        "trend": [finite_or_none(value) for value in facts.curve.trend().tolist()],
+        "expected": [finite_or_none(one.average.expected) for one in stretches],
+        "best": best,
+    }
+
+
+def last_cost(journal: Journal) -> float:
+    """Return the cost of the last round that was told lately, and NaN if none was."""
+    head = journal.head().number
+    ends = [
+        entry.record.header
+        for entry in journal.entries(max(head + 1 - BACK, 0))
+        if entry.labels.kind in ENDS
+    ]
+    costs = (header.get("realised") for header in reversed(ends))
+    return next((cost for cost in costs if cost is not None), math.nan)
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a number that JSON can represent, and None for NaN and infinity."""
+    return float(value) if math.isfinite(value) else None

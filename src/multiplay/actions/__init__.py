@@ -1,4 +1,4 @@
-"""Action sets: what may be played."""
+"""Action sets: the vectors of whole numbers that may be played."""
 
 from multiplay.actions.assignment import Assignment
 from multiplay.actions.base import ActionSet, Duplicate
@@ -8,10 +8,9 @@ from multiplay.actions.coverage import Coverage
 from multiplay.actions.explicit import Explicit
 from multiplay.actions.graphs import Matching, SpanningTree
 from multiplay.actions.knapsack import Knapsack
-from multiplay.actions.limited import Limited
-from multiplay.actions.network import Network
+from multiplay.actions.limits import Limited, limited
+from multiplay.actions.network import Network, Path
 from multiplay.actions.oracle import OracleSet
-from multiplay.actions.path import Path
 from multiplay.actions.program import IntegerProgram
 from multiplay.actions.transport import Transport
 
@@ -32,4 +31,5 @@ __all__ = [
     "Path",
     "SpanningTree",
     "Transport",
+    "limited",
 ]

@@ -1,4 +1,4 @@
-"""What may be played."""
+"""The base class of all action sets, and what copies every unit as an arm of its own."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from multiplay._support import deadline
 from multiplay._support.checks import for_each_arm, shortened, with_last_axis
 from multiplay._support.formatting import Table, left_out
+from multiplay.actions.coordinates import Listed, Spanning
 from multiplay.actions.costs import Requirement, SetCost
-from multiplay.actions.listed import Listed
-from multiplay.actions.spanning import Spanning
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
 from multiplay.kernels.rows import finite
@@ -114,6 +113,13 @@ class ActionSet(ABC):
         if not isinstance(sense, str) or sense not in SENSES:
             expected = "'min' (units bring losses) or 'max' (rewards)"
             raise InvalidInput("sense", expected, repr(sense), "Leave it out for losses.")
+        if "_n" not in vars(self):
+            raise InvalidInput(
+                f"{type(self).__name__}.n",
+                "the most units of each arm, set before super().__init__()",
+                "no attribute n",
+                "Write self.n = np.array([...]) first, and then super().__init__(names, sense).",
+            )
         self.sense = sense
         self.names = _checked_names(names, self.d)
 
@@ -279,34 +285,11 @@ class ActionSet(ABC):
         other.offset = offset
         return other
 
-    def limited(self, most: IntArray, fixed: IntArray) -> "ActionSet":
-        r"""Return the actions that respect some limits.
-
-        .. math::
-
-            \{a \in \mathcal{A} :
-                \; & a_i \le \text{most}_i, \\
-                & a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
-
-        It has the same arms; a closed one has :math:`n_i = 0`, and a free one -1 in ``fixed``.
-
-        Examples
-        --------
-        >>> from multiplay import Budget
-        >>> Budget(5, [4, 4, 2]).limited(np.array([4, 2, 2]), np.array([-1, -1, 1])).enumerate()
-        array([[2, 2, 1],
-               [3, 1, 1],
-               [4, 0, 1]])
-        """
-        from multiplay.actions.limited import Limited  # which is made of sets
-
-        return Limited(self, most, fixed)
-
     def _within(self, most: IntArray, fixed: IntArray) -> "tuple[ActionSet, IntArray]":
-        """Return a set and the units to add to its actions: together they are ``limited``.
+        """Return a set and the units to add to its actions: together they are a ``Limited`` set.
 
         Where units are added, the set has n_i = 0. ``fixed`` is at most ``most``, and that n. Where
-        no action is left, ``InvalidInput`` is raised; ``limited`` then says what is wrong.
+        no action is left, ``InvalidInput`` is raised; ``Limited`` then says what is wrong.
         """
         raise InvalidInput(
             "actions",

@@ -1,4 +1,4 @@
-"""Spanning trees and matchings: the sets of the classical, binary literature."""
+"""Spanning trees and matchings: sets of 0/1 vectors on undirected graphs."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay._support.checks import with_last_axis
-from multiplay.actions.arcs import Arcs, Node
 from multiplay.actions.base import ActionSet, whole_box
 from multiplay.actions.costs import SetCost, SetSize, length
+from multiplay.actions.network import Arcs, Node
 from multiplay.actions.oracle import OracleSet
 from multiplay.errors import InvalidInput
 from multiplay.kernels import trees

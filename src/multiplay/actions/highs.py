@@ -1,7 +1,12 @@
-"""An integer program in models of HiGHS that stay: only the costs are new in each question."""
+"""Integer programs in HiGHS: models that are kept, in which only the costs change."""
 
+import ctypes
+import os
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -9,7 +14,9 @@ import numpy as np
 from multiplay._support import deadline
 from multiplay.types import FloatArray, IntArray
 
-# what HiGHS is told once; in the simplex method nothing is gained by simplifying the program first
+STDOUT = 1
+_one_at_a_time = threading.Lock()
+# of every model; in the simplex method nothing is gained by simplifying the program first
 SETTINGS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
@@ -118,3 +125,36 @@ def may_stay() -> bool:
 def _point(model: Any) -> tuple[FloatArray, FloatArray]:
     found = model.getSolution()
     return np.array(found.col_value), np.array(found.row_dual)
+
+
+@contextmanager
+def dropped_output(line: bytes) -> Iterator[None]:
+    """Run a block, and drop ``line`` from what C code prints to the standard output meanwhile.
+
+    No setting of Python reaches what C code prints: the file descriptor itself is turned to a
+    temporary file. What else came, from other threads say, is passed on when the block ends.
+    """
+    with _one_at_a_time, tempfile.TemporaryFile() as caught:
+        try:
+            kept = os.dup(STDOUT)
+        except OSError:  # a process without a standard output
+            yield
+            return
+        _flush()
+        os.dup2(caught.fileno(), STDOUT)
+        try:
+            yield
+        finally:
+            _flush()
+            os.dup2(kept, STDOUT)
+            os.close(kept)
+            caught.seek(0)
+            rest = caught.read().replace(line, b"")
+            while rest:
+                rest = rest[os.write(STDOUT, rest) :]
+
+
+def _flush() -> None:
+    """Write out what C code has printed so far."""
+    with suppress(OSError, AttributeError):
+        (ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)).fflush(None)

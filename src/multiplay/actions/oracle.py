@@ -1,4 +1,4 @@
-"""Action sets that know nothing but their best action for given costs."""
+"""Action sets of users, defined by a solver for the cheapest action."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 REMEMBERED = 1000  # answers of ``solve``, by costs
+INEXACT = 1e-6  # a solver may miss the least cost by so much of the costs
 
 
 class OracleSet(ActionSet, vectorised=True):
@@ -27,7 +28,7 @@ class OracleSet(ActionSet, vectorised=True):
     minimises: rewards come with a minus sign. Everything else is made of it: n, M, the hull and the
     sampler (simplicial decomposition), and so every policy runs.
 
-    A subclass sets its own attributes first and then calls ``super().__init__``, which asks
+    A subclass sets its own attributes first and then calls ``super().__init__``, which calls
     ``solve`` already. If it writes ``contains`` too, for one vector of shape (d,) and with one bool
     as its answer, every answer of ``solve`` is checked by it.
 
@@ -76,7 +77,17 @@ class OracleSet(ActionSet, vectorised=True):
                 "n", f"{d} numbers", f"shape {self.n.shape}", "Give one number for each arm."
             )
         super().__init__(names, sense)
-        self._check_repetition()
+        try:
+            self._check_solver()
+        except AttributeError as error:
+            if error.obj is not self:
+                raise
+            raise InvalidInput(
+                "solve",
+                f"the attribute {error.name!r} of {type(self).__name__} before super().__init__()",
+                "no such attribute",
+                f"Set self.{error.name} before super().__init__(...), which calls solve().",
+            ) from error
         if n is None:
             self.n = np.array([self.oracle(-row[None])[0, i] for i, row in enumerate(np.eye(d))])
 
@@ -155,8 +166,8 @@ class OracleSet(ActionSet, vectorised=True):
             )
         return whole
 
-    def _check_repetition(self) -> None:
-        """Refuse at once an oracle that is not deterministic."""
+    def _check_solver(self) -> None:
+        """Raise ``InvalidInput`` at once for a solver that is not deterministic, or maximises."""
         for costs in np.random.default_rng(0).normal(size=(3, self.d)):
             once, twice = (self._checked(self.solve(costs.copy())) for _ in range(2))
             if (once != twice).any():
@@ -166,3 +177,12 @@ class OracleSet(ActionSet, vectorised=True):
                     f"{once.tolist()} and {twice.tolist()}",
                     "Remove chance from solve(): break ties by the number of the arm.",
                 )
+        other = self._checked(self.solve(-costs))
+        if costs @ (once - other) > INEXACT * (np.abs(costs) @ (once + other)):
+            raise InvalidInput(
+                "solve",
+                f"an action with the least <a, costs>, for costs {costs.round(2).tolist()}",
+                f"{once.tolist()}, which costs more than {other.tolist()}",
+                "Return the cheapest action. With sense='max', too, solve() minimises: its costs "
+                "are then rewards with a minus sign.",
+            )

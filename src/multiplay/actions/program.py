@@ -1,4 +1,4 @@
-"""Integer programs."""
+"""Sets with any linear constraints: the integer points of a polyhedron, found by HiGHS."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support import deadline
 from multiplay._support.checks import is_list, numbers, whole_numbers, with_last_axis
-from multiplay.actions import highs, quiet
+from multiplay.actions import highs
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.costs import SetCost, SetSize, length, longest
 from multiplay.actions.oracle import OracleSet
@@ -188,7 +188,7 @@ class IntegerProgram(OracleSet, vectorised=True):
         """Return an action that costs no more than the target, or the best up to ``gap``."""
         found = None
         if highs.may_stay():
-            with quiet.without(STRAY):
+            with highs.dropped_output(STRAY):
                 found = self._program.better(costs, known, target, gap)
             if found is None and deadline.is_over():
                 return known
@@ -291,7 +291,7 @@ def _highs(
     """Return the best action, or the best that was found in so many seconds, if any was."""
     from scipy import optimize  # takes as long to import as all the rest
 
-    with quiet.without(STRAY):
+    with highs.dropped_output(STRAY):
         answer = optimize.milp(
             _scaled(costs),
             integrality=np.ones(len(costs), dtype=np.int64),

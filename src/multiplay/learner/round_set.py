@@ -12,7 +12,7 @@ import numpy as np
 import multiplay.actions
 from multiplay._support.checks import EXACT, check_instance, is_integer, is_list
 from multiplay._support.serialization import CONTAINERS, pack, type_name, types_in
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, limited
 from multiplay.errors import InvalidInput
 from multiplay.learner.losses import by_label
 from multiplay.learner.ranges import Bounds, Ranges
@@ -73,7 +73,7 @@ class Limits:
                 )
             fixed[i] = units
         try:
-            return actions.limited(most, fixed)
+            return limited(actions, most, fixed)
         except InvalidInput as error:
             if "at_most" not in error.argument or self.at_most:
                 raise

@@ -4,7 +4,7 @@ import numpy as np
 
 from multiplay._support.checks import integer_setting, is_number
 from multiplay.actions import ActionSet
-from multiplay.actions.listed import Listed
+from multiplay.actions.coordinates import Listed
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.base import Policy

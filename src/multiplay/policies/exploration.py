@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.actions.listed import Listed
+from multiplay.actions.coordinates import Listed
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import exploration as kernels

@@ -7,7 +7,7 @@ import numpy as np
 
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.actions.listed import Listed
+from multiplay.actions.coordinates import Listed
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels.rows import inner, into_ball, transform

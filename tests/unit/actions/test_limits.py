@@ -14,6 +14,7 @@ import multiplay as mp
 from multiplay import ActionSet, actions
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.serialization import pack, unpack
+from multiplay.actions import limited
 from multiplay.hull import Regulariser
 from multiplay.testing import check_actions
 from multiplay.types import IntArray
@@ -105,9 +106,9 @@ def test_the_actions_are_those_that_keep_the_limits(kind: str, seed: int) -> Non
     wanted = within(one.enumerate(), most, fixed)
     if len(wanted) == 0:
         with pytest.raises(mp.InvalidInput, match=r"^(at_most|fixed|at_most, fixed): "):
-            one.limited(most, fixed)
+            limited(one, most, fixed)
         return
-    part = one.limited(most, fixed)
+    part = limited(one, most, fixed)
     assert np.array_equal(np.unique(part.enumerate(), axis=0), wanted)
     assert (part.n == wanted.max(axis=0)).all()
     assert wanted.sum(axis=1).max() == part.M
@@ -128,7 +129,7 @@ def test_every_set_that_is_limited_keeps_the_contract(one: ActionSet) -> None:
         most, fixed = random_limits(one, rng)
         wanted = within(one.enumerate(), most, fixed)
         if len(wanted):
-            part = one.limited(most, fixed)
+            part = limited(one, most, fixed)
             assert np.array_equal(np.unique(part.enumerate(), axis=0), wanted)
             check_actions(part)
             made += 1
@@ -140,7 +141,7 @@ def test_the_step_is_that_of_the_list_of_actions(one: ActionSet) -> None:
     some = one.enumerate()[-1]
     arm = int(some.argmax())
     fixed = np.where(np.arange(one.d) == arm, some, -1)
-    part = one.limited(one.n, fixed)
+    part = limited(one, one.n, fixed)
     twin = mp.Explicit(within(one.enumerate(), one.n, fixed))
     costs, beta = 5 * rng.random((3, one.d)), 1 + rng.random((3, one.d))
     psi = Regulariser(barrier=np.ones(3), entropy=np.full(3, 7.0))
@@ -155,7 +156,7 @@ def test_every_policy_plays_what_is_left(policy: mp.Policy) -> None:
     plans = mp.Transport([3, 4, 5], [4, 6, 2])
     most, fixed = plans.n.copy(), np.full(9, -1)
     most[0], most[4], fixed[8] = 0, 2, 1
-    part, rng = plans.limited(most, fixed), np.random.default_rng(0)
+    part, rng = limited(plans, most, fixed), np.random.default_rng(0)
     state = policy.start(part, 100, 4)
     for _ in range(30):
         play = policy.choose(part, state, rng)
@@ -168,16 +169,16 @@ def test_every_policy_plays_what_is_left(policy: mp.Policy) -> None:
 def test_limits_of_limits_add_up() -> None:
     one = mp.Budget(6, [4, 4, 4])
     free = np.full(3, -1)
-    once = one.limited(np.array([4, 1, 4]), np.array([3, -1, -1]))
-    assert once.limited(np.array([9, 9, 2]), free).enumerate().tolist() == [[3, 1, 2]]
+    once = limited(one, np.array([4, 1, 4]), np.array([3, -1, -1]))
+    assert limited(once, np.array([9, 9, 2]), free).enumerate().tolist() == [[3, 1, 2]]
     with refused("fixed"):
-        once.limited(one.n, np.array([2, -1, -1]))
+        limited(once, one.n, np.array([2, -1, -1]))
 
 
 def test_what_is_known_to_cost_more_counts() -> None:
     one, far = mp.Budget(6, [4, 4, 4]), np.array([0.0, 5.0, 0.0])
-    part = one.limited(np.array([4, 4, 3]), np.array([1, -1, -1]))
-    sooner = one.shifted(far).limited(np.array([4, 4, 3]), np.array([1, -1, -1]))
+    part = limited(one, np.array([4, 4, 3]), np.array([1, -1, -1]))
+    sooner = limited(one.shifted(far), np.array([4, 4, 3]), np.array([1, -1, -1]))
     for dear in (part.shifted(far), sooner):
         assert dear.best([0.5, 0.1, 0.9]).tolist() == [1, 2, 3]
         assert dear.value([1, 2, 3], 0.0) == 10
@@ -185,7 +186,7 @@ def test_what_is_known_to_cost_more_counts() -> None:
 
 
 def test_a_limited_set_is_saved_with_its_settings() -> None:
-    part = mp.Transport([1, 4, 5], [4, 6]).limited(np.array([1, 1, 0, 9, 9, 9]), np.full(6, -1))
+    part = limited(mp.Transport([1, 4, 5], [4, 6]), np.array([1, 1, 0, 9, 9, 9]), np.full(6, -1))
     again = unpack(*pack(part), Builder(classes_of(actions)))
     assert repr(again) == repr(part)
     assert (again.enumerate() == part.enumerate()).all()
@@ -213,20 +214,20 @@ PLANS = mp.Transport([1, 4, 5], [4, 6], names=(["Lyon", "Lille", "Metz"], ["nort
 )
 def test_limits_that_cannot_be(argument: str, most: Any, fixed: Any) -> None:
     with refused(argument):
-        PLANS.limited(most, fixed)
+        limited(PLANS, most, fixed)
 
 
 @pytest.mark.parametrize("one", SETS[:-1], ids=repr)
 def test_what_contradicts_the_set_is_refused(one: ActionSet) -> None:
     with refused("fixed"):
-        one.limited(one.n, one.n + 1)
+        limited(one, one.n, one.n + 1)
 
 
 def test_an_oracle_alone_cannot_be_limited() -> None:
     with refused("actions"):
-        Shifts().limited(np.array([2, 2]), np.array([-1, -1]))
+        limited(Shifts(), np.array([2, 2]), np.array([-1, -1]))
     nobody: Any = None
     with refused("actions"):
         actions.Limited(nobody, [1], [1])
     with pytest.raises(mp.InvalidInput, match="at_most, exclude and fixed"):
-        Shifts().limited(np.array([2, 2]), np.array([-1, -1]))
+        limited(Shifts(), np.array([2, 2]), np.array([-1, -1]))

@@ -8,7 +8,7 @@ from refusal import refused
 from scipy.spatial import ConvexHull
 
 from multiplay import ActionSet, Assignment, Budget, Explicit, Knapsack, Path, Transport
-from multiplay.actions.listed import Listed
+from multiplay.actions.coordinates import Listed
 from multiplay.types import FloatArray
 
 DIAMOND = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")]

@@ -192,6 +192,60 @@ def test_an_oracle_that_answers_nonsense(answer: Any, says: str) -> None:
         Own(answer)
 
 
+@pytest.mark.parametrize("options", [{}, {"n": [3, 3]}, {"sense": "max"}], ids=repr)
+def test_an_oracle_that_maximises(options: dict[str, Any]) -> None:
+    def dearest(costs: FloatArray) -> Any:
+        return [3, 0] if costs[0] > costs[1] else [0, 3]
+
+    with refused("solve"):
+        Own(dearest, **options)
+    with pytest.raises(InvalidInput, match=r"which costs more than .* Return the cheapest action"):
+        Own(dearest, **options)
+
+
+class Late(OracleSet):
+    """It sets an attribute that its solver needs after super().__init__()."""
+
+    def __init__(self) -> None:
+        super().__init__(d=2)
+        self.units = 3
+
+    def solve(self, costs: FloatArray) -> Any:
+        return self.units * (np.arange(2) == costs.argmin())
+
+
+class Nameless(Late):
+    def solve(self, costs: FloatArray) -> Any:
+        return np.no_such_function(costs)  # type: ignore[attr-defined]
+
+
+class Unset(ActionSet):
+    """It sets n after super().__init__()."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = np.array([1, 1])
+
+    def oracle(self, costs: FloatArray) -> Any:
+        raise NotImplementedError
+
+    def contains(self, action: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_attributes_come_before_super() -> None:
+    with refused("solve"):
+        Late()
+    with pytest.raises(InvalidInput, match=r"Set self.units before super\(\).__init__\(...\)"):
+        Late()
+    with refused("Unset.n"):
+        Unset()
+    with pytest.raises(InvalidInput, match=r"Write self.n = np.array\(\[...\]\) first"):
+        Unset()
+    with pytest.raises(AttributeError, match="no_such_function"):
+        Nameless()
+
+
 def test_an_oracle_that_leaves_the_set() -> None:
     with refused("solve"):
         Checked([1, 1])

@@ -13,6 +13,7 @@ import multiplay as mp
 from multiplay import ActionSet, Transport, actions
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.serialization import pack, settings, unpack
+from multiplay.actions import limited
 from multiplay.testing import check_actions
 from multiplay.types import IntArray
 
@@ -89,7 +90,7 @@ def test_what_is_unmet_has_the_names_of_the_demanders() -> None:
     assert set(nameless.unmet([1, 0, 0, 2])) == {"unmet->d1", "unmet->d2"}
     usual = Transport([1, 2], [1, 2])
     assert (usual.unmet([1, 0, 0, 2]), usual.penalty, usual.shortage) == ({}, 0.0, None)
-    part = day.limited(np.array([0, 9, 9, 9]), np.full(4, -1))
+    part = limited(day, np.array([0, 9, 9, 9]), np.full(4, -1))
     assert part.penalty == 40
     assert part.unmet([0, 1, 1, 1]) == {"unmet->north": 2, "unmet->south": 0}
 
@@ -136,7 +137,7 @@ EMPTY: list[ActionSet] = [
     mp.Knapsack([4, 5], 0),
     mp.Knapsack([4, 5], 3),
     mp.Coverage(0, [1, 2]),
-    mp.Budget(5, [4, 4]).limited(np.array([4, 4]), np.array([2, 3])),
+    limited(mp.Budget(5, [4, 4]), np.array([4, 4]), np.array([2, 3])),
 ]
 CHANGING = [
     policy.example() if policy not in (mp.GenLBINFV, mp.LBINF) else policy(any_horizon=True)

@@ -7,6 +7,7 @@ import pytest
 
 import multiplay as mp
 from multiplay import ActionSet
+from multiplay.actions import limited
 from multiplay.hull import DecompositionHull, Hull, Regulariser
 from multiplay.testing import optimality_gap
 from multiplay.types import FloatArray, IntArray
@@ -31,7 +32,7 @@ def short(rng: Rng) -> ActionSet:
     lanes = np.where(rng.random((rows, cols)) < 0.3, 0, rng.integers(0, units + 1, (rows, cols)))
     day = mp.Transport(supply, demand, capacities=lanes, shortage=1)
     some = day.argmin(rng.random(day.d))
-    return day.limited(day.n, np.where(rng.random(day.d) < 0.1, some, -1))
+    return limited(day, day.n, np.where(rng.random(day.d) < 0.1, some, -1))
 
 
 def listed(rng: Rng) -> ActionSet:

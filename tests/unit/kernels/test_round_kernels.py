@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from multiplay import LBINF, Budget, CombUCB, GenCTS, GenLBINFV, Hybrid, InvalidInput, Play
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, limited
 from multiplay.feedback import Feedback
 from multiplay.kernels.rows import finite
 from multiplay.random import POLICY, Streams
@@ -26,7 +26,7 @@ def sets(rng: np.random.Generator) -> dict[str, ActionSet]:
         "rewards": rewards,
         "offset": plain.shifted(rng.uniform(0, 0.5, 5)),
         "rewards with offset": rewards.shifted(rng.uniform(0, 0.5, 5)),
-        "closed": plain.limited(most, np.full(5, -1)),
+        "closed": limited(plain, most, np.full(5, -1)),
     }
 
 

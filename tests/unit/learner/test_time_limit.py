@@ -15,6 +15,7 @@ from refusal import refused
 
 import multiplay as mp
 from multiplay._support import deadline
+from multiplay.actions import limited
 from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
 from multiplay.storage import MemoryStore, Record
@@ -102,7 +103,7 @@ def test_a_program_is_made_in_time_or_not_at_all() -> None:
     with deadline.before(0.0), refused("A, b, bounds"):
         mp.IntegerProgram(PROGRAM.A, PROGRAM.b, (0, 2))
     with deadline.before(0.0), refused("A, b, bounds"):
-        PROGRAM.limited(np.array([1, 2, 2, 2]), np.full(4, -1))
+        limited(PROGRAM, np.array([1, 2, 2, 2]), np.full(4, -1))
     with deadline.before(time.monotonic() + 1000):
         assert mp.IntegerProgram(PROGRAM.A, PROGRAM.b, (0, 2)).n.tolist() == PROGRAM.n.tolist()
 

@@ -25,7 +25,7 @@ from multiplay import (
     Uniform,
     simulate,
 )
-from multiplay.actions.listed import Listed
+from multiplay.actions.coordinates import Listed
 from multiplay.experiments import paper
 from multiplay.kernels.dense import cholesky, jacobi, solve_cholesky
 from multiplay.testing import check_policy

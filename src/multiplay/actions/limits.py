@@ -1,4 +1,4 @@
-"""Part of a set: some arms at most so often, some exactly so often."""
+"""Limits on the units of arms: the part of a set that respects them."""
 
 from functools import cached_property
 from typing import Self
@@ -24,7 +24,7 @@ class Limited(ActionSet, vectorised=True):
             \; & a_i \le \text{most}_i, \\
             & a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
 
-    ``actions.limited(most, fixed)`` makes it. Units that are fixed are taken out of the problem:
+    ``limited(actions, most, fixed)`` makes it. Units that are fixed are taken out of the problem:
     what is left is a set of the same kind, with the same oracle and the same hull, where those arms
     are closed.
 
@@ -86,20 +86,6 @@ class Limited(ActionSet, vectorised=True):
         fixed, closed = int((self.fixed >= 0).sum()), int((self.most == 0).sum())
         return f"Limited({self.actions!r}, {fixed} arms fixed, {closed} closed)"
 
-    def limited(self, most: IntArray, fixed: IntArray) -> "Limited":
-        """Return the part of A that keeps the old limits and the new ones."""
-        twice = (self.fixed >= 0) & (fixed >= 0) & (fixed != self.fixed)
-        if twice.any():
-            arm = int(twice.argmax())
-            raise InvalidInput(
-                "fixed",
-                f"{self.fixed[arm]} units of {self.names[arm]!r}, for these are fixed already",
-                f"{fixed[arm]}",
-                "Leave this arm out of fixed.",
-            )
-        most = np.where(self.fixed >= 0, self.actions.n, np.minimum(most, self.most))
-        return Limited(self.actions, most, np.maximum(fixed, self.fixed))
-
     def unmet(self, action: ArrayLike) -> dict[str, int]:
         """Return the units that are asked for and that an action leaves out, by their names."""
         return self.actions.unmet(action)
@@ -142,6 +128,44 @@ class Limited(ActionSet, vectorised=True):
     def hull(self) -> Hull:
         """Return the hull of what is left, with the fixed units added."""
         return FixedHull(self._rest.hull, self._units) if self._units.any() else self._rest.hull
+
+
+def limited(actions: ActionSet, most: ArrayLike, fixed: ArrayLike) -> Limited:
+    r"""Return the actions of a set that respect some limits, and those that the set has already.
+
+    .. math::
+
+        \{a \in \mathcal{A} :
+            \; & a_i \le \text{most}_i, \\
+            & a_i = \text{fixed}_i \text{ where } \text{fixed}_i \ge 0\}
+
+    It has the same arms; a closed one has :math:`n_i = 0`, and a free one -1 in ``fixed``.
+
+    Examples
+    --------
+    >>> limited(Budget(5, [4, 4, 2]), most=[4, 2, 2], fixed=[-1, -1, 1]).enumerate()
+    array([[2, 2, 1],
+           [3, 1, 1],
+           [4, 0, 1]])
+    """
+    if not isinstance(actions, Limited):
+        return Limited(actions, most, fixed)
+    now = _fixed(fixed, actions)
+    twice = (actions.fixed >= 0) & (now >= 0) & (now != actions.fixed)
+    if twice.any():
+        arm = int(twice.argmax())
+        raise InvalidInput(
+            "fixed",
+            f"{actions.fixed[arm]} units of {actions.names[arm]!r}, which are fixed already",
+            f"{now[arm]}",
+            "Leave this arm out of fixed.",
+        )
+    least = np.minimum(numbers("at_most", most), actions.most)
+    return Limited(
+        actions.actions,
+        np.where(actions.fixed >= 0, actions.actions.n, least),
+        np.maximum(now, actions.fixed),
+    )
 
 
 def _fixed(fixed: ArrayLike, actions: ActionSet) -> IntArray:

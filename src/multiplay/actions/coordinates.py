@@ -1,8 +1,9 @@
-"""All actions of a set at once, in coordinates without superfluous dimensions."""
+"""Coordinates of actions: those of all actions in a list, and those that an oracle finds."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -17,6 +18,9 @@ SOME_ACTIONS = 64  # enough to see how the number of simplices grows
 FLAT = 1e-9  # a simplex of less volume than this, relative to a cube of its longest edge, is none
 OPTIMAL = 1e-4  # how far, relatively, the largest norm of a design may be above the least
 MOST_STEPS = 100_000  # of a design; each is cheap
+ZERO = 1e-11  # <u, a> below this, relative to the largest that it could be, is zero
+MOST_SPANNED = 500  # dimensions s: to fit a loss to totals takes s x s numbers in each trial
+MOST_ARMS = 10_000
 
 
 class Design(NamedTuple):
@@ -150,6 +154,73 @@ class Listed:
             )
 
 
+class Spanning:
+    """s independent actions that span all of A, and s arms J that tell all actions apart.
+
+    Every action a is known by its entries a_J, for the others are linear in them: losses that are
+    linear in a are linear in x = a_J. J has the first arms that will do; it depends on nothing
+    but A.
+
+    One arm after the other is looked at. For arm i there is one vector u with u_i = 1 that is zero
+    outside i and J, and orthogonal to the actions found so far. If the oracle finds no a with
+    <u, a> != 0, then a_i follows from a_J. Otherwise a is independent of the actions found so far:
+    it joins them, and i joins J.
+
+    Attributes
+    ----------
+    E : array of shape (s, d)
+        The spanning actions, as rows.
+    J : array of shape (s,)
+        The numbers of the arms.
+    X : array of shape (s, s)
+        The spanning actions in coordinates, E[:, J]; it has an inverse.
+    log_det : float
+        ln det X'X.
+
+    Examples
+    --------
+    >>> from multiplay import Transport
+    >>> plans = Transport([1, 4, 5], [4, 6]).spanning
+    >>> plans.J
+    array([0, 1, 2])
+    >>> plans.E
+    array([[1, 0, 0, 4, 3, 2],
+           [0, 1, 0, 4, 4, 1],
+           [0, 1, 4, 0, 0, 5]])
+    """
+
+    def __init__(self, E: IntArray, J: IntArray) -> None:
+        self.E, self.J = E, J
+        self.X: IntArray = np.ascontiguousarray(E[:, J])
+        self.s = len(J)
+        self.log_det = 2 * float(np.linalg.slogdet(self.X)[1])
+
+    @classmethod
+    def of(cls, oracle: Callable[[FloatArray], IntArray], d: int) -> Self:
+        """Ask the oracle, which returns the best action for each row of costs, 2 d questions."""
+        _check_span(d <= MOST_ARMS, f"a set of at most {MOST_ARMS} arms", f"{d} arms")
+        E = np.zeros((0, d), dtype=np.int64)
+        J: list[int] = []
+        follows = np.zeros((0, d))  # a = a_J follows, for all actions found
+        for i in range(d):
+            u = np.zeros(d)
+            u[i] = 1.0
+            u[J] = -follows[:, i]
+            both = oracle(np.array([u, -u]))
+            size = np.abs((both * u).sum(axis=1))
+            a = both[size.argmax()]
+            if size.max() <= ZERO * np.abs(u).max() * a.sum():
+                continue
+            new = (a - (a[J, None] * follows).sum(axis=0)) / (a * u).sum()
+            follows = np.vstack([follows - follows[:, i, None] * new, new])
+            follows[:, i] = 0.0
+            follows[-1, i] = 1.0
+            E, J = np.vstack([E, a]), [*J, i]
+            most = f"a set of at most {MOST_SPANNED} dimensions"
+            _check_span(len(J) <= MOST_SPANNED, most, f"more, with {d} arms")
+        return cls(E, np.array(J, dtype=np.int64))
+
+
 def _basis(rows: FloatArray) -> FloatArray:
     """Return an orthonormal basis of the space that the rows span, one column for each vector."""
     _, size, vectors = np.linalg.svd(rows, full_matrices=False)
@@ -159,3 +230,14 @@ def _basis(rows: FloatArray) -> FloatArray:
     largest = np.abs(basis).argmax(axis=1)
     signs = np.sign(basis[np.arange(len(basis)), largest])
     return np.ascontiguousarray((basis * signs[:, None]).T)
+
+
+def _check_span(fits: bool, expected: str, got: str) -> None:
+    """Raise ``InvalidInput`` for a set that is too large to fit a loss to totals."""
+    if not fits:
+        raise InvalidInput(
+            "actions",
+            f"{expected}, for learning from totals alone",
+            got,
+            "Use GenCTS or another policy that learns from the losses of the arms.",
+        )

@@ -133,13 +133,3 @@ def _note(text: str) -> str:
 def _short(text: str) -> str:
     """Return a text of limited length, in printable characters."""
     return legible(shortened(text, LONGEST))
-
-
-def panel(title: str, facts: Mapping[str, str], *parts: str) -> str:
-    """Return a panel whose parts are HTML already."""
-    return render(Panel(title, facts, svg="".join(parts)))
-
-
-def shown(table: Table) -> str:
-    """Return a table with its title and note as HTML."""
-    return "".join(_table(table))

@@ -22,7 +22,7 @@ from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import paper
 from multiplay.reports import report
 from multiplay.results import Result
-from multiplay.results.display import summary
+from multiplay.results.result import regret_table
 from multiplay.simulation.executors import MOST_JOBS, available_cores
 from multiplay.simulation.simulate import MOST_TRIALS
 
@@ -80,7 +80,7 @@ def reproduce(
         errors().print("Interrupted: files that were complete are in place, no half ones.")
         raise typer.Exit(130) from None
     tables: list[RenderableType] = [
-        for_screen(summary(result), paper.TITLES[regime]) for regime, result in results.items()
+        for_screen(regret_table(result), paper.TITLES[regime]) for regime, result in results.items()
     ]
     tables.append(_claims_table(paper.verdicts(**results), trials))
     write_whole(folder / "summary.txt", partial(write_tables, tables))

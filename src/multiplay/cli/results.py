@@ -16,7 +16,7 @@ from multiplay.reports import tables
 from multiplay.reports.conclusion import conclusion
 from multiplay.reports.page import report as page_about
 from multiplay.results import load
-from multiplay.results.display import summary
+from multiplay.results.result import regret_table
 
 Saved = Annotated[Path, typer.Argument(metavar="RESULT.nc", help="What Result.save wrote.")]
 
@@ -44,7 +44,7 @@ def show(
         typer.echo(toml_writer.experiment(loaded), nl=False)
         return
     typer.echo(f"{conclusion(loaded)}\n")
-    makers = (summary, tables.comparisons, tables.quantities, tables.settings)
+    makers = (regret_table, tables.comparisons, tables.quantities, tables.settings)
     for table in (make(loaded) for make in makers):
         if table.rows:
             Console().print(for_screen(table))

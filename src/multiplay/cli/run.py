@@ -20,7 +20,7 @@ from multiplay.cli.screen import for_screen
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import Experiment, read, shipped
 from multiplay.results import Result
-from multiplay.results.display import summary
+from multiplay.results.result import regret_table
 from multiplay.simulation.cluster import cluster as on_cluster
 from multiplay.simulation.executors import available_cores
 
@@ -91,7 +91,7 @@ def run(
     for suffix in ("png", "svg"):
         write_whole(folder / f"regret.{suffix}", save)
     shutil.rmtree(folder / BLOCKS)
-    Console().print(for_screen(summary(result), experiment.title or file.stem))
+    Console().print(for_screen(regret_table(result), experiment.title or file.stem))
     typer.echo(f"result.nc and regret.png are in {folder}/")
 
 

@@ -15,8 +15,7 @@ from multiplay.errors import InvalidInput
 from multiplay.experiments.toml_writer import experiment
 from multiplay.reports.conclusion import conclusion
 from multiplay.reports.tables import comparisons, quantities, settings, suboptimal_plays
-from multiplay.results.display import summary
-from multiplay.results.result import Result
+from multiplay.results.result import Result, regret_table
 from multiplay.results.svg import curves, thinned
 from multiplay.version import __version__
 
@@ -83,7 +82,7 @@ def section(heading: str, name: str, result: Result, prefix: str) -> Iterator[st
     yield '<div class="figures">\n'
     yield from figures(result, prefix)
     yield "</div>\n"
-    for make in (summary, comparisons, suboptimal_plays, quantities, settings):
+    for make in (regret_table, comparisons, suboptimal_plays, quantities, settings):
         yield html_table(make(result))
     yield from run_again(name, result)
     yield "</section>\n"
@@ -135,7 +134,7 @@ def figures(result: Result, prefix: str) -> Iterator[str]:
         "linear": "Mean and 95 % confidence band.",
         "log": "The same against log T: logarithmic regret is a straight line.",
     }
-    regret = thinned(result)
+    regret = thinned(result.regret)
     for x, caption in captions.items():
-        yield f"<figure>{curves(result, regret, x, prefix + x + '-')}"
+        yield f"<figure>{curves(regret, result.marks, x, prefix + x + '-')}"
         yield f"<figcaption>{caption}</figcaption></figure>\n"

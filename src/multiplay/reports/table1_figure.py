@@ -75,7 +75,7 @@ def _draw_regret(measured: Measurements, regime: str, ax: Axes) -> None:
         ax.text(0.5, 0.5, "No row plays here.", ha="center", transform=ax.transAxes)
         ax.set_axis_off()
         return
-    regret, looks = thinned(result), _looks(measured)
+    regret, looks = thinned(result.regret), _looks(measured)
     rounds = regret["round"].values
     mean, low, high = band(regret.transpose("policy", "trial", "round").values, axis=1)
     for place, name in enumerate(result.policies):

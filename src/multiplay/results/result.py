@@ -15,6 +15,7 @@ import numpy as np
 
 from multiplay._support.atomic_files import as_path, write_whole
 from multiplay._support.checks import is_number
+from multiplay._support.formatting import Table, between, number
 from multiplay.errors import InvalidInput
 from multiplay.results.intervals import Interval, interval
 from multiplay.results.measured import EACH_ROUND, FIXED, MEASURES, QUANTITIES, Measured
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from multiplay._support.html import Panel
     from multiplay.results.plots import Bound
 
 FORMAT = 1
@@ -37,6 +39,9 @@ MARK = b"\nmultiplay sha256 "
 LENGTH = len(MARK) + 64
 CHUNK = 1 << 20  # bytes
 COLUMNS = ("ci low", "ci high", "µs per round")
+MOST_ROWS_SHOWN, MOST_CURVES_SHOWN = 24, 8  # policies in a notebook
+POINTS_SHOWN = 50  # rounds of its figure
+SHORT_LIST = 8  # numbers of a setting in a notebook
 
 
 class Result:
@@ -344,9 +349,79 @@ class Result:
         return f"<multiplay.Result{what}>\n{table}"
 
     def _repr_html_(self) -> str:
-        from multiplay.results.display import shown
+        from multiplay._support.html import render
 
-        return shown(self)
+        return render(self._panel())
+
+    def _panel(self) -> Panel:
+        """Return what was simulated, the final regret of the policies, and their curves."""
+        from multiplay._support.html import Panel
+        from multiplay.results.svg import curves, thinned
+
+        plain = self.configuration
+        facts = {
+            "set": _outline(plain.get("actions")),
+            "environment": _outline(plain.get("environment")),
+            "rounds": str(int(self.dataset["round"][-1])),
+            "trials": str(self.regret.sizes["trial"]),
+            "seed": str(plain.get("seed")),
+        }
+        table = regret_table(self)
+        hidden = len(table.rows) - MOST_ROWS_SHOWN
+        if hidden > 0:
+            more = f"And {hidden} more policies, with a larger {self.measure}. {table.note}"
+            table = table._replace(rows=table.rows[:MOST_ROWS_SHOWN], note=more.strip())
+        regret = thinned(self.regret, POINTS_SHOWN, early=0)
+        final = regret.isel(round=-1).mean("trial").values
+        lowest = np.sort(np.argsort(final, kind="stable")[:MOST_CURVES_SHOWN])
+        regret = regret.isel(policy=lowest)
+        # ids in the figure: equal for equal figures, different for two figures on a page
+        content = regret.values.tobytes() + repr(self.policies).encode()
+        prefix = f"multiplay-{hashlib.sha256(content).hexdigest()[:12]}-"
+        svg = curves(regret, self.marks, "linear", prefix)
+        few = len(lowest) < len(final)
+        note = f"The {len(lowest)} policies that end lowest." if few else ""
+        return Panel(self.title or "Result", facts, (table,), svg, note)
+
+
+def regret_table(result: Result) -> Table:
+    """Return the final regret of every policy as text, the lowest first."""
+    rows = [
+        [str(policy), number(mean), between(low, high), number(time)]
+        for policy, mean, low, high, time in result.summary().loc[result.ranked].itertuples()
+    ]
+    columns = ["policy", f"final {result.measure}", "95 % interval", "µs per trial and round"]
+    note = ""
+    if "corruption" in result.dataset:
+        note = f"corruption C = {float(result.dataset['corruption'].mean()):.0f} on average"
+    return Table(f"Final {result.label}", columns, rows, note)
+
+
+def _outline(plain: Any) -> str:
+    """Return plain data without its large parts: short settings, and names of classes.
+
+    Examples
+    --------
+    >>> _outline({"type": "Budget", "total": 2, "caps": [1, 1, 3], "names": ["a", "b", "c"]})
+    'Budget(total=2, caps=[1, 1, 3])'
+    >>> _outline({"type": "Stochastic", "losses": {"type": "Uniform", "low": [0.1] * 50}})
+    'Stochastic(losses=Uniform)'
+    """
+    if not isinstance(plain, dict):
+        return "unknown" if plain is None else str(plain)
+    short = {name: value for name, value in plain.items() if _is_short(value)}
+    kind = str(short.pop("type", ""))
+    settings = [
+        f"{name}={value.get('type', '...') if isinstance(value, dict) else value}"
+        for name, value in short.items()
+    ]
+    return f"{kind}({', '.join(settings)})" if settings else kind
+
+
+def _is_short(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= SHORT_LIST and all(isinstance(one, int) for one in value)
+    return value is not None and value is not False
 
 
 def load(path: str | Path) -> Result:

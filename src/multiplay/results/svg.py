@@ -1,18 +1,17 @@
-"""Figures as parts of a page: in the colour of its text, light or dark."""
+"""SVG figures as parts of an HTML page, in the text colour of the page, light or dark."""
 
 from __future__ import annotations
 
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from multiplay._support.formatting import number
-from multiplay.results.result import Result
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -20,43 +19,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataArray
 
-WIDTH = 4.8  # inches of a figure: letters stay legible when it shrinks to a phone
+WIDTH = 4.8  # inches of a figure: its text stays legible on a phone
 POINTS = 200  # rounds of a figure, evenly spaced; and as many more, for the logarithmic axis
-INK = "#010203"  # what is drawn in the colour of the text, light or dark
+INK = "#010203"  # a placeholder for the text colour of the page
 LONG = re.compile(r"-?\d+\.\d{3,}")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def curves(result: Result, regret: DataArray, x: str, prefix: str) -> str:
-    """Return the drawing of ``Result.plot`` for some regret of a result, which may be thinned.
+def curves(regret: DataArray, marks: Mapping[int, str], x: str, prefix: str) -> str:
+    """Return the drawing of ``Result.plot`` for the regret and the marks of a result.
 
     ``x`` is "linear" or "log"; ``prefix`` makes its ids unique on the page.
     """
     from multiplay.results.plots import plot_regret
 
-    marks = {at: NOT_XML.sub("\ufffd", text) for at, text in result.marks.items()}
+    marks = {at: NOT_XML.sub("\ufffd", text) for at, text in marks.items()}
     said = "".join(f" {text}." for text in dict.fromkeys(marks.values()))
     final = regret.isel(round=-1).mean("trial").to_series().sort_values(kind="stable")
     ends = ", ".join(f"{policy} {number(value)}" for policy, value in final.items())
-    label = f"Mean {result.measure} of each policy against rounds, {x} axis.{said} At the end: "
+    measure = regret.attrs.get("long_name", "regret")
+    label = f"Mean {measure} of each policy against rounds, {x} axis.{said} At the end: "
     draw = partial(plot_regret, regret, x=x, width=WIDTH, marks=marks)
     return svg(draw, prefix, f"{label}{ends}.")
 
 
-def thinned(result: Result, points: int = POINTS, early: int = POINTS) -> DataArray:
-    """Return the regret at as many rounds as can be seen, with names that XML can hold.
+def thinned(regret: DataArray, points: int = POINTS, early: int = POINTS) -> DataArray:
+    """Return the regret at the rounds that a figure shows, with names that XML can hold.
 
-    So many rounds are evenly spaced; for a logarithmic axis, ``early`` more are not.
+    ``points`` rounds are evenly spaced; for a logarithmic axis, ``early`` more are added at the
+    beginning.
     """
-    last = result.regret.sizes["round"] - 1
+    last = regret.sizes["round"] - 1
     even, more = np.linspace(0, last, points), np.geomspace(1, last + 1, early) - 1
     seen = np.unique(np.round(np.concatenate([even, more])).astype(int))
-    names = [NOT_XML.sub("\ufffd", name) for name in result.policies]
-    return result.regret.isel(round=seen).assign_coords(policy=names)
+    names = [NOT_XML.sub("\ufffd", str(name)) for name in regret["policy"].values]
+    return regret.isel(round=seen).assign_coords(policy=names)
 
 
 def svg(draw: Callable[[], Figure], prefix: str, label: str) -> str:
-    """Return a figure as part of a page: text as text, in its colours, with ids of its own."""
+    """Return a figure as SVG: text as text, in the text colour; ``prefix`` begins its ids."""
     from xml.etree import ElementTree
 
     import matplotlib as mpl
@@ -65,7 +66,7 @@ def svg(draw: Callable[[], Figure], prefix: str, label: str) -> str:
     style: Any = {"svg.fonttype": "none", "svg.hashsalt": "multiplay", **dict.fromkeys(inks, INK)}
     buffer = io.BytesIO()
     with mpl.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # the reader's fonts may have it
+        warnings.filterwarnings("ignore", message="Glyph")  # the fonts of the browser may have it
         draw().savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
     for parent in list(root.iter()):
@@ -93,6 +94,6 @@ def _adapt(element: Element, prefix: str) -> None:
         else:
             value = value.replace("url(#", f"url(#{prefix}")
             value = re.sub(f"{INK}|#000000", "currentColor", value)
-        if name == "d":  # nobody sees a hundredth of a point, and paths are most of a picture
+        if name == "d":  # a hundredth of a point is invisible, and paths are most of the file
             value = LONG.sub(lambda found: f"{float(found[0]):.2f}", value)
         element.set(name, value)

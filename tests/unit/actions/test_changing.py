@@ -21,7 +21,7 @@ from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
 from multiplay.reports.conclusion import conclusion
 from multiplay.reports.tables import settings, suboptimal_plays
-from multiplay.results.display import summary
+from multiplay.results.result import regret_table
 from multiplay.simulation.comparator import BestOfEachRound
 from multiplay.simulation.store import Checkpoints
 from multiplay.storage import MemoryStorage
@@ -458,7 +458,7 @@ def test_words_say_what_regret_is_against(tmp_path: Path) -> None:
     assert loaded.label == label
     assert "against" not in loaded.configuration
     assert label in repr(loaded)
-    assert summary(loaded).title == f"Final {label}"
+    assert regret_table(loaded).title == f"Final {label}"
     assert label in conclusion(loaded)
     assert "the best action of each round" in suboptimal_plays(loaded).note
     for measure in ("regret", "realised"):

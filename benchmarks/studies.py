@@ -42,7 +42,7 @@ from multiplay.storage import Labels
 from multiplay.storage.base import header_text
 from multiplay.storage.journal import to_bytes
 from multiplay.studies import entry_codec
-from multiplay.studies.replica import USUAL_DAY, Replica
+from multiplay.studies.replica import USUAL_SET, Replica
 from multiplay.studies.synced import SNAPSHOT_EVERY, _interval
 
 CREWS = (1, 8)
@@ -187,14 +187,13 @@ def grown(store: str, name: str, events: int, chunk: int = 10_000) -> None:
 
 def _play(study: Study, replica: Replica, names: Sequence[str], table: list[list[float]]) -> None:
     """Do what ask and tell do within their turns."""
-    core, when = replica.core, time.time()
-    id, play = replica.ask(core.mind.usual, USUAL_DAY, when, None)
-    study._write(
-        replica, entry_codec.asked(play, USUAL_DAY), Labels(entry_codec.ASK, f"old {id}", id, when)
-    )
-    reading = core.read(told(names, play.action[0].tolist(), table), play)
-    heard = replica.telling(id).tell(id, reading, True, False, when)
-    record = entry_codec.reported(heard, reading, names, False)
+    engine, when = replica.engine, time.time()
+    id, play = replica.ask(engine.state.usual, USUAL_SET, when, None)
+    labels = Labels(entry_codec.ASK, f"old {id}", id, when)
+    study._write(replica, entry_codec.ask_record(play, USUAL_SET), labels)
+    parsed = engine.parse(told(names, play.action[0].tolist(), table), play)
+    result = replica.telling(id).tell(id, parsed, True, False, when)
+    record = entry_codec.report_record(result, parsed, names, False)
     study._write(replica, record, Labels(entry_codec.TELL, f"old {id}", id, when))
 
 
@@ -332,7 +331,7 @@ def _snapshot_row(place: Place, size: Size, pending: int, budget: float) -> dict
         timings = measure({"pair": pair}, budget)
         replica, journal = study._replica, study._journal
         assert replica is not None
-        record, every = replica.record(), _interval(replica.core)
+        record, every = replica.record(), _interval(replica.engine)
         write = seconds(lambda: journal.put(replica.record()), budget)
         study._snapshot_at = replica.number  # the next is far away
 

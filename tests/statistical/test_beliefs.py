@@ -24,7 +24,7 @@ from multiplay import (
     Uniform,
 )
 from multiplay.environments import Distribution
-from multiplay.learner.intervals import empirical_bernstein
+from multiplay.learner.beliefs import empirical_bernstein
 from multiplay.policies.base import Play
 from multiplay.random import POLICY, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray

@@ -6,6 +6,7 @@ nothing: ``unpack`` builds the same object again.
 
 import hashlib
 import inspect
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -29,11 +30,7 @@ LARGE = 100_000  # numbers; a larger array is written down by its shape and dige
 
 
 def settings(thing: object) -> dict[str, Any]:
-    """Return the arguments that build ``thing``: each is kept as an attribute of the same name.
-
-    A class may list arguments that are newer than files with it, as ``later_settings``. These are
-    left out where they are None or False, so that files of before and of today say the same.
-    """
+    """Return the arguments that build ``thing``: each is kept as an attribute of the same name."""
     try:
         kind: Any = type(thing)
         names = _arguments(kind)
@@ -49,10 +46,7 @@ def settings(thing: object) -> dict[str, Any]:
                 "none",
                 f"Write self.{name} = {name} in __init__: settings are kept with what they made.",
             )
-    later = getattr(type(thing), "later_settings", ())
-    kept = {name: getattr(thing, name) for name in names}
-    off = {name for name in later if kept.get(name) is None or kept[name] is False}
-    return {name: value for name, value in kept.items() if name not in off}
+    return {name: getattr(thing, name) for name in names}
 
 
 @lru_cache(maxsize=256)
@@ -125,6 +119,31 @@ def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
     array: Any = {"array": lambda name: arrays[name][()]}  # a number, if it was one
     own = Builder({**builder.classes, **WITHOUT_ARRAYS, **array}, builder.leaf)
     return own.build("header", header)
+
+
+def comparable(header: Any) -> Any:
+    """Return packed data without the settings that are None or False, to compare it.
+
+    A class may get a new argument that is None or False by default: objects that were packed before
+    and after that then compare equal.
+
+    Examples
+    --------
+    >>> comparable({"type": "Budget", "total": 2, "names": None})
+    {'type': 'Budget', 'total': 2}
+    """
+    if isinstance(header, list):
+        if LEAVES.issuperset(map(type, header)):
+            return header
+        return [comparable(value) for value in header]
+    if not isinstance(header, dict):
+        return header
+    is_object = "type" in header
+    return {
+        key: comparable(value)
+        for key, value in header.items()
+        if not (is_object and (value is None or value is False))
+    }
 
 
 def types_in(header: Any) -> set[str]:
@@ -210,3 +229,23 @@ def _shape(values: list[Any]) -> tuple[list[int], list[Any]]:
         shape.append(len(flat[0]))
         flat = [value for part in flat for value in part]
     return shape, flat
+
+
+def number_or_none(value: float) -> float | None:
+    """Return a number for JSON: None where it is not finite."""
+    return value if math.isfinite(value) else None
+
+
+def number_or_nan(value: float | None) -> float:
+    """Return what ``number_or_none`` was given: NaN for None."""
+    return math.nan if value is None else float(value)
+
+
+def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
+    """Return arrays with a prefix before their names."""
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def without_prefix(prefix: str, arrays: Arrays) -> Arrays:
+    """Return the arrays whose names have a prefix, without the prefix."""
+    return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}

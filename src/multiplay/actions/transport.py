@@ -88,8 +88,6 @@ class Transport(FlowSet):
     (array([1, 0, 0, 2]), {'unmet->d1': 2, 'unmet->d2': 0})
     """
 
-    later_settings = ("shortage",)
-
     cost = SetCost(
         SetSize("supply, demand", lambda s: length(s["supply"]) * length(s["demand"])),
         oracle="flow",

@@ -1,27 +1,27 @@
-"""A learner without its history: what is known, what waits, and the rules."""
+"""Learning engine: pending plays and the rules of all verbs, without history or files."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from multiplay._support import deadline
-from multiplay._support.checks import check_instance, true_or_false
+from multiplay._support.checks import check_instance, is_integer, true_or_false
 from multiplay._support.serialization import pack
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput, NotFound
-from multiplay.learner.beliefs import Mind
-from multiplay.learner.horizon import warn_if_over
-from multiplay.learner.logged_data import Outcomes, reports
-from multiplay.learner.losses import Reading, is_among, read
+from multiplay.learner.beliefs import Beliefs
+from multiplay.learner.logged_data import LoggedData, reports
 from multiplay.learner.plays import CANCELLED, PendingState, Receipt
+from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
-from multiplay.learner.reports import Report, Terms
-from multiplay.learner.round_set import NO_LIMITS, Limits, Today
-from multiplay.policies import Policy
+from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
+from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
+from multiplay.policies import Duplicated, Policy
 from multiplay.policies.base import check_fits
 from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
@@ -35,7 +35,7 @@ Losses = Mapping[str, Any] | Sequence[Any] | FloatArray | float
 Units = Mapping[str, int] | Sequence[int] | IntArray  # or a pandas Series
 
 
-class Outcome(NamedTuple):
+class PlayOutcome(NamedTuple):
     """What came of a play that is closed.
 
     Attributes
@@ -53,25 +53,25 @@ class Outcome(NamedTuple):
     clipped: int
 
 
-class Heard(NamedTuple):
+class ReportResult(NamedTuple):
     """What a report has changed.
 
     Attributes
     ----------
-    told : Receipt
+    receipt : Receipt
         The answer to who told it.
     digests : bytes
         Of all that was told of the play.
-    outcome : Outcome or None
+    outcome : PlayOutcome or None
         What came of the play; None if more will come.
     """
 
-    told: Receipt
+    receipt: Receipt
     digests: bytes
-    outcome: Outcome | None
+    outcome: PlayOutcome | None
 
 
-class Core:
+class Engine:
     """What is known, which plays wait, and what may be done with them.
 
     It knows no play that is over, and no key: who has it keeps the history, in memory
@@ -79,7 +79,7 @@ class Core:
 
     Attributes
     ----------
-    mind : Mind
+    state : PolicyState
         The policy and what it knows.
     missing : "refuse" or "ignore"
         What to do with units that a final report leaves out.
@@ -89,13 +89,14 @@ class Core:
         How many plays were asked; how many numbers were clipped.
     """
 
-    def __init__(self, mind: Mind, missing: str = "refuse") -> None:
-        self.mind, self.missing = mind, missing
+    def __init__(self, state: PolicyState, missing: str = "refuse") -> None:
+        self.state, self.beliefs, self.missing = state, Beliefs(state), missing
+        self.horizon = own_horizon(state.policy)
         self.pending: dict[int, PendingState] = {}
         self.asked = self.clipped = 0
 
     @classmethod
-    def made(
+    def create(
         cls,
         actions: ActionSet,
         policy: Policy,
@@ -105,7 +106,7 @@ class Core:
         outside: str,
         missing: str,
         changing: bool,
-    ) -> Core:
+    ) -> Engine:
         """Make a new one, after checking that all of it goes together and can be kept."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         check_instance("policy", policy, Policy, "GenCTS()")
@@ -118,73 +119,75 @@ class Core:
         if missing == "ignore" and not policy.partial:
             raise _unable(policy, "one that can learn when units are missing")
         ranges = Ranges.chosen(losses, rewards, outside, actions)
-        return cls(Mind(actions, policy, ranges, rng), missing)
+        return cls(PolicyState(actions, policy, ranges, rng), missing)
 
     def __str__(self) -> str:
-        mind, pending = self.mind, len(self.pending)
-        text = f"{type(mind.policy).__name__} on {len(mind.roster.names)} arms: "
-        text += f"{self.asked} asked, {mind.told} told"
+        state, pending = self.state, len(self.pending)
+        text = f"{type(state.policy).__name__} on {len(state.arms.names)} arms: "
+        text += f"{self.asked} asked, {state.told} told"
         text += f", {pending} pending" if pending else ""
-        text += f", {mind.ranges}" if not mind.ranges.plain else ""
+        text += f", {state.ranges}" if not state.ranges.plain else ""
         text += f", {self.clipped} clipped" if self.clipped else ""
-        return text + (", for this set only" if not mind.policy.changing else "")
+        return text + (", for this set only" if not state.policy.changing else "")
 
     # ------------------------------------------------------------ plays
 
-    def day(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Today:
+    def round_set(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> RoundSet:
         """Return the day that the options of ``ask`` describe."""
-        return self.mind.day(actions, self.limits(actions, at_most, exclude, fixed))
+        return self.state.round_set(actions, self.limits(actions, at_most, exclude, fixed))
 
-    def limits(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Limits:
+    def limits(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> PlanLimits:
         """Return what the options of ``ask`` want of a plan."""
         if at_most is None and fixed is None and isinstance(exclude, tuple) and not exclude:
             return NO_LIMITS
-        given = self.mind.actions if actions is None else actions
+        given = self.state.actions if actions is None else actions
         check_instance("actions", given, ActionSet, "Transport([1, 4, 5], [4, 6])")
-        return Limits.given(at_most, exclude, fixed, given.names)
+        return PlanLimits.given(at_most, exclude, fixed, given.names)
 
     def ask(
-        self, id: int, today: Today, when: float, key: str | None, until: float = math.inf
+        self, id: int, round_set: RoundSet, when: float, key: str | None, until: float = math.inf
     ) -> PendingState:
         """Choose a play before a deadline; return it as it was chosen, with its warm start."""
         with deadline.told("choosing a play"):
-            play, cost, truncated = self.mind.choose(today, f"play {self.asked + 1}", until)
+            play, cost, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
         units = int(play.action.sum())
-        pending = PendingState(play, today, key, None, when, cost, units, truncated=truncated)
+        pending = PendingState(play, round_set, key, None, when, cost, units, truncated=truncated)
         self._keep(id, pending)
         return pending
 
     def keep(self, id: int, play: PendingState) -> None:
         """Let a play wait that was chosen before."""
-        self.mind.enter(play.today)
+        self.state.begin_round(play.round_set)
         self._keep(id, play)
 
-    def read(self, losses: Losses, play: PendingState) -> Reading:
+    def parse(self, losses: Losses, play: PendingState) -> ParsedLosses:
         """Return what is told of a play, after checking that it is numbers for its arms."""
-        today = play.today
-        also = today.actions.unmet(play.action[0]) if today.may_lack else ()
-        return read(losses, today.actions.names, self.mind.policy, also)
+        round_set = play.round_set
+        also = round_set.actions.unmet(play.action[0]) if round_set.may_lack else ()
+        return parse_losses(losses, round_set.actions.names, self.state.policy, also)
 
     def ignores(self, missing: str | None) -> bool:
         """Say whether units may be left out of a last report."""
         return (self.missing if missing is None else checked_missing(missing)) == "ignore"
 
-    def tell(self, id: int, reading: Reading, final: bool, ignore: bool, when: float) -> Heard:
+    def tell(
+        self, id: int, parsed: ParsedLosses, final: bool, ignore: bool, when: float
+    ) -> ReportResult:
         """Take a report of a play that waits; learn from all of its reports, if it is the last."""
         play = self.pending[id]
-        action, names = play.action[0], play.today.actions.names
+        action, names = play.action[0], play.round_set.actions.names
         report, digests = play.report, play.digests
-        digest = reading.digest(action)
+        digest = parsed.digest(action)
         repeated = is_among(digest, digests)
         if report is None or not repeated:
             partly = ignore or not final or report is not None
-            part = self._report(play.today, action, reading, partly)
-            report = part if report is None else report.joined(part, reading.length, names)
+            part = self._report(play.round_set, action, parsed, partly)
+            report = part if report is None else report.joined(part, parsed.length, names)
         if not repeated:
             digests += digest
-            if report.totals and any(reading.totals.get(arm) == 0 for arm in report.totals):
+            if report.totals and any(parsed.totals.get(arm) == 0 for arm in report.totals):
                 # as it will look when nobody knows any more which arms were played
-                digests += reading.digest(None)
+                digests += parsed.digest(None)
         outcome = None
         if not final:
             self.pending[id] = play._replace(report=report, digests=digests)
@@ -194,13 +197,13 @@ class Core:
             outcome = self._close(id, report, when)
         seen = play.units if report.whole else int(report.seen.sum())
         numbers = seen, play.units - seen, report.clipped
-        return Heard(Receipt(id, *numbers, repeated and not final, final), digests, outcome)
+        return ReportResult(Receipt(id, *numbers, repeated and not final, final), digests, outcome)
 
-    def close(self, id: int, when: float) -> tuple[Receipt, Outcome]:
+    def close(self, id: int, when: float) -> tuple[Receipt, PlayOutcome]:
         """Learn from what was told of a play so far."""
         play = self.pending[id]
         report = Report.empty(play.action[0]) if play.report is None else play.report
-        return told_of(id, report), self._close(id, report, when)
+        return receipt_of(id, report), self._close(id, report, when)
 
     def cancel(self, id: int) -> None:
         """Forget a play."""
@@ -209,35 +212,36 @@ class Core:
     def late(self, latest: float) -> dict[int, bool]:
         """Return the plays that were asked before this, and whether to close or cancel each."""
         late = [(id, play) for id, play in self.pending.items() if not play.asked >= latest]  # NaN
-        return {id: play.report is not None and self.mind.can_use(play.report) for id, play in late}
+        return {
+            id: play.report is not None and self.state.can_use(play.report) for id, play in late
+        }
 
     def warn_if_over(self, before: int) -> None:
         """Warn if the horizon of the policy was passed since so many rounds were told."""
-        over = self.mind.horizon
-        if over is not None and before <= over < self.mind.told:
-            warn_if_over(self.mind.policy, over + 1)
+        if self.horizon is not None and before <= self.horizon < self.state.told:
+            warn_if_over(self.state.policy, self.horizon + 1)
 
     # ------------------------------------------------------------ what others did
 
     def learn(
-        self, today: Today, action: IntArray, losses: Losses, ignore: bool, when: float
-    ) -> tuple[Receipt, Reading]:
+        self, round_set: RoundSet, action: IntArray, losses: Losses, ignore: bool, when: float
+    ) -> tuple[Receipt, ParsedLosses]:
         """Learn from a plan that somebody else chose."""
-        names = today.actions.names
-        reading = read(losses, names, self.mind.policy, today.actions.unmet(action))
-        report = self._report(today, action, reading, ignore)
+        names = round_set.actions.names
+        parsed = parse_losses(losses, names, self.state.policy, round_set.actions.unmet(action))
+        report = self._report(round_set, action, parsed, ignore)
         if not ignore:
             report.check_gaps(names)
-        self.mind.absorb(today, report, when)
+        self.state.absorb(round_set, report, when)
         self.clipped += report.clipped
-        return told_of(None, report), reading
+        return receipt_of(None, report), parsed
 
-    def learn_all(self, outcomes: Outcomes, argument: str = "table") -> Receipt:
+    def learn_all(self, logged: LoggedData, argument: str = "table") -> Receipt:
         """Learn from years of history; ``argument`` is what an error calls its arms."""
-        history = reports(outcomes, self.mind.roster.names, self.mind.ranges, argument)
-        for feedback in [self.mind.usable(report) for report in history]:  # all is checked first
-            self.mind.absorb_all(feedback)
-        told = [told_of(None, report) for report in history]
+        history = reports(logged, self.state.arms.names, self.state.ranges, argument)
+        for feedback in [self.state.usable(report) for report in history]:  # all is checked first
+            self.state.absorb_all(feedback)
+        told = [receipt_of(None, report) for report in history]
         seen, missing, clipped = (
             sum(getattr(one, name) for one in told) for name in ("seen", "missing", "clipped")
         )
@@ -246,16 +250,16 @@ class Core:
 
     def check_absorbs(self) -> None:
         """Raise ``InvalidInput`` if the policy cannot learn from plans of others."""
-        if not self.mind.policy.absorbs:
-            raise _unable(self.mind.policy, "one that can learn from plans of others")
+        if not self.state.policy.absorbs:
+            raise _unable(self.state.policy, "one that can learn from plans of others")
 
-    def check_believes(self, today: Today) -> None:
+    def check_believes(self, round_set: RoundSet) -> None:
         """Raise ``InvalidInput`` if nobody knows what a plan costs."""
-        if np.isnan(self.mind.mean(today)).any():
+        if np.isnan(self.beliefs.mean(round_set)).any():
             raise InvalidInput(
                 "policy",
                 "one that knows what a plan costs",
-                f"{self.mind.policy!r}, which was told totals of rounds only, and not enough of "
+                f"{self.state.policy!r}, which was told totals of rounds only, and not enough of "
                 "them",
                 "Tell the losses of each arm, or play on with ask().",
             )
@@ -263,25 +267,29 @@ class Core:
     # ------------------------------------------------------------ inside
 
     def _keep(self, id: int, play: PendingState) -> None:
-        self.mind.keep_warm(play)
+        self.state.keep_warm(play)
         self.pending[id] = play.without_cache()
         self.asked += 1
 
-    def _report(self, today: Today, action: IntArray, reading: Reading, partly: bool) -> Report:
-        terms = Terms(action, today.actions.names, today.bounds, self.mind.ranges)
-        return terms.report(reading, partly)
+    def _report(
+        self, round_set: RoundSet, action: IntArray, parsed: ParsedLosses, partly: bool
+    ) -> Report:
+        builder = ReportBuilder(
+            action, round_set.actions.names, round_set.bounds, self.state.ranges
+        )
+        return builder.report(parsed, partly)
 
-    def _close(self, id: int, report: Report, when: float) -> Outcome:
+    def _close(self, id: int, report: Report, when: float) -> PlayOutcome:
         """Let the policy learn from a play: nothing more will come."""
         play = self.pending[id]
-        feedback = self.mind.learn(play, report, when)
+        feedback = self.state.learn(play, report, when)
         del self.pending[id]
         self.clipped += report.clipped
         seen = play.units if feedback.complete else int(feedback.seen.sum())
-        return Outcome(seen, self.mind.realised(play.today, feedback), report.clipped)
+        return PlayOutcome(seen, play.round_set.realised(feedback), report.clipped)
 
 
-def told_of(id: int | None, report: Report) -> Receipt:
+def receipt_of(id: int | None, report: Report) -> Receipt:
     """Answer who told a report."""
     played = int(report.played.sum())
     seen = played if report.whole else int(report.seen.sum())
@@ -311,7 +319,7 @@ def checked_key(key: Any) -> str:
     return str(key)
 
 
-def no_play(id: Any, what: str, hint: str) -> InvalidInput:
+def play_error(id: Any, what: str, hint: str) -> InvalidInput:
     """Return the error of a play that does not wait; ``what`` became of it, if there was one."""
     kind, got = (Conflict, f"{id!r}, {what}") if what else (NotFound, repr(id))
     return kind("id", "a play that waits for its losses", got, hint)
@@ -323,13 +331,61 @@ def told_again(
     """Answer a report of a play that is over; ``repeated``: the same was told before."""
     if status == CANCELLED:
         hint = "Use learn(plan, losses) if it was driven all the same."
-        raise no_play(id, "which was cancelled", hint)
+        raise play_error(id, "which was cancelled", hint)
     if not repeated:
         hint = "Correct the report, or leave it: what was learned cannot be taken back."
-        raise no_play(id, "which was told already, and with other losses", hint)
+        raise play_error(id, "which was told already, and with other losses", hint)
     return Receipt(id, seen, units - seen, clipped, repeated=True)
 
 
 def _unable(policy: Policy, expected: str) -> InvalidInput:
     hint = "Use GenCTS or GenLBINFV, for example."
     return InvalidInput("policy", expected, f"{policy!r}, which cannot", hint)
+
+
+TELLER = 4  # who called the learner
+
+
+def own_horizon(policy: Policy) -> int | None:
+    """Return the number of rounds that a policy was made for, if it says one itself."""
+    T = getattr(_without_copies(policy), "horizon", None)
+    return T if is_integer(T) else None
+
+
+def warn_if_over(policy: Policy, told: int) -> None:
+    """Warn in the first round after a policy's own horizon, and in no other.
+
+    ``told`` is the number of rounds told so far. It is kept with the learner, so that one that was
+    loaded does not warn again.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from multiplay import GenLBINFV
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     for told in range(300, 400):
+    ...         warn_if_over(GenLBINFV(horizon=365), told)
+    >>> len(caught)
+    1
+    """
+    T = own_horizon(policy)
+    if T is None or told != T + 1:
+        return
+    policy = _without_copies(policy)
+    name = type(policy).__name__
+    without = "LinTS()" if policy.learns_from == "round" else "GenLBINFV()"
+    warnings.warn(
+        f"the horizon of {name}(horizon={T}) is over: round {told} was told. The learner goes on, "
+        f"its plans are right, and it still learns. But its rates are made for {T} rounds, and "
+        f"what is proved of its regret ends there. For a study whose end nobody knows, use "
+        f"{without}, which needs no horizon; learn again from what was told, or start anew.",
+        UserWarning,
+        stacklevel=TELLER,
+    )
+
+
+def _without_copies(policy: Policy) -> Policy:
+    while isinstance(policy, Duplicated):
+        policy = policy.policy
+    return policy

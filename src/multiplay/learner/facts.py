@@ -26,9 +26,9 @@ from multiplay._support.formatting import (
     plan,
     time_ago,
 )
-from multiplay.learner import belief_tables
-from multiplay.learner.beliefs import Mind
-from multiplay.learner.engine import Core
+from multiplay.learner.engine import Engine
+from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.queries import arms_frame
 from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
@@ -71,18 +71,18 @@ class Facts:
     clipped: int
 
     @classmethod
-    def of(cls, core: Core) -> Facts:
+    def of(cls, engine: Engine) -> Facts:
         """Return the facts of a learner or study."""
-        mind = core.mind
+        state = engine.state
         return Facts(
-            policy=brief_policy(mind.policy),
-            set_type=type(mind.actions).__name__,
-            arm_count=len(mind.roster.names),
-            unit=str(mind.ranges),
-            asked=core.asked,
-            told=mind.told,
-            open_plays=len(core.pending),
-            clipped=core.clipped,
+            policy=brief_policy(state.policy),
+            set_type=type(state.actions).__name__,
+            arm_count=len(state.arms.names),
+            unit=str(state.ranges),
+            asked=engine.asked,
+            told=state.told,
+            open_plays=len(engine.pending),
+            clipped=engine.clipped,
         )
 
     def as_text(self) -> dict[str, str]:
@@ -177,17 +177,17 @@ def rows_of(table: pd.DataFrame) -> list[Any]:
 # ---------------------------------------------------------------- for notebooks
 
 
-def learner_panel(title: str, where: Mapping[str, str], core: Core) -> Panel:
+def learner_panel(title: str, where: Mapping[str, str], engine: Engine) -> Panel:
     """Return the panel of a learner or study; ``where`` holds further facts, such as the store."""
-    mind = core.mind
-    arms = belief_tables.arms(mind, LEVEL, _most_played(mind, MOST_ARMS))
-    first = islice(core.pending.items(), MOST_PENDING)
+    state = engine.state
+    arms = arms_frame(state, engine.beliefs, LEVEL, _most_played(state, MOST_ARMS))
+    first = islice(engine.pending.items(), MOST_PENDING)
     plays = []
     for id, play in first:
-        names, action = play.today.actions.names, play.action[0]
+        names, action = play.round_set.actions.names, play.action[0]
         units = {names[i]: int(action[i]) for i in np.flatnonzero(action)}
         plays.append(PendingRow(id, play.key, None, int(action.sum()), play.expected, units))
-    return panel_of(title, where, Facts.of(core), arms, plays)
+    return panel_of(title, where, Facts.of(engine), arms, plays)
 
 
 def panel_of(
@@ -207,7 +207,7 @@ def panel_of(
     return Panel(title, {**where, **facts.as_text()}, tables)
 
 
-def _most_played(mind: Mind, most: int) -> IntArray:
+def _most_played(state: PolicyState, most: int) -> IntArray:
     """Return the places of the arms that are in most plans, and of those the most often seen."""
-    plans, units = (mind.seen.columns[name] for name in ("plans", "units"))
+    plans, units = (state.statistics.columns[name] for name in ("plans", "units"))
     return np.lexsort((-units, -plans))[:most]

@@ -19,21 +19,29 @@ from multiplay._support.deadline import checked_limit
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
-from multiplay.learner.beliefs import Mind
-from multiplay.learner.engine import Core, Losses, Range, Units, checked_key, no_play, told_again
+from multiplay.learner.engine import (
+    Engine,
+    Losses,
+    Range,
+    Units,
+    checked_key,
+    play_error,
+    told_again,
+)
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.logged_data import read_table
-from multiplay.learner.losses import is_among, read
 from multiplay.learner.plays import (
     CANCELLED,
     Estimate,
     PendingPlay,
     PlayLog,
     Receipt,
-    duration,
-    seconds,
+    duration_seconds,
+    timestamp,
 )
-from multiplay.learner.queries import Adviser
+from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.queries import Queries
+from multiplay.learner.reports import is_among, parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
@@ -45,12 +53,12 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 
     from multiplay._support.html import Panel
 
-FIRST_OF_A_LIFE = 2**52  # ids after a restart are random numbers from here to 2^53
+FIRST_RANDOM_ID = 2**52  # ids after a restart are random numbers from here to 2^53
 
 When = datetime | float | None
 
 
-class Learner(Adviser):
+class Learner(Queries):
     """Learn from every unit that was sent out: ``ask`` for a plan, ``tell`` its losses.
 
     Losses may come late, in parts, incomplete and in any order. The set may be another one every
@@ -105,42 +113,42 @@ class Learner(Adviser):
     ) -> None:
         rng = Streams.spawn(seed, POLICY, [0])
         made_of = losses, rewards, outside, missing, changing
-        self.core, self.log = Core.made(actions, policy, rng, *made_of), PlayLog()
+        self.engine, self.log = Engine.create(actions, policy, rng, *made_of), PlayLog()
 
     @property
-    def mind(self) -> Mind:
-        """The policy and what it knows."""
-        return self.core.mind
+    def policy_state(self) -> PolicyState:
+        """The policy, its state, and the statistics of each arm."""
+        return self.engine.state
 
     @property
     def missing(self) -> str:
         """What to do with units that a final report leaves out."""
-        return self.core.missing
+        return self.engine.missing
 
     @property
     def clipped(self) -> int:
         """How many numbers were clipped."""
-        return self.core.clipped
+        return self.engine.clipped
 
     @property
     def actions(self) -> ActionSet:
         """What may be played as a rule."""
-        return self.mind.actions
+        return self.policy_state.actions
 
     @property
     def policy(self) -> Policy:
         """How to learn."""
-        return self.mind.policy
+        return self.policy_state.policy
 
     @property
     def rng(self) -> Streams:
         """Where random numbers come from."""
-        return self.mind.rng
+        return self.policy_state.rng
 
     @property
     def state(self) -> Arrays:
         """What the policy knows of all arms ever met."""
-        return self.mind.roster.state
+        return self.policy_state.arms.arrays
 
     @property
     def asked(self) -> int:
@@ -148,7 +156,7 @@ class Learner(Adviser):
         return len(self.log)
 
     def __repr__(self) -> str:
-        return f"Learner({self.core})"
+        return f"Learner({self.engine})"
 
     def _repr_html_(self) -> str:
         from multiplay._support.html import render  # most sessions are not notebooks
@@ -156,10 +164,10 @@ class Learner(Adviser):
         return render(self._panel())
 
     def _panel(self) -> Panel:
-        return learner_panel("Learner", {}, self.core)
+        return learner_panel("Learner", {}, self.engine)
 
-    def _reading(self) -> AbstractContextManager[Core]:
-        return nullcontext(self.core)
+    def _current(self) -> AbstractContextManager[Engine]:
+        return nullcontext(self.engine)
 
     # ------------------------------------------------------------ plays
 
@@ -179,37 +187,37 @@ class Learner(Adviser):
         Parameters
         ----------
         actions
-            The set of today, if it is not the usual one. Its arms are matched by their names; those
-            that are new are added.
+            The set of this round, if it differs from the usual set. Arms are matched by name; new
+            arms are added.
         key
-            What you call this play, "2026-11-15" say. The same key gives the same play for ever.
+            A name for this play, such as "2026-11-15". The same key always gives the same play.
         at_most, exclude, fixed
-            Units that an arm may have today at most; arms that are not to be played today; arms
-            that are to have exactly so many units. For sets that can express them.
+            The largest number of units of an arm; arms that are not played; arms with an exact
+            number of units. For sets that support such limits.
         time_limit
-            Seconds in which to answer. If the policy has not made its choice by then, the play is
-            an action of the set all the same, drawn so that nothing wrong is learned from it, and
-            marked as ``truncated``. Only the choice is cut short: a set that is new is looked at
-            first, and single answers of an oracle of your own are waited for.
+            Seconds for the choice. If the policy has not finished by then, the play is still an
+            action of the set, drawn so that learning from it is not biased, and marked as
+            ``truncated``. Only the choice is cut short: the preparation of a new set and single
+            calls of a user-defined oracle are not interrupted.
         at
-            When this happens; now if not given.
+            The time of the play; now if not given.
         """
         until = time.monotonic() + checked_limit(time_limit)
         if key is not None and checked_key(key) in self.log.keys:
             return self._again(self.log.keys[key], key)
-        core, log = self.core, self.log
-        when, today = seconds("at", at), core.day(actions, at_most, exclude, fixed)
+        engine, log = self.engine, self.log
+        when, round_set = timestamp("at", at), engine.round_set(actions, at_most, exclude, fixed)
         id, line = log.next_id, len(log)
-        play = core.ask(id, today, when, key, until)
+        play = engine.ask(id, round_set, when, key, until)
         action = play.action[0]
-        log.ask(when, today.actions.names, play.units, play.expected)
-        if today.may_lack:
-            log.unmet[line] = tuple(today.actions.unmet(action))
+        log.ask(when, round_set.actions.names, play.units, play.expected)
+        if round_set.may_lack:
+            log.unmet[line] = tuple(round_set.actions.unmet(action))
         if key is not None:
-            log.keys[key], log.plans[id] = id, today.plan(action)
+            log.keys[key], log.plans[id] = id, round_set.plan(action)
         if play.truncated:
             log.truncated.add(id)
-        return self._pending_play(core, id)
+        return self._pending_play(engine, id)
 
     def tell(
         self,
@@ -248,34 +256,34 @@ class Learner(Adviser):
         at
             When this happens; now if not given.
         """
-        when, core = seconds("at", at), self.core
+        when, engine = timestamp("at", at), self.engine
         if final is not True:
             final = true_or_false("final", final, "Write final=False if more will come.")
-        ignore = core.ignores(missing)
-        play = core.pending.get(id) if is_integer(id) else None
+        ignore = engine.ignores(missing)
+        play = engine.pending.get(id) if is_integer(id) else None
         if play is None:
             return self._told_again(id, losses)
-        before = core.mind.told
-        heard = core.tell(id, core.read(losses, play), final, ignore, when)
+        before = engine.state.told
+        result = engine.tell(id, engine.parse(losses, play), final, ignore, when)
         line = self._line(id)
-        self.log.digests[line] = heard.digests
-        if heard.outcome is not None:
-            self.log.tell(line, when, *heard.outcome)
-            core.warn_if_over(before)  # at last: a warning may be made an error
-        return heard.told
+        self.log.digests[line] = result.digests
+        if result.outcome is not None:
+            self.log.tell(line, when, *result.outcome)
+            engine.warn_if_over(before)  # at last: a warning may be made an error
+        return result.receipt
 
     def close(self, id: int, *, at: When = None) -> Receipt:
         """Learn from what was told of a play so far; what is missing will not come."""
-        when, before = seconds("at", at), self.core.mind.told
+        when, before = timestamp("at", at), self.engine.state.told
         self._check_waits(id)
         told = self._close(id, when)
-        self.core.warn_if_over(before)
+        self.engine.warn_if_over(before)
         return told
 
     def cancel(self, id: int) -> None:
         """Forget a play that was never driven: nothing is learned from it."""
         self._check_waits(id)
-        self.core.cancel(id)
+        self.engine.cancel(id)
         self.log.end(self._line(id), CANCELLED)
 
     def expire(self, older_than: timedelta | float, *, at: When = None) -> list[int]:
@@ -284,14 +292,14 @@ class Learner(Adviser):
         Those of which something was told are closed, if the policy can learn from that; the others
         are cancelled.
         """
-        when, before = seconds("at", at), self.core.mind.told
-        late = self.core.late(when - duration("older_than", older_than))
+        when, before = timestamp("at", at), self.engine.state.told
+        late = self.engine.late(when - duration_seconds("older_than", older_than))
         for id, closes in late.items():
             if closes:
                 self._close(id, when)
             else:
                 self.cancel(id)
-        self.core.warn_if_over(before)
+        self.engine.warn_if_over(before)
         return list(late)
 
     # ------------------------------------------------------------ what others did
@@ -311,12 +319,12 @@ class Learner(Adviser):
         one. Thompson and index policies take the samples. Those that follow a regularised leader
         improve their predictions only, for they do not know how likely they were to play this plan.
         """
-        core = self.core
-        core.check_absorbs()
-        when, today = seconds("at", at), core.mind.day(actions)
-        ignore = core.ignores(missing)
-        action = action_of("plan", plan, today.given)
-        return core.learn(today, action, losses, ignore, when)[0]
+        engine = self.engine
+        engine.check_absorbs()
+        when, round_set = timestamp("at", at), engine.state.round_set(actions)
+        ignore = engine.ignores(missing)
+        action = action_of("plan", plan, round_set.given)
+        return engine.learn(round_set, action, losses, ignore, when)[0]
 
     def learn_table(
         self, table: Any, arm: str = "arm", round: str = "round", loss: str = "loss"
@@ -332,10 +340,10 @@ class Learner(Adviser):
             Its columns: the name of the arm, when it was (any labels that can be sorted), and what
             the unit lost, in the user's unit. A loss may be missing.
         """
-        core = self.core
-        core.check_absorbs()
-        outcomes = read_table(table, arm, round, loss)
-        return core.learn_all(outcomes, f"table[{arm!r}]")
+        engine = self.engine
+        engine.check_absorbs()
+        logged = read_table(table, arm, round, loss)
+        return engine.learn_all(logged, f"table[{arm!r}]")
 
     # ------------------------------------------------------------ history
 
@@ -347,7 +355,7 @@ class Learner(Adviser):
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, from which ``load`` continues bit for bit."""
-        write_record(path, snapshot.record(self.core, self.log))
+        write_record(path, snapshot.record(self.engine, self.log))
 
     @classmethod
     def load(
@@ -362,7 +370,7 @@ class Learner(Adviser):
         record = read_record(place)
         learner = cls.__new__(cls)
         try:
-            learner.core, learner.log = snapshot.parts_of(record, actions, policy)
+            learner.engine, learner.log = snapshot.parts_of(record, actions, policy)
         except InvalidInput:
             raise
         except ValueError as error:
@@ -372,20 +380,20 @@ class Learner(Adviser):
                 f"{path} ({error})",
                 "The file is damaged, or another one: restore a backup.",
             ) from None
-        learner.log.begin_life(FIRST_OF_A_LIFE + secrets.randbelow(FIRST_OF_A_LIFE))
+        learner.log.begin_ids(FIRST_RANDOM_ID + secrets.randbelow(FIRST_RANDOM_ID))
         return learner
 
     # ------------------------------------------------------------ inside
 
     def _close(self, id: int, when: float) -> Receipt:
-        told, outcome = self.core.close(id, when)
+        told, outcome = self.engine.close(id, when)
         self.log.tell(self._line(id), when, *outcome)
         return told
 
     def _again(self, id: int, key: str) -> PendingPlay:
         """Return the play of a key that was asked before."""
-        if id in self.core.pending:
-            return self._pending_play(self.core, id)
+        if id in self.engine.pending:
+            return self._pending_play(self.engine, id)
         line = self._line(id)
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)
@@ -395,18 +403,20 @@ class Learner(Adviser):
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Answer a report of a play that does not wait any more."""
         line = self._line(id)
-        reading = read(losses, self.log.arms[line], self.policy, self.log.unmet.get(line, ()))
-        known = is_among(reading.digest(None), self.log.digests.get(line, b""))
+        parsed = parse_losses(
+            losses, self.log.arms[line], self.policy, self.log.unmet.get(line, ())
+        )
+        known = is_among(parsed.digest(None), self.log.digests.get(line, b""))
         numbers = (int(self.log.get(line, name)) for name in ("units", "seen", "clipped"))
         return told_again(id, self.log.status(line), known, *numbers)
 
     def _line(self, id: Any) -> int:
         line = self.log.line(id) if is_integer(id) else None
         if line is None:
-            raise no_play(id, "", "Use the id of a play that ask() gave.")
+            raise play_error(id, "", "Use the id of a play that ask() gave.")
         return line
 
     def _check_waits(self, id: Any) -> None:
         status = self.log.status(self._line(id))
-        if id not in self.core.pending:
-            raise no_play(id, f"which was {status}", "Leave it: this play is over.")
+        if id not in self.engine.pending:
+            raise play_error(id, f"which was {status}", "Leave it: this play is over.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 
-class Outcomes(NamedTuple):
+class LoggedData(NamedTuple):
     """One line for each unit of a history.
 
     Attributes
@@ -36,8 +36,8 @@ class Outcomes(NamedTuple):
     loss: FloatArray
 
 
-def read_table(table: Any, arm: str, round: str, loss: str) -> Outcomes:
-    """Return a table as outcomes; rounds are numbered in the order of their labels."""
+def read_table(table: Any, arm: str, round: str, loss: str) -> LoggedData:
+    """Return a table as logged; rounds are numbered in the order of their labels."""
     import pandas as pd
 
     example = "learn_table(table, arm='lane', round='day', loss='cost')"
@@ -48,15 +48,15 @@ def read_table(table: Any, arm: str, round: str, loss: str) -> Outcomes:
     values = _values(losses, f"table[{loss!r}]")
     codes, arms = pd.factorize(names)
     rounds, _ = in_order(labels)
-    return Outcomes([str(name) for name in arms], codes, rounds, values)
+    return LoggedData([str(name) for name in arms], codes, rounds, values)
 
 
 def reports(
-    outcomes: Outcomes, names: tuple[str, ...], ranges: Ranges, argument: str = "table"
+    logged: LoggedData, names: tuple[str, ...], ranges: Ranges, argument: str = "table"
 ) -> list[Report]:
     """Return a report of all these arms for each round of a history."""
     number = {name: i for i, name in enumerate(names)}
-    unknown = [name for name in outcomes.arms if name not in number]
+    unknown = [name for name in logged.arms if name not in number]
     if unknown:
         raise InvalidInput(
             argument,
@@ -64,8 +64,8 @@ def reports(
             repr(unknown[0]),
             "Rename the arms, or leave the rows of the others out.",
         )
-    places = np.array([number[name] for name in outcomes.arms], dtype=np.int64)[outcomes.arm]
-    rounds, values = outcomes.round, outcomes.loss
+    places = np.array([number[name] for name in logged.arms], dtype=np.int64)[logged.arm]
+    rounds, values = logged.round, logged.loss
     order, found = np.lexsort((places, rounds)), []
     bounds = ranges.of(names)
     for rows_of in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):

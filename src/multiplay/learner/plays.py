@@ -19,7 +19,7 @@ from multiplay._support.checks import is_number
 from multiplay._support.formatting import Table, between, chosen, counted, number
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.reports import Report
-from multiplay.learner.round_set import Today
+from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Play
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -76,7 +76,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Outlook(ABC):
+class HasEstimate(ABC):
     """A plan or play with an expected total."""
 
     _expect: Callable[[], Estimate]
@@ -97,7 +97,7 @@ class Outlook(ABC):
 
 
 @dataclass(frozen=True)
-class Plan(Outlook):
+class Plan(HasEstimate):
     """How many units of each arm, and what that should cost (``expected``).
 
     Attributes
@@ -132,7 +132,7 @@ class Plan(Outlook):
 
 
 @dataclass(frozen=True, init=False)
-class PendingPlay(Outlook):
+class PendingPlay(HasEstimate):
     """A play that waits for its losses, and what it should cost (``expected``).
 
     Attributes
@@ -289,7 +289,7 @@ class PendingState(NamedTuple):
     """
 
     play: Play
-    today: Today
+    round_set: RoundSet
     key: str | None = None
     report: Report | None = None
     asked: float = NEVER
@@ -337,7 +337,7 @@ class PlayLog:
 
     def __init__(self) -> None:
         self.numbers = array("d")  # line after line, one of each of COLUMNS
-        self.lives: list[tuple[int, int]] = [(1, 0)]  # the first id of each, and its line
+        self.id_blocks: list[tuple[int, int]] = [(1, 0)]  # the first id of each, and its line
         self.arms: list[tuple[str, ...]] = []
         self.digests: dict[int, bytes] = {}
         self.unmet: dict[int, tuple[str, ...]] = {}
@@ -349,36 +349,36 @@ class PlayLog:
     def __len__(self) -> int:
         return len(self.arms)
 
-    def begin_life(self, first: int) -> None:
+    def begin_ids(self, first: int) -> None:
         """Let ids count on from here; a life without a play leaves nothing behind."""
-        if self.lives[-1][1] == len(self):
-            self.lives.pop()
-        self.lives.append((first, len(self)))
+        if self.id_blocks[-1][1] == len(self):
+            self.id_blocks.pop()
+        self.id_blocks.append((first, len(self)))
 
     def line(self, id: int) -> int | None:
         """Return the line of a play, if there was one."""
-        first, line = self.lives[-1]
+        first, line = self.id_blocks[-1]
         if first <= id < first + len(self) - line:  # as a rule
             return line + int(id) - first
-        for first, lines in self._lives():
+        for first, lines in self._id_blocks():
             if first <= id < first + len(lines):
                 return lines[int(id) - first]
         return None
 
     def ids(self) -> list[int]:
         """Return all ids, in the order in which they were issued."""
-        return [first + k for first, lines in self._lives() for k in range(len(lines))]
+        return [first + k for first, lines in self._id_blocks() for k in range(len(lines))]
 
-    def _lives(self) -> list[tuple[int, range]]:
+    def _id_blocks(self) -> list[tuple[int, range]]:
         """Return the first id of every life, and its lines."""
-        ends = [line for _, line in self.lives[1:]] + [len(self)]
-        pairs = zip(self.lives, ends, strict=True)
+        ends = [line for _, line in self.id_blocks[1:]] + [len(self)]
+        pairs = zip(self.id_blocks, ends, strict=True)
         return [(first, range(line, end)) for (first, line), end in pairs]
 
     @property
     def next_id(self) -> int:
         """The id of the next play."""
-        first, line = self.lives[-1]
+        first, line = self.id_blocks[-1]
         return first + len(self) - line
 
     def ask(self, when: float, arms: tuple[str, ...], units: int, expected: float) -> None:
@@ -434,7 +434,7 @@ class PlayLog:
         joined = b"".join(self.digests[line] for line in lines)
         arrays["digests"] = np.frombuffer(joined, dtype=np.uint8)
         return {
-            "lives": [list(life) for life in self.lives],
+            "lives": [list(life) for life in self.id_blocks],
             "arms": [list(names) for names in different],
             "unmet": [[line, list(names)] for line, names in self.unmet.items()],
             "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
@@ -446,7 +446,7 @@ class PlayLog:
         """Return what ``record`` wrote."""
         log = cls()
         log.numbers.extend(arrays["numbers"].tolist())
-        log.lives = [(int(first), int(line)) for first, line in header["lives"]]
+        log.id_blocks = [(int(first), int(line)) for first, line in header["lives"]]
         different = [tuple(names) for names in header["arms"]]
         log.arms = [different[number] for number in arrays["arms"]]
         log._tuples = {names: names for names in different}
@@ -491,7 +491,7 @@ def times(seconds: FloatArray) -> pd.DatetimeIndex:
         return pd.to_datetime(seconds, unit="s", utc=True).as_unit("ns")
 
 
-def seconds(argument: str, when: datetime | float | None) -> float:
+def timestamp(argument: str, when: datetime | float | None) -> float:
     """Return a time as seconds since 1970; now if none is given."""
     if when is None:
         return time.time()
@@ -506,7 +506,7 @@ def seconds(argument: str, when: datetime | float | None) -> float:
     )
 
 
-def duration(argument: str, given: timedelta | float) -> float:
+def duration_seconds(argument: str, given: timedelta | float) -> float:
     """Return a length of time in seconds."""
     value = given.total_seconds() if isinstance(given, timedelta) else given
     if not is_number(value) or not value >= 0:

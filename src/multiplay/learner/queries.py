@@ -1,4 +1,4 @@
-"""What one may ask of a learner without changing anything."""
+"""Read-only queries of a learner: beliefs, best plans, drift, pending plays."""
 
 from __future__ import annotations
 
@@ -7,60 +7,63 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from multiplay._support.checks import probability
 from multiplay.actions import ActionSet
-from multiplay.learner import belief_tables
-from multiplay.learner.engine import Core, Units
-from multiplay.learner.plays import Estimate, PendingPlay, Plan
-from multiplay.learner.round_set import Today, action_of
+from multiplay.learner.beliefs import Beliefs
+from multiplay.learner.engine import Engine, Units
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, times
+from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-LEVEL = "Write 0.95, for example."
+LEVEL = "Use 0.95, for example."
 
 
-class Adviser(ABC):
-    """Beliefs, plans and what waits, by what is known when one asks."""
+class Queries(ABC):
+    """Queries of the current state: beliefs, plans and pending plays."""
 
     @abstractmethod
-    def _reading(self) -> AbstractContextManager[Core]:
-        """Give all that is known now; nobody changes it within the block."""
+    def _current(self) -> AbstractContextManager[Engine]:
+        """Return the current engine; it does not change within the ``with`` block."""
 
     @property
     def unit(self) -> str:
-        """The unit of all that is told and shown: "losses from 0 to 250", for example."""
-        with self._reading() as core:
-            return str(core.mind.ranges)
+        """The unit of losses or rewards: "losses from 0 to 250", for example."""
+        with self._current() as engine:
+            return str(engine.state.ranges)
 
     @property
     def summary(self) -> str:
-        """How it learns, and how much was done, in one line."""
-        with self._reading() as core:
-            return str(core)
+        """The policy, the number of arms and the number of plays, in one line."""
+        with self._current() as engine:
+            return str(engine)
 
     @property
     def known_arms(self) -> tuple[str, ...]:
-        """All arms ever met."""
-        with self._reading() as core:
-            return core.mind.roster.names
+        """The names of all arms ever seen."""
+        with self._current() as engine:
+            return engine.state.arms.names
 
     @property
     def open_plays(self) -> int:
-        """How many plays wait for their losses."""
-        with self._reading() as core:
-            return len(core.pending)
+        """The number of pending plays."""
+        with self._current() as engine:
+            return len(engine.pending)
 
     def pending(self) -> list[PendingPlay]:
-        """Return the plays that wait for their losses, oldest first."""
-        with self._reading() as core:
-            return [self._pending_play(core, id) for id in core.pending]
+        """Return the plays without a final report, oldest first."""
+        with self._current() as engine:
+            return [self._pending_play(engine, id) for id in engine.pending]
 
     def arms(self, level: float = 0.95) -> pd.DataFrame:
         r"""Return a table of all arms: units seen, mean, interval, last seen, share of plans.
 
-        For Thompson policies the interval is that of the posterior. For the others it is an
+        For Thompson policies the interval is that of the posterior. For other policies it is an
         empirical Bernstein interval: with N losses of an arm, in [0, 1], their average
         :math:`\bar{k}`, their sample variance V and :math:`c = \ln(4 / (1 - \text{level}))`,
 
@@ -68,8 +71,8 @@ class Adviser(ABC):
 
             \bar{k} \pm \Bigl(\sqrt{\frac{2 V c}{N}} + \frac{7 c}{3 (N - 1)}\Bigr).
 
-        It is to hold the true mean with probability ``level``. Where a policy forgets, mean and
-        interval are of what it still remembers. All is in the user's unit.
+        It is to contain the true mean with probability ``level``. For a policy that forgets, mean
+        and interval are of the losses it still remembers. All numbers are in the user's unit.
 
         Parameters
         ----------
@@ -79,11 +82,12 @@ class Adviser(ABC):
         Returns
         -------
         DataFrame
-            One row for each arm ever met: arm, seen, mean (NaN if nothing was seen), low, high,
-            last_seen, and share, the part of the told plays that played it.
+            One row for each arm ever seen: arm, seen, mean (NaN if no unit was seen), low, high,
+            last_seen, and share, the fraction of the reported plays that played it.
         """
-        with self._reading() as core:
-            return belief_tables.arms(core.mind, probability("level", level, LEVEL))
+        with self._current() as engine:
+            level = probability("level", level, LEVEL)
+            return arms_frame(engine.state, engine.beliefs, level)
 
     def best(
         self,
@@ -93,56 +97,57 @@ class Adviser(ABC):
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
     ) -> Plan:
-        """Return the best plan by what is known now, without exploration; it is no play.
+        """Return the best plan for the current beliefs, without exploration; it is not a play.
 
-        Where nothing but totals of rounds was told, ``LinTS`` and ``LinUCB`` know what plans cost
-        after a few of them. Other policies do not, and then this is refused.
+        Where only totals of rounds were told, ``LinTS`` and ``LinUCB`` can estimate the cost of a
+        plan after a few rounds. Other policies cannot, and raise ``InvalidInput``.
 
         Parameters
         ----------
         actions, at_most, exclude, fixed
-            The set of a day and its limits, as in ``ask``.
+            The set of a round and its limits, as in ``ask``.
 
         Returns
         -------
         Plan
             The action of the least believed cost, or the largest believed reward.
         """
-        with self._reading() as core:
-            today = core.day(actions, at_most, exclude, fixed)
-            core.check_believes(today)
-            action = today.actions.best(core.mind.mean(today))
-        return Plan(action, today.plan(action), lambda: self._expected(today, action))
+        with self._current() as engine:
+            round_set = engine.round_set(actions, at_most, exclude, fixed)
+            engine.check_believes(round_set)
+            action = round_set.actions.best(engine.beliefs.mean(round_set))
+        return Plan(action, round_set.plan(action), lambda: self._expected(round_set, action))
 
     def expect(
         self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
     ) -> Estimate:
-        """Say what a plan of yours should cost, with an interval.
+        """Return the expected cost of a given plan, with an interval.
 
-        Refused where ``best`` is.
+        Raises ``InvalidInput`` where ``best`` does.
 
         Parameters
         ----------
         plan
             Units by the names of arms, or for all arms in order.
         actions
-            The set of a day, as in ``ask``.
+            The set of a round, as in ``ask``.
         level
-            The probability with which the interval is to hold the expected cost.
+            The probability with which the interval is to contain the expected cost.
 
         Returns
         -------
         Estimate
             The total and the ends of the interval.
         """
-        with self._reading() as core:
-            today = core.mind.day(actions)
-            action = action_of("plan", plan, today.given)
-            core.check_believes(today)
-            return core.mind.expected(today, action, probability("level", level, LEVEL))
+        with self._current() as engine:
+            round_set = engine.state.round_set(actions)
+            action = action_of("plan", plan, round_set.given)
+            engine.check_believes(round_set)
+            level = probability("level", level, LEVEL)
+            return engine.beliefs.expected(round_set, action, level)
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
-        r"""Return the arms whose recent losses do not fit the old ones: no rows if all is well.
+        r"""Return the arms whose recent losses do not fit the old ones: no rows if all fit.
 
         The n losses of an arm, in [0, 1], are split after the first s. With
         :math:`\bar{k}_{1:s}` and :math:`\bar{k}_{s+1:n}` the averages of both parts,
@@ -154,39 +159,82 @@ class Adviser(ABC):
             G(s, n) = s \operatorname{kl}(\bar{k}_{1:s}, \bar{k})
                 + (n - s) \operatorname{kl}(\bar{k}_{s+1:n}, \bar{k})
 
-        says how clearly the parts differ. With d arms, an arm is in the table if for some s
+        measures how clearly the parts differ. With d arms, an arm is in the table if for some s
 
         .. math::
 
             G(s, n) > \ln \frac{12\, s^2 \sqrt{n - s}\; d}{\text{level}}.
 
         While nothing changes, this table stays empty for ever with a probability of at least
-        1 - ``level``, however often it is asked for.
+        1 - ``level``, no matter how often it is read.
 
         Parameters
         ----------
         level
-            The probability of a false alarm in the whole life of the learner.
+            The probability of a false alarm over the life of the learner.
 
         Returns
         -------
         DataFrame
             arm, since (the round after which the recent losses begin), before and after (their
-            averages in the user's unit), and units, how many are recent.
+            averages in the user's unit), and units, the number of recent ones.
         """
-        with self._reading() as core:
-            return belief_tables.drift(core.mind, level)
+        with self._current() as engine:
+            return drift_frame(engine.state, level)
 
-    def _expected(self, today: Today, action: IntArray) -> Estimate:
-        with self._reading() as core:
-            return core.mind.expected(today, action)
+    def _expected(self, round_set: RoundSet, action: IntArray) -> Estimate:
+        with self._current() as engine:
+            return engine.beliefs.expected(round_set, action)
 
-    def _pending_play(self, core: Core, id: int) -> PendingPlay:
-        """Return a play that waits, as its caller sees it."""
-        play = core.pending[id]
-        today, action = play.today, play.action[0].copy()
+    def _pending_play(self, engine: Engine, id: int) -> PendingPlay:
+        """Return a pending play in its public form."""
+        play = engine.pending[id]
+        round_set, action = play.round_set, play.action[0].copy()
 
         def expect() -> Estimate:
-            return self._expected(today, play.action[0])
+            return self._expected(round_set, play.action[0])
 
-        return PendingPlay(id, action, today.plan(action), play.key, expect, play.truncated)
+        return PendingPlay(id, action, round_set.plan(action), play.key, expect, play.truncated)
+
+
+def arms_frame(
+    state: PolicyState, beliefs: Beliefs, level: float, places: IntArray | None = None
+) -> pd.DataFrame:
+    """Return one row for each arm ever seen, or for the arms at ``places``."""
+    import pandas as pd
+
+    names = state.arms.names
+    if places is not None:
+        names = tuple(names[place] for place in places)
+    low, scale = state.ranges.of(names).low, state.ranges.scale
+    below, above = beliefs.intervals(level, places)
+    columns = state.statistics.at(places)
+    return pd.DataFrame(
+        {
+            "arm": pd.Series(names, dtype=object),
+            "seen": columns["units"].astype(np.int64),
+            "mean": low + scale * beliefs.averages(places),
+            "low": low + scale * below,
+            "high": low + scale * above,
+            "last_seen": times(columns["last"]),
+            "share": columns["plans"] / max(state.told, 1),
+        }
+    )
+
+
+def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:
+    """Return one row for each arm whose recent losses do not fit the old ones."""
+    import pandas as pd
+
+    names, scale = state.arms.names, state.ranges.scale
+    low, alarms = state.ranges.of(names).low, state.statistics.drift.alarms(level)
+    places = np.array([alarm.arm for alarm in alarms], dtype=np.int64)
+    return pd.DataFrame(
+        {
+            "arm": pd.Series([names[place] for place in places], dtype=object),
+            "since": np.array([alarm.since for alarm in alarms], dtype=np.int64),
+            "before": low[places] + scale * np.array([alarm.before for alarm in alarms]),
+            "after": low[places] + scale * np.array([alarm.after for alarm in alarms]),
+            "units": np.array([alarm.recent for alarm in alarms], dtype=np.int64),
+        }
+    )

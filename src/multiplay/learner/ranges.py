@@ -102,8 +102,8 @@ class Ranges:
     def offset(self, bounds: Bounds, actions: ActionSet, policy: Policy) -> FloatArray | None:
         """Return low / scale; None if it does not matter.
 
-        What is the same for all actions of today matters where the set may change: sums of losses
-        of arms that are not in it grow by their offsets, and are compared with these on other days.
+        A part that is equal for all actions of a round matters where the set may change: sums of
+        losses of arms that are not in the set grow by their offsets, and are compared later.
         """
         offset = bounds.low / self.scale
         if not offset.any():

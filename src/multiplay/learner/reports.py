@@ -1,20 +1,270 @@
-"""All that was told of one play so far, and the feedback that comes of it."""
+"""Reports of a play: losses as users give them, checked and turned into feedback."""
 
+import hashlib
 import math
-from collections.abc import Sequence
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support.checks import is_list, is_number, numbers
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
-from multiplay.learner.losses import NOTHING, Reading, losses_of
 from multiplay.learner.ranges import Bounds, Ranges
+from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
-NOBODY: frozenset[int] = frozenset()
+EXACT = {Decimal, Fraction}  # numbers that numpy does not know
+NOTHING = np.zeros(0)
+FLOAT = {float, np.float64}
+ORDINARY = {float, int, np.float64}
+DIGEST = 16  # bytes
+NOT_A_NUMBER = ("NAType", "NaTType")  # how pandas writes that a value is missing
+
+
+class ParsedLosses(NamedTuple):
+    """One report, arm by arm, in the user's unit.
+
+    Attributes
+    ----------
+    units : array
+        The losses of single units, arm after arm; NaN for a unit that did not report.
+    length : list of d integers
+        How many of them arm i has.
+    totals : dict
+        By arm, the total, where one number was told for it.
+    round : float or None
+        The total of all units, where nothing else was told.
+    gaps : bool
+        Whether there may be NaN among the units.
+    """
+
+    units: FloatArray
+    length: list[int]
+    totals: dict[int, float]
+    round: float | None = None
+    gaps: bool = False
+
+    def digest(self, played: IntArray | None) -> bytes:
+        """16 bytes that tell reports with different contents apart, whatever their form.
+
+        A total of 0 for an arm that was not played says nothing; where it is not known any more
+        what was played, that is taken of every total of 0.
+        """
+        content = self.units.tobytes() + array("q", self.length).tobytes()
+        if self.totals:
+            told = self.totals
+            content += array("d", [told.get(i, 0.0) for i in range(len(self.length))]).tobytes()
+            if played is not None and 0 in told.values():
+                units = played.tolist()
+                nothing = [i for i, total in told.items() if total == 0 and units[i]]
+                content += array("q", nothing).tobytes()
+        if self.round is not None:
+            content += array("d", [self.round]).tobytes()
+        return hashlib.blake2b(content, digest_size=DIGEST).digest()
+
+
+def is_among(digest: bytes, digests: bytes) -> bool:
+    """Say whether a digest is one of those that stand one after the other."""
+    if not digests:
+        return False
+    return digest in [digests[k : k + DIGEST] for k in range(0, len(digests), DIGEST)]
+
+
+def parse_losses(
+    losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()
+) -> ParsedLosses:
+    """Return what was told, after checking that it is numbers for arms; ``also`` may be named."""
+    if type(losses) is not dict:
+        losses = unwrapped(losses)
+        if is_number(losses) or type(losses) in EXACT:
+            return ParsedLosses(np.zeros(0), [], {}, _round_total(losses, policy))
+    totals: dict[int, float] = {}
+    units: list[Any] = []
+    for i, entry in enumerate(_by_arm(losses, names, policy, also)):
+        if type(entry) is list:  # as a rule
+            units.append(entry)
+            continue
+        if type(entry) in FLOAT and math.isfinite(entry):
+            totals[i] = entry
+            units.append(())
+            continue
+        if entry is None:
+            units.append(())
+            continue
+        if hasattr(entry, "__array__"):
+            entry = out_of_array(losses_argument(names[i]), entry)
+        if is_missing(entry):
+            entry = ()
+        elif is_number(entry) or type(entry) in EXACT:
+            totals[i] = as_float(losses_argument(names[i]), entry)
+            entry = ()
+        elif not is_list(entry):
+            expected = "a list with the loss of every unit, or their total"
+            hint = "Give the loss of every unit, or one number."
+            raise InvalidInput(losses_argument(names[i]), expected, repr(entry), hint)
+        units.append(entry)
+    flat, gaps = _numbers(units, names)
+    return ParsedLosses(flat, [len(entry) for entry in units], totals, gaps=gaps)
+
+
+def unwrapped(losses: Any) -> Any:
+    """Return what was told, out of a Series or an array without axes."""
+    losses = by_label(losses)
+    return out_of_array("losses", losses) if getattr(losses, "ndim", None) == 0 else losses
+
+
+def _round_total(total: Any, policy: Policy) -> float:
+    """Return the total of all units."""
+    if policy.learns_from != "round":
+        raise InvalidInput(
+            "losses",
+            f"the losses of each arm, which {type(policy).__name__} learns from",
+            "one number",
+            "Give a dict by arm name, or use a policy that learns from the round, such as LinTS.",
+        )
+    return as_float("losses", total)
+
+
+def _by_arm(
+    losses: Any, names: Sequence[str], policy: Policy, also: Collection[str]
+) -> Sequence[Any]:
+    """Return one entry for each arm, in order; None where nothing was told."""
+    if isinstance(losses, Mapping):
+        if len(losses) != sum(map(losses.__contains__, names)):
+            unknown = losses.keys() - set(names) - set(also)
+            if unknown:
+                got = repr(unknown.pop())
+                expected = f"names such as {names[0]!r}"
+                raise InvalidInput("losses", expected, got, "Check the spelling.")
+        return [losses.get(name) for name in names]
+    if not is_list(losses):
+        of_round = "the total of all units, " if policy.learns_from == "round" else ""
+        raise InvalidInput(
+            "losses",
+            f"{of_round}a dict by arm name, or a list",
+            repr(losses),
+            'Write {"name of the arm": [loss of a unit, ...], ...}'
+            + (", or one number." if of_round else "."),
+        )
+    if len(losses) != len(names):
+        raise InvalidInput(
+            "losses",
+            f"{len(names)} entries, one for each arm",
+            f"{len(losses)}",
+            "Give a list for each arm (empty where nothing was played), or totals.",
+        )
+    return list(losses)
+
+
+def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
+    """Return all losses in one list, or name the arm with a bad one; say if there may be gaps.
+
+    A loss that is missing is NaN.
+    """
+    gaps, together = False, list(chain.from_iterable(units))
+    if not together:
+        return NOTHING, False
+    if ORDINARY.issuperset(map(type, together)):
+        flat = np.array(together, dtype=float)
+        if kernels.all_finite(flat):  # as a rule
+            return flat, False
+    try:
+        flat = numbers("losses", _plain(together))
+    except InvalidInput:  # rarely: something is missing, or cannot be
+        some = [(name, entry) for name, entry in zip(names, units, strict=True) if len(entry)]
+        flat = np.concatenate([with_gaps(losses_argument(name), entry) for name, entry in some])
+        gaps = True
+    if flat.ndim > 1:
+        raise InvalidInput(
+            "losses", "one number for each unit", "lists", "Give a flat list for each arm."
+        )
+    return flat, gaps
+
+
+def losses_argument(name: str) -> str:
+    """Say in an error whose losses are meant."""
+    return f"losses of {name!r}"
+
+
+def out_of_array(argument: str, entry: Any) -> Any:
+    """Return the number in an array without axes, and other arrays as those of numpy."""
+    array = np.asarray(entry)
+    if isinstance(entry, np.ma.MaskedArray):  # what is masked is missing, and not 0
+        if array.ndim and array.dtype.kind in "biuf":
+            array = np.ma.filled(entry.astype(float), math.nan)
+        else:
+            array = numbers(argument, entry)
+    return array if array.ndim else array.item()
+
+
+def by_label(given: Any) -> Any:
+    """Return a pandas Series as a dict by arm name, or as a list if it is only numbered."""
+    if type(given).__name__ != "Series" or not hasattr(given, "index"):
+        return given
+    labels = list(given.index)
+    if labels == list(range(len(labels))):
+        return list(given)
+    told = dict(zip(labels, given, strict=True))
+    if len(told) < len(labels):
+        raise InvalidInput(
+            "losses",
+            "one entry for each arm",
+            "a Series that names an arm twice",
+            "Collect the units of an arm: series.groupby(level=0).agg(list).",
+        )
+    return told
+
+
+def with_gaps(argument: str, losses: Any) -> FloatArray:
+    """Return losses as floats, NaN where one is missing."""
+    missing = [is_missing(loss) for loss in losses]
+    present = [loss for loss, gap in zip(losses, missing, strict=True) if not gap]
+    known = numbers(argument, _plain(present)) if present else np.zeros(0)
+    if known.ndim > 1:
+        raise InvalidInput(
+            argument, "one number for each unit", "lists", "Give a flat list for each arm."
+        )
+    flat = np.full(len(missing), math.nan)
+    flat[~np.array(missing, dtype=bool)] = known
+    return flat
+
+
+def is_missing(loss: Any) -> bool:
+    """Say whether this stands for a loss that did not come: None, NaN, or pandas' own signs."""
+    if loss is None or type(loss).__name__ in NOT_A_NUMBER:
+        return True
+    return isinstance(loss, float | np.floating) and bool(loss != loss)
+
+
+def _plain(losses: Any) -> Any:
+    """Return losses as numbers that numpy knows."""
+    if EXACT.isdisjoint(map(type, losses)):
+        return losses
+    return [as_float("losses", loss) if type(loss) in EXACT else loss for loss in losses]
+
+
+def as_float(argument: str, number: Any) -> float:
+    """Return a number of any type as a finite float."""
+    try:
+        value = float(number)
+    except (ValueError, OverflowError) as error:  # a signalling NaN, or too large
+        got = f"a number of type {type(number).__name__} ({error})"
+    else:
+        if math.isfinite(value):
+            return value
+        got = f"{value}"
+    hint = "Give the losses that were seen, and None in a list for a unit that is missing."
+    raise InvalidInput(argument, "a finite number", got, hint)
+
+
+NO_ARMS: frozenset[int] = frozenset()
 
 
 class Report(NamedTuple):
@@ -29,7 +279,7 @@ class Report(NamedTuple):
     units : array
         The losses of single units, arm after arm; NaN where one was not told.
     totals, round, gaps
-        As in ``Reading``.
+        As in ``ParsedLosses``.
     clipped : int
         How many of the numbers told were outside their range.
     excused : frozenset
@@ -84,17 +334,17 @@ class Report(NamedTuple):
             known = ~np.isnan(slot)
             if i in self.totals or i in part.totals:  # a total goes with nothing else
                 if length or known.any() or totals.setdefault(i, part.totals[i]) != part.totals[i]:
-                    raise _conflict(losses_of(names[i]))
+                    raise _conflict(losses_argument(names[i]))
             elif length == len(slot):
                 both = known & ~np.isnan(new)
                 if (slot[both] != new[both]).any():
-                    raise _conflict(losses_of(names[i]))
+                    raise _conflict(losses_argument(names[i]))
                 slot[~known] = new[~known]
             else:
                 free = np.flatnonzero(~known)
                 if length > len(free):
                     raise InvalidInput(
-                        losses_of(names[i]),
+                        losses_argument(names[i]),
                         f"at most {len(free)} losses, for the units that have none yet",
                         f"{length}",
                         "Give a list with None for the units that were told before.",
@@ -128,7 +378,7 @@ class Report(NamedTuple):
         if silent.any():
             i = int(silent.argmax())
             raise InvalidInput(
-                losses_of(names[i]),
+                losses_argument(names[i]),
                 f"those of {self.played[i] - self.seen[i]} units that have not reported",
                 "none",
                 "Tell them, write None in the list for each that is missing, or write "
@@ -156,8 +406,8 @@ class Report(NamedTuple):
         return Feedback(played, total[None], units[None], first, seen)
 
 
-class Terms(NamedTuple):
-    """What a reading is judged by, and what makes a report of it.
+class ReportBuilder(NamedTuple):
+    """What a parsed is judged by, and what makes a report of it.
 
     Attributes
     ----------
@@ -174,21 +424,21 @@ class Terms(NamedTuple):
     bounds: Bounds
     ranges: Ranges
 
-    def report(self, reading: Reading, partly: bool) -> Report:
-        """Return a reading as a report, if it fits.
+    def report(self, parsed: ParsedLosses, partly: bool) -> Report:
+        """Return a parsed as a report, if it fits.
 
         ``partly`` says whether arms and units may be left out.
         """
-        played, gaps = self.played, reading.gaps
-        if reading.round is not None:
-            return self._of_round(reading.round)
-        if not reading.totals and reading.length == played.tolist():  # as a rule
-            units, clipped = self.ranges.learned(self.names, self.bounds, played, reading.units)
-            excused = frozenset(range(len(played))) if gaps else NOBODY
+        played, gaps = self.played, parsed.gaps
+        if parsed.round is not None:
+            return self._of_round(parsed.round)
+        if not parsed.totals and parsed.length == played.tolist():  # as a rule
+            units, clipped = self.ranges.learned(self.names, self.bounds, played, parsed.units)
+            excused = frozenset(range(len(played))) if gaps else NO_ARMS
             return Report(played, played, units, {}, None, gaps, clipped, excused, not gaps)
-        if reading.totals and len(reading.units) == 0:
-            return self._of_totals(reading, partly)
-        return self._of_units(reading, partly)
+        if parsed.totals and len(parsed.units) == 0:
+            return self._of_totals(parsed, partly)
+        return self._of_units(parsed, partly)
 
     def _of_round(self, told: float) -> Report:
         least, most = (float(self.played @ end) for end in self.bounds)
@@ -196,12 +446,12 @@ class Terms(NamedTuple):
         learned, clipped = self.ranges.learned_total("losses", told, least, most, units)
         return Report.empty(self.played)._replace(round=learned, clipped=clipped, whole=True)
 
-    def _of_totals(self, reading: Reading, partly: bool) -> Report:
-        """Take the totals of a reading, and nothing else of it."""
+    def _of_totals(self, parsed: ParsedLosses, partly: bool) -> Report:
+        """Take the totals of a parsed, and nothing else of it."""
         totals: dict[int, float] = {}
         clipped, whole = 0, True
         for i, units in enumerate(self.played.tolist()):
-            told = reading.totals.get(i)
+            told = parsed.totals.get(i)
             if told is None:
                 whole &= units == 0
                 if units and not partly:
@@ -209,29 +459,29 @@ class Terms(NamedTuple):
                 continue
             if not (self.ranges.plain and 0.0 <= told <= units):
                 least, most = (units * float(end[i]) for end in self.bounds)
-                argument = losses_of(self.names[i])
+                argument = losses_argument(self.names[i])
                 told, outside = self.ranges.learned_total(argument, told, least, most, units)
                 clipped += outside
             if units:
                 totals[i] = told
-        slots, rest = _zeros(len(self.played)), (None, False, clipped, NOBODY, whole)
+        slots, rest = _zeros(len(self.played)), (None, False, clipped, NO_ARMS, whole)
         return Report(self.played, slots, NOTHING, totals, *rest)
 
-    def _of_units(self, reading: Reading, partly: bool) -> Report:
-        """Take a reading that has units and totals, or does not have all."""
-        played, length = self.played, np.array(reading.length, dtype=np.int64)
+    def _of_units(self, parsed: ParsedLosses, partly: bool) -> Report:
+        """Take a parsed that has units and totals, or does not have all."""
+        played, length = self.played, np.array(parsed.length, dtype=np.int64)
         wrong = (length > played) if partly else (length != played)
-        wrong[list(reading.totals)] = False
+        wrong[list(parsed.totals)] = False
         if wrong.any():
             i = int(wrong.argmax())
             raise self._wrong_length(i, int(length[i]), partly)
-        units, clipped = self.ranges.learned(self.names, self.bounds, length, reading.units)
-        told = self._of_totals(reading, partly=True)
-        slots, gaps = np.where(length > 0, played, 0), reading.gaps
+        units, clipped = self.ranges.learned(self.names, self.bounds, length, parsed.units)
+        told = self._of_totals(parsed, partly=True)
+        slots, gaps = np.where(length > 0, played, 0), parsed.gaps
         if (length < slots).any():
             units, gaps = _spread(units, length, slots), True
         in_full = (length == slots) & (length > 0)
-        excused = frozenset(np.flatnonzero(in_full).tolist()) if gaps else NOBODY
+        excused = frozenset(np.flatnonzero(in_full).tolist()) if gaps else NO_ARMS
         clipped += told.clipped
         return Report(played, slots, units, told.totals, None, gaps, clipped, excused).judged()
 
@@ -242,7 +492,7 @@ class Terms(NamedTuple):
         elif length < units:
             hint += " Write missing='ignore' if the others never come."
         expected = f"a list of {most}{units} losses, or their total"
-        return InvalidInput(losses_of(self.names[i]), expected, f"{length}", hint)
+        return InvalidInput(losses_argument(self.names[i]), expected, f"{length}", hint)
 
 
 @lru_cache(maxsize=16)

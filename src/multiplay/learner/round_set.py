@@ -14,16 +14,17 @@ from multiplay._support.checks import EXACT, check_instance, is_integer, is_list
 from multiplay._support.serialization import CONTAINERS, pack, type_name, types_in
 from multiplay.actions import ActionSet, limited
 from multiplay.errors import InvalidInput
-from multiplay.learner.losses import by_label
+from multiplay.feedback import Feedback
 from multiplay.learner.ranges import Bounds, Ranges
+from multiplay.learner.reports import by_label
 from multiplay.policies import Policy
-from multiplay.types import IntArray
+from multiplay.types import FloatArray, IntArray
 
 FREE = -1  # an arm whose number of units is not fixed
 
 
 @dataclass(frozen=True)
-class Limits:
+class PlanLimits:
     """What the caller wants of a plan beside that it is in the set."""
 
     at_most: dict[str, int] = field(default_factory=dict)
@@ -31,7 +32,7 @@ class Limits:
     fixed: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def given(cls, at_most: Any, exclude: Any, fixed: Any, names: Sequence[str]) -> Limits:
+    def given(cls, at_most: Any, exclude: Any, fixed: Any, names: Sequence[str]) -> PlanLimits:
         """Return the limits, if they name arms of the set."""
         if isinstance(exclude, str) or not isinstance(exclude, Iterable):
             hint = "Write exclude=['Lyon->north'], for example."
@@ -81,32 +82,35 @@ class Limits:
             raise InvalidInput(argument, error.expected, error.got, error.hint) from None
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = PlanLimits()
 
 
 @dataclass(frozen=True, eq=False)
-class Today:
+class RoundSet:
     """The set of one day, ready to be played.
 
     Attributes
     ----------
     given : ActionSet
         What the caller gave.
-    limits : Limits
+    limits : PlanLimits
         What the caller wants beside.
     actions : ActionSet
         What the policy plays on: limited, and with the known part of the losses.
     bounds : Bounds
-        What a unit of each arm can lose.
+        The range of losses of a unit of each arm.
+    ranges : Ranges
+        The user's unit.
     """
 
     given: ActionSet
-    limits: Limits
+    limits: PlanLimits
     actions: ActionSet
     bounds: Bounds
+    ranges: Ranges
 
     @classmethod
-    def of(cls, given: ActionSet, limits: Limits, ranges: Ranges, policy: Policy) -> Today:
+    def of(cls, given: ActionSet, limits: PlanLimits, ranges: Ranges, policy: Policy) -> RoundSet:
         """Prepare a day."""
         actions, bounds = given, ranges.of(given.names)
         if limits:
@@ -114,7 +118,7 @@ class Today:
         offset = ranges.offset(bounds, actions, policy)
         if offset is not None:
             actions = actions.shifted(offset)
-        return cls(given, limits, actions, bounds)
+        return cls(given, limits, actions, bounds, ranges)
 
     def plan(self, action: IntArray) -> dict[str, int]:
         """Return an action by the names of its arms, with the units that cannot be served."""
@@ -126,6 +130,36 @@ class Today:
     def may_lack(self) -> bool:
         """Whether there may be units that cannot be served."""
         return bool(self.actions.unmet(np.zeros(self.actions.d, dtype=np.int64)))
+
+    def cost(self, action: IntArray, mean: FloatArray) -> float:
+        """Return the cost of an action in the user's unit, for these mean losses in [0, 1]."""
+        if not self.actions.linear:
+            return float(self.actions.value(action, mean))
+        if self.ranges.plain:
+            return float(mean.dot(action)) + self.shortfall(action)
+        units = self.bounds.low + self.ranges.scale * mean
+        return float(action @ units) + self.shortfall(action)
+
+    def shortfall(self, action: IntArray) -> float:
+        """Return the cost of units that cannot be served."""
+        actions = self.actions
+        if not actions.penalty:
+            return 0.0
+        return actions.sign * actions.penalty * sum(actions.unmet(action).values())
+
+    def realised(self, feedback: Feedback) -> float:
+        """Return the cost of the units seen of a play, in the user's unit.
+
+        NaN where the cost is not the sum of their losses: it does not follow from totals.
+        """
+        if not self.actions.linear:
+            return np.nan
+        cost: float = sum(feedback.total[0].tolist())
+        if not self.ranges.plain:
+            whole = feedback.total.shape != feedback.seen.shape
+            seen = feedback.count[0] if whole else feedback.seen[0]
+            cost = cost * self.ranges.scale + float(seen @ self.bounds.low)
+        return cost + self.shortfall(feedback.count[0])
 
 
 def check_storable(actions: ActionSet, usual: ActionSet) -> None:
@@ -146,20 +180,20 @@ def check_storable(actions: ActionSet, usual: ActionSet) -> None:
         )
 
 
-def check_day(today: Any, usual: ActionSet, known: Mapping[str, int], policy: Policy) -> None:
+def check_set(round_set: Any, usual: ActionSet, known: Mapping[str, int], policy: Policy) -> None:
     """Raise ``InvalidInput`` unless this is a set that a learner can play on some day."""
-    check_instance("actions", today, ActionSet, "Transport([1, 4, 5], [4, 6])")
+    check_instance("actions", round_set, ActionSet, "Transport([1, 4, 5], [4, 6])")
     if not policy.changing:
         usually = "the set that the learner was made with"
-        raise no_other_set("actions", policy, usually, f"{today!r}")
-    if today.sense != usual.sense:
-        expected, got = f"sense={usual.sense!r}, as ever", f"sense={today.sense!r}"
+        raise no_other_set("actions", policy, usually, f"{round_set!r}")
+    if round_set.sense != usual.sense:
+        expected, got = f"sense={usual.sense!r}, as ever", f"sense={round_set.sense!r}"
         raise InvalidInput("actions", expected, got, "Make a learner for each sense.")
-    if not any(name in known for name in today.names):
+    if not any(name in known for name in round_set.names):
         raise InvalidInput(
             "actions",
             f"a set with arms that are known, such as {next(iter(known))!r}",
-            f"none, but {today.names[0]!r}",
+            f"none, but {round_set.names[0]!r}",
             "Give the arms the same names every day: names=..., when the set is made.",
         )
 

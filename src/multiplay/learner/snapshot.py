@@ -1,8 +1,7 @@
-"""A learner as one record, and back."""
+"""Snapshot codec: a learner as one record, and the learner that a record holds."""
 
 import json
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,68 +10,82 @@ import multiplay.actions
 import multiplay.policies
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.checks import check_instance, shortened
-from multiplay._support.serialization import CONTAINERS, describe, pack, type_name, types_in, unpack
+from multiplay._support.serialization import (
+    CONTAINERS,
+    comparable,
+    describe,
+    pack,
+    type_name,
+    types_in,
+    unpack,
+    with_prefix,
+    without_prefix,
+)
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.learner.beliefs import Mind
-from multiplay.learner.engine import Core
-from multiplay.learner.plays import TOLD, PendingState, PlayLog
+from multiplay.learner.engine import Engine
+from multiplay.learner.plays import PendingState, PlayLog
+from multiplay.learner.policy_state import ArmStatistics, PolicyState
 from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import Report
-from multiplay.learner.round_set import Limits, Today
-from multiplay.learner.statistics import Seen
+from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.policies import Play, Policy
 from multiplay.random import Streams
 from multiplay.storage import Record
 from multiplay.types import Arrays, IntArray
 
-FORMAT = 3
-LONGEST = 200  # letters of settings in an error
+FORMAT = 3  # the only format that is read
+LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
-NEWER = ("count", "sum")  # of Hybrid and FPLIX: not in files that are older than these
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
-def record(core: Core, log: PlayLog | None) -> Record:
-    """Return a learner in one record; without a log, if that is kept elsewhere."""
-    mind, pending = core.mind, core.pending
-    actions, of_actions = pack(mind.actions, "actions")
-    policy, of_policy = pack(mind.policy, "policy")
-    alike = _alike(pending)
-    days = list(dict.fromkeys([mind.usual, mind.last, *(play.today for play in pending.values())]))
-    number = {day: k for k, day in enumerate(days)}
+def record(engine: Engine, log: PlayLog | None) -> Record:
+    """Return a learner as one record; ``log`` is None if the plays are kept in a journal.
+
+    Stored names such as "days" and "hurried" belong to the format and stay as they are.
+    """
+    state, pending = engine.state, engine.pending
+    actions, of_actions = pack(state.actions, "actions")
+    policy, of_policy = pack(state.policy, "policy")
+    groups = _stackable(pending)
+    sets = list(
+        dict.fromkeys([state.usual, state.last, *(play.round_set for play in pending.values())])
+    )
+    number = {one: k for k, one in enumerate(sets)}
     log_header, of_log = (None, {}) if log is None else log.record()
     header = {
         VERSION: FORMAT,
         "actions": actions,
         "policy": policy,
-        "ranges": [mind.ranges.argument, mind.ranges.outside, mind.ranges.by_name],
-        "names": list(mind.roster.names),
-        "told": mind.told,
-        "missing": core.missing,
-        "clipped": core.clipped,
+        "ranges": [state.ranges.argument, state.ranges.outside, state.ranges.by_name],
+        "names": list(state.arms.names),
+        "told": state.told,
+        "missing": engine.missing,
+        "clipped": engine.clipped,
         "log": log_header,
-        "last": number[mind.last],
-        "pending": alike,
-        "days_of": [[number[pending[id].today] for id in ids] for ids in alike],
-        "keys_of": [[pending[id].key for id in ids] for ids in alike],
+        "last": number[state.last],
+        "pending": groups,
+        "days_of": [[number[pending[id].round_set] for id in ids] for ids in groups],
+        "keys_of": [[pending[id].key for id in ids] for ids in groups],
     }
     if log is None:
-        header["asked"] = core.asked
+        header["asked"] = engine.asked
         since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
         header["since"] = since
         header["hurried"] = [id for id, play in pending.items() if play.truncated]
-    arrays: Arrays = {"rng": mind.rng.state}
-    arrays |= _under("actions", of_actions) | _under("policy", of_policy)
-    arrays |= _under("state", mind.roster.state) | _under("seen", mind.seen.arrays())
-    arrays |= _under("log", of_log)
+    arrays: Arrays = {"rng": state.rng.state}
+    arrays |= with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
+    arrays |= with_prefix("state/", state.arms.arrays)
+    arrays |= with_prefix("seen/", state.statistics.arrays())
+    arrays |= with_prefix("log/", of_log)
     header["days"] = []
-    for k, day in enumerate(days[1:], start=1):  # the first is the usual one
-        plain, of_day = (None, {}) if day.given is mind.actions else pack(day.given, "actions")
-        limits = {"at_most": day.limits.at_most, "fixed": day.limits.fixed}
-        header["days"].append([plain, limits | {"exclude": list(day.limits.exclude)}])
-        arrays |= _under(f"days/{k}", of_day)
-    for group, ids in enumerate(alike):
+    for k, one in enumerate(sets[1:], start=1):  # the first is the usual set
+        plain, of_set = (None, {}) if one.given is state.actions else pack(one.given, "actions")
+        limits = {"at_most": one.limits.at_most, "fixed": one.limits.fixed}
+        header["days"].append([plain, limits | {"exclude": list(one.limits.exclude)}])
+        arrays |= with_prefix(f"days/{k}/", of_set)
+    for group, ids in enumerate(groups):
         plays = [pending[id] for id in ids]
         arrays[f"plays/{group}/action"] = np.stack([play.action for play in plays])
         for name in plays[0].memo:
@@ -87,117 +100,102 @@ def record(core: Core, log: PlayLog | None) -> Record:
             told["excused"] = np.array(sorted(report.excused), dtype=np.int64)
             told["others"] = np.array([report.gaps, report.clipped], dtype=np.int64)
             told["round"] = np.array([] if report.round is None else [report.round])
-            arrays |= _under(f"reports/{id}", told)
+            arrays |= with_prefix(f"reports/{id}/", told)
     return Record(header, arrays)
 
 
 def parts_of(
     record: Record, actions: ActionSet | None, policy: Policy | None
-) -> tuple[Core, PlayLog]:
-    """Return what was in a record; ``actions`` and ``policy`` stand for those in it.
+) -> tuple[Engine, PlayLog]:
+    """Return the learner of a record; ``actions`` and ``policy`` replace those in it.
 
     Raises ``InvalidInput`` where one of them is needed or does not fit, ``ValueError`` where the
-    record is no learner.
+    record does not hold a learner.
     """
     header, arrays = record
-    if not isinstance(header, dict) or not isinstance(header.get(VERSION), int):
-        raise ValueError("no learner is in it")
-    if header[VERSION] > FORMAT:
-        got = f"format {header[VERSION]}"
-        raise InvalidInput("path", f"format {FORMAT} or older", got, "Update multiplay.")
+    check_format(header)
     try:
         rebuilt = rebuild("actions", record, actions), rebuild("policy", record, policy)
-        core, log = (_parts if header[VERSION] >= 3 else _parts_of_old)(header, arrays, *rebuilt)
+        engine, log = _parts(header, arrays, *rebuilt)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"incomplete: {error!r}") from None
-    core.mind.roster.state = _fitting(core.mind, _below("state/", arrays))
-    return core, log
+    engine.state.arms.arrays = _checked_arrays(engine.state, without_prefix("state/", arrays))
+    return engine, log
 
 
-def _parts(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> tuple[Core, PlayLog]:
+def check_format(header: Any) -> None:
+    """Raise an error unless the header is that of a learner in the format of this version."""
+    if not isinstance(header, dict) or not isinstance(header.get(VERSION), int):
+        raise ValueError("it does not hold a learner")
+    if header[VERSION] != FORMAT:
+        newer = header[VERSION] > FORMAT
+        raise InvalidInput(
+            "path",
+            f"a learner in format {FORMAT}",
+            f"format {header[VERSION]}",
+            "Update multiplay." if newer else "Save it again with multiplay 0.9.",
+        )
+
+
+def _parts(
+    header: Any, arrays: Arrays, actions: ActionSet, policy: Policy
+) -> tuple[Engine, PlayLog]:
     argument, outside, by_name = header["ranges"]
     pairs = {name: tuple(pair) for name, pair in by_name.items()}
     ranges = Ranges(argument, pairs, outside, [name for name in pairs if name != OTHERS])
-    mind = Mind(actions, policy, ranges, Streams(arrays["rng"]), restored=True)
-    mind.roster.rename(header["names"])
-    mind.seen, mind.told = Seen.of(_below("seen/", arrays)), header["told"]
-    days = [mind.usual]
+    state = PolicyState(actions, policy, ranges, Streams(arrays["rng"]), restored=True)
+    state.arms.rename(header["names"])
+    state.statistics = ArmStatistics.of(without_prefix("seen/", arrays))
+    state.told = header["told"]
+    sets = [state.usual]
     builder = builder_of(actions)
     for k, (plain, limits) in enumerate(header["days"], start=1):
-        given = unpack(plain, _below(f"days/{k}/", arrays), builder)
-        wanted = Limits(limits["at_most"], tuple(limits["exclude"]), limits["fixed"])
-        days.append(Today.of(actions if given is None else given, wanted, ranges, policy))
-    mind.last = days[header["last"]]
-    mind.roster.warm_for = mind.last.actions
+        given = unpack(plain, without_prefix(f"days/{k}/", arrays), builder)
+        of_plan = PlanLimits(limits["at_most"], tuple(limits["exclude"]), limits["fixed"])
+        sets.append(RoundSet.of(actions if given is None else given, of_plan, ranges, policy))
+    state.last = sets[header["last"]]
+    state.arms.warm_for = state.last.actions
     pending: dict[int, PendingState] = {}
     groups = zip(header["pending"], header["days_of"], header["keys_of"], strict=True)
-    for group, (ids, of_day, keys) in enumerate(groups):
+    for group, (ids, numbers, keys) in enumerate(groups):
         plays = _plays_of_group(group, arrays)
-        for id, day, key, play in zip(ids, of_day, keys, plays, strict=True):
-            report = _report(play.action[0], _below(f"reports/{id}/", arrays))
+        for id, number, key, play in zip(ids, numbers, keys, plays, strict=True):
+            report = _report(play.action[0], without_prefix(f"reports/{id}/", arrays))
             units = int(play.action.sum())
-            pending[id] = PendingState(play, days[day], key, report, units=units)
-    core = Core(mind, header["missing"])
-    core.clipped = header["clipped"]
+            pending[id] = PendingState(play, sets[number], key, report, units=units)
+    engine = Engine(state, header["missing"])
+    engine.clipped = header["clipped"]
     if header["log"] is None:
-        log, core.asked = PlayLog(), header["asked"]
+        log, engine.asked = PlayLog(), header["asked"]
         rows = [(int(id), *numbers) for id, numbers in header["since"].items()]
         since = {id: (asked, expected, bytes.fromhex(told)) for id, asked, expected, told in rows}
         truncated = set(header.get("hurried", ()))
     else:
-        log = PlayLog.of(header["log"], _below("log/", arrays))
-        core.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
+        log = PlayLog.of(header["log"], without_prefix("log/", arrays))
+        engine.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
         order = sorted(pending, key=lambda id: line[id])
         since = {id: log.since(line[id]) for id in order}
         truncated = log.truncated
     for id, (asked, expected, digests) in since.items():
-        waits = {"asked": asked, "expected": expected, "digests": digests}
-        core.pending[id] = pending[id]._replace(**waits, truncated=id in truncated)
-    return core, log
+        fields = {"asked": asked, "expected": expected, "digests": digests}
+        engine.pending[id] = pending[id]._replace(**fields, truncated=id in truncated)
+    return engine, log
 
 
-def _parts_of_old(
-    header: Any, arrays: Arrays, actions: ActionSet, policy: Policy
-) -> tuple[Core, PlayLog]:
-    """Formats 1 and 2: one set, losses in [0, 1], and no log of the plays."""
-    ranges = Ranges.chosen(None, None, "refuse", actions)
-    mind = Mind(actions, policy, ranges, Streams(arrays["rng"]), restored=True)
-    if header[VERSION] == 1:
-        plays = _plays_of_format_1(header["pending"], arrays)
-    else:
-        groups = enumerate(header["pending"])
-        pairs = [zip(ids, _plays_of_group(k, arrays), strict=True) for k, ids in groups]
-        plays = dict(sorted(pair for group in pairs for pair in group))
-    log = PlayLog()
-    for id in range(1, header["asked"] + 1):
-        units = int(plays[id].action.sum()) if id in plays else 0
-        log.ask(math.nan, actions.names, units, math.nan)
-        if id not in plays:
-            log.end(id - 1, TOLD)
-    mind.told = header["asked"] - len(plays)
-    core = Core(mind)
-    core.asked = len(log)
-    for id, play in plays.items():
-        core.pending[id] = PendingState(play, mind.usual, units=int(play.action.sum()))
-    return core, log
-
-
-def _fitting(mind: Mind, state: Arrays) -> Arrays:
-    """Return a state, if it is one of the policy over all arms that were met."""
-    fresh, arms = mind.policy.start(mind.actions, None, 1), len(mind.roster.names)
-    warm = mind.policy.warm(mind.actions)
+def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:
+    """Return the arrays of a state, if they fit the policy and all arms ever seen."""
+    fresh, arms = state.policy.start(state.actions, None, 1), len(state.arms.names)
+    warm = state.policy.warm(state.actions)
     for name, array in fresh.items():
         shape = array.shape
         if name in warm:
-            if mind.last is not mind.usual or name not in state:
+            if state.last is not state.usual or name not in arrays:
                 continue
-        elif array.ndim > 1 and mind.policy.changing:
+        elif array.ndim > 1 and state.policy.changing:
             shape = (1, arms, *shape[2:])
-        if name not in state and name in NEWER:
-            state[name] = np.zeros(shape)
-        if name not in state or state[name].shape != shape:
-            raise ValueError("the state of another policy is in it")
-    return state
+        if name not in arrays or arrays[name].shape != shape:
+            raise ValueError("it holds the state of a different policy")
+    return arrays
 
 
 def _report(count: IntArray, told: Arrays) -> Report | None:
@@ -211,8 +209,8 @@ def _report(count: IntArray, told: Arrays) -> Report | None:
     return Report(count, slots, told["units"], totals, *rest).judged()
 
 
-def _alike(pending: Mapping[int, PendingState]) -> list[list[int]]:
-    """Group the plays whose arrays can be stacked: all, unless a policy makes exceptions."""
+def _stackable(pending: Mapping[int, PendingState]) -> list[list[int]]:
+    """Return groups of plays whose arrays can be stacked: one group for most policies."""
     groups: dict[Any, list[int]] = {}
     for id, play in pending.items():
         memo = [(name, array.dtype.str, array.shape) for name, array in play.memo.items()]
@@ -222,81 +220,71 @@ def _alike(pending: Mapping[int, PendingState]) -> list[list[int]]:
 
 def _plays_of_group(group: int, arrays: Arrays) -> list[Play]:
     action = arrays[f"plays/{group}/action"]
-    memo = _below(f"plays/{group}/memo/", arrays)
+    memo = without_prefix(f"plays/{group}/memo/", arrays)
     rows = range(len(action))
     return [Play(action[k], {name: array[k] for name, array in memo.items()}) for k in rows]
 
 
-def _plays_of_format_1(ids: Iterable[int], arrays: Arrays) -> dict[int, Play]:
-    """Each play had arrays of its own, by the number of the play."""
-    memos: dict[str, Arrays] = {}
-    for name, array in arrays.items():
-        kind, _, rest = name.partition("/")
-        id, _, rest = rest.partition("/memo/")
-        if kind == "play" and rest:
-            memos.setdefault(id, {})[rest] = array
-    return {id: Play(arrays[f"play/{id}/action"], memos.get(str(id), {})) for id in ids}
-
-
 def rebuild(argument: str, record: Record, given: Any) -> Any:
-    """Return the set or the policy of a record; or the one that is given, if it is the same."""
-    plain, old = record.header[argument], record.header[VERSION] < 2
-    arrays = _below(f"{argument}/", record.arrays)
+    """Return the set or policy of a record; or the given one, if it has the same settings."""
+    plain = record.header[argument]
+    arrays = without_prefix(f"{argument}/", record.arrays)
     if given is not None:
-        if not _is_saved(argument, record, given):
-            expected = f"what was saved, {shortened(str(_readable(plain, arrays)), LONGEST)}"
+        if not _is_saved(given, argument, plain, arrays):
+            expected = f"the saved settings, {shortened(str(_readable(plain, arrays)), LONGEST)}"
             got = shortened(str(describe(given)), LONGEST)
             raise InvalidInput(argument, expected, got, "Pass the same object again.")
         return given
     modules = (multiplay.actions, multiplay.policies)
-    ours = {name for module in modules for name in module.__all__}
-    foreign = types_in(plain) - ours - (set() if old else CONTAINERS)
+    known = {name for module in modules for name in module.__all__} | CONTAINERS
+    foreign = types_in(plain) - known
     if foreign:
-        left_out = "a large array, which old files leave out"
         raise InvalidInput(
             argument,
             "a class of multiplay, or the object itself",
-            ", ".join(left_out if name == "array" else name for name in sorted(foreign)),
+            ", ".join(sorted(foreign)),
             f"Pass the object again: Learner.load(path, {argument}=...).",
         )
-    builder = builder_of()
     try:
-        built = builder.build(argument, plain) if old else unpack(plain, arrays, builder)
-        check_instance(argument, built, KINDS[argument], "another file")
+        built = unpack(plain, arrays, builder_of())
+        check_instance(argument, built, KINDS[argument], "a different file")
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return built
 
 
-def _is_saved(argument: str, record: Record, given: Any) -> bool:
-    """Say whether a set or policy is that of a record; settings newer than it have defaults."""
-    plain, arrays = record.header[argument], _below(f"{argument}/", record.arrays)
+def _is_saved(given: Any, argument: str, plain: Any, arrays: Arrays) -> bool:
+    """Return whether a set or policy has the saved settings; those not saved have defaults."""
     packed = pack(given, argument)
-    if describe(given) == plain if record.header[VERSION] < 2 else _same(packed, (plain, arrays)):
+    if _same(packed, (plain, arrays)):
         return True
     try:
-        return _same(packed, pack(rebuild(argument, record, None), argument))
+        rebuilt = unpack(plain, arrays, builder_of(given))
+        return _same(packed, pack(rebuilt, argument))
     except ValueError:
         return False
 
 
-def builder_of(*others: object) -> Builder:
-    """Return a builder of all sets and policies of multiplay, and of the classes of others."""
-    foreign = {type_name(type(other)): type(other) for other in others}
+def builder_of(*given: object) -> Builder:
+    """Return a builder of all sets and policies of multiplay, and of the classes of ``given``."""
+    foreign = {type_name(type(one)): type(one) for one in given}
     return Builder(classes_of(multiplay.actions, multiplay.policies) | foreign)
 
 
 def _same(one: tuple[Any, Arrays], other: tuple[Any, Arrays]) -> bool:
-    """Compare bit for bit, so that NaN is NaN."""
+    """Return whether packed objects are equal bit for bit, so that NaN equals NaN."""
     bits = [
-        (json.dumps(plain), {k: (v.dtype.str, v.shape, v.tobytes()) for k, v in arrays.items()})
+        (
+            json.dumps(comparable(plain)),
+            {k: (v.dtype.str, v.shape, v.tobytes()) for k, v in arrays.items()},
+        )
         for plain, arrays in (one, other)
     ]
     return bits[0] == bits[1]
 
 
 def _readable(plain: Any, arrays: Arrays) -> Any:
-    """Return a packed header with its arrays in it, as ``describe`` would write it."""
+    """Return a packed header with its arrays in it, as ``describe`` writes it."""
     if isinstance(plain, list):
         return [_readable(value, arrays) for value in plain]
     if not isinstance(plain, dict):
@@ -306,11 +294,3 @@ def _readable(plain: Any, arrays: Arrays) -> Any:
     if plain.get("type") == "tuple":
         return _readable(plain["items"], arrays)
     return {key: _readable(value, arrays) for key, value in plain.items()}
-
-
-def _under(place: str, arrays: Arrays) -> Arrays:
-    return {f"{place}/{name}": array for name, array in arrays.items()}
-
-
-def _below(prefix: str, arrays: Arrays) -> Arrays:
-    return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}

@@ -36,7 +36,6 @@ class Forgetting(Policy):
     JAIR 2020, for ``window``.
     """
 
-    later_settings = ("discount", "window")
     sums: tuple[str, ...] = ()
     prior: float = 0.0
     discount: float | None = None

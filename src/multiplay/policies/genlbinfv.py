@@ -110,7 +110,6 @@ class GenLBINFV(LogBarrier):
     """
 
     cost = LogBarrier.cost
-    later_settings = ("anytime",)
 
     prediction: str = "ls"
     epsilon: float | Sequence[float] | None = None

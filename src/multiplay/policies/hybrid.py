@@ -69,7 +69,7 @@ class Hybrid(FTRL):
 
     The mean x of a play is kept with it; each lane got its share, rounded up or down:
 
-    >>> x = learner.core.pending[play.id].play.memo["x"]
+    >>> x = learner.engine.pending[play.id].play.memo["x"]
     >>> bool((abs(play.action - x) < 1).all())
     True
     """

@@ -19,14 +19,21 @@ from multiplay.learner import facts
 from multiplay.learner.engine import Losses, Range, Units, checked_key, checked_missing
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, duration, seconds
+from multiplay.learner.plays import (
+    Estimate,
+    PendingPlay,
+    Plan,
+    Receipt,
+    duration_seconds,
+    timestamp,
+)
 from multiplay.learner.queries import LEVEL
 from multiplay.policies import Policy
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
 from multiplay.storage.journal import damaged
 from multiplay.studies import Verified, backup, export, wire
-from multiplay.studies.lines import to_entry
+from multiplay.studies.export import to_entry
 from multiplay.studies.play_history import checked_chunk, checked_id
 from multiplay.studies.study import Ids, Names
 
@@ -299,7 +306,7 @@ class RemoteStudy:
         self, older_than: timedelta | float, *, key: str | None = None, at: When = None
     ) -> Ids:
         """Close the plays that are older than this; as ``Study.expire``."""
-        length = duration("older_than", older_than)
+        length = duration_seconds("older_than", older_than)
         given = {"older_than": length, "key": _checked(key), "at": _time(at)}
         ended: Ids = self._do("expire", given)["plays"]
         return ended
@@ -341,7 +348,7 @@ class RemoteStudy:
         By default a service accepts a million bytes in one request, about 20,000 rows: send larger
         tables in parts.
         """
-        outcomes = wire.of_outcomes(read_table(table, arm, round, loss))
+        outcomes = wire.of_logged_data(read_table(table, arm, round, loss))
         try:
             return wire.to_receipt(self._do("learn-table", {**outcomes, "key": _checked(key)}))
         except InvalidInput as error:
@@ -607,4 +614,4 @@ def _missing(given: Any) -> str | None:
 
 def _time(at: When) -> float | None:
     """Return a time in seconds; None if the service is to use its own clock."""
-    return None if at is None else seconds("at", at)
+    return None if at is None else timestamp("at", at)

@@ -13,9 +13,16 @@ from multiplay.errors import InvalidInput, StoreError
 from multiplay.policies import Policy
 from multiplay.storage import Entry, Journal, Labels, Record, Store
 from multiplay.storage.stores import store_at
-from multiplay.studies import entry_codec, lines
-from multiplay.studies.export import Progress, Tally, entries_until, refusal_of
-from multiplay.studies.history import History
+from multiplay.studies import entry_codec
+from multiplay.studies.export import (
+    History,
+    Progress,
+    ProgressCounter,
+    entries_until,
+    errors_of_line,
+    read_lines,
+    refusal_of,
+)
 from multiplay.studies.replica import Replica
 
 BEGINNINGS = (entry_codec.CREATE, entry_codec.IMPORT)
@@ -32,7 +39,7 @@ def backup(
     What others write meanwhile is not in it. ``progress`` is called with the number of entries
     that were copied.
     """
-    place, tally = as_path("path", path), Tally(progress)
+    place, counter = as_path("path", path), ProgressCounter(progress)
     if place.exists():
         raise _taken(place)
     remove_stale_drafts(writable_folder("path", place.parent))
@@ -41,7 +48,7 @@ def backup(
         with opened as history:
             snapshot = history.snapshot()  # before the last entry is known: it is never newer
             head = history.head()
-            entries = tally.count(entries_until(history, head.number))
+            entries = counter.count(entries_until(history, head.number))
             first = next(entries)
             more = ((entry.record, entry.labels) for entry in entries)
             with closing(store_at(draft).create(name, first.record, first.labels, more)) as copy:
@@ -52,7 +59,7 @@ def backup(
     with refusal_of(place):
         if not write_new(place, write):
             raise _taken(place)
-    return tally.number
+    return counter.number
 
 
 def import_journal(
@@ -67,13 +74,13 @@ def import_journal(
 
     It is replayed on the way, so that what comes in can be used.
     """
-    tally, place = Tally(progress), as_path("path", path)
+    counter, place = ProgressCounter(progress), as_path("path", path)
     replica: Replica | None = None
 
     def replayed() -> Iterator[tuple[Record, Labels]]:
         nonlocal replica
-        for entry in tally.count(lines.read(place)):
-            with lines.errors_of_line(entry.number + 1):
+        for entry in counter.count(read_lines(place)):
+            with errors_of_line(entry.number + 1):
                 replica = _next(replica, entry, actions, policy)
             yield entry.record, entry.labels
 
@@ -93,7 +100,7 @@ def _next(
         return replica
     if entry.labels.kind not in BEGINNINGS:
         raise ValueError(f"a study does not begin with {entry.labels.kind!r}")
-    return Replica.begun(entry, actions, policy)
+    return Replica.from_first_entry(entry, actions, policy)
 
 
 def _taken(path: Path) -> InvalidInput:

@@ -1,27 +1,35 @@
-"""What a journal says of a verb: plain data that people can read, and arrays."""
+"""Journal entries: records written for each verb of a study, and what is read back from them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support.serialization import pack, unpack
+from multiplay._support.serialization import (
+    comparable,
+    number_or_none,
+    pack,
+    unpack,
+    with_prefix,
+    without_prefix,
+)
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput
-from multiplay.learner.engine import REQUEST, Heard, Outcome
-from multiplay.learner.logged_data import Outcomes
-from multiplay.learner.losses import Reading
-from multiplay.learner.plays import PendingState, Receipt
-from multiplay.learner.round_set import Limits
+from multiplay.learner import snapshot
+from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult
+from multiplay.learner.logged_data import LoggedData
+from multiplay.learner.plays import CANCELLED, TOLD, PendingState, PlayLog, Receipt
+from multiplay.learner.reports import ParsedLosses
+from multiplay.learner.round_set import PlanLimits
 from multiplay.learner.snapshot import builder_of
 from multiplay.policies import Play
 from multiplay.storage import Entry, Labels, Record
 from multiplay.types import Arrays, IntArray
+from multiplay.version import __version__
 
 # What happened. A part is a report that is not the last one.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
@@ -31,14 +39,14 @@ VERB = {kind: verb for verb, kinds in KINDS.items() for kind in kinds}  # that w
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is over
 SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
 FORMAT = 1  # of entries and snapshots; newer ones are refused
-USUAL = b""  # the digest of the usual day
+USUAL = b""  # the digest of the usual stored_set
 BY = "by"  # in an entry: who wrote it
 AT_REQUEST = "request"  # in an entry with a key: the request that wrote it
 MARKS = {BY, AT_REQUEST}  # what no replay can come to
 
 
-class Day(NamedTuple):
-    """The set of a day as it was given, with its limits, as a journal keeps it.
+class StoredSet(NamedTuple):
+    """The set of a stored_set as it was given, with its limits, as a journal keeps it.
 
     Attributes
     ----------
@@ -49,7 +57,7 @@ class Day(NamedTuple):
     arrays : dict
         Of the packed set.
     digest : bytes
-        Of all of it: two days with the same digest are the same day.
+        Of all of it: two days with the same digest are the same stored_set.
     """
 
     plain: Any
@@ -58,8 +66,8 @@ class Day(NamedTuple):
     digest: bytes
 
     @classmethod
-    def of(cls, actions: ActionSet | None, limits: Limits, usual: bytes) -> Day:
-        """Return the day of a set; ``usual`` is the digest of the usual set."""
+    def of(cls, actions: ActionSet | None, limits: PlanLimits, usual: bytes) -> StoredSet:
+        """Return the stored_set of a set; ``usual`` is the digest of the usual set."""
         plain, arrays = (None, {}) if actions is None else pack(actions, "actions")
         if plain is not None and set_digest(plain, arrays) == usual:
             plain, arrays = None, {}
@@ -67,19 +75,19 @@ class Day(NamedTuple):
         return cls.made(plain, json.loads(json.dumps(given)), arrays)
 
     @classmethod
-    def made(cls, plain: Any, limits: dict[str, Any], arrays: Arrays) -> Day:
-        """Return a day with its digest."""
+    def made(cls, plain: Any, limits: dict[str, Any], arrays: Arrays) -> StoredSet:
+        """Return a stored_set with its digest."""
         usual = plain is None and not limits
         return cls(plain, limits, arrays, USUAL if usual else set_digest([plain, limits], arrays))
 
     @classmethod
-    def read(cls, record: Record) -> Day:
-        """Return the day of a record."""
-        arrays = below(SET, record.arrays)
+    def of_record(cls, record: Record) -> StoredSet:
+        """Return the stored_set of a record."""
+        arrays = without_prefix(SET, record.arrays)
         return cls.made(record.header.get("set"), record.header.get("limits", {}), arrays)
 
     def header(self) -> dict[str, Any]:
-        """Return what a record says of it; nothing of a usual day."""
+        """Return what a record says of it; nothing of a usual stored_set."""
         given = {"set": self.plain, "limits": self.limits}
         return {name: value for name, value in given.items() if value}
 
@@ -90,33 +98,37 @@ class Day(NamedTuple):
         built: ActionSet = unpack(self.plain, self.arrays, builder_of(usual))
         return built
 
-    def wanted(self) -> Limits:
+    def plan_limits(self) -> PlanLimits:
         """Return the limits."""
         given = self.limits
         exclude = tuple(given.get("exclude", ()))
-        return Limits(dict(given.get("at_most", {})), exclude, dict(given.get("fixed", {})))
+        return PlanLimits(dict(given.get("at_most", {})), exclude, dict(given.get("fixed", {})))
 
 
 def set_digest(plain: Any, arrays: Arrays) -> bytes:
     """Return 16 bytes that tell packed sets apart."""
-    digest = hashlib.blake2b(json.dumps(plain).encode(), digest_size=16)
+    digest = hashlib.blake2b(json.dumps(comparable(plain)).encode(), digest_size=16)
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())
     return digest.digest()
 
 
-def asked(play: PendingState, day: Day) -> Record:
+def ask_record(play: PendingState, stored_set: StoredSet) -> Record:
     """Return what is written of a play that was chosen."""
     action = play.action[0]
     header = {
-        "plan": plan_of(action, play.today.actions.names),
+        "plan": plan_of(action, play.round_set.actions.names),
         "units": play.units,
-        "expected": number(play.expected),
+        "expected": number_or_none(play.expected),
         **({"hurried": True} if play.truncated else {}),
-        **day.header(),
+        **stored_set.header(),
     }
-    arrays = under(SET, day.arrays) | under(MEMO, play.memo) | under(CACHE, play.play.cache)
+    arrays = (
+        with_prefix(SET, stored_set.arrays)
+        | with_prefix(MEMO, play.memo)
+        | with_prefix(CACHE, play.play.cache)
+    )
     return Record(header, arrays)
 
 
@@ -138,7 +150,9 @@ def is_truncated(record: Record) -> bool:
 def play_of(record: Record, names: Sequence[str]) -> Play:
     """Return the play of a record."""
     action = action_of_plan(record.header["plan"], names)
-    return Play(action[None], below(MEMO, record.arrays), below(CACHE, record.arrays))
+    return Play(
+        action[None], without_prefix(MEMO, record.arrays), without_prefix(CACHE, record.arrays)
+    )
 
 
 def plan_of(action: IntArray, names: Sequence[str]) -> dict[str, int]:
@@ -153,77 +167,88 @@ def action_of_plan(plan: Mapping[str, int], names: Sequence[str]) -> IntArray:
     return np.array([plan.get(name, 0) for name in names], dtype=np.int64)
 
 
-def reported(heard: Heard, reading: Reading, names: Sequence[str], ignore: bool) -> Record:
+def report_record(
+    result: ReportResult, parsed: ParsedLosses, names: Sequence[str], ignore: bool
+) -> Record:
     """Return what is written of a report."""
-    header = {"losses": losses_of(reading, names), "ignore": ignore, **answer(heard.told)}
-    header["digests"] = heard.digests.hex()
-    if heard.outcome is not None:
-        header |= outcome_of(heard.outcome)
+    header = {
+        "losses": losses_by_arm(parsed, names),
+        "ignore": ignore,
+        **receipt_fields(result.receipt),
+    }
+    header["digests"] = result.digests.hex()
+    if result.outcome is not None:
+        header |= outcome_of(result.outcome)
     return Record(header, {})
 
 
-def learned(
-    told: Receipt, reading: Reading, action: IntArray, names: Sequence[str], ignore: bool, day: Day
+def learn_record(
+    told: Receipt,
+    parsed: ParsedLosses,
+    action: IntArray,
+    names: Sequence[str],
+    ignore: bool,
+    stored_set: StoredSet,
 ) -> Record:
     """Return what is written of a plan that somebody else chose."""
     header = {
         "plan": plan_of(action, names),
-        "losses": losses_of(reading, names),
+        "losses": losses_by_arm(parsed, names),
         "ignore": ignore,
-        **answer(told),
-        **day.header(),
+        **receipt_fields(told),
+        **stored_set.header(),
     }
-    return Record(header, under(SET, day.arrays))
+    return Record(header, with_prefix(SET, stored_set.arrays))
 
 
-def learned_table(told: Receipt, outcomes: Outcomes) -> Record:
+def table_record(told: Receipt, logged: LoggedData) -> Record:
     """Return what is written of a history."""
-    arrays = {name: getattr(outcomes, name) for name in ("arm", "round", "loss")}
-    return Record({"arms": outcomes.arms, **answer(told)}, arrays)
+    arrays = {name: getattr(logged, name) for name in ("arm", "round", "loss")}
+    return Record({"arms": logged.arms, **receipt_fields(told)}, arrays)
 
 
-def outcomes_of(record: Record) -> Outcomes:
+def logged_data_of(record: Record) -> LoggedData:
     """Return the history of a record."""
-    return Outcomes(record.header["arms"], **record.arrays)
+    return LoggedData(record.header["arms"], **record.arrays)
 
 
-def same_outcomes(record: Record, outcomes: Outcomes) -> bool:
+def same_logged_data(record: Record, logged: LoggedData) -> bool:
     """Say whether a record is of this history."""
-    other = outcomes_of(record)
-    if other.arms != outcomes.arms:
+    other = logged_data_of(record)
+    if other.arms != logged.arms:
         return False
-    pairs = zip(other[1:], outcomes[1:], strict=True)
+    pairs = zip(other[1:], logged[1:], strict=True)
     return all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
 
 
-def losses_of(reading: Reading, names: Sequence[str]) -> Any:
+def losses_by_arm(parsed: ParsedLosses, names: Sequence[str]) -> Any:
     """Return what was told by the names of the arms: units, None for one that did not report."""
-    if reading.round is not None:
-        return reading.round
+    if parsed.round is not None:
+        return parsed.round
     told: dict[str, Any] = {}
     first = 0
-    units = reading.units.tolist()
-    for i, length in enumerate(reading.length):
+    units = parsed.units.tolist()
+    for i, length in enumerate(parsed.length):
         if length:
             of_arm = units[first : first + length]
-            told[names[i]] = [number(loss) for loss in of_arm] if reading.gaps else of_arm
+            told[names[i]] = [number_or_none(loss) for loss in of_arm] if parsed.gaps else of_arm
             first += length
-        elif i in reading.totals:
-            told[names[i]] = reading.totals[i]
+        elif i in parsed.totals:
+            told[names[i]] = parsed.totals[i]
     return told
 
 
-def outcome_of(outcome: Outcome) -> dict[str, Any]:
+def outcome_of(outcome: PlayOutcome) -> dict[str, Any]:
     """Return what came of a play."""
-    return {"realised": number(outcome.realised)}
+    return {"realised": number_or_none(outcome.realised)}
 
 
-def answer(told: Receipt) -> dict[str, int]:
+def receipt_fields(told: Receipt) -> dict[str, int]:
     """Return what was answered."""
     return {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
 
 
-def answered(id: int | None, known: Entry, request: str | None) -> Receipt:
+def repeated_receipt(id: int | None, known: Entry, request: str | None) -> Receipt:
     """Answer again what was answered before; to a request that comes twice, the very same."""
     header, labels = known.record.header, known.labels
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
@@ -242,26 +267,6 @@ def shown_key(labels: Labels) -> str | None:
     return None if is_request(labels.key) else labels.key
 
 
-def number(value: float) -> float | None:
-    """Return a number as JSON can write it: None for NaN."""
-    return None if math.isnan(value) else value
-
-
-def from_number(value: float | None) -> float:
-    """Return what ``number`` was given."""
-    return math.nan if value is None else value
-
-
-def under(prefix: str, arrays: Arrays) -> Arrays:
-    """Put a prefix before the names of arrays."""
-    return {prefix + name: array for name, array in arrays.items()}
-
-
-def below(prefix: str, arrays: Arrays) -> Arrays:
-    """Return the arrays with a prefix, without it."""
-    return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}
-
-
 def check_format(header: Mapping[str, Any]) -> None:
     """Raise ``InvalidInput`` if this was written by a newer version of multiplay."""
     if header["format"] > FORMAT:
@@ -278,3 +283,78 @@ def used_before(known: Entry, what: str) -> Conflict:
         f"{key!r}, which {what}",
         "Use another key for another request.",
     )
+
+
+def create_record(engine: Engine, seed: int, changing: bool) -> Record:
+    """Return the first entry of a new study."""
+    state = engine.state
+    (actions, of_actions), (policy, of_policy) = (
+        pack(thing, name) for thing, name in ((state.actions, "actions"), (state.policy, "policy"))
+    )
+    header = {
+        "format": FORMAT,
+        "multiplay": __version__,
+        snapshot.VERSION: snapshot.FORMAT,
+        "actions": actions,
+        "policy": policy,
+        "ranges": {state.ranges.argument: state.ranges.by_name},
+        "outside": state.ranges.outside,
+        "missing": engine.missing,
+        "changing": changing,
+        "seed": seed,
+    }
+    arrays = with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
+    return Record(header, arrays)
+
+
+def import_record(learner: Record, seed: int) -> Record:
+    """Return the first entry of a study that was a learner: all of it."""
+    header = {
+        "format": FORMAT,
+        "multiplay": __version__,
+        "learner": learner.header,
+        "seed": seed,
+    }
+    return Record(header, learner.arrays)
+
+
+def imported_plays(log: PlayLog) -> Iterator[tuple[Record, Labels]]:
+    """Yield the entries of plays that were asked before: what was learned is in the first entry."""
+    by_id = {id: key for key, id in log.keys.items()}
+    for line, id in enumerate(log.ids()):
+        numbers = {name: log.get(line, name) for name in ("asked", "told", "expected", "realised")}
+        units, seen, clipped = (int(log.get(line, name)) for name in ("units", "seen", "clipped"))
+        asked = {
+            "imported": True,
+            "arms": list(log.arms[line]),
+            "unmet": list(log.unmet.get(line, ())),
+            "plan": log.plans.get(id),
+            "units": units,
+            "expected": number_or_none(numbers["expected"]),
+            **_unknown("asked", numbers),
+        }
+        key = by_id.get(id)
+        yield Record(asked, {}), Labels(ASK, key, id, _time(numbers["asked"]))
+        status = log.status(line)
+        if status == CANCELLED:
+            yield Record({"imported": True}, {}), Labels(CANCEL, None, id, 0.0)
+        elif status == TOLD:
+            told = {
+                "imported": True,
+                "seen": seen,
+                "missing": units - seen,
+                "clipped": clipped,
+                "realised": number_or_none(numbers["realised"]),
+                "digests": log.digests.get(line, b"").hex(),
+                **_unknown("told", numbers),
+            }
+            yield Record(told, {}), Labels(TELL, None, id, _time(numbers["told"]))
+
+
+def _time(when: float) -> float:
+    return 0.0 if np.isnan(when) else when
+
+
+def _unknown(name: str, numbers: dict[str, float]) -> dict[str, Any]:
+    """Say that a time is not known, of a file of an old version."""
+    return {name: None} if np.isnan(numbers[name]) else {}

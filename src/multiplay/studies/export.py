@@ -1,7 +1,4 @@
-"""What leaves a study as a file: the journal or the plays, as CSV, Parquet or JSON lines.
-
-All of it is read and written in parts: memory does not grow with history.
-"""
+"""Export of a study: the journal or the plays, as CSV, Parquet or JSON lines."""
 
 from __future__ import annotations
 
@@ -10,19 +7,22 @@ import csv
 import importlib.util
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from multiplay._support.atomic_files import as_path, write_whole
 from multiplay._support.checks import true_or_false
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage import Entry
+from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.base import header_text
-from multiplay.storage.journal import to_bytes
-from multiplay.studies.history import History
-from multiplay.studies.lines import time_of, to_line
+from multiplay.storage.journal import from_bytes, row_of, to_bytes
+from multiplay.studies import play_history
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
 
 CSV, PARQUET, LINES = ".csv", ".parquet", ".jsonl"
 PART_ROWS, PART_BYTES = 10_000, 2**24  # the most that is held at once, about
@@ -61,6 +61,150 @@ Progress = Callable[[int], None] | None
 Columns = dict[str, str]
 Row = tuple[Any, ...]
 Thing = TypeVar("Thing")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIELDS = {  # of a line, and what stands there
+    "number": int,
+    "last": int,
+    "kind": str,
+    "key": str | None,
+    "play": int | None,
+    "at": float | int,
+    "time": str,
+    "content": dict,
+    "arrays": str,
+    "digest": str,
+}
+
+
+class History(Protocol):
+    """A study that is read from its beginning to its end, while others may write on."""
+
+    def snapshot(self) -> Record | None:
+        """Return a state that makes opening fast, if there is one."""
+
+    def head(self) -> Head:
+        """Return the number and the digest of the last entry."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries, in order."""
+
+    def plays(self) -> Iterator[pd.DataFrame]:
+        """Yield the table of plays in parts; an empty one if there is no play."""
+
+
+class JournalHistory:
+    """The history of a journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def snapshot(self) -> Record | None:
+        """Return a state that makes opening fast, if there is one."""
+        return self._journal.get()
+
+    def head(self) -> Head:
+        """Return the number and the digest of the last entry."""
+        return self._journal.head()
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries, in order."""
+        return self._journal.entries()
+
+    def plays(self) -> Iterator[pd.DataFrame]:
+        """Yield the table of plays in parts."""
+        return play_history.plays(self._journal, play_history.CHUNK)
+
+
+@contextmanager
+def history_in(store: Store, name: str) -> Iterator[History]:
+    """Give the history of a study, with a handle of its own: a long parsed disturbs nobody."""
+    with closing(store.open(name)) as journal:
+        yield JournalHistory(journal)
+
+
+def to_line(entry: Entry, last: int) -> str:
+    """Return an entry as a line; ``last`` is the number of the last entry of the file.
+
+    Examples
+    --------
+    >>> entry = Entry(0, Labels("ask", "Monday", 1, 0.5), Record({"units": 2}, {}), b"0f")
+    >>> print(to_line(entry, last=0))
+    {"number": 0, "last": 0, "kind": "ask", "key": "Monday", "play": 1, "at": 0.5, \
+"time": "1970-01-01T00:00:00.500000+00:00", "content": {"units": 2}, "arrays": "", "digest": "3066"}
+    """
+    return json.dumps(of_entry(entry, last))
+
+
+def of_entry(entry: Entry, last: int) -> dict[str, Any]:
+    """Return an entry as plain data; ``last`` is the number of the last entry."""
+    kind, key, play, at = entry.labels
+    arrays = base64.b64encode(to_bytes(entry.record.arrays)).decode()
+    values = time_of(at).isoformat(), entry.record.header, arrays, entry.digest.hex()
+    fields = zip(FIELDS, (entry.number, last, kind, key, play, at, *values), strict=True)
+    return dict(fields)
+
+
+def time_of(at: float) -> datetime:
+    """Return seconds since 1970 as a time."""
+    return EPOCH + timedelta(seconds=at)
+
+
+def read_lines(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a file, one by one; raise ``InvalidInput`` at a line that is bad."""
+    head, last = Head(), 0
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                with errors_of_line(head.number + 2):
+                    entry, last = _entry(line, head)
+                head = Head(entry.number, entry.digest)
+                yield entry
+    except OSError as error:
+        got = f"{path} ({error.strerror})"
+        hint = "Give a file that study.export wrote."
+        raise InvalidInput("path", "a file that can be read", got, hint) from None
+    if head.number < last or head.number < 0:
+        expected, got = f"{last + 1} lines, one for each entry", f"{head.number + 1}"
+        raise InvalidInput("path", expected, got, "The rest of the file is lost: export again.")
+
+
+@contextmanager
+def errors_of_line(number: int) -> Iterator[None]:
+    """Let errors name the line."""
+    try:
+        yield
+    except InvalidInput as error:
+        where = f"path, line {number}: {error.argument}"
+        raise InvalidInput(where, error.expected, error.got, error.hint) from None
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+        expected = f"line {number} as study.export wrote it"
+        words = " ".join(str(error).split()) or type(error).__name__
+        got = f"another one ({words.removesuffix('.')})"
+        raise InvalidInput("path", expected, got, "Export the study again.") from None
+
+
+def _entry(line: bytes, before: Head) -> tuple[Entry, int]:
+    """Return the entry of a line, if it is the next one, and the number of the last one."""
+    given: dict[str, Any] = json.loads(line)
+    return to_entry(given, before), given["last"]
+
+
+def to_entry(given: dict[str, Any], before: Head) -> Entry:
+    """Return what ``of_entry`` was given, if it is the one after ``before``."""
+    if not isinstance(given, dict) or given.keys() != FIELDS.keys():
+        raise ValueError(f"not the fields {', '.join(FIELDS)}; perhaps multiplay is too old")
+    for name, kind in FIELDS.items():
+        if not isinstance(given[name], kind) or isinstance(given[name], bool):
+            raise ValueError(f"{name} is {json.dumps(given[name])[:60]}")
+    if given["number"] != before.number + 1:
+        raise ValueError(f"entry {given['number']}, where {before.number + 1} is the next")
+    arrays = from_bytes(base64.b64decode(given["arrays"], validate=True))
+    record = Record(given["content"], arrays)
+    labels = Labels(*(given[name] for name in Labels._fields))
+    row = row_of(before, record, labels)
+    if row.digest.hex() != given["digest"]:
+        raise ValueError("its digest is of something else")
+    return Entry(row.number, Labels(*row[1:5]), record, row.digest)
 
 
 def export(
@@ -74,25 +218,25 @@ def export(
     ``progress`` is called with the number of rows so far.
     """
     place, plays = as_path("path", path), true_or_false("plays", plays, "Leave it out.")
-    suffix, tally = _checked_suffix(place), Tally(progress)
+    suffix, counter = _checked_suffix(place), ProgressCounter(progress)
 
     def write(draft: Path) -> None:
         with opened as history:
             last = history.head().number
             if suffix == LINES and not plays:
-                entries = tally.count(entries_until(history, last))
+                entries = counter.count(entries_until(history, last))
                 _write_lines(draft, (to_line(entry, last) for entry in entries))
                 return
             columns = PLAYS if plays else JOURNAL
             rows = play_rows(history) if plays else map(_row, entries_until(history, last))
-            WRITERS[suffix](draft, columns, tally.count(rows))
+            WRITERS[suffix](draft, columns, counter.count(rows))
 
     with refusal_of(place):
         write_whole(place, write)
-    return tally.number
+    return counter.number
 
 
-class Tally:
+class ProgressCounter:
     """Counts what goes through, and says so to ``progress``."""
 
     def __init__(self, progress: Progress) -> None:

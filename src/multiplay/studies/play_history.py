@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from multiplay._support.checks import is_integer
+from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
-from multiplay.learner.engine import Losses, no_play, told_again
-from multiplay.learner.losses import is_among, read
+from multiplay.learner.engine import Losses, play_error, told_again
 from multiplay.learner.plays import CANCELLED, NEVER, PENDING, STATUS, TOLD, Receipt, plays_table
+from multiplay.learner.reports import is_among, parse_losses
 from multiplay.storage import Entry, Journal, Record
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import ASK, CANCEL, ENDS, PART, TELL, from_number
+from multiplay.studies.entry_codec import ASK, CANCEL, ENDS, PART, TELL
 from multiplay.studies.replica import Replica
 from multiplay.types import IntArray
 
@@ -74,7 +75,7 @@ def checked_id(id: object) -> int:
 
 
 def _unknown(id: object) -> InvalidInput:
-    return no_play(id, "", "Use the id of a play that ask() gave.")
+    return play_error(id, "", "Use the id of a play that ask() gave.")
 
 
 def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
@@ -87,13 +88,13 @@ def _line(asked: Entry, end: Entry | None) -> tuple[float, ...]:
     """Return the numbers of a play, as in ``learner.plays.COLUMNS``."""
     header = asked.record.header
     when = asked.labels.at if header.get("asked", True) else NEVER
-    units, expected = header["units"], from_number(header["expected"])
+    units, expected = header["units"], number_or_nan(header["expected"])
     status = status_of(end)
     if end is None or status == CANCELLED:
         return when, NEVER, units, 0, expected, NEVER, 0, STATUS.index(status)
     came = end.record.header
     told = end.labels.at if came.get("told", True) else NEVER
-    realised = from_number(came["realised"])
+    realised = number_or_nan(came["realised"])
     rest = came["clipped"], STATUS.index(status)
     return when, told, units, came["seen"], expected, realised, *rest
 
@@ -110,9 +111,9 @@ def plan_again(replica: Replica, asked: Record) -> tuple[IntArray, dict[str, int
     if asked.header.get("imported"):
         plan, arms = asked.header["plan"], asked.header["arms"]
         return entry_codec.action_of_plan(plan, arms), dict(plan)
-    today, _ = replica.day_of(asked)
-    action = entry_codec.action_of_plan(asked.header["plan"], today.actions.names)
-    return action, today.plan(action)
+    round_set, _ = replica.round_set_of(asked)
+    action = entry_codec.action_of_plan(asked.header["plan"], round_set.actions.names)
+    return action, round_set.plan(action)
 
 
 def told_before(
@@ -131,16 +132,16 @@ def told_before(
     asked, id = about[0].record, about[0].labels.play
     assert id is not None
     names, unmet = _names(replica, asked)
-    reading = read(losses, names, replica.core.mind.policy, unmet)
+    parsed = parse_losses(losses, names, replica.engine.state.policy, unmet)
     if known is not None:
         said = known.labels.play, known.labels.kind, known.record.header["losses"]
-        if said != (id, TELL if final else PART, entry_codec.losses_of(reading, names)):
+        if said != (id, TELL if final else PART, entry_codec.losses_by_arm(parsed, names)):
             raise entry_codec.used_before(known, f"told something else of play {known.labels.play}")
-        return entry_codec.answered(id, known, request)
+        return entry_codec.repeated_receipt(id, known, request)
     end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
     with_digests = [entry.record.header for entry in about if "digests" in entry.record.header]
     digests = bytes.fromhex(with_digests[-1]["digests"]) if with_digests else b""
-    repeated = is_among(reading.digest(None), digests)
+    repeated = is_among(parsed.digest(None), digests)
     came = end.record.header
     numbers = asked.header["units"], came.get("seen", 0), came.get("clipped", 0)
     return told_again(id, status_of(end), repeated, *numbers)
@@ -150,14 +151,14 @@ def _names(replica: Replica, asked: Record) -> tuple[Sequence[str], Collection[s
     """Return the arms of a play, and the names in its plan that are no arms."""
     if asked.header.get("imported"):
         return asked.header["arms"], asked.header["unmet"]
-    today, _ = replica.day_of(asked)
-    names = today.actions.names
-    if not today.may_lack:
+    round_set, _ = replica.round_set_of(asked)
+    names = round_set.actions.names
+    if not round_set.may_lack:
         return names, ()
-    return names, today.actions.unmet(entry_codec.action_of_plan(asked.header["plan"], names))
+    return names, round_set.actions.unmet(entry_codec.action_of_plan(asked.header["plan"], names))
 
 
-def is_over(id: object, about: Sequence[Entry]) -> InvalidInput:
+def ended_play(id: object, about: Sequence[Entry]) -> InvalidInput:
     """Return the error of a play that does not wait any more."""
     status = status_of(about[-1])
-    return no_play(id, f"which was {status}", "Leave it: this play is over.")
+    return play_error(id, f"which was {status}", "Leave it: this play is over.")

@@ -1,92 +1,96 @@
-"""What a journal comes to: the state after its entries, one by one."""
+"""Replay of a journal: the state after its entries, and the verification of every entry."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from multiplay._support.checks import check_instance
-from multiplay._support.serialization import pack
+from multiplay._support.serialization import comparable, number_or_nan, pack, with_prefix
 from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
-from multiplay.learner.engine import Core
+from multiplay.learner.engine import Engine
 from multiplay.learner.plays import PendingState
-from multiplay.learner.round_set import NO_LIMITS, Limits, Today
+from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Policy
 from multiplay.random import ASK, LEARN, TELL, Rounds, Streams
-from multiplay.storage import Entry, Record
+from multiplay.storage import Damaged, Entry, Journal, Record
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import Day
+from multiplay.studies.entry_codec import StoredSet
 from multiplay.types import Arrays
 
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
 DERIVED = ("actions", "policy")  # in the first entry, and therefore not in snapshots
+LAST_DAY = "last_day"  # in snapshots of version 0.9
 
 
-class Differs(ValueError):
-    """An entry says something else than replaying comes to."""
+class ReplayMismatch(ValueError):
+    """An entry differs from the result of replaying it."""
 
 
 class Replica:
     """The state after some entries of a journal.
 
-    Whoever applies the same entries has the same state, bit for bit: what was chosen is in the
+    The same entries give the same state, bit for bit, in every process: the chosen plays are in the
     journal, and the random numbers of round t come from (seed, t).
 
     Attributes
     ----------
-    core : Core
-        What is known, and what waits.
-    number : int
-        Of the last entry that was applied.
-    digest : bytes
-        Of that entry.
+    engine : Engine
+        The policy with its state, and the pending plays.
+    number, digest : int, bytes
+        The number and the digest of the last entry that was applied.
     next_id : int
-        Of the next play.
+        The id of the next play.
+    last_set : bytes
+        The digest of the set of the last play.
+    usual_digest : bytes
+        The digest of the usual set.
     """
 
-    def __init__(self, core: Core, seed: int, first: Entry) -> None:
-        self.core = core
+    def __init__(self, engine: Engine, seed: int, first: Entry) -> None:
+        self.engine = engine
         self.asking, self.telling_of, self.learning_at = (
             Rounds(seed, purpose) for purpose in (ASK, TELL, LEARN)
         )
         self.number, self.digest = first.number, first.digest
-        self.next_id, self.last_day = 1, entry_codec.USUAL
-        self.usual_set = entry_codec.set_digest(*pack(core.mind.actions, "actions"))
+        self.next_id, self.last_set = 1, entry_codec.USUAL
+        self.usual_digest = entry_codec.set_digest(*pack(engine.state.actions, "actions"))
 
     @classmethod
-    def begun(
+    def from_first_entry(
         cls, first: Entry, actions: ActionSet | None = None, policy: Policy | None = None
     ) -> Replica:
-        """Return the state after the first entry; a class of others must be given again."""
+        """Return the state after the first entry; user-defined classes must be passed again."""
         header, record = first.record.header, first.record
         entry_codec.check_format(header)
         if first.labels.kind == entry_codec.IMPORT:
             learner = Record(header["learner"], record.arrays)
-            core, log = snapshot.parts_of(learner, actions, policy)
-            replica = cls(core, header["seed"], first)
+            engine, log = snapshot.parts_of(learner, actions, policy)
+            replica = cls(engine, header["seed"], first)
             replica.next_id = max(log.ids(), default=0) + 1
             return replica
         made_of = {name: header[name] for name in ("outside", "missing", "changing")}
         ranges = {"losses": None, "rewards": None} | header["ranges"]
-        core = Core.made(
+        engine = Engine.create(
             snapshot.rebuild("actions", record, actions),
             snapshot.rebuild("policy", record, policy),
             Streams(NO_NUMBERS),
             **ranges,
             **made_of,
         )
-        return cls(core, header["seed"], first)
+        return cls(engine, header["seed"], first)
 
     # ------------------------------------------------------------ snapshots
 
     def record(self) -> Record:
         """Return the state as a snapshot."""
-        header, arrays = snapshot.record(self.core, None)
+        header, arrays = snapshot.record(self.engine, None)
         kept = {name: value for name, value in header.items() if name not in DERIVED}
         of_sets = tuple(f"{name}/" for name in DERIVED)
         arrays = {name: a for name, a in arrays.items() if not name.startswith(of_sets)}
@@ -96,176 +100,187 @@ class Replica:
             "number": self.number,
             "digest": self.digest.hex(),
             "next_id": self.next_id,
-            "last_day": self.last_day.hex(),
             "core": kept,
         }
         return Record(own, arrays)
 
     def restored(self, kept: Record) -> Replica:
-        """Return the state of a snapshot; this one is that of the first entry."""
-        own, mind = kept.header, self.core.mind
+        """Return the state of a snapshot; ``self`` is the state after the first entry."""
+        own, state = kept.header, self.engine.state
         entry_codec.check_format(own)
         header, arrays = dict(own["core"]), kept.arrays | {"rng": NO_NUMBERS}
         for name in DERIVED:
-            header[name], of_one = pack(getattr(mind, name), name)
-            arrays |= entry_codec.under(f"{name}/", of_one)
-        core, _ = snapshot.parts_of(Record(header, arrays), mind.actions, mind.policy)
+            header[name], of_one = pack(getattr(state, name), name)
+            arrays |= with_prefix(f"{name}/", of_one)
+        engine, _ = snapshot.parts_of(Record(header, arrays), state.actions, state.policy)
         replica = Replica.__new__(Replica)
-        replica.__dict__ |= self.__dict__ | {"core": core}
+        replica.__dict__ |= self.__dict__ | {"engine": engine}
         replica.number, replica.digest = own["number"], bytes.fromhex(own["digest"])
-        replica.next_id, replica.last_day = own["next_id"], bytes.fromhex(own["last_day"])
+        last, usual = engine.state.last, engine.state.actions
+        given = None if last.given is usual else last.given
+        replica.last_set = StoredSet.of(given, last.limits, self.usual_digest).digest
+        replica.next_id = own["next_id"]
         return replica
 
     # ------------------------------------------------------------ verbs
 
-    def day(self, actions: Any, limits: Limits) -> tuple[Today, Day]:
-        """Return a day for ``ask``, after all of it was checked, and as the journal keeps it.
+    def round_set(self, actions: Any, limits: PlanLimits) -> tuple[RoundSet, StoredSet]:
+        """Return the set of a round, after it was checked, and its form in the journal.
 
-        A set that says the same as that of the last play *is* that set, in every process: its warm
-        start goes on.
+        A set that equals that of the last play is treated as that set, in every process: its warm
+        start is kept.
         """
-        mind = self.core.mind
-        if actions is mind.actions:
+        state = self.engine.state
+        if actions is state.actions:
             actions = None
         if actions is None and limits is NO_LIMITS:
-            return mind.usual, USUAL_DAY
+            return state.usual, USUAL_SET
         if actions is not None:
             check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
-        day = Day.of(actions, limits, self.usual_set)
-        given = None if day.plain is None else actions  # one that says the same as the usual set
-        return self._known(day) or mind.day(given, limits), day
+        stored_set = StoredSet.of(actions, limits, self.usual_digest)
+        given = None if stored_set.plain is None else actions  # None if it equals the usual set
+        return self._known(stored_set) or state.round_set(given, limits), stored_set
 
-    def _known(self, day: Day) -> Today | None:
-        if day.digest == entry_codec.USUAL:
-            return self.core.mind.usual
-        return self.core.mind.last if day.digest == self.last_day else None
+    def _known(self, stored_set: StoredSet) -> RoundSet | None:
+        if stored_set.digest == entry_codec.USUAL:
+            return self.engine.state.usual
+        return self.engine.state.last if stored_set.digest == self.last_set else None
 
-    def day_of(self, record: Record) -> tuple[Today, Day]:
-        """Return the day of an entry."""
-        mind = self.core.mind
+    def round_set_of(self, record: Record) -> tuple[RoundSet, StoredSet]:
+        """Return the set of a round from an entry, and its form in the journal."""
+        state = self.engine.state
         if "set" not in record.header and "limits" not in record.header:  # as a rule
-            return mind.usual, USUAL_DAY
-        day = Day.read(record)
-        known = self._known(day)
-        return known or mind.day(day.given(mind.actions), day.wanted()), day
+            return state.usual, USUAL_SET
+        stored_set = StoredSet.of_record(record)
+        round_set = self._known(stored_set)
+        if round_set is None:
+            round_set = state.round_set(stored_set.given(state.actions), stored_set.plan_limits())
+        return round_set, stored_set
 
     def ask(
-        self, today: Today, day: Day, when: float, key: str | None, until: float = math.inf
+        self,
+        round_set: RoundSet,
+        stored_set: StoredSet,
+        when: float,
+        key: str | None,
+        until: float = math.inf,
     ) -> tuple[int, PendingState]:
         """Choose the next play."""
         id = self.next_id
-        self.core.mind.rng = self.asking.at(id)
-        play = self.core.ask(id, today, when, key, until)
-        self.next_id, self.last_day = id + 1, day.digest
+        self.engine.state.rng = self.asking.at(id)
+        play = self.engine.ask(id, round_set, when, key, until)
+        self.next_id, self.last_set = id + 1, stored_set.digest
         return id, play
 
-    def telling(self, id: int) -> Core:
-        """Return the core, with the random numbers for learning from a play."""
-        self.core.mind.rng = self.telling_of.at(id)
-        return self.core
+    def telling(self, id: int) -> Engine:
+        """Return the engine, with the random numbers for learning from a play."""
+        self.engine.state.rng = self.telling_of.at(id)
+        return self.engine
 
-    def learning(self) -> Core:
-        """Return the core, with the random numbers for learning from what others did."""
-        self.core.mind.rng = self.learning_at.at(self.number + 1)
-        return self.core
+    def learning(self) -> Engine:
+        """Return the engine, with the random numbers for learning from external plans."""
+        self.engine.state.rng = self.learning_at.at(self.number + 1)
+        return self.engine
 
     # ------------------------------------------------------------ replaying
 
     def apply(self, entry: Entry, check: bool = False) -> None:
-        """Take an entry that comes next. ``check``: choose again, and compare all that it says.
+        """Apply the next entry; with ``check``, choose again and compare the whole entry.
 
-        Raises ``Differs`` where the entry says something else.
+        Raises ``ReplayMismatch`` where the entry differs.
         """
         if not entry.record.header.get("imported"):  # what came before is in the first entry
-            says = REPLAY[entry.labels.kind](self, entry, check)
+            expected = REPLAY[entry.labels.kind](self, entry, check)
             if check:
-                _compare(entry, says)
+                _compare(entry, expected)
         self.advance(entry)
 
     def advance(self, entry: Entry) -> None:
-        """Note that an entry is applied."""
+        """Record that an entry is applied."""
         self.number, self.digest = entry.number, entry.digest
 
     def _asked(self, entry: Entry, check: bool) -> Record | None:
         record, labels = entry.record, entry.labels
-        today, day = self.day_of(record)
+        round_set, stored_set = self.round_set_of(record)
         truncated, key = entry_codec.is_truncated(record), entry_codec.shown_key(labels)
         if check and not truncated:
-            id, chosen = self.ask(today, day, labels.at, key)
+            id, chosen = self.ask(round_set, stored_set, labels.at, key)
             if id != labels.play:
-                raise Differs(f"play {labels.play}, where the next one is {id}")
-            return entry_codec.asked(chosen, day)
+                raise ReplayMismatch(f"it has play {labels.play}, but the next play is {id}")
+            return entry_codec.ask_record(chosen, stored_set)
         assert labels.play is not None  # an ask is of a play
-        play, header = entry_codec.play_of(record, today.actions.names), record.header
-        expected = entry_codec.from_number(header["expected"])
+        play, header = entry_codec.play_of(record, round_set.actions.names), record.header
+        expected = number_or_nan(header["expected"])
         rest = key, None, labels.at, expected, header["units"]
-        pending = PendingState(play, today, *rest, truncated=truncated)
-        says = self._truncated(pending, day) if check else None
-        self.core.keep(labels.play, pending)
-        self.next_id, self.last_day = labels.play + 1, day.digest
-        return says
+        pending = PendingState(play, round_set, *rest, truncated=truncated)
+        expected_record = self._truncated(pending, stored_set) if check else None
+        self.engine.keep(labels.play, pending)
+        self.next_id, self.last_set = labels.play + 1, stored_set.digest
+        return expected_record
 
-    def _truncated(self, play: PendingState, day: Day) -> Record:
-        """Return what an entry should say of a play that ran out of time, which none can repeat.
+    def _truncated(self, play: PendingState, stored_set: StoredSet) -> Record:
+        """Return the expected entry of a truncated play, which cannot be chosen again.
 
-        It must be an action of the day, and a mixture must have the mean that its memo says.
+        It must be an action of the set, and a mixture must have the mean in its memo.
         """
-        mind = self.core.mind
+        state = self.engine.state
         try:
-            mind.check(play.today, play.play, "a truncated play")
+            state.check(play.round_set, play.play, "a truncated play")
         except ArithmeticError as error:
-            raise Differs(str(error)) from None
+            raise ReplayMismatch(str(error)) from None
         cache = play.play.cache
         if {"atoms", "weights"} <= cache.keys():
             mean = (cache["weights"][:, :, None] * cache["atoms"]).sum(axis=1)
             if not np.allclose(mean, play.memo["x"], rtol=1e-9, atol=1e-12):
-                raise Differs("its memo is not the mean of its mixture")
-        cost = mind.believed_cost(play.today, play.action[0])
+                raise ReplayMismatch("its memo is not the mean of its mixture")
+        cost = state.believed_cost(play.round_set, play.action[0])
         units = int(play.action.sum())
-        return entry_codec.asked(play._replace(expected=cost, units=units), day)
+        return entry_codec.ask_record(play._replace(expected=cost, units=units), stored_set)
 
     def _told(self, entry: Entry, check: bool) -> Record | None:
         id, header = self._pending(entry), entry.record.header
-        core = self.telling(id)
-        play = core.pending[id]
-        reading, final = core.read(header["losses"], play), entry.labels.kind == entry_codec.TELL
-        heard = core.tell(id, reading, final, header["ignore"], entry.labels.at)
+        engine = self.telling(id)
+        play = engine.pending[id]
+        parsed, final = engine.parse(header["losses"], play), entry.labels.kind == entry_codec.TELL
+        result = engine.tell(id, parsed, final, header["ignore"], entry.labels.at)
         if not check:
             return None
-        return entry_codec.reported(heard, reading, play.today.actions.names, header["ignore"])
+        return entry_codec.report_record(
+            result, parsed, play.round_set.actions.names, header["ignore"]
+        )
 
     def _closed(self, entry: Entry, check: bool) -> Record:
         id = self._pending(entry)
         told, outcome = self.telling(id).close(id, entry.labels.at)
-        return Record(entry_codec.answer(told) | entry_codec.outcome_of(outcome), {})
+        return Record(entry_codec.receipt_fields(told) | entry_codec.outcome_of(outcome), {})
 
     def _cancelled(self, entry: Entry, check: bool) -> None:
-        self.core.cancel(self._pending(entry))
+        self.engine.cancel(self._pending(entry))
 
     def _learned(self, entry: Entry, check: bool) -> Record:
-        record, core = entry.record, self.learning()
-        header, day = record.header, Day.read(record)
-        today = core.mind.day(day.given(core.mind.actions))
-        action = entry_codec.action_of_plan(header["plan"], today.actions.names)
-        told, reading = core.learn(
-            today, action, header["losses"], header["ignore"], entry.labels.at
+        record, engine = entry.record, self.learning()
+        header, stored_set = record.header, StoredSet.of_record(record)
+        round_set = engine.state.round_set(stored_set.given(engine.state.actions))
+        action = entry_codec.action_of_plan(header["plan"], round_set.actions.names)
+        told, parsed = engine.learn(
+            round_set, action, header["losses"], header["ignore"], entry.labels.at
         )
-        return entry_codec.learned(
-            told, reading, action, today.actions.names, header["ignore"], day
+        return entry_codec.learn_record(
+            told, parsed, action, round_set.actions.names, header["ignore"], stored_set
         )
 
     def _learned_table(self, entry: Entry, check: bool) -> Record:
-        outcomes = entry_codec.outcomes_of(entry.record)
-        return entry_codec.learned_table(self.learning().learn_all(outcomes), outcomes)
+        logged = entry_codec.logged_data_of(entry.record)
+        return entry_codec.table_record(self.learning().learn_all(logged), logged)
 
     def _pending(self, entry: Entry) -> int:
         id = entry.labels.play
-        if id is None or id not in self.core.pending:
-            raise Differs(f"{entry.labels.kind} of play {id}, which does not wait")
+        if id is None or id not in self.engine.pending:
+            raise ReplayMismatch(f"{entry.labels.kind} of play {id}, which is not pending")
         return id
 
 
-USUAL_DAY = Day(None, {}, {}, entry_codec.USUAL)
+USUAL_SET = StoredSet(None, {}, {}, entry_codec.USUAL)
 REPLAY: dict[str, Callable[[Replica, Entry, bool], Record | None]] = {
     entry_codec.ASK: Replica._asked,
     entry_codec.TELL: Replica._told,
@@ -278,18 +293,148 @@ REPLAY: dict[str, Callable[[Replica, Entry, bool], Record | None]] = {
 }
 
 
-def _compare(entry: Entry, says: Record | None) -> None:
-    """Raise ``Differs`` unless an entry says what replaying comes to, bit for bit."""
-    if says is None:
+def _compare(entry: Entry, expected: Record | None) -> None:
+    """Raise ``ReplayMismatch`` unless an entry equals its replay, bit for bit."""
+    if expected is None:
         return
-    for name in sorted((says.header.keys() | entry.record.header.keys()) - entry_codec.MARKS):
-        one, other = (json.dumps(record.header.get(name)) for record in (entry.record, says))
+    for name in sorted((expected.header.keys() | entry.record.header.keys()) - entry_codec.MARKS):
+        one, other = (json.dumps(record.header.get(name)) for record in (entry.record, expected))
         if one != other:
-            raise Differs(f"{name} is {one[:80]}, where replaying comes to {other[:80]}")
-    if bits(entry.record.arrays) != bits(says.arrays):
-        raise Differs("its arrays are not those that replaying comes to")
+            raise ReplayMismatch(f"{name} is {one[:80]}, but replaying gives {other[:80]}")
+    if bits(entry.record.arrays) != bits(expected.arrays):
+        raise ReplayMismatch("its arrays differ from the replay")
 
 
 def bits(arrays: Arrays) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
-    """Return arrays so that they can be compared bit for bit."""
+    """Return types, shapes and bytes of arrays, to compare them bit for bit."""
     return {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
+
+
+class Verified(NamedTuple):
+    """The result of verifying a journal.
+
+    Attributes
+    ----------
+    entries, plays : int
+        The numbers of entries and plays read.
+    problems : tuple of str
+        The problems found, each with the number of its entry; empty if there are none.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, GenCTS, Study
+    >>> study = Study.create("new", Budget(1, [1, 1]), GenCTS(), store="memory://verified")
+    >>> play = study.ask()
+    >>> verified = study.verify()
+    >>> verified
+    Verified(entries=2, plays=1, problems=())
+    >>> print(verified)
+    2 entries, 1 play: all is as it was written, and comes out the same
+    >>> verified.ok
+    True
+    """
+
+    entries: int
+    plays: int
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        entries, plays = _counted(self.entries, "entry"), _counted(self.plays, "play")
+        text = f"{entries}, {plays}: "
+        if self.ok:
+            return text + "all is as it was written, and comes out the same"
+        return text + "something is wrong\n" + "\n".join(self.problems)
+
+
+def _counted(number: int, word: str) -> str:
+    many = {"entry": "entries", "play": "plays"}
+    return f"{number} {word if number == 1 else many[word]}"
+
+
+def verify(
+    journal: Journal,
+    live: Replica | None,
+    last: int,
+    actions: ActionSet | None = None,
+    policy: Policy | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Verified:
+    """Replay all entries up to number ``last``, and compare them and the final state.
+
+    ``live`` is the state in use; None if an entry cannot be applied, which is then one of the
+    problems. After the first entry that cannot be replayed, only the digests are checked.
+    ``progress`` is called with the number of entries read.
+    """
+    snapshot, problems = journal.get(), list[str]()
+    replica: Replica | None = None
+    seen = plays = number = 0
+    replaying = True
+    while number <= last:
+        try:
+            for entry in journal.entries(number):
+                if entry.number > last:
+                    break
+                number = entry.number + 1
+                seen, plays = seen + 1, plays + (entry.labels.kind == entry_codec.ASK)
+                if progress is not None:
+                    progress(seen)
+                if replaying:
+                    try:
+                        replica = _next(replica, entry, actions, policy)
+                        _compare_snapshot(replica, snapshot)
+                    except (ValueError, KeyError, TypeError, AttributeError) as error:
+                        if replica is None and isinstance(error, InvalidInput):
+                            raise  # a user-defined class must be passed, or multiplay is too old
+                        problems.append(f"{entry_title(entry)}: {error}")
+                        replaying = False
+            break
+        except Damaged as damaged:
+            number = number if damaged.number is None else damaged.number
+            problems.append(f"entry {number}: {damaged}")
+            replaying, number = False, number + 1
+    states = [one.record() for one in (replica, live) if one is not None and replaying]
+    if len(states) == 2 and not same_snapshot(*states):
+        problems.append(f"the state after entry {last} differs from the replay")
+    known = 0 if snapshot is None else snapshot.header.get("number", 0)
+    if known > max(last, journal.head().number):  # other processes may have written more
+        problems.append(f"entries {last + 1} to {known} are missing: a snapshot is newer")
+    return Verified(seen, plays, tuple(problems))
+
+
+def _next(
+    replica: Replica | None, entry: Entry, actions: ActionSet | None, policy: Policy | None
+) -> Replica:
+    if replica is None:
+        return Replica.from_first_entry(entry, actions, policy)
+    replica.apply(entry, check=True)
+    return replica
+
+
+def _compare_snapshot(replica: Replica, snapshot: Record | None) -> None:
+    if snapshot is None or snapshot.header.get("number") != replica.number:
+        return
+    if not same_snapshot(replica.record(), snapshot):
+        raise ValueError("the snapshot after it differs from the replay")
+
+
+def entry_title(entry: Entry) -> str:
+    """Return the number, verb and play of an entry as text."""
+    kind, _, play, _ = entry.labels
+    return f"entry {entry.number} ({kind}{'' if play is None else f' of play {play}'})"
+
+
+def same_snapshot(one: Record, other: Record) -> bool:
+    """Return whether two snapshots are equal bit for bit.
+
+    The digest of the last set, which version 0.9 wrote, is left out: it follows from the set.
+    """
+    headers = [
+        json.dumps(comparable(record.header | {LAST_DAY: None}), sort_keys=True)
+        for record in (one, other)
+    ]
+    return headers[0] == headers[1] and bits(one.arrays) == bits(other.arrays)

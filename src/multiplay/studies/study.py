@@ -13,27 +13,26 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from multiplay._support.atomic_files import as_path
 from multiplay._support.checks import is_integer, true_or_false
 from multiplay._support.deadline import checked_limit
+from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.learner import snapshot
-from multiplay.learner.engine import REQUEST, Core, Losses, Range, Units, checked_key
+from multiplay.learner.engine import REQUEST, Engine, Losses, Range, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
-from multiplay.learner.losses import read
-from multiplay.learner.plays import Estimate, PendingPlay, Receipt, duration, seconds
+from multiplay.learner.plays import Estimate, PendingPlay, Receipt, duration_seconds, timestamp
+from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
 from multiplay.random import Streams, seed_sequence
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
-from multiplay.studies import backup, beginnings, entry_codec, export, play_history
-from multiplay.studies.entry_codec import Day
-from multiplay.studies.history import history_in
-from multiplay.studies.replica import NO_NUMBERS, Replica
-from multiplay.studies.synced import Mirror
-from multiplay.studies.verification import Verified, verify
+from multiplay.studies import backup, entry_codec, export, play_history
+from multiplay.studies.entry_codec import StoredSet
+from multiplay.studies.replica import NO_NUMBERS, Replica, Verified, verify
+from multiplay.studies.synced import SyncedState
 
 if TYPE_CHECKING:
     from multiplay._support.html import Panel
@@ -46,7 +45,7 @@ Names: TypeAlias = list[str]
 Entries: TypeAlias = list[Entry]
 
 
-class Study(Mirror):
+class Study(SyncedState):
     """A learner with a journal in a store: what a verb has done is safe when it returns.
 
     Made by ``Study.create``, found again by ``Study.open``. The verbs are those of ``Learner``.
@@ -124,10 +123,10 @@ class Study(Mirror):
         """
         seed_sequence(seed, 0, 0)  # refuses what is no seed
         made_of = losses, rewards, outside, missing, changing
-        core = Core.made(actions, policy, Streams(NO_NUMBERS), *made_of)
-        record = entry_codec.signed(beginnings.created(core, int(seed), changing), by)
+        engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of)
+        record = entry_codec.signed(entry_codec.create_record(engine, int(seed), changing), by)
         known = None if key is None else checked_key(key)
-        labels = Labels(entry_codec.CREATE, known, at=seconds("at", None))
+        labels = Labels(entry_codec.CREATE, known, at=timestamp("at", None))
         place = store_at(store)
         try:
             journal = place.create(name, record, labels)
@@ -156,7 +155,7 @@ class Study(Mirror):
         """
         place = store_at(store)
         study = cls(name, place, place.open(name), actions, policy, by)
-        with study._reading():
+        with study._current():
             return study
 
     @classmethod
@@ -188,9 +187,9 @@ class Study(Mirror):
         record = read_record(as_path("path", path))
         seed_sequence(seed, 0, 0)  # refuses what is no seed
         _, log = snapshot.parts_of(record, actions, policy)
-        first = beginnings.imported(record, int(seed))
-        labels = Labels(entry_codec.IMPORT, at=seconds("at", None))
-        journal = place.create(name, first, labels, beginnings.old_plays(log))
+        first = entry_codec.import_record(record, int(seed))
+        labels = Labels(entry_codec.IMPORT, at=timestamp("at", None))
+        journal = place.create(name, first, labels, entry_codec.imported_plays(log))
         return cls(name, place, journal, actions, policy)
 
     @classmethod
@@ -217,8 +216,8 @@ class Study(Mirror):
 
     def __repr__(self) -> str:
         text = f"{self.name!r} in {self.store.url}"
-        with suppress(StoreError, InvalidInput), self._reading() as core:
-            text += f", {core}"
+        with suppress(StoreError, InvalidInput), self._current() as engine:
+            text += f", {engine}"
         return f"Study({text})"
 
     def _repr_html_(self) -> str:
@@ -230,8 +229,8 @@ class Study(Mirror):
         from multiplay._support.html import Panel
 
         title, where = f"Study {self.name}", {"store": self.store.url}
-        with suppress(StoreError, InvalidInput), self._reading() as core:
-            return learner_panel(title, where, core)
+        with suppress(StoreError, InvalidInput), self._current() as engine:
+            return learner_panel(title, where, engine)
         return Panel(title, where)
 
     def __enter__(self) -> Self:
@@ -251,20 +250,20 @@ class Study(Mirror):
     @property
     def actions(self) -> ActionSet:
         """What may be played as a rule."""
-        with self._reading() as core:
-            return core.mind.actions
+        with self._current() as engine:
+            return engine.state.actions
 
     @property
     def policy(self) -> Policy:
         """How to learn."""
-        with self._reading() as core:
-            return core.mind.policy
+        with self._current() as engine:
+            return engine.state.policy
 
     @property
     def asked(self) -> int:
         """How many plays were asked."""
-        with self._reading() as core:
-            return core.asked
+        with self._current() as engine:
+            return engine.asked
 
     @property
     def head(self) -> Head:
@@ -275,8 +274,8 @@ class Study(Mirror):
     @property
     def clipped(self) -> int:
         """How many numbers were outside their range, and were moved to its end."""
-        with self._reading() as core:
-            return core.clipped
+        with self._current() as engine:
+            return engine.clipped
 
     # ------------------------------------------------------------ plays
 
@@ -295,19 +294,23 @@ class Study(Mirror):
 
         The same key gives the same play for ever, whatever else is given.
         """
-        when, until = seconds("at", at), time.monotonic() + checked_limit(time_limit)
+        when, until = timestamp("at", at), time.monotonic() + checked_limit(time_limit)
         with self._turn() as replica:
             known = self._known(key, entry_codec.ASK)
             if known is not None:
                 return self._again(replica, known)
-            core = replica.core
-            today, day = replica.day(actions, core.limits(actions, at_most, exclude, fixed))
-            self._changed = True  # arms that are new are met before the policy may fail
-            id, play = replica.ask(today, day, when, key, until)
-            self._write(
-                replica, entry_codec.asked(play, day), Labels(entry_codec.ASK, key, id, when)
+            engine = replica.engine
+            round_set, stored_set = replica.round_set(
+                actions, engine.limits(actions, at_most, exclude, fixed)
             )
-            return self._pending_play(core, id)
+            self._changed = True  # arms that are new are met before the policy may fail
+            id, play = replica.ask(round_set, stored_set, when, key, until)
+            self._write(
+                replica,
+                entry_codec.ask_record(play, stored_set),
+                Labels(entry_codec.ASK, key, id, when),
+            )
+            return self._pending_play(engine, id)
 
     def tell(
         self,
@@ -320,43 +323,43 @@ class Study(Mirror):
         at: When = None,
     ) -> Receipt:
         """Learn from the losses of a play; as ``Learner.tell``."""
-        when = seconds("at", at)
+        when = timestamp("at", at)
         final = true_or_false("final", final, "Write final=False if more will come.")
         with self._turn() as replica:
-            core, known = replica.core, self._known(key, entry_codec.TELL, entry_codec.PART)
-            ignore = core.ignores(missing)
-            play = core.pending.get(id) if is_integer(id) else None
+            engine, known = replica.engine, self._known(key, entry_codec.TELL, entry_codec.PART)
+            ignore = engine.ignores(missing)
+            play = engine.pending.get(id) if is_integer(id) else None
             if known is not None or play is None:
                 return self._told_again(replica, id, losses, final, known)
-            reading, before = core.read(losses, play), core.mind.told
-            heard = replica.telling(id).tell(id, reading, final, ignore, when)
+            parsed, before = engine.parse(losses, play), engine.state.told
+            result = replica.telling(id).tell(id, parsed, final, ignore, when)
             self._changed = True
-            if not heard.told.repeated:
-                names = play.today.actions.names
+            if not result.receipt.repeated:
+                names = play.round_set.actions.names
                 kind = entry_codec.TELL if final else entry_codec.PART
-                record = entry_codec.reported(heard, reading, names, ignore)
+                record = entry_codec.report_record(result, parsed, names, ignore)
                 self._write(replica, record, Labels(kind, key, int(id), when))
-            told = heard.told
-        core.warn_if_over(before)
+            told = result.receipt
+        engine.warn_if_over(before)
         return told
 
     def close(self, id: int, *, key: str | None = None, at: When = None) -> Receipt:
         """Learn from what was told of a play so far; what is missing will not come."""
-        when = seconds("at", at)
+        when = timestamp("at", at)
         with self._turn() as replica:
             known = self._known(key, entry_codec.CLOSE)
             if known is not None:
                 self._check_same_play(known, id)
-                return entry_codec.answered(id, known, self.request)
+                return entry_codec.repeated_receipt(id, known, self.request)
             self._check_waits(replica, id)
-            before = replica.core.mind.told
+            before = replica.engine.state.told
             told = self._close(replica, id, key, when)
-        replica.core.warn_if_over(before)
+        replica.engine.warn_if_over(before)
         return told
 
     def cancel(self, id: int, *, key: str | None = None, at: When = None) -> None:
         """Forget a play that was never driven: nothing is learned from it."""
-        when = seconds("at", at)
+        when = timestamp("at", at)
         with self._turn() as replica:
             known = self._known(key, entry_codec.CANCEL)
             if known is not None:
@@ -368,20 +371,20 @@ class Study(Mirror):
         self, older_than: timedelta | float, *, key: str | None = None, at: When = None
     ) -> Ids:
         """End the plays that were asked longer ago than this; as ``Learner.expire``."""
-        when, length = seconds("at", at), duration("older_than", older_than)
+        when, length = timestamp("at", at), duration_seconds("older_than", older_than)
         with self._turn() as replica:
             known = self._known(key, entry_codec.EXPIRE)
             if known is not None:
                 plays: Ids = known.record.header["plays"]
                 return plays
-            before, late = replica.core.mind.told, replica.core.late(when - length)
+            before, late = replica.engine.state.told, replica.engine.late(when - length)
             if late or key is not None:
                 record = Record({"plays": [*late]}, {})
                 self._write(replica, record, Labels(entry_codec.EXPIRE, key, None, when))
             for id, closes in late.items():
                 end = self._close if closes else self._cancel
                 end(replica, id, None, when)
-        replica.core.warn_if_over(before)
+        replica.engine.warn_if_over(before)
         return [*late]
 
     # ------------------------------------------------------------ what others did
@@ -400,24 +403,28 @@ class Study(Mirror):
 
         Give a key, the date say: without one, the same plan told twice is learned twice.
         """
-        when = seconds("at", at)
+        when = timestamp("at", at)
         with self._turn() as replica:
-            core = replica.core
-            core.check_absorbs()
-            today, ignore = core.mind.day(actions), core.ignores(missing)
-            action, names = action_of("plan", plan, today.given), today.actions.names
+            engine = replica.engine
+            engine.check_absorbs()
+            round_set, ignore = engine.state.round_set(actions), engine.ignores(missing)
+            action, names = action_of("plan", plan, round_set.given), round_set.actions.names
             known = self._known(key, entry_codec.LEARN)
             if known is not None:
-                reading = read(losses, names, core.mind.policy, today.actions.unmet(action))
-                said = entry_codec.plan_of(action, names), entry_codec.losses_of(reading, names)
+                parsed = parse_losses(
+                    losses, names, engine.state.policy, round_set.actions.unmet(action)
+                )
+                said = entry_codec.plan_of(action, names), entry_codec.losses_by_arm(parsed, names)
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
                     raise entry_codec.used_before(known, "learned from other losses")
-                return entry_codec.answered(None, known, self.request)
-            told, reading = replica.learning().learn(today, action, losses, ignore, when)
+                return entry_codec.repeated_receipt(None, known, self.request)
+            told, parsed = replica.learning().learn(round_set, action, losses, ignore, when)
             self._changed = True
-            given = None if actions is core.mind.actions else actions
-            day = Day.of(given, core.limits(None, None, (), None), replica.usual_set)
-            record = entry_codec.learned(told, reading, action, names, ignore, day)
+            given = None if actions is engine.state.actions else actions
+            stored_set = StoredSet.of(
+                given, engine.limits(None, None, (), None), replica.usual_digest
+            )
+            record = entry_codec.learn_record(told, parsed, action, names, ignore, stored_set)
             self._write(replica, record, Labels(entry_codec.LEARN, key, None, when))
             return told
 
@@ -431,18 +438,18 @@ class Study(Mirror):
         key: str | None = None,
     ) -> Receipt:
         """Learn from years of history; as ``Learner.learn_table``."""
-        outcomes = read_table(table, arm, round, loss)
+        logged = read_table(table, arm, round, loss)
         with self._turn() as replica:
-            replica.core.check_absorbs()
+            replica.engine.check_absorbs()
             known = self._known(key, entry_codec.TABLE)
             if known is not None:
-                if not entry_codec.same_outcomes(known.record, outcomes):
+                if not entry_codec.same_logged_data(known.record, logged):
                     raise entry_codec.used_before(known, "learned from another table")
-                return entry_codec.answered(None, known, self.request)
-            told = replica.learning().learn_all(outcomes, f"table[{arm!r}]")
+                return entry_codec.repeated_receipt(None, known, self.request)
+            told = replica.learning().learn_all(logged, f"table[{arm!r}]")
             self._changed = True
-            labels = Labels(entry_codec.TABLE, key, None, seconds("at", None))
-            self._write(replica, entry_codec.learned_table(told, outcomes), labels)
+            labels = Labels(entry_codec.TABLE, key, None, timestamp("at", None))
+            self._write(replica, entry_codec.table_record(told, logged), labels)
             return told
 
     # ------------------------------------------------------------ history
@@ -486,7 +493,7 @@ class Study(Mirror):
         progress
             Called with the number of rows so far.
         """
-        return export.export(history_in(self.store, self.name), path, plays, progress)
+        return export.export(export.history_in(self.store, self.name), path, plays, progress)
 
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -496,7 +503,7 @@ class Study(Mirror):
         Others may go on meanwhile: the file has all that was done before, whole. Open it as
         ``Study.open(name, store=path)``. A file that is there already is refused.
         """
-        return backup.backup(history_in(self.store, self.name), self.name, path, progress)
+        return backup.backup(export.history_in(self.store, self.name), self.name, path, progress)
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.
@@ -528,25 +535,23 @@ class Study(Mirror):
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
         self._changed = True
-        record = Record(entry_codec.answer(told) | entry_codec.outcome_of(outcome), {})
+        record = Record(entry_codec.receipt_fields(told) | entry_codec.outcome_of(outcome), {})
         self._write(replica, record, Labels(entry_codec.CLOSE, key, int(id), when))
         return told
 
     def _cancel(self, replica: Replica, id: int, key: str | None, when: float) -> None:
         self._changed = True
-        replica.core.cancel(id)
+        replica.engine.cancel(id)
         self._write(replica, Record({}, {}), Labels(entry_codec.CANCEL, key, int(id), when))
 
     def _again(self, replica: Replica, asked: Entry) -> PendingPlay:
         """Return a play that was asked before."""
         id = asked.labels.play
         assert id is not None
-        if id in replica.core.pending:
-            return self._pending_play(replica.core, id)
+        if id in replica.engine.pending:
+            return self._pending_play(replica.engine, id)
         action, plan = play_history.plan_again(replica, asked.record)
-        then = Estimate(
-            entry_codec.from_number(asked.record.header["expected"]), math.nan, math.nan
-        )
+        then = Estimate(number_or_nan(asked.record.header["expected"]), math.nan, math.nan)
         truncated = entry_codec.is_truncated(asked.record)
         key = entry_codec.shown_key(asked.labels)
         return PendingPlay(id, action, plan, key, lambda: then, truncated)
@@ -559,8 +564,8 @@ class Study(Mirror):
         return play_history.told_before(replica, about, losses, final, known, self.request)
 
     def _check_waits(self, replica: Replica, id: Any) -> None:
-        if not is_integer(id) or id not in replica.core.pending:
-            raise play_history.is_over(id, play_history.about(self._journal, id))
+        if not is_integer(id) or id not in replica.engine.pending:
+            raise play_history.ended_play(id, play_history.about(self._journal, id))
 
     def _check_same_play(self, known: Entry, id: Any) -> None:
         if known.labels.play != id:

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.learner.engine import REQUEST, Core
-from multiplay.learner.queries import Adviser
+from multiplay.learner.engine import REQUEST, Engine
+from multiplay.learner.queries import Queries
 from multiplay.storage import Damaged, Head, Journal, Labels, Record
 from multiplay.storage.journal import damaged
 from multiplay.studies import entry_codec
@@ -20,7 +20,7 @@ SNAPSHOT_EVERY = 500  # entries, at least; see _interval
 T = TypeVar("T")
 
 
-class Mirror(Adviser):
+class SyncedState(Queries):
     """A journal, and the state that it comes to: what others wrote is taken before every verb.
 
     A set or policy that is not multiplay's own is given again.
@@ -113,9 +113,9 @@ class Mirror(Adviser):
         return self._replica
 
     @contextmanager
-    def _reading(self) -> Iterator[Core]:
+    def _current(self) -> Iterator[Engine]:
         with self._lock:
-            yield self._caught_up(self._journal.head()).core
+            yield self._caught_up(self._journal.head()).engine
 
     def _caught_up(self, head: Head) -> Replica:
         """Return the state after all that was written."""
@@ -124,7 +124,7 @@ class Mirror(Adviser):
             replica = self._restored()
         elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
             replica = max(replica, self._restored(), key=lambda one: one.number)
-        elif _is_due(replica.core, replica.number, head.number):  # who wrote that entry keeps it
+        elif _is_due(replica.engine, replica.number, head.number):  # who wrote that entry keeps it
             self._snapshot_at = head.number
         if head.number > replica.number:
             try:
@@ -147,8 +147,8 @@ class Mirror(Adviser):
     def _restored(self) -> Replica:
         """Return the state of the newest snapshot, or that at the beginning."""
         first = next(self._journal.entries())
-        replica = Replica.begun(first, *self._given)
-        self._given = replica.core.mind.actions, replica.core.mind.policy
+        replica = Replica.from_first_entry(first, *self._given)
+        self._given = replica.engine.state.actions, replica.engine.state.policy
         kept = self._journal.get()
         if kept is not None:
             with suppress(ValueError, KeyError, TypeError, StopIteration):  # replay, if it is bad
@@ -165,7 +165,7 @@ class Mirror(Adviser):
     def _keep_snapshot(self) -> None:
         """Keep a snapshot, if the last one is old; the study does well without."""
         replica = self._replica
-        if replica is None or not _is_due(replica.core, self._snapshot_at, replica.number):
+        if replica is None or not _is_due(replica.engine, self._snapshot_at, replica.number):
             return
         self._snapshot_at = replica.number
         with suppress(StoreError, InvalidInput):
@@ -197,19 +197,19 @@ class Mirror(Adviser):
             yield cast(T, item)
 
 
-def _interval(core: Core) -> int:
+def _interval(engine: Engine) -> int:
     """Return how many entries there are from one snapshot to the next.
 
     To write a snapshot takes as long as an entry at 6 arms, 7 entries at 100, 40 at 10,000, and
     one more for every 30 plays that wait. So it is doubled where many plays wait, until it is more
     than half of them; and doubled only, so that all processes agree on where the next one is.
     """
-    return SNAPSHOT_EVERY << (len(core.pending) // (2 * SNAPSHOT_EVERY)).bit_length()
+    return SNAPSHOT_EVERY << (len(engine.pending) // (2 * SNAPSHOT_EVERY)).bit_length()
 
 
-def _is_due(core: Core, last: int, number: int) -> bool:
+def _is_due(engine: Engine, last: int, number: int) -> bool:
     """Say whether a snapshot is to be kept behind one of the entries since the last."""
-    every = _interval(core)
+    every = _interval(engine)
     return number // every > last // every
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,20 +12,26 @@ from multiplay import actions as sets
 from multiplay import policies
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.checks import is_list, is_number, natural_number
-from multiplay._support.serialization import WITHOUT_ARRAYS, pack, types_in
+from multiplay._support.serialization import (
+    WITHOUT_ARRAYS,
+    number_or_nan,
+    number_or_none,
+    pack,
+    types_in,
+)
 from multiplay.errors import InvalidInput
-from multiplay.learner.logged_data import Outcomes
-from multiplay.learner.losses import (
+from multiplay.learner.logged_data import LoggedData
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
+from multiplay.learner.reports import (
     EXACT,
     as_float,
     by_label,
     is_missing,
-    losses_of,
+    losses_argument,
     out_of_array,
     unwrapped,
     with_gaps,
 )
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
 from multiplay.studies.export import INTEGER, NUMBER, TEXT, TIME
 from multiplay.types import Arrays
 
@@ -89,24 +94,14 @@ def builder() -> Builder:
 # ------------------------------------------------------------ plays and reports
 
 
-def number(value: float) -> float | None:
-    """Return a number as JSON can write it: None for NaN."""
-    return value if math.isfinite(value) else None
-
-
-def from_number(value: float | None) -> float:
-    """Return what ``number`` was given."""
-    return math.nan if value is None else float(value)
-
-
 def of_estimate(expected: Estimate) -> dict[str, Any]:
     """Return what a plan should cost."""
-    return {name: number(float(value)) for name, value in expected._asdict().items()}
+    return {name: number_or_none(float(value)) for name, value in expected._asdict().items()}
 
 
 def to_estimate(plain: Mapping[str, Any]) -> Estimate:
     """Return what ``of_estimate`` was given."""
-    return Estimate(*(from_number(plain[name]) for name in Estimate._fields))
+    return Estimate(*(number_or_nan(plain[name]) for name in Estimate._fields))
 
 
 def of_plan(plan: Plan | PendingPlay) -> dict[str, Any]:
@@ -175,7 +170,7 @@ def _values(column: Any) -> list[Any]:
     if column.dtype.kind == "M":
         return [None if at != at else at.isoformat() for at in column]
     values = column.tolist()
-    return [number(value) if type(value) is float else value for value in values]
+    return [number_or_none(value) if type(value) is float else value for value in values]
 
 
 def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
@@ -197,7 +192,7 @@ def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> p
             texts = pd.Series(values, dtype=object)
             made[name] = pd.to_datetime(texts, utc=True, format="ISO8601").dt.as_unit("ns")
         else:
-            given = map(from_number, values) if kind == NUMBER else values
+            given = map(number_or_nan, values) if kind == NUMBER else values
             made[name] = pd.Series(list(given), dtype=DTYPES[kind])
     return pd.DataFrame(made)
 
@@ -216,7 +211,7 @@ def losses(told: Any) -> Any:
     """
     told = unwrapped(told)
     if isinstance(told, Mapping):
-        return {_arm("losses", name): _of_arm(losses_of(name), told[name]) for name in told}
+        return {_arm("losses", name): _of_arm(losses_argument(name), told[name]) for name in told}
     if is_number(told) or type(told) in EXACT:
         return as_float("losses", told)
     if is_list(told):
@@ -234,7 +229,7 @@ def _of_arm(argument: str, entry: Any) -> float | list[float | None] | None:
     if is_number(entry) or type(entry) in EXACT:
         return as_float(argument, entry)
     if is_list(entry):
-        return [number(loss) for loss in with_gaps(argument, entry).tolist()]
+        return [number_or_none(loss) for loss in with_gaps(argument, entry).tolist()]
     expected = "a list with the loss of every unit, or their total"
     hint = "Give the loss of every unit, or one number."
     raise InvalidInput(argument, expected, repr(entry), hint)
@@ -280,17 +275,17 @@ def _arm(argument: str, name: Any) -> str:
     return str(name)
 
 
-def of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
+def of_logged_data(logged: LoggedData) -> dict[str, Any]:
     """Return a history: one entry of each list for each unit."""
-    names = np.array(outcomes.arms, dtype=object)
+    names = np.array(logged.arms, dtype=object)
     return {
-        "arm": names[outcomes.arm].tolist(),
-        "round": outcomes.round.tolist(),
-        "loss": [number(loss) for loss in outcomes.loss.tolist()],
+        "arm": names[logged.arm].tolist(),
+        "round": logged.round.tolist(),
+        "loss": [number_or_none(loss) for loss in logged.loss.tolist()],
     }
 
 
-def to_history(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``of_outcomes`` gave as a table that ``learn_table`` takes."""
-    loss = [from_number(loss) for loss in plain["loss"]]
+def to_logged_table(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``of_logged_data`` gave as a table that ``learn_table`` takes."""
+    loss = [number_or_nan(loss) for loss in plain["loss"]]
     return {"arm": plain["arm"], "round": plain["round"], "loss": loss}

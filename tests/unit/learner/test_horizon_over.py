@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from multiplay import LBINF, Duplicated, GenCTS, GenLBINFV, LinTS, Policy, ScaledScribble
-from multiplay.learner.horizon import warn_if_over
+from multiplay.learner.engine import warn_if_over
 
 
 def warned(policy: Policy, rounds: range) -> list[tuple[int, str]]:

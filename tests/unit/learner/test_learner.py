@@ -67,11 +67,11 @@ def go_on(learner: Learner, rounds: int = 15) -> list[dict[str, int]]:
 def contents(learner: Learner) -> dict[str, Any]:
     """Return everything that a learner holds, as plain data."""
     arrays = {"rng": learner.rng.state, **learner.state}
-    for id, play in learner.core.pending.items():
+    for id, play in learner.engine.pending.items():
         arrays |= {f"{id} action": play.action}
         arrays |= {f"{id} {name}": array for name, array in play.memo.items()}
     plain = {name: (array.dtype.str, array.tolist()) for name, array in arrays.items()}
-    return {"asked": learner.asked, "pending": list(learner.core.pending), **plain}
+    return {"asked": learner.asked, "pending": list(learner.engine.pending), **plain}
 
 
 def in_the_middle(policy: mp.Policy, seed: int = 7) -> Learner:
@@ -257,7 +257,7 @@ def test_genlbinfv_judges_late_losses_by_the_play_they_belong_to() -> None:
     """Lhat = the sum over plays of q + (a / x)(k - q), each with its own x and q."""
     learner = in_the_middle(mp.GenLBINFV(horizon=100))
     late = learner.pending()[0]
-    memo = learner.core.pending[late.id].memo
+    memo = learner.engine.pending[late.id].memo
     x, q, before = memo["x"][0], memo["q"][0], learner.state["L"][0].copy()
     assert not np.allclose(q, learner.state["q"][0]), "else the test shows nothing"
     losses = units(late)
@@ -542,10 +542,10 @@ def test_plays_with_different_memos_are_saved(tmp_path: Path) -> None:
     for _ in range(30):
         learner.ask()
     learner.save(path)
-    assert len({tuple(play.memo) for play in learner.core.pending.values()}) == 3
+    assert len({tuple(play.memo) for play in learner.engine.pending.values()}) == 3
     loaded = Learner.load(path, policy=Moody())
     assert contents(loaded) == contents(learner)
-    assert list(loaded.core.pending) == list(range(1, 31))
+    assert list(loaded.engine.pending) == list(range(1, 31))
 
 
 @dataclass(frozen=True)
@@ -569,61 +569,13 @@ def test_a_cache_goes_to_the_state_and_not_to_the_waiting_plays(tmp_path: Path) 
     go_on(learner, 3)
     learner.ask()
     assert learner.state["last"].tolist() == [[4.0]]
-    assert "last" not in learner.core.pending[4].memo
+    assert "last" not in learner.engine.pending[4].memo
     learner.save(path)
     loaded = Learner.load(path, policy=Warm())
     assert contents(loaded) == contents(learner)
     assert go_on(loaded) == go_on(learner)
     del loaded.state["last"]
     assert go_on(loaded, 1) == go_on(learner, 1), "it may be dropped at any time"
-
-
-DATA = Path(__file__).parents[2] / "data"
-FORMAT_1 = {
-    "learner-format-1.npz": [
-        [1, 0, 2, 2, 1, 4],
-        [0, 1, 2, 2, 2, 3],
-        [1, 0, 2, 2, 1, 4],
-        [0, 1, 2, 2, 2, 3],
-        [0, 1, 2, 2, 2, 3],
-    ],
-    "learner-format-1-copies.npz": [
-        [1, 0, 1, 3, 2, 3],
-        [1, 0, 2, 2, 1, 4],
-        [1, 0, 1, 3, 2, 3],
-        [1, 0, 1, 3, 2, 3],
-        [1, 0, 1, 3, 2, 3],
-    ],
-}
-
-
-@pytest.mark.parametrize(("name", "plans"), FORMAT_1.items(), ids=FORMAT_1)
-def test_files_of_format_1_continue_as_they_did(
-    name: str, plans: list[list[int]], tmp_path: Path
-) -> None:
-    """Written by the last version of format 1, with the plans that it went on with."""
-    learner = Learner.load(DATA / name)
-    assert [play.id for play in learner.pending()] == [5, 7]
-    learner.save(tmp_path / "new.npz")
-    for loaded in (learner, Learner.load(tmp_path / "new.npz")):
-        assert [list(plan.values()) for plan in go_on(loaded, 5)] == plans
-        late = loaded.pending()[0]
-        loaded.tell(late.id, units(late))
-    with refused("actions"):
-        Learner.load(DATA / name, actions=mp.Transport([5, 4, 1], [4, 6]))
-    assert Learner.load(DATA / name, actions=PLANS).actions is PLANS
-    policy = mp.Learner.load(DATA / name).policy
-    assert Learner.load(DATA / name, policy=policy).policy is policy, "with settings of today"
-
-
-def test_an_old_file_without_its_large_array_asks_for_the_set(tmp_path: Path) -> None:
-    digest = {"type": "array", "shape": [20001, 6], "sha256": "0"}
-    plain = {"type": "Explicit", "actions": digest, "names": None, "sense": "min"}
-    make = with_header(lambda header: header.update(actions=plain))
-    path = tmp_path / "learner.npz"
-    make(path, (DATA / "learner-format-1.npz").read_bytes())
-    with pytest.raises(mp.InvalidInput, match=r"large array.*actions="):
-        Learner.load(path)
 
 
 def with_header(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path, bytes], object]:

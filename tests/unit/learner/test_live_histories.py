@@ -30,8 +30,8 @@ from slow_twin import (
 
 import multiplay as mp
 from multiplay.learner import snapshot
-from multiplay.learner.beliefs import Mind
-from multiplay.learner.engine import Core
+from multiplay.learner.engine import Engine
+from multiplay.learner.policy_state import PolicyState
 from multiplay.storage import MemoryStore
 from multiplay.studies import synced
 
@@ -265,8 +265,8 @@ class History:
         unmet = check_plan(day, limits, play.plan)
         assert play.id not in self.issued
         self.issued.add(play.id)
-        memo, names = self.learner.core.pending[play.id].memo, self.names_of(day)
-        n = self.learner.core.pending[play.id].today.actions.n.tolist()
+        memo, names = self.learner.engine.pending[play.id].memo, self.names_of(day)
+        n = self.learner.engine.pending[play.id].round_set.actions.n.tolist()
         x, rest = (
             dict(zip(names, memo[what][0].tolist(), strict=True)) if what in memo else {}
             for what in ("x", "rest")
@@ -438,7 +438,7 @@ class History:
 
     def fingerprint(self) -> tuple[str, dict[str, bytes]]:
         """Return all that the learner holds."""
-        header, arrays = snapshot.record(self.learner.core, self.learner.log)
+        header, arrays = snapshot.record(self.learner.engine, self.learner.log)
         return json.dumps(header), {name: array.tobytes() for name, array in arrays.items()}
 
     def compare(self) -> None:
@@ -454,7 +454,7 @@ class History:
         assert learner.asked == len(story.plays)
 
     def compare_state(self, story: Story) -> None:
-        names, state = self.learner.mind.roster.names, self.learner.state
+        names, state = self.learner.policy_state.arms.names, self.learner.state
         assert list(names) == list(story.arms)
         arms, rounds = list(story.arms.values()), story.rounds + 1
         expected: dict[str, Any] = {}
@@ -481,7 +481,7 @@ class History:
             expected |= clock
         for what, values in expected.items():
             np.testing.assert_allclose(state[what][0], values, rtol=1e-9, atol=1e-9, err_msg=what)
-        warm = self.policy.warm(self.learner.mind.last.actions)
+        warm = self.policy.warm(self.learner.policy_state.last.actions)
         assert state.keys() - set(warm) == expected.keys() or self.settings.policy == "GenCTS"
 
     def compare_arms(self, story: Story) -> None:
@@ -520,17 +520,17 @@ class InStudy(mp.Study):
     """A study that can be looked at as a learner can."""
 
     @property
-    def core(self) -> Core:
-        with self._reading() as core:
-            return core
+    def engine(self) -> Engine:
+        with self._current() as engine:
+            return engine
 
     @property
-    def mind(self) -> Mind:
-        return self.core.mind
+    def policy_state(self) -> PolicyState:
+        return self.engine.state
 
     @property
     def state(self) -> dict[str, Any]:
-        return self.mind.roster.state
+        return self.policy_state.arms.arrays
 
 
 class StudyHistory(History):
@@ -541,7 +541,7 @@ class StudyHistory(History):
         return InStudy.create("lanes", actions, policy, store=self.store, **settings)
 
     def fingerprint(self) -> tuple[str, dict[str, bytes]]:
-        header, arrays = snapshot.record(self.learner.core, None)
+        header, arrays = snapshot.record(self.learner.engine, None)
         bits = {name: array.tobytes() for name, array in arrays.items() if name != "rng"}
         return json.dumps(header) + self.learner.plays().to_csv(), bits
 

@@ -18,7 +18,6 @@ from multiplay.learner import PendingPlay, snapshot
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
-DATA = Path(__file__).parents[2] / "data"
 TOWNS = ["Lyon", "Lille"], ["north", "south"]
 PLANS = Transport([2, 3], [4, 1], names=TOWNS)
 LANES = PLANS.names
@@ -52,7 +51,7 @@ def told(play: PendingPlay, number: int, high: float = 1.0) -> dict[str, Any]:
 
 def dump(learner: Learner) -> Any:
     """Return everything that a learner holds, as it would be saved."""
-    header, arrays = snapshot.record(learner.core, learner.log)
+    header, arrays = snapshot.record(learner.engine, learner.log)
     content = {k: (v.dtype.str, v.shape, v.tobytes()) for k, v in arrays.items()}
     return json.dumps(header), content
 
@@ -927,7 +926,7 @@ def test_years_of_history_are_learned(tmp_path: Path) -> None:
         assert (done.seen, done.missing) == (seen, 3 - seen)
         assert learner.state["p"].tolist() == [[2, 1, 1, 2]]
         assert learner.state["q"].sum() == 4 + seen - 2
-        assert learner.mind.told == 0
+        assert learner.policy_state.told == 0
 
 
 BAD_TABLES: dict[str, tuple[str, Any]] = {
@@ -1259,31 +1258,6 @@ def test_lives_without_a_play_leave_nothing_behind(tmp_path: Path) -> None:
     for play in (first, second):
         assert last.tell(play.id, told(play, 1)).seen == 5
     assert last.plays()["id"].tolist() == [1, 2, 3, 4, 5, 6, first.id, second.id]
-
-
-def test_files_of_format_2_go_on_as_they_did(tmp_path: Path) -> None:
-    """Written by the last version of format 2, with the plans that it went on with."""
-    learner = Learner.load(DATA / "learner-format-2.npz")
-    assert [play.id for play in learner.pending()] == [5, 7]
-    assert learner.plays()["status"].tolist().count("told") == 5
-    learner.save(tmp_path / "learner")
-    for one in (learner, Learner.load(tmp_path / "learner")):
-        plans = []
-        for number in range(8, 13):
-            play = one.ask()
-            rng = np.random.default_rng(number)
-            one.tell(play.id, {name: rng.random(k).tolist() for name, k in play.plan.items()})
-            plans.append(list(play.plan.values()))
-        assert plans == [
-            [1, 0, 2, 2, 1, 4],
-            [0, 1, 2, 2, 2, 3],
-            [1, 0, 2, 2, 1, 4],
-            [0, 1, 2, 2, 2, 3],
-            [0, 1, 2, 2, 2, 3],
-        ]
-        play = one.ask(mp.Budget(3, [2, 2, 2], names=["Lyon->north", "Paris->south", "Nice"]))
-        one.tell(play.id, told(play, 1))
-        assert one.expire(timedelta(days=9999)) == [5, 7], "nobody knows when these were asked"
 
 
 class Mine(Policy):

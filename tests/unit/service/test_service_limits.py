@@ -594,6 +594,6 @@ def test_nonsense_for_a_new_learner(policy: Policy, data: st.DataObject) -> None
             named[name] = data.draw(NONSENSE)
     learner = refused_or(mp.Learner, mp.Budget(5, [4, 4, 2]), policy, **named)
     if learner is not None:
-        asked, ends = learner.ask(), learner.mind.ranges.of(learner.actions.names)
+        asked, ends = learner.ask(), learner.policy_state.ranges.of(learner.actions.names)
         learner.tell(asked.id, [[low] * k for low, k in zip(ends.low, asked.action, strict=True)])
         assert np.isfinite(learner.best().expected).all()

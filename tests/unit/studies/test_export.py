@@ -32,7 +32,6 @@ from multiplay.storage import Head, Labels, Record, store_at
 from multiplay.storage.journal import from_bytes, row_of
 from multiplay.storage.memory import MemoryStore
 from multiplay.studies import export, synced
-from multiplay.studies.history import history_in
 
 PLANS = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "süd"]), shortage=9.0)
 HISTORY = {"arm": ["Lyon->north", "Lille->süd"], "round": [1, 2], "loss": [3.0, None]}
@@ -347,7 +346,7 @@ def test_memory_does_not_grow_with_history(tmp_path: Path, monkeypatch: pytest.M
         store.create(f"{number}", record, Labels("create"), more).close()
         for suffix, found in peaks.items():
             tracemalloc.start()
-            export.export(history_in(store, f"{number}"), tmp_path / f"out{suffix}", False)
+            export.export(export.history_in(store, f"{number}"), tmp_path / f"out{suffix}", False)
             found.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     for few, many in peaks.values():

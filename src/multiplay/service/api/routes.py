@@ -18,7 +18,7 @@ from multiplay.service.api.strict import StrictRoute, token_of
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Journal, Store
 from multiplay.studies import Study, play_history, wire
-from multiplay.studies.lines import of_entry
+from multiplay.studies.export import of_entry
 
 Id = Annotated[int, Path(ge=0, le=models.MOST, description="The id of the play.")]
 Cursor = Annotated[
@@ -157,7 +157,7 @@ async def learn_table(request: Request, body: models.Table) -> Response:
     if len({len(column) for column in columns.values()}) > 1:
         got = ", ".join(f"{len(column)} of {name}" for name, column in columns.items())
         raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
-    table = wire.to_history(columns)
+    table = wire.to_logged_table(columns)
     return await visit.write(
         lambda study: bounded_verbs.learn_table(study, table, body.key), wire.of_receipt
     )

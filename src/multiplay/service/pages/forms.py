@@ -13,7 +13,7 @@ from multiplay._support.formatting import number
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
-from multiplay.learner.losses import losses_of
+from multiplay.learner.reports import losses_argument
 from multiplay.studies import wire
 
 MISSING = "-"  # a unit that was not reported
@@ -403,7 +403,7 @@ def losses(
 def note_loss(form: Form, error: InvalidInput, plan: Mapping[str, int]) -> None:
     """Record an error in losses for the arm that it names."""
     arms = list(plan)
-    places = [place for place, arm in enumerate(arms) if error.argument == losses_of(arm)]
+    places = [place for place, arm in enumerate(arms) if error.argument == losses_argument(arm)]
     form.errors[field_of(places[0]) if places else ""] = error_text(error)
 
 

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay._support.formatting import Table, amount, counted, plan
+from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
 from multiplay.reports import study_words as words
 from multiplay.reports.study import Facts
 from multiplay.reports.study_curve import MOST as ROUNDS
 from multiplay.storage import Entry, Journal
 from multiplay.studies import entry_codec, play_history
-from multiplay.studies.entry_codec import ENDS, from_number
-from multiplay.studies.lines import time_of
+from multiplay.studies.entry_codec import ENDS
+from multiplay.studies.export import time_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def _report(header: dict[str, Any]) -> str:
 
 
 def _asked(header: dict[str, Any]) -> str:
-    expected = from_number(header.get("expected"))
+    expected = number_or_nan(header.get("expected"))
     estimate = "" if math.isnan(expected) else f", expected {amount(expected)}"
     return plan(header["plan"]) + estimate
 

@@ -20,6 +20,7 @@ from multiplay._support.formatting import (
     percent,
     plan,
 )
+from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
 from multiplay.learner.plays import PendingPlay
@@ -36,7 +37,7 @@ from multiplay.service.pages.journal_views import (
 from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, entry_codec, play_history
-from multiplay.studies.lines import time_of
+from multiplay.studies.export import time_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -308,7 +309,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         plan = plan_view(_whole_plan(asked, study.actions), None, sense)
     outcome = {} if end is None else end.record.header
     expected, realised = (
-        amount(entry_codec.from_number(found))
+        amount(number_or_nan(found))
         for found in (header.get("expected"), outcome.get("realised"))
     )
     return PlayPage(

@@ -1,0 +1,423 @@
+"""State of a policy over all arms ever seen, and statistics of each arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from multiplay._support import deadline
+from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
+from multiplay.learner.drift import Drift
+from multiplay.learner.plays import PendingState
+from multiplay.learner.ranges import Ranges
+from multiplay.learner.reports import Report
+from multiplay.learner.round_set import (
+    NO_LIMITS,
+    PlanLimits,
+    RoundSet,
+    check_set,
+    check_storable,
+    no_other_set,
+)
+from multiplay.policies import Play, Policy
+from multiplay.policies.averages import predicted
+from multiplay.policies.base import check_fits, drop_warm_start, shown
+from multiplay.policies.feasible import check_play
+from multiplay.random import Streams
+from multiplay.types import Arrays, FloatArray, IntArray
+
+
+class ArmState:
+    """The state of a policy over all arms ever met; a round reads and writes that of its own arms.
+
+    Arrays with the arms on their second axis are cut and put back by name. A warm start belongs to
+    one set, and is dropped when another one comes.
+    """
+
+    def __init__(self, policy: Policy, actions: ActionSet) -> None:
+        self.policy = policy
+        self.arrays = policy.start(actions, None, 1)
+        self.warm_for = actions
+        self.rename(actions.names)
+
+    def rename(self, names: Sequence[str]) -> None:
+        """Say which arms the state has, in order."""
+        self.names = tuple(names)
+        self.index = {name: i for i, name in enumerate(self.names)}
+
+    def places(self, names: Sequence[str]) -> IntArray | None:
+        """Return the places of these arms; None if they are all arms, in order."""
+        if names is self.names or tuple(names) == self.names:
+            return None
+        return np.array([self.index[name] for name in names], dtype=np.int64)
+
+    def new_names(self, names: Iterable[str]) -> list[str]:
+        """Return the names that were never met."""
+        return [name for name in names if name not in self.index]
+
+    def add(self, actions: ActionSet, rounds: int, offset: FloatArray) -> None:
+        """Add the arms of a set that are new: they begin as ``start`` begins.
+
+        Then the ``rounds`` that were told pass for them, in which nobody could play them. So a
+        learner that knew the arm all along knows the same. ``offset`` is that of the set's arms.
+        """
+        new = self.new_names(actions.names)
+        at = np.array([i for i, name in enumerate(actions.names) if name not in self.index])
+        fresh = self.policy.start(actions, None, 1)
+        by_arm = self._by_arm(self.warm_for)
+        rows = fresh | {name: fresh[name][:, at] for name in by_arm}
+        self.policy.absent(rows, rounds, offset[at])
+        for name in by_arm:
+            self.arrays[name] = np.concatenate([self.arrays[name], rows[name]], axis=1)
+        self.rename((*self.names, *new))
+
+    def begin_round(self, actions: ActionSet) -> None:
+        """Drop the warm start if it belongs to another set."""
+        if actions is not self.warm_for:
+            drop_warm_start(self.policy, self.arrays, self.warm_for)
+            self.warm_for = actions
+
+    def cut(self, places: IntArray | None) -> Arrays:
+        """Return the state of the arms at these places; the state itself if they are all."""
+        if places is None:
+            return self.arrays
+        by_arm = self._by_arm(self.warm_for)
+        return self.arrays | {name: self.arrays[name][:, places] for name in by_arm}
+
+    def put_back(self, places: IntArray | None, part: Arrays) -> None:
+        """Take what became of a cut state."""
+        if places is None:
+            return
+        by_arm = self._by_arm(self.warm_for)
+        for name in by_arm:
+            self.arrays[name][:, places] = part[name]
+        self.arrays |= {name: array for name, array in part.items() if name not in by_arm}
+
+    def skip_round(self, places: IntArray | None, offset: FloatArray) -> None:
+        """Let a round pass for all arms but these; ``offset`` is that of all arms."""
+        if places is None:
+            return
+        others = np.delete(np.arange(len(self.names)), places)
+        if len(others):
+            part = {name: array.copy() for name, array in self.cut(others).items()}
+            self.policy.absent(part, 1, offset[others])
+            for name in self._by_arm(self.warm_for):
+                self.arrays[name][:, others] = part[name]
+
+    def _by_arm(self, actions: ActionSet) -> list[str]:
+        """Name the arrays with the arms on their second axis."""
+        warm = self.policy.warm(actions)
+        return [name for name, array in self.arrays.items() if array.ndim > 1 and name not in warm]
+
+
+COLUMNS = ("units", "total", "squares", "lumped", "plans", "last")
+BATCH = 256  # reports that are booked together: one by one would cost as much as learning
+
+Entry = tuple[IntArray | None, Feedback, bool, int, float]
+
+
+class ArmStatistics:
+    """For each arm: units seen, the sums of losses and of their squares, plans, last time.
+
+    Of the units, some may be lumped together: told by a total, where single losses are not known.
+
+    Losses are in [0, 1], as policies see them. Reports are booked some at a time, and whoever reads
+    books what is left.
+    """
+
+    def __init__(self, arms: int) -> None:
+        self._columns = {name: np.zeros(arms) for name in COLUMNS}
+        self._columns["last"][:] = np.nan
+        self._drift = Drift(arms)
+        self._entries: list[Entry] = []
+
+    @property
+    def columns(self) -> dict[str, FloatArray]:
+        """What was seen, one column for each quantity."""
+        self.book()
+        return self._columns
+
+    def at(self, places: IntArray | None) -> dict[str, FloatArray]:
+        """Return what was seen of the arms at some places; of all, if None."""
+        if places is None:
+            return self.columns
+        return {name: column[places] for name, column in self.columns.items()}
+
+    @property
+    def drift(self) -> Drift:
+        """Whether recent losses fit the old ones."""
+        self.book()
+        return self._drift
+
+    def grow(self, arms: int) -> None:
+        """Make room for new arms, at the end."""
+        more = arms - len(self.columns["units"])
+        for name, column in self.columns.items():
+            nothing = np.nan if name == "last" else 0.0
+            self._columns[name] = np.append(column, np.full(more, nothing))
+        self._drift.grow(more)
+
+    def add(
+        self, places: IntArray | None, feedback: Feedback, ours: bool, round: int, when: float
+    ) -> None:
+        """Take one report of the arms at these places (all, if None); ``ours``: of our own plan."""
+        self._entries.append((places, feedback, ours, round, when))
+        if len(self._entries) == BATCH:
+            self.book()
+
+    def book(self) -> None:
+        """Book what was taken."""
+        entries, self._entries = self._entries, []
+        for _, group in groupby(entries, key=lambda entry: id(entry[0])):
+            self._book(list(group))
+
+    def _book(self, entries: list[Entry]) -> None:
+        """Book reports of the same arms."""
+        places, c = entries[0][0], self._columns
+        arms = slice(None) if places is None else places
+        ours = np.array([entry[2] for entry in entries])
+        count = np.concatenate([entry[1].count for entry in entries])
+        c["plans"][arms] += (count[ours] > 0).sum(axis=0)
+        known = [entry for entry in entries if entry[1].total.shape == entry[1].count.shape]
+        if not known:  # of a round as a whole, nothing is seen of its arms
+            return
+        seen = np.concatenate([entry[1].seen for entry in known])
+        total = np.concatenate([entry[1].total for entry in known])
+        when = np.array([entry[4] for entry in known])
+        c["units"][arms] += seen.sum(axis=0)
+        c["total"][arms] = _added(c["total"][arms], total)
+        c["squares"][arms] = _added(c["squares"][arms], squares([entry[1] for entry in known]))
+        lumped = np.array([entry[1].units is None for entry in known])
+        c["lumped"][arms] += seen[lumped].sum(axis=0)
+        latest = np.fmax.reduce(np.where(seen > 0, when[:, None], np.nan))  # of history: NaN
+        c["last"][arms] = np.fmax(c["last"][arms], latest)
+        rounds = np.array([entry[3] for entry in known], dtype=np.int64)
+        self._drift.add_many(rounds, arms, seen, total)
+
+    def predicted(self) -> FloatArray:
+        """Return (1/2 + sum) / (1 + units) of each arm."""
+        return predicted({"sum": self.columns["total"], "count": self.columns["units"]})
+
+    def arrays(self) -> Arrays:
+        """Return all of it."""
+        drift = {f"drift/{name}": array for name, array in self.drift.arrays().items()}
+        return self.columns | drift
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> ArmStatistics:
+        """Return what ``arrays`` gave."""
+        seen = cls(len(arrays["units"]))
+        seen._columns = {name: arrays[name].astype(float) for name in COLUMNS}
+        drift = {k.removeprefix("drift/"): v for k, v in arrays.items() if k.startswith("drift/")}
+        seen._drift = Drift.of(drift)
+        return seen
+
+
+def _added(sums: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return sums + rows, one after the other: the same bits, however many are booked together."""
+    last: FloatArray = np.add.accumulate(np.concatenate([sums[None], rows]))[-1]
+    return last
+
+
+def squares(reports: list[Feedback]) -> FloatArray:
+    """Return the sum of the squared losses of each arm, one row for each report.
+
+    Where only a total is known, it stands for the squares: a loss in [0, 1] is at least its square.
+    """
+    found = np.concatenate([one.total for one in reports])
+    rows = [row for row, one in enumerate(reports) if one.units is not None]
+    if rows:
+        d = found.shape[1]
+        slots = np.concatenate([slots_of(reports[row]) for row in rows])
+        units = np.concatenate([reports[row].units[0] for row in rows])  # type: ignore[index]
+        cell = np.arange(len(rows) * d).repeat(slots)
+        sums = np.bincount(cell, weights=units * units, minlength=len(rows) * d)
+        found[rows] = sums.reshape(-1, d)
+    return found
+
+
+def slots_of(report: Feedback) -> IntArray:
+    """Return the room that each arm has among the units of a report."""
+    room: IntArray = report.count[0]
+    if not report.complete and report.first is not None:
+        room = np.diff(report.first)
+    return room
+
+
+class PolicyState:
+    """A policy, its state over all arms ever seen, and statistics of each arm.
+
+    Losses are in [0, 1] inside; ``ranges`` turns them into the user's unit and back.
+
+    Attributes
+    ----------
+    actions, policy, ranges
+        The usual set, the policy, and the user's unit.
+    rng : Streams
+        The source of random numbers.
+    restored : bool
+        Whether the state comes from a file.
+    usual, last : RoundSet
+        The usual set, and that of the last play.
+    arms : ArmState
+        The state of the policy by arm name.
+    statistics : ArmStatistics
+        Units seen and sums of losses by arm.
+    told : int
+        The number of plays the policy has learned from.
+    believes : bool
+        Whether the policy can read beliefs in its state.
+    """
+
+    def __init__(
+        self,
+        actions: ActionSet,
+        policy: Policy,
+        ranges: Ranges,
+        rng: Streams,
+        restored: bool = False,
+    ) -> None:
+        self.actions, self.policy, self.ranges, self.rng = actions, policy, ranges, rng
+        self.restored = restored
+        self.usual = self.last = RoundSet.of(actions, NO_LIMITS, ranges, policy)
+        self.arms = ArmState(policy, self.usual.actions)
+        self.statistics = ArmStatistics(actions.d)
+        self.told = 0
+        self.believes = _believes(policy, self.arms.arrays)
+
+    # ------------------------------------------------------------ days
+
+    def round_set(self, actions: ActionSet | None, limits: PlanLimits = NO_LIMITS) -> RoundSet:
+        """Return a day, after all of it was checked; the same object for the same set."""
+        given = self.actions if actions is None else actions
+        for known in (self.usual, self.last):
+            if given is known.given and limits is known.limits:
+                return known
+        if given is not self.actions:
+            check_set(given, self.actions, self.arms.index, self.policy)
+            if not given.linear:
+                self.ranges.check_plain(given)
+            check_storable(given, self.actions)
+        elif limits and not self.policy.changing:
+            raise no_other_set(limits.first, self.policy, "nothing", "a limit")
+        round_set = RoundSet.of(given, limits, self.ranges, self.policy)
+        check_fits(self.policy, round_set.actions, None, shows_units=True)
+        return round_set
+
+    def add_arms(self, round_set: RoundSet) -> IntArray | None:
+        """Return the places of the arms of a day, after adding those that are new."""
+        names = round_set.actions.names
+        if round_set is not self.usual and self.arms.new_names(names):
+            self.arms.add(round_set.actions, self.told, round_set.bounds.low / self.ranges.scale)
+            self.statistics.grow(len(self.arms.names))
+        return self.arms.places(names)
+
+    def begin_round(self, round_set: RoundSet) -> IntArray | None:
+        """Begin a round on the set of a day; return the places of its arms."""
+        places = self.add_arms(round_set)
+        self.arms.begin_round(round_set.actions)
+        return places
+
+    # ------------------------------------------------------------ rounds
+
+    def choose(self, round_set: RoundSet, when: str, until: float) -> tuple[Play, float, bool]:
+        """Choose a play, and say what the policy believes that it costs: NaN if it does not say.
+
+        At the deadline it is chosen with what there is, and said to be truncated. The state knows
+        nothing of it yet: see ``keep_warm``.
+        """
+        state = self.arms.cut(self.begin_round(round_set))
+        with deadline.before(until) as limit:
+            play = self.policy.choose(round_set.actions, state, self.rng)
+        self.check(round_set, play, when)
+        return play, self._believed_cost(round_set, state, play.action[0]), limit.truncated
+
+    def check(self, round_set: RoundSet, play: Play, when: str) -> None:
+        """Raise ``ArithmeticError`` unless a play is an action of the day."""
+        check_play(self.policy, round_set.actions, play, 1, when, restored=self.restored)
+
+    def believed_cost(self, round_set: RoundSet, action: IntArray) -> float:
+        """Return what the policy believes that a play of a day costs: NaN if it does not say."""
+        return self._believed_cost(round_set, self.arms.cut(self.begin_round(round_set)), action)
+
+    def _believed_cost(self, round_set: RoundSet, state: Arrays, action: IntArray) -> float:
+        believed = self.policy.believed(state) if self.believes else None
+        return math.nan if believed is None else round_set.cost(action, believed[0])
+
+    def keep_warm(self, play: PendingState) -> None:
+        """Take the warm start of a play that was chosen, and nothing else of it."""
+        self.arms.arrays |= play.play.cache  # makes the next choice faster, and no more
+        self.last = play.round_set
+
+    def learn(self, play: PendingState, report: Report, when: float) -> Feedback:
+        """Learn from a play of our own, and return what was learned from."""
+        feedback, round_set = self.usable(report), play.round_set
+        places = self.arms.places(round_set.actions.names)
+        if places is not None:
+            low = self.ranges.of(self.arms.names).low
+            self.arms.skip_round(places, low / self.ranges.scale)
+        state = self.arms.cut(places)
+        visible = shown(self.policy, feedback)
+        self.policy.update(round_set.actions, state, play.play, visible, self.rng)
+        self.arms.put_back(places, state)
+        self.told += 1
+        self.statistics.add(places, feedback, True, self.told, when)
+        return feedback
+
+    def absorb(self, round_set: RoundSet, report: Report, when: float) -> Feedback:
+        """Learn from a plan of others."""
+        feedback = self.usable(report)
+        places = self.add_arms(round_set)
+        state = self.arms.cut(places)
+        self.policy.absorb(round_set.actions, state, feedback, self.rng)
+        self.arms.put_back(places, state)
+        self.statistics.add(places, feedback, False, self.told, when)
+        return feedback
+
+    def absorb_all(self, feedback: Feedback) -> None:
+        """Learn from units of any arms ever met; nobody knows of which set they were."""
+        self.policy.absorb(self.actions, self.arms.arrays, feedback, self.rng)
+        self.statistics.add(None, feedback, False, self.told, np.nan)
+
+    def can_use(self, report: Report) -> bool:
+        """Say whether the policy can learn from a report."""
+        try:
+            self.usable(report)
+        except InvalidInput:
+            return False
+        return True
+
+    def usable(self, report: Report) -> Feedback:
+        """Return the feedback of a report, if the policy can learn from it."""
+        feedback = report.feedback()
+        if feedback.units is None and self.policy.learns_from == "units":
+            raise InvalidInput(
+                "losses",
+                f"the loss of every unit, which {type(self.policy).__name__} needs",
+                "totals",
+                "Use the policy itself, without copies: it learns from totals.",
+            )
+        if not feedback.complete and not self.policy.partial:
+            raise InvalidInput(
+                "losses",
+                f"those of all units, which {type(self.policy).__name__} needs",
+                f"{int(feedback.seen.sum())} of {int(feedback.count.sum())}",
+                "Cancel the play, or make the learner with a policy such as GenCTS.",
+            )
+        return feedback
+
+
+def _believes(policy: Policy, state: Arrays) -> bool:
+    """Say whether a policy can read beliefs in its state.
+
+    A class that somebody made from one of ours may keep another state, and inherit the rest.
+    """
+    try:
+        return policy.believed(state) is not None
+    except KeyError:
+        return False

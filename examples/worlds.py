@@ -27,7 +27,7 @@ from multiplay.results.plots import style
 from multiplay.types import FloatArray, IntArray
 
 HERE = Path(__file__).parent
-RIVAL = "GenLBINFV"
+REFERENCE = "GenLBINFV"
 Cells = dict[tuple[str, int], Result]
 
 
@@ -90,7 +90,7 @@ def worse(results: Cells, level: float) -> list[str]:
     named = []
     for (world, scale), result in results.items():
         for policy in _ours(result):
-            more = interval(result.final(policy) - result.final(RIVAL), level)
+            more = interval(result.final(policy) - result.final(REFERENCE), level)
             if more.low > 0:
                 text = f"{more.mean:.0f} more ({more.low:.0f} to {more.high:.0f})"
                 named.append(f"- {world}, scale {scale}, {policy}: {text}")
@@ -159,16 +159,25 @@ def main() -> None:
     parser.add_argument("--horizon", type=int, default=plain["horizon"], help="rounds")
     parser.add_argument("--trials", type=int, default=plain["trials"], help="independent trials")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of worlds.png")
+    parser.add_argument(
+        "--anytime", action="store_true", help="play GenLBINFV only, with and without a horizon"
+    )
+    parser.add_argument("--epsilon", type=float, default=0.2, help="of GenLBINFV with --anytime")
     chosen = parser.parse_args()
     plain |= {"horizon": chosen.horizon, "trials": chosen.trials}
+    if chosen.anytime:
+        options = {"prediction": ["ls", "gd"], "anytime": [False, True], "epsilon": chosen.epsilon}
+        plain |= {"policies": {"GenLBINFV": {"type": "GenLBINFV", **options}}, "scales": [1]}
     print("| world | scale | policy | mean ± se | median | 95 % quantile | largest |")
     print("|---" * 7 + "|")
     results: Cells = {}
     for (world, scale), result in play(plain):
         results[world, scale] = result
         print(rows(world, scale, result), flush=True)
+    if chosen.anytime:
+        return
     comparisons = sum(len(_ours(result)) for result in results.values())
-    print(f"\nWorse than {RIVAL} in the mean, all {comparisons} intervals at once 95 %:\n")
+    print(f"\nWorse than {REFERENCE} in the mean, all {comparisons} intervals at once 95 %:\n")
     print("\n".join(worse(results, simultaneous(comparisons))))
     print("\nThe same, each interval alone 95 % (one in 40 is here by chance):\n")
     print("\n".join(worse(results, LEVEL)))

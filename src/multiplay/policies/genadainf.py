@@ -1,4 +1,4 @@
-"""A best-of-both-worlds policy that does not pay for units."""
+"""GenAdaINF: best of both worlds, with a stochastic regret that hardly grows with the units."""
 
 from dataclasses import dataclass
 
@@ -63,6 +63,23 @@ class GenAdaINF(Policy):
     :math:`n_i` there are, and the regret in the stochastic regime hardly grows with the units. The
     price is a wider spread of the regret after a change; ``caution`` is this trade-off.
     docs/adainf.md has more.
+
+    Notes
+    -----
+    What is proved in every run: the regret in the estimated losses is at most what the run has paid
+    (``theory.genadainf_realised``). In expectation, against losses that do not depend on the
+    actions, the regret is at most
+
+    .. math::
+
+        \mathbb{E}\Bigl[C_\rho \log T \sum_i w_i(T) + (W \log 2 + M / 2) v_T + N\Bigr], \qquad
+            C_\rho = O\bigl(1 + \sqrt{\rho}\bigr), \quad
+            \rho = \max_{t, i} \frac{\kappa_i D_i}{w_i (1 + \log t)}.
+
+    So the factor is a universal constant only under the assumption that no round costs an arm more
+    than a constant times its weight, :math:`\kappa_i D_i \le \text{const} \cdot w_i`. This is not
+    proved: an arm whose :math:`q_i` is small has a small weight, and a loss of 1 then costs many
+    times as much. Nor is anything proved with high probability.
 
     Parameters
     ----------

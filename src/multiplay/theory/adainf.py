@@ -1,4 +1,4 @@
-"""What GenAdaINF cannot exceed, from what it really paid in a run."""
+"""The realised bound of GenAdaINF: its estimated regret, and the costs that a run has paid."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,6 +36,10 @@ class Realised:
         :math:`w_i` follows :math:`q_i` down.
     regret : array of shape (trials,)
         The pseudo-regret of the same run.
+    ratio : array of shape (trials,)
+        :math:`\rho`, the largest :math:`\kappa_i D_i / (w_i (1 + \log t))` of any arm and round: by
+        how much of its weight an arm paid at once. The costs that the weights :math:`w_i` pay for
+        are at most :math:`\tfrac12 (1 + \sqrt{1 + 2 \rho}) (1 + \log T) \sum_i \sqrt{S_i}`.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Realised:
     paid: FloatArray
     shrunk: FloatArray
     regret: FloatArray
+    ratio: FloatArray
 
     @property
     def bound(self) -> FloatArray:
@@ -134,7 +139,7 @@ def genadainf_realised(
     world, rng = environment.open(actions, horizon, rows, seed), Streams.spawn(seed, POLICY, rows)
     state = policy.start(actions, horizon, trials)
     L, means, played = (np.zeros((trials, actions.d)) for _ in range(3))
-    incurred, paid, shrunk = (np.zeros(trials) for _ in range(3))
+    incurred, paid, shrunk, ratio = (np.zeros(trials) for _ in range(4))
     before: tuple[Arrays, FloatArray] | None = None
     for _ in range(horizon):
         play = policy.choose(actions, state, rng)
@@ -146,7 +151,12 @@ def genadainf_realised(
             shrunk += np.maximum(before[1] - now, 0.0)
         else:
             first = memo["x"]
+        S = state["S"].copy()
         policy.update(actions, state, play, shown(policy, seen.feedback), rng)
+        grown = np.divide(
+            state["S"] - S, 2 * memo["w"] ** 2, out=np.zeros_like(S), where=state["S"] > S
+        )
+        ratio = np.maximum(ratio, grown.max(axis=1))
         e = state["L"] - L
         L = state["L"].copy()
         incurred += _inner(sign * e, memo["x"])
@@ -162,7 +172,7 @@ def genadainf_realised(
     assert before is not None
     estimated = incurred - _inner(sign * L, y_star)
     regret = sign * (played.sum(axis=1) - _inner(means, best))
-    return Realised(estimated, psi(actions, before[0], mixed), paid, shrunk, regret)
+    return Realised(estimated, psi(actions, before[0], mixed), paid, shrunk, regret, ratio)
 
 
 def psi(actions: ActionSet, weights: Arrays, point: Arrays) -> FloatArray:

@@ -193,6 +193,26 @@ def test_no_run_exceeds_what_it_paid_for(name: str, kind: str) -> None:
         assert (run.shrunk >= 0).all()
 
 
+def test_the_weights_pay_for_the_costs_up_to_the_ratio() -> None:
+    """kappa D, summed over the rounds, is at most a factor of the ratio times log T sqrt(S)."""
+    policy, T, trials = GenAdaINF(), 200, 3
+    environment = world("flipped", PAPER)
+    rng = Streams.spawn(5, POLICY, range(trials))
+    losses = environment.open(PAPER, T, range(trials), seed=5)
+    state = policy.start(PAPER, T, trials)
+    costs, ratio = np.zeros((trials, PAPER.d)), np.zeros(trials)
+    for t in range(1, T + 1):
+        play, S = policy.choose(PAPER, state, rng), state["S"].copy()
+        policy.update(PAPER, state, play, losses.observe(play.action).feedback, rng)
+        paid = (1 + np.log(t)) * (state["S"] - S) / (2 * play.memo["w"])
+        costs += paid
+        ratio = np.maximum(ratio, (paid / play.memo["w"] / (1 + np.log(t))).max(axis=1))
+    factor = (1 + np.sqrt(1 + 2 * ratio)) / 2
+    assert (costs <= (factor * (1 + np.log(T)))[:, None] * np.sqrt(state["S"]) * (1 + 1e-9)).all()
+    run = genadainf_realised(PAPER, environment, T, trials, seed=5)
+    assert run.ratio == pytest.approx(ratio)
+
+
 def test_the_regret_of_the_bound_is_that_of_a_simulation() -> None:
     environment = world("flipped", PAPER)
     run = genadainf_realised(PAPER, environment, 100, 3, seed=5)

@@ -1,4 +1,4 @@
-"""The benchmarks run, and their arithmetic is right. Nothing here depends on any speed."""
+"""The benchmarks: they run, and their arithmetic is right. No test depends on speed."""
 
 import json
 import sys
@@ -218,45 +218,35 @@ def test_recorded_steps_are_consecutive() -> None:
     assert not (steps[0].costs == steps[1].costs).all()
 
 
+TOPICS: dict[str, Callable[[], list[Section]]] = {
+    "step": lambda: step.run(True, SMALL),
+    "oracle": lambda: oracle.run(True, SMALL),
+    "rounding": lambda: rounding.run(True, SMALL),
+    "programs": lambda: programs.run(True, 6, (2, 5)),
+    "learner": lambda: learner.run(True),
+    "live": lambda: live.run(True, SMALL[:1]),
+    "changing": lambda: changing.run(True, (2,), SMALL[0]),
+    "sets": lambda: [
+        sets.oracles(0.02, sets.dedicated()[::3]),
+        sets.rounds(0.02, [Budget(2, [1, 1, 1]), Coverage(2, [1, 1]), sets.small_knapsack()]),
+        sets.knapsack_hull(0.02, ((4, 40),)),
+    ],
+    "overhead": lambda: [overhead.against_fused(True, {2: 1.0}), overhead.one_trial(True)],
+    "arms": lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
+    "units": lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
+    "lanes": lambda: [lanes.growth(kind, [100, 10_000, 40_000], rounds=2) for kind in lanes.KINDS],
+}
+QUICKEST = "rounding"
+
+
 @pytest.mark.parametrize(
-    "run",
-    [
-        lambda: step.run(True, SMALL),
-        lambda: oracle.run(True, SMALL),
-        lambda: rounding.run(True, SMALL),
-        lambda: programs.run(True, 6, (2, 5)),
-        lambda: learner.run(True),
-        lambda: live.run(True, SMALL[:1]),
-        lambda: changing.run(True, (2,), SMALL[0]),
-        lambda: [
-            sets.oracles(0.02, sets.dedicated()[::3]),
-            sets.rounds(0.02, [Budget(2, [1, 1, 1]), Coverage(2, [1, 1]), sets.small_knapsack()]),
-            sets.knapsack_hull(0.02, ((4, 40),)),
-        ],
-        lambda: [overhead.against_fused(True, {2: 1.0}), overhead.one_trial(True)],
-        lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
-        lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
-        lambda: [lanes.growth(kind, [100, 10_000, 40_000], rounds=2) for kind in lanes.KINDS],
-    ],
-    ids=[
-        "step",
-        "oracle",
-        "rounding",
-        "programs",
-        "learner",
-        "live",
-        "changing",
-        "sets",
-        "overhead",
-        "arms",
-        "units",
-        "lanes",
-    ],
+    "topic",
+    [pytest.param(topic, marks=() if topic == QUICKEST else pytest.mark.slow) for topic in TOPICS],
 )
-def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_run(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})
     monkeypatch.setattr(lanes, "fresh", lambda _, **given: lanes.case(**given))
-    for section in run():
+    for section in TOPICS[topic]():
         assert section.rows
         section.table()
         json.dumps(section.as_json())
@@ -264,6 +254,7 @@ def test_topics_run(run: Callable[[], list[Section]], monkeypatch: pytest.Monkey
             plot.draw()
 
 
+@pytest.mark.slow
 def test_parts_of_a_round_add_up() -> None:
     row = rounds.run(True, trials=(2,))[0].rows[2]
     parts = ("choose", "oracle", "FTRL step", "rounding", "environment", "update", "simulation")
@@ -271,6 +262,7 @@ def test_parts_of_a_round_add_up() -> None:
     assert row["FTRL step"] > 0 == row["oracle"]
 
 
+@pytest.mark.slow
 def test_a_case_of_growth() -> None:
     used = growth.case(["GenCTS", "LBINFV"], trials=1, rounds=5)
     assert used["seconds"].keys() == {"GenCTS", "LBINFV"}
@@ -338,6 +330,7 @@ def test_without_the_source_or_the_rivals_the_command_says_what_to_do(
     assert "Clone the repository" in str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", overhead.OURS)
 def test_fused_loops_have_the_regret_of_the_library(name: str) -> None:
     """The same instances, other random numbers: within 4 standard errors of the difference."""

@@ -1,4 +1,4 @@
-"""Commands that the pages show exist, with their options; those of a study are run."""
+"""Commands on the pages: they exist with their options, and those of a study run."""
 
 import json
 import re
@@ -18,7 +18,7 @@ SHELL = re.compile(r"```sh\n(.*?)```", flags=re.DOTALL)
 
 
 def shown(page: Path) -> list[str]:
-    """Return the lines of a page's shell blocks; one that ends in a backslash goes on."""
+    """Return the lines of a page's shell blocks; a backslash continues a line."""
     blocks = "".join(SHELL.findall(page.read_text())).replace("\\\n", " ")
     return blocks.splitlines()
 
@@ -48,8 +48,9 @@ def test_it_exists(line: str) -> None:
         assert not name.startswith("-") or name in {"--help", *options}, name
 
 
+@pytest.mark.slow
 def test_the_study_on_the_page_runs(tmp_path: Path) -> None:
-    """``costs.csv`` has a row for each truck of the plan, as the page says."""
+    """``costs.csv`` has a row for each truck of the plan, as described on the page."""
     for line in shown(ROOT / "docs" / "studies.md"):
         _, *words = shlex.split(line, comments=True)
         done = forked(*words, folder=tmp_path)

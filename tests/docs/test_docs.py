@@ -1,4 +1,4 @@
-"""The documentation is run, and its links lead somewhere."""
+"""The pages of the documentation: their code runs, and their links exist."""
 
 import re
 from pathlib import Path

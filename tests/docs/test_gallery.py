@@ -1,4 +1,4 @@
-"""The gallery shows every picture, and what draws its figures runs."""
+"""The gallery: it shows every picture, and the code of its figures runs."""
 
 import re
 import warnings
@@ -11,6 +11,7 @@ from pages import ROOT, run
 
 DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
+SIMULATED = {"corruption", "final-regret", "many-units", "paired", "regret-curves"}  # take seconds
 DRAWING = [page for page in sorted(GALLERY.glob("*.md")) if "{code-cell}" in page.read_text()]
 
 
@@ -39,9 +40,16 @@ def test_every_page_of_the_gallery_has_a_thumbnail() -> None:
     )
 
 
-@pytest.mark.parametrize("page", DRAWING, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page.stem in SIMULATED else ())
+        for page in DRAWING
+    ],
+    ids=lambda page: page.stem,
+)
 def test_it_draws(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One figure, with something in it, and words on its axes."""
+    """A page draws one figure, with data and labels of its axes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: None)  # tests have no screen
     mpl.use("Agg")

@@ -1,4 +1,4 @@
-"""Every public name has a page in the reference, and a docstring with an example that runs."""
+"""The reference: every public name has a page, and a docstring with an example."""
 
 import importlib
 import inspect
@@ -20,12 +20,13 @@ WITH_FORMULAS = [
     "multiplay.policies",
     "multiplay.theory",
 ]
-WITHOUT = {"Play", "Guarantee", "LowerBound", "Realised", "WorstCase"}  # but for what their functions return
+# Results; the functions that return them have a formula.
+WITHOUT = {"Play", "Guarantee", "LowerBound", "Realised", "WorstCase"}
 PLAIN = {"multiplay.__version__", "multiplay.theory"}  # a text, and a package with its own page
 
 
 def public() -> dict[str, Any]:
-    """Return all that some package declares public, by the shortest name that leads there."""
+    """Return every public object by its shortest name."""
     packages = [multiplay.__name__]
     packages += [
         module.name
@@ -51,7 +52,7 @@ DOCUMENTED = {
 
 
 def in_the_reference() -> set[str]:
-    """Return what the pages list: names below a ``currentmodule``, and data described in place."""
+    """Return the names on the pages: those below a ``currentmodule``, and data."""
     found = set()
     for page in PAGES.glob("*.md"):
         for module, names in re.findall(
@@ -65,7 +66,7 @@ def in_the_reference() -> set[str]:
 
 
 def members(thing: Any) -> dict[str, Any]:
-    """Return what a class of ours gives its users."""
+    """Return the public members of a class of multiplay."""
     if not inspect.isclass(thing):
         return {}
     return {
@@ -90,7 +91,7 @@ def test_all_of_it_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_it_has_an_example_that_the_doctests_run(name: str) -> None:
-    """Examples may stand in the docstring of the class, not in that of a class it inherits from."""
+    """The example is in the docstring of the class itself, not of a base class."""
     assert ">>>" in (DOCUMENTED[name].__doc__ or ""), name
 
 

@@ -1,4 +1,4 @@
-"""What a release says of itself is said alike everywhere, and its files are what forges expect."""
+"""The release: its versions agree everywhere, and the files for forges are valid."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ def text(name: str) -> str:
 
 
 def plain(name: str) -> str:
-    """Return the name of a package as indexes compare it."""
+    """Return the normalised name of a package."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -1,4 +1,4 @@
-"""The page about the service is run: against one that was started as people start it."""
+"""The page about the service: its code runs against a service in a process of its own."""
 
 import json
 import os
@@ -23,7 +23,7 @@ PROGRAMS = ("bash", "curl", "jq", "node")
 
 @contextmanager
 def started(folder: Path) -> Iterator[str]:
-    """Start a service without keys; give its address."""
+    """Start a service without keys, and yield its address."""
     command = [*MULTIPLAY, "serve", "--store", "trucks.db", "--port", "0"]
     service = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stderr=subprocess.PIPE, encoding="utf-8"
@@ -42,14 +42,14 @@ def started(folder: Path) -> Iterator[str]:
 
 
 class Reader:
-    """Somebody who does all that the page says, in one folder and one shell."""
+    """Executor of all blocks of the page, in one folder and one shell."""
 
     def __init__(self, folder: Path, address: str) -> None:
         self.folder, self.address = folder, address
         self.kept, self.names = folder / "shell", {"__name__": "page"}
 
     def run(self, language: str, code: str) -> str | None:
-        """Return what is printed; None for what cannot be run here."""
+        """Return the output of a block; None if it cannot run here."""
         code = code.replace(ADDRESS, self.address)
         if language == "sh":
             return self._shell(code) if "curl" in code else None
@@ -99,16 +99,17 @@ def parts(text: str) -> list[Any]:
 
 
 def is_like(value: Any, shown: Any) -> bool:
-    """Compare with what is shown, in which "..." may stand for anything."""
+    """Compare a value with the one on the page, in which "..." matches anything."""
     if isinstance(shown, dict) and isinstance(value, dict):
         return [*value] == [*shown] and all(is_like(value[k], one) for k, one in shown.items())
     return shown == ANY or bool(value == shown)
 
 
+@pytest.mark.slow
 def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
-        pytest.skip(f"no {', '.join(missing)} on this machine: the page is not tried")
+        pytest.skip(f"no {', '.join(missing)} on this machine: the page is not run")
     run = []
     with started(tmp_path) as address:
         reader = Reader(tmp_path, address)

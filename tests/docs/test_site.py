@@ -1,7 +1,7 @@
-"""The site that ``make docs`` builds: nothing leads nowhere, and it works without a network.
+"""The site that ``make docs`` builds: its links exist, and it works offline.
 
 Notebooks are not executed here: test_gallery.py and test_docs.py run their code. Links to other
-sites are not followed, as tests have no network; what a page loads must come with the site.
+sites are not followed, because tests have no network; a page must load only files of the site.
 """
 
 import fcntl
@@ -27,6 +27,8 @@ from multiplay.service.settings import Settings
 
 pytest.importorskip("sphinx", reason="needs the extra 'docs'")
 
+pytestmark = pytest.mark.slow  # the build takes a minute
+
 DOCS = Path(__file__).parents[2] / "docs"
 NARROW, WIDE = 400, 1400
 LOADED = {"script": "src", "img": "src", "source": "src", "iframe": "src", "link": "href"}
@@ -50,7 +52,7 @@ FORMULAS = [
 
 
 class Contents(HTMLParser):
-    """What a page has: ids, links, and what it loads."""
+    """The ids, links and loaded files of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -60,7 +62,7 @@ class Contents(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what matters of a tag."""
+        """Record the id, link or loaded file of a tag."""
         found = {name: value or "" for name, value in attrs}
         self.ids |= {found[name] for name in ("id", "name") if name in found}
         if tag == "a" and "href" in found:
@@ -224,7 +226,7 @@ def test_a_phone_does_not_scroll_sideways(site: Path, page: Page, path: str) -> 
     "path", ["index.html", "gallery/index.html", "reference/names/multiplay.Transport.html"]
 )
 def test_everybody_can_read_it(site: Path, page: Page, path: str) -> None:
-    """No serious violation that axe knows; in the dark, the contrast of letters."""
+    """Axe finds no serious violation; in dark mode, the contrast of text."""
     page.goto((site / path).as_uri())
     _check_with_axe(page, {"resultTypes": ["violations"]})
     page.emulate_media(color_scheme="dark")
@@ -236,7 +238,7 @@ SETTLED = "Promise.all(document.getAnimations().map(one => one.finished.catch(()
 
 
 def _check_with_axe(page: Page, options: dict[str, Any]) -> None:
-    page.evaluate(SETTLED)  # colours that are on their way to others have little contrast
+    page.evaluate(SETTLED)  # during a transition, colours have little contrast
     found = Axe().run(page, options=options).response["violations"]
     bad = [one for one in found if one["impact"] in ("serious", "critical")]
     assert not bad, [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in bad]

@@ -1,4 +1,4 @@
-"""The tutorials are run: as plain Python, and as the notebooks that people download."""
+"""The tutorials, run as plain Python and as notebooks."""
 
 import re
 import runpy
@@ -21,7 +21,14 @@ def name(page: Path) -> str:
     return page.stem
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=() if page.stem == QUICKEST else pytest.mark.slow)
+        for page in TUTORIALS
+    ],
+    ids=name,
+)
 def test_cells_run_and_leave_nothing_behind(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +75,7 @@ def test_what_is_special_to_the_site_becomes_plain_markdown() -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=() if page.stem == QUICKEST else pytest.mark.soak)
+        pytest.param(page, marks=pytest.mark.slow if page.stem == QUICKEST else pytest.mark.soak)
         for page in TUTORIALS
     ],
     ids=name,

@@ -1,4 +1,4 @@
-"""Pages of the documentation, run as a reader runs them."""
+"""Pages of the documentation: execution of their code, and their broken links."""
 
 import re
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ CODE = re.compile(
     r"(?:\n\n```text\n(.*?)```)?",
     flags=re.DOTALL,
 )
-MAGIC = re.compile(r"^%.*$", flags=re.MULTILINE)  # for notebooks alone, such as %matplotlib
+MAGIC = re.compile(r"^%.*$", flags=re.MULTILINE)  # of notebooks, such as %matplotlib
 
 
 def run(page: Path) -> Iterator[str]:
-    """Run all blocks and cells of Python in order; yield after each what it should print.
+    """Run all blocks and cells of Python in order; yield the expected output after each.
 
-    A block of text right below one of Python is what that prints; nothing is asked of the others.
+    The expected output is a block of text directly below one of Python; other blocks have none.
     """
     namespace: dict[str, Any] = {"__name__": page.stem}
     for code, shown in CODE.findall(page.read_text()):
@@ -26,7 +26,7 @@ def run(page: Path) -> Iterator[str]:
 
 
 def broken_links(page: Path) -> list[str]:
-    """Return the links and pictures of a page that lead nowhere."""
+    """Return the links and pictures of a page that do not exist."""
     text = page.read_text()
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) + re.findall(r'src="([^"]+)"', text)
     return [

@@ -1,4 +1,4 @@
-"""The pages in a browser, against a real server: a day of somebody who plans trucks."""
+"""Web pages in a browser, with a real server."""
 
 import os
 import re
@@ -32,7 +32,7 @@ PATHS = {
     "told": "/studies/lanes/plays/7",
     "journal": "/studies/lanes/journal",
     "docs": "/docs",
-    "missing": "/studies/nobody",
+    "missing": "/studies/unknown",
 }
 
 
@@ -74,7 +74,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Watched:
-    """A window, and all that went wrong in it."""
+    """A browser window, and the errors of its scripts."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.errors: list[str] = []
@@ -84,7 +84,7 @@ class Watched:
         self.page.on("console", self._note)
 
     def _note(self, message: Any) -> None:
-        expected = "status of 4" in message.text  # pages that say that something is not there
+        expected = "status of 4" in message.text  # pages of errors
         if message.type in ("error", "warning") and not expected:
             self.errors.append(message.text)
 
@@ -100,7 +100,7 @@ def watched(browser: Browser, service: Service) -> Iterator[Watched]:
 
 def log_in(page: Page, service: Service) -> None:
     page.goto("/")
-    page.get_by_label("Key").fill(service.key)
+    page.get_by_label("API key").fill(service.key)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", name="Studies")).to_be_visible()
 
@@ -109,24 +109,24 @@ def wait_until_live(page: Page) -> None:
     expect(page.locator("#live")).to_have_attribute("data-state", "live")
 
 
-def test_a_day_of_somebody_who_plans_trucks(watched: Watched, service: Service) -> None:
+def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:
     page = watched.page
     log_in(page, service)
     page.get_by_role("link", name="New study").first.click()
     page.get_by_label("Name").fill("trucks")
     page.get_by_role("textbox", name="Suppliers").fill("Lyon 2\nLille 3")
     page.get_by_role("textbox", name="Demanders").fill("north 4\nsouth 2")
-    page.get_by_label("To", exact=True).fill("250")
-    page.get_by_role("button", name="Make the study").click()
-    expect(page.locator("#demand-error")).to_contain_text("The suppliers have 5 in all")
+    page.get_by_label("Maximum", exact=True).fill("250")
+    page.get_by_role("button", name="Create the study").click()
+    expect(page.locator("#demand-error")).to_contain_text("The total supply is 5")
     expect(page.get_by_role("textbox", name="Suppliers")).to_have_value("Lyon 2\nLille 3")
     page.get_by_role("textbox", name="Demanders").fill("north 4\nsouth 1")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
 
-    page.get_by_label("What you call it").fill("Monday")
+    page.get_by_label("Name of the plan").fill("Monday")
     page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("heading", name="The plan: play 1")).to_be_visible()
-    expect(page.get_by_role("status")).to_have_text("Play 1 is planned.")
+    expect(page.get_by_role("heading", name="Current plan: play 1")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("Play 1 was planned.")
     assert page.locator("svg.flows path").count() >= 2
 
     for field in page.locator("#tell .field").all():
@@ -134,17 +134,17 @@ def test_a_day_of_somebody_who_plans_trucks(watched: Watched, service: Service) 
         assert units
         field.locator("input").fill(" ".join(["100"] * int(units[1])))
     page.get_by_role("button", name="Tell", exact=True).click()
-    expect(page.get_by_role("status")).to_contain_text("Play 1 is told")
+    expect(page.get_by_role("status")).to_contain_text("The outcome of play 1 was saved")
     expect(page.locator(".status")).to_have_text("told")
     assert service.study("trucks").plays()["realised"].tolist() == [500.0]
 
     page.get_by_role("link", name="trucks").click()
-    page.get_by_label("What you call it").fill("Tuesday")
-    page.get_by_text("Supplies and demands of today").click()
+    page.get_by_label("Name of the plan").fill("Tuesday")
+    page.get_by_text("Supply and demand today").click()
     page.get_by_role("textbox", name="Suppliers").fill("Lyon 4\nLille 1")
     page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("heading", name="The plan: play 2")).to_be_visible()
-    page.get_by_text("It was never driven").click()
+    expect(page.get_by_role("heading", name="Current plan: play 2")).to_be_visible()
+    page.get_by_text("Discard a play that was not carried out").click()
     page.get_by_role("button", name="Cancel play 2").click()
     expect(page.locator(".status")).to_have_text("cancelled")
 
@@ -162,12 +162,12 @@ def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service)
     chart = page.locator("#chart")
     expect(chart).to_have_attribute("data-head", str(study.head.number))
     before = chart.screenshot()
-    page.get_by_text("The last plays in numbers").click()
+    page.get_by_text("Table of the last plays").click()
 
     play = study.ask(key="by a program")
     study.tell(play.id, euros(play, more=150.0))
     expect(chart).to_have_attribute("data-head", str(study.head.number))
-    expect(page.locator("#said")).to_contain_text(f"told play {play.id}")
+    expect(page.locator("#message")).to_contain_text(f"told play {play.id}")
     expect(page.locator("#last-plays")).to_have_attribute("open", "")
     expect(page.locator("#last-plays")).to_contain_text("by a program")
     assert chart.screenshot() != before, "the chart has moved"
@@ -175,8 +175,8 @@ def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service)
     assert page.evaluate(drawn)
 
 
-def test_what_somebody_types_is_not_taken_away(watched: Watched, service: Service) -> None:
-    """A form that nobody has touched follows the study; one that somebody fills in stays."""
+def test_user_input_is_not_replaced(watched: Watched, service: Service) -> None:
+    """A form without input follows the study; a form with input stays."""
     page, study = watched.page, service.study("typing")
     log_in(page, service)
     page.goto("/studies/typing")
@@ -186,14 +186,14 @@ def test_what_somebody_types_is_not_taken_away(watched: Watched, service: Servic
     expect(page.locator("#tell-heading")).to_contain_text("play 2")
     field = page.locator("#tell-arm0")
     field.fill("12")
-    page.get_by_label("What you call it").fill("my plan")
+    page.get_by_label("Name of the plan").fill("my plan")
     study.cancel(2)
     expect(page.locator("#journal")).to_contain_text("cancelled play 2")
     expect(page.locator("#tell-heading")).to_contain_text("play 2")
     expect(field).to_have_value("12")
-    expect(page.get_by_label("What you call it")).to_have_value("my plan")
+    expect(page.get_by_label("Name of the plan")).to_have_value("my plan")
     page.get_by_role("button", name="Tell", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("does not wait any more")
+    expect(page.get_by_role("alert")).to_contain_text("is not pending any more")
 
 
 def test_the_keyboard_is_enough(watched: Watched, service: Service) -> None:
@@ -213,13 +213,13 @@ def test_the_keyboard_is_enough(watched: Watched, service: Service) -> None:
               return [name, look.outlineStyle != "none"];
             }"""
         )
-        assert is_seen or name == "BODY", f"nobody can see that {name} has the focus"
+        assert is_seen or name == "BODY", f"the focus on {name} is not visible"
         seen.append(name)
     assert {"tell-arm0", "Tell", "key", "Ask"} <= set(seen)
 
 
-def test_every_page_can_be_used_by_everybody(watched: Watched, service: Service) -> None:
-    """No serious violation that axe knows, and no scrolling sideways on a phone."""
+def test_every_page_is_accessible(watched: Watched, service: Service) -> None:
+    """Check rules of axe on every page, and that pages do not scroll sideways on a phone."""
     page = watched.page
     page.goto("/login")
     _check(page, "login")

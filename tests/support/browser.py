@@ -1,4 +1,4 @@
-"""Pages as a browser shows them, on a phone."""
+"""Measurements of HTML pages in a browser, at the width of a phone."""
 
 import html
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-# the page stands in a frame as wide as a phone: a window of its own cannot be as narrow
+# the page is in a frame as wide as a phone: a window cannot be that narrow
 PHONE = """<!DOCTYPE html><body><iframe style="width: 360px; height: 800px; border: 0"
 srcdoc="{page}"></iframe><script>
 addEventListener("load", () => {{
@@ -25,7 +25,7 @@ addEventListener("load", () => {{
     figures: all("svg").map((svg) => svg.getBoundingClientRect().width),
     heights: all("svg").map((svg) => svg.getBoundingClientRect().height),
     scrolling: all(".table").filter((box) => box.scrollWidth > box.clientWidth).length,
-    letters: Math.min(...all("svg text").map((text) => text.getBoundingClientRect().height)),
+    text_height: Math.min(...all("svg text").map((text) => text.getBoundingClientRect().height)),
     fetched: inner.performance.getEntriesByType("resource").length,
     paper: colour("body", "backgroundColor"),
     ink: colour("body", "color"),
@@ -41,12 +41,12 @@ def chromium() -> str:
         if found := shutil.which(name):
             return found
     if os.environ.get("MULTIPLAY_NEEDS_BROWSER"):
-        pytest.fail("MULTIPLAY_NEEDS_BROWSER is set, and there is no chromium")
-    pytest.skip("no chromium on this machine: the page is not opened")
+        pytest.fail("MULTIPLAY_NEEDS_BROWSER is set, but chromium is not installed")
+    pytest.skip("chromium is not installed")
 
 
 def measured(page: str, tmp_path: Path, *options: str) -> dict[str, Any]:
-    """Open the page on a phone and measure what the browser makes of it."""
+    """Open a page at the width of a phone, and return measurements of it."""
     wrapper = tmp_path / "phone.html"
     wrapper.write_text(PHONE.format(page=html.escape(page)), encoding="utf-8")
     command = [

@@ -411,7 +411,7 @@ def test_a_phone_shows_the_page_in_the_dark(seen: reading.Facts, tmp_path: Path)
     assert found["scroll"] <= found["inner"] == 360
     assert len(found["figures"]) == 2
     assert all(300 < width <= 360 for width in found["figures"])
-    assert found["letters"] > 6.5
+    assert found["text_height"] > 6.5
     assert found["label"] == found["ink"]
     assert found["fetched"] == 0
     assert {"<script>ale…(1)</script>", "a&b", "$a$ 東京"} <= set(found["names"])

@@ -546,7 +546,7 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(page: str, tmp_path: 
     assert len(found["figures"]) == 6
     assert all(300 < width <= 360 for width in found["figures"])
     assert all(height > 200 for height in found["heights"])
-    assert found["letters"] > 6.5
+    assert found["text_height"] > 6.5
     assert {NASTY, BRACKETS} <= set(found["names"])
     assert found["fetched"] == 0
 

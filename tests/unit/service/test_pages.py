@@ -361,7 +361,7 @@ class Place:
         return self.client.get(path, **more)
 
     def mark(self) -> str:
-        """The mark of the forms of this visitor."""
+        """Return the mark of the forms of this visitor."""
         for path in ("/login", "/new", "/docs"):
             found = re.search(r'name="mark" value="(\w+)"', self.get(path).text)
             if found:
@@ -374,7 +374,7 @@ class Place:
         return self.client.post(path, data=data, headers=headers)
 
     def log_in(self, can: str = "manage", **more: Any) -> str:
-        """Make a key and begin a session with it; return the id of the key."""
+        """Create a key and start a session with it; return the id of the key."""
         made = keys.create(self.store, can, **more)
         self.client.cookies.clear()
         answer = self.post("/login", key=made.token, next="/")
@@ -393,7 +393,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 class Parts(HTMLParser):
-    """What a page would run or fetch."""
+    """Scripts, tags, handlers and ids of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -416,7 +416,7 @@ class Parts(HTMLParser):
 
 
 def assert_harmless(answer: Any) -> None:
-    """Nothing runs but our own files, and nothing that was stored became markup."""
+    """Check that only our own scripts run, and that stored text is escaped."""
     page = Parts(answer.text)
     assert all(src and src.startswith("/static/") for src in page.scripts), page.scripts
     assert not page.handlers
@@ -492,7 +492,7 @@ def test_what_was_typed_is_kept_when_it_is_refused(place: Place) -> None:
     answer = place.post("/new", **NEW | {"name": "taken"})
     assert answer.status_code == 422
     assert 'id="name-error"' in answer.text
-    assert "plans.db" not in answer.text, "where the store is concerns nobody"
+    assert "plans.db" not in answer.text, "the address of the store is not shown"
     place.study()
     answer = place.post("/studies/lanes/ask", key="x" * 201, supply="Lyon 3")
     assert answer.status_code == 422
@@ -553,7 +553,7 @@ def test_markup_in_names_stays_text(place: Place) -> None:
         assert_harmless(answer)
 
 
-def test_letters_without_a_shape_are_shown_as_such(place: Place) -> None:
+def test_invisible_characters_are_replaced(place: Place) -> None:
     study = place.study()
     study.ask(key="left\u202eright\x07")
     page = place.get("/studies/lanes").text

@@ -1,4 +1,4 @@
-"""What strangers send: refused in words, or built in no time; never anything else."""
+"""Limits of the service: untrusted input is built within seconds, or refused with an error."""
 
 import copy
 import inspect
@@ -111,12 +111,12 @@ def test_depth_is_limited() -> None:
 
 
 def plain(thing: Any) -> Any:
-    """Return a thing as a client sends it."""
+    """Return an object as a client sends it."""
     return json.loads(json.dumps(_with_arrays(*pack(thing))))
 
 
 def written(thing: Any) -> Any:
-    """Return a thing as people write it."""
+    """Return an object as a description in JSON."""
     return json.loads(json.dumps(describe(thing)))
 
 
@@ -210,9 +210,9 @@ TOO_MANY: dict[str, tuple[str, dict[str, Any]]] = {
     "bounds": ("units", {"type": "IntegerProgram", "A": [[1]], "b": [HUGE]}),
     "weights": ("units", {"type": "Knapsack", "weights": [1], "capacity": 100_001}),
     "digits": ("capacity", {"type": "Knapsack", "weights": [0.1234567, 1], "capacity": 1.5}),
-    "letters": ("names", {"type": "Budget", "total": 1, "caps": [1], "names": ["a" * 201]}),
+    "long names": ("names", {"type": "Budget", "total": 1, "caps": [1], "names": ["a" * 201]}),
     "lines": ("names", {"type": "Budget", "total": 1, "caps": [1], "names": ["a\nb"]}),
-    "letters of arcs": (
+    "long names of arcs": (
         "names",
         {"type": "SpanningTree", "edges": [["a" * 150, "b" * 150]]},
     ),
@@ -235,7 +235,7 @@ def test_hints_name_the_option_of_the_service() -> None:
 
 
 def test_a_program_that_takes_hours_is_given_up() -> None:
-    """Market splitting, for which branch and bound finds no shorter way than to try."""
+    """Market split instances, on which branch and bound enumerates."""
     rng = np.random.default_rng(0)
     A = rng.integers(0, 100, (4, 30))
     b = A @ rng.integers(0, 2, 30)
@@ -244,7 +244,7 @@ def test_a_program_that_takes_hours_is_given_up() -> None:
         build_actions("actions", {"type": "IntegerProgram", **rows, "bounds": [0, 1]}, QUICK)
 
 
-def test_what_is_prepared_in_a_hurry_is_refused() -> None:
+def test_a_set_that_takes_too_long_is_refused() -> None:
     program = mp.IntegerProgram.example()
     with refused("actions"), in_time("actions", ServiceLimits(seconds=1e-9)):
         mp.Learner(program, mp.GenLBINFV())
@@ -410,7 +410,7 @@ NONSENSE: st.SearchStrategy[Any] = st.recursive(LEAVES, _within, max_leaves=8)
 
 
 def _places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Give the way to everything in a plain value, but to itself and to types."""
+    """Yield the path to every value within plain data, except types."""
     inside = value.items() if isinstance(value, dict) else ()
     for key, below in enumerate(value) if isinstance(value, list) else inside:
         if key != "type":
@@ -423,7 +423,7 @@ CHANGES = ["number", "number", "nonsense", "nonsense", "gone", "twice"]
 
 @st.composite
 def nearly(draw: st.DrawFn, examples: list[Any]) -> Any:
-    """Draw an example of which some parts are nonsense, twice there, or gone."""
+    """Draw an example with parts that are replaced, repeated or removed."""
     given = copy.deepcopy(draw(st.sampled_from(examples)))
     for _ in range(draw(st.integers(1, 3))):
         places = list(_places(given))
@@ -446,7 +446,7 @@ def nearly(draw: st.DrawFn, examples: list[Any]) -> Any:
 
 
 def refused_or(verb: Any, *arguments: Any, **named: Any) -> Any:
-    """Do something; nothing may come of it but an answer, or a refusal in words."""
+    """Return the result of a call, or None if it raises ``InvalidInput``; let other errors pass."""
     try:
         return verb(*arguments, **named)
     except InvalidInput:
@@ -483,7 +483,7 @@ def test_nonsense_for_sets(kind: str) -> None:
 
 @st.composite
 def nearly_policies(draw: st.DrawFn, deep: int = 0) -> Any:
-    """Draw a policy with some settings, many of which cannot be."""
+    """Draw a policy with some settings, many of which are invalid."""
     name = draw(st.sampled_from(sorted(POLICIES)))
     usual = st.sampled_from([0.1, 0.5, 1, 2, 100, 10**6, 1e-6, "gd", "units", "rounded", True])
     given: dict[str, Any] = {"type": name}
@@ -518,14 +518,14 @@ LEARNERS: dict[str, Any] = {
 
 @st.composite
 def by_arm(draw: st.DrawFn, names: tuple[str, ...], values: st.SearchStrategy[Any]) -> Any:
-    """Draw something for some arms, or nonsense."""
+    """Draw values for some arms, or arbitrary data."""
     arms = st.sampled_from([*names, "nobody", ""])
     return draw(st.dictionaries(arms, values, max_size=3) | st.lists(values, max_size=6) | NONSENSE)
 
 
 @st.composite
 def verbs(draw: st.DrawFn, learner: mp.Learner) -> Any:
-    """Draw what a client may ask of a learner; return what does it."""
+    """Draw an operation on a learner, and return a function that performs it."""
     names, pending = learner.actions.names, [one.id for one in learner.pending()]
     units, losses = by_arm(names, st.integers(0, 5) | NONSENSE), by_arm(names, _losses())
     limits: dict[str, Any] = {

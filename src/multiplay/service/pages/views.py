@@ -309,8 +309,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         plan = plan_view(_whole_plan(asked, study.actions), None, sense)
     outcome = {} if end is None else end.record.header
     expected, realised = (
-        amount(number_or_nan(found))
-        for found in (header.get("expected"), outcome.get("realised"))
+        amount(number_or_nan(found)) for found in (header.get("expected"), outcome.get("realised"))
     )
     return PlayPage(
         id=id,
@@ -333,9 +332,9 @@ def _whole_plan(asked: Entry, usual: ActionSet) -> dict[str, int]:
     header = asked.record.header
     if header.get("imported"):
         return {arm: header["plan"].get(arm, 0) for arm in header["arms"]}
-    day = entry_codec.Day.read(asked.record).given(usual) or usual
-    action = entry_codec.action_of_plan(header["plan"], day.names)
-    return dict(zip(day.names, action.tolist(), strict=True)) | day.unmet(action)
+    actions = entry_codec.StoredSet.of_record(asked.record).given(usual) or usual
+    action = entry_codec.action_of_plan(header["plan"], actions.names)
+    return dict(zip(actions.names, action.tolist(), strict=True)) | actions.unmet(action)
 
 
 def _end(about: list[Entry]) -> Entry | None:

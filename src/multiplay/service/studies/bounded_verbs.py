@@ -1,4 +1,4 @@
-"""Verbs within limits: what a stranger asks takes seconds, or is refused."""
+"""Operations on studies with limits on sizes, pending plays and time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from multiplay.studies import Study
 def create(
     limits: ServiceLimits, store: Store, name: str, actions: Any, policy: Any, **settings: Any
 ) -> Study:
-    """Begin a study of plain data."""
-    made, way = build_actions("actions", actions, limits), build_policy("policy", policy, limits)
-    check_together(made, way, limits)
+    """Create a study from plain data."""
+    made, chosen = build_actions("actions", actions, limits), build_policy("policy", policy, limits)
+    check_together(made, chosen, limits)
     with in_time("actions", limits):
-        return Study.create(name, made, way, store=store, **settings)
+        return Study.create(name, made, chosen, store=store, **settings)
 
 
 def ask(
@@ -39,10 +39,10 @@ def ask(
     time_limit: float | None = None,
     **given: Any,
 ) -> PendingPlay:
-    """Choose the next play of a study, unless too many of them wait."""
+    """Choose the next play of a study; raise if too many plays are pending."""
     pending = study.open_plays
     if pending >= limits.pending and not study.is_asked(key):
-        expected = f"fewer than {limits.pending} plays that wait"
+        expected = f"fewer than {limits.pending} pending plays"
         hint = "Tell, close or cancel some of them first."
         raise Conflict("study", expected, f"{pending}", hint)
     _check_day(limits, study, actions)
@@ -51,19 +51,19 @@ def ask(
 
 
 def learn(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Receipt:
-    """Learn from a plan that somebody else chose."""
+    """Learn from an external plan."""
     _check_day(limits, study, actions)
     return study.learn(actions=actions, **given)
 
 
 def learn_table(study: Study, table: dict[str, Any], key: str | None) -> Receipt:
-    """Learn from a history."""
+    """Learn from a table of past rounds."""
     check_history(len(set(table["round"])), len(study.known_arms))
     return study.learn_table(table, key=key)
 
 
 def best(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Plan:
-    """Return the best plan by what is known."""
+    """Return the best plan by current estimates."""
     _check_day(limits, study, actions)
     with in_time("actions", limits):
         return study.best(actions, **given)
@@ -72,13 +72,13 @@ def best(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given
 def expect(
     limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any
 ) -> Estimate:
-    """Say what a plan should cost."""
+    """Return the expected cost of a plan."""
     _check_day(limits, study, actions)
     return study.expect(actions=actions, **given)
 
 
 def _check_day(limits: ServiceLimits, study: Study, actions: ActionSet | None) -> None:
-    """Refuse a set of a day that is too much for the policy, or for the study."""
+    """Raise ``InvalidInput`` for a set of a round that is too large for the policy or the study."""
     if actions is not None:
         check_together(actions, study.policy, limits)
         check_known(set(study.known_arms), actions, limits)

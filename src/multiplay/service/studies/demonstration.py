@@ -1,4 +1,4 @@
-"""A study to look at: a year of made-up trucks."""
+"""Demonstration study: a simulated year of trucks between depots and towns."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from multiplay.types import FloatArray
 NAME, KEY = "trucks", "demonstration"
 DEPOTS = {"Lyon": 5, "Lille": 3, "Nantes": 4}
 TOWNS = {"north": 3, "south": 4, "east": 2, "coast": 3}
-DAYS, DAY, AT_ONCE = 365, 86_400.0, 30
+DAYS, DAY, BATCH = 365, 86_400.0, 30  # days, seconds of a day, days of one commit
 HIGHEST = 400.0  # euros
 SPREAD = 25.0
-REPAIRS = (200, 7, 120.0)  # from this day on, this lane costs so much more
+ROAD_WORKS = (200, 7, 120.0)  # first day, lane, and additional cost of a truck
 
 
 def prepare(store: Place) -> None:
-    """Make the study if it is not there."""
+    """Create the study if it does not exist."""
     if NAME not in Study.list(store=store):
         _year(store)
 
 
 def new_key(store: Place) -> str:
-    """Return a new key for the demonstration; the last one is of no use any more."""
+    """Return a new key for the demonstration, and revoke the previous one."""
     for row in keys.list_all(store):
         if row.name == KEY:
             keys.revoke(store, row.id)
@@ -37,7 +37,7 @@ def new_key(store: Place) -> str:
 
 
 def _year(store: Place) -> None:
-    """Play a year, a month at a time; today's trucks are on their way."""
+    """Simulate a year, and ask for the plan of today."""
     rng = np.random.default_rng(2026)
     plans = Transport(
         list(DEPOTS.values()), list(TOWNS.values()), names=(list(DEPOTS), list(TOWNS))
@@ -47,17 +47,17 @@ def _year(store: Place) -> None:
     with Study.create(
         NAME, plans, GenCTS(discount=0.995), losses=(0, HIGHEST), missing="ignore", store=store
     ) as study:
-        for month in range(0, DAYS, AT_ONCE):
+        for month in range(0, DAYS, BATCH):
             with study.together():
-                for day in range(month, min(month + AT_ONCE, DAYS)):
+                for day in range(month, min(month + BATCH, DAYS)):
                     _play(study, day, first + day * DAY, means, rng)
         study.ask(key=_date(first + DAYS * DAY))
 
 
 def _play(study: Study, day: int, at: float, means: FloatArray, rng: np.random.Generator) -> None:
-    """Drive the trucks of one day; some do not report."""
+    """Simulate one day; 1 % of the trucks do not report their costs."""
     play = study.ask(key=_date(at), at=at)
-    begins, lane, more = REPAIRS
+    begins, lane, more = ROAD_WORKS
     costs = means.copy()
     costs[lane] += more * (day >= begins)
     report: dict[str, list[float | None]] = {}

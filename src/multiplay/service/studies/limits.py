@@ -27,26 +27,26 @@ from multiplay.service.api.refusals import Malformed
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """The most that one request may have.
+    """Limits on requests, sets, studies and connections.
 
     Attributes
     ----------
     body, headers : int
         Bytes of a body, and of all headers.
     depth : int
-        Lists and tables within each other.
+        Nesting of lists and objects in a body.
     arms, units : int
-        Of a set.
+        Arms of a set, and units of a play.
     pending : int
-        Plays of a study that wait for their losses.
+        Pending plays of a study.
     seconds : float
-        To choose a play, and to send a body.
+        Seconds to choose a play, and to send a body.
     rows : int
-        Of a list, in one answer.
+        Rows of a list in one response.
     streams : int
-        Open streams of events, of one worker.
+        Open event streams of one worker.
     connections : int
-        That one worker has open.
+        Open connections of one worker.
     """
 
     body: int = 2**20
@@ -63,17 +63,20 @@ class ServiceLimits:
 
 # ---------------------------------------------------------------- JSON
 
-WHOLE = 2**63  # what int64 holds; whole numbers of more digits are somebody's mistake, or attack
+WHOLE = 2**63  # the range of int64; longer integers are a mistake, or an attack
 DIGITS = 19  # of 2^63
-TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # one that does not end, too
-ESCAPED, NO_LETTER = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])"), re.compile("[\0\ud800-\udfff]")
+TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # a string without an end, too
+ESCAPED, INVALID_CHARACTER = (
+    re.compile(rb"\\u(?:0000|[dD][89a-fA-F])"),
+    re.compile("[\0\ud800-\udfff]"),
+)
 OPENS, CLOSES = b"[{", b"]}"
 STEPS = bytes(1 if byte in OPENS else 255 if byte in CLOSES else 0 for byte in range(256))
-OTHERS = bytes(byte for byte in range(256) if byte not in OPENS + CLOSES)
+NO_BRACKETS = bytes(byte for byte in range(256) if byte not in OPENS + CLOSES)
 
 
 def strict_json(body: bytes, limits: ServiceLimits) -> Any:
-    """Return what a body says; refuse what has two meanings, or none in another language.
+    """Return the data of a body; raise for JSON that is ambiguous, or not portable.
 
     Examples
     --------
@@ -88,18 +91,18 @@ def strict_json(body: bytes, limits: ServiceLimits) -> Any:
         raise _no_json(f"byte {error.start} is not UTF-8", "Send the text as UTF-8.") from None
     except json.JSONDecodeError as error:
         place = f"{error.msg}, in line {error.lineno}, column {error.colno}"
-        raise _no_json(place, "Correct the text at this place.") from None
-    if ESCAPED.search(body):  # only so can text have what UTF-8 and JSON do not allow
+        raise _no_json(place, "Correct the JSON at this position.") from None
+    if ESCAPED.search(body):  # only an escape can produce characters that UTF-8 does not allow
         _check_text(value)
     return value
 
 
 def _check_depth(body: bytes, most: int) -> None:
-    steps = np.frombuffer(TEXT.sub(b"", body).translate(STEPS, OTHERS), dtype=np.int8)
+    steps = np.frombuffer(TEXT.sub(b"", body).translate(STEPS, NO_BRACKETS), dtype=np.int8)
     depth = int(steps.cumsum(dtype=np.int64).max(initial=0))
     if depth > most:
-        expected = f"at most {most} lists and tables within each other"
-        raise InvalidInput("body", expected, f"{depth}", "Send flatter data.")
+        expected = f"at most {most} levels of nested lists and objects"
+        raise InvalidInput("body", expected, f"{depth}", "Send data with fewer levels.")
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -107,7 +110,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _no_json(f"{_short(twice)} twice in one table", "Write each key once.")
+        raise _no_json(f"{_short(twice)} twice in one object", "Write each key once.")
     return table
 
 
@@ -131,7 +134,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _check_text(value: Any) -> None:
-    """Refuse a NUL, and half of a pair of surrogates, in any text."""
+    """Raise ``InvalidInput`` for a NUL or a lone surrogate in any string."""
     todo = [value]
     while todo:
         one = todo.pop()
@@ -140,8 +143,8 @@ def _check_text(value: Any) -> None:
             todo += one.values()
         elif isinstance(one, list):
             todo += one
-        elif isinstance(one, str) and NO_LETTER.search(one):
-            raise _too_much(f"the text {_short(one)}", "Send text of whole letters, without NUL.")
+        elif isinstance(one, str) and INVALID_CHARACTER.search(one):
+            raise _too_much(f"the text {_short(one)}", "Remove NUL characters and lone surrogates.")
 
 
 def _no_json(got: str, hint: str) -> Malformed:
@@ -149,8 +152,8 @@ def _no_json(got: str, hint: str) -> Malformed:
 
 
 def _too_much(got: str, hint: str) -> InvalidInput:
-    """Return the error of what is JSON, and cannot be held."""
-    return InvalidInput("body", "numbers and text that all languages can hold", got, hint)
+    """Return the error of valid JSON that other languages cannot represent."""
+    return InvalidInput("body", "numbers and text that all languages can represent", got, hint)
 
 
 def _short(value: object) -> str:
@@ -167,8 +170,8 @@ DECODER = json.JSONDecoder(
 
 # ---------------------------------------------------------------- sets and policies
 
-WORDS = 300  # letters in each part of an error: who sends a megabyte does not get it back
-SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond, little is computed but rounding
+ERROR_PART = 300  # characters of each part of an error, which may repeat the input
+SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond them rounding errors dominate
 LONGEST_NAME = 200  # characters
 HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
 
@@ -190,7 +193,7 @@ POLICIES: dict[str, type[Policy]] = offered(classes_of(multiplay.policies), Poli
 
 
 def build_actions(where: str, plain: Any, limits: ServiceLimits) -> ActionSet:
-    """Return the set that plain data describe, unless it is too large for a service.
+    """Return the set that plain data describe; raise if it is too large for the service.
 
     Examples
     --------
@@ -200,14 +203,14 @@ def build_actions(where: str, plain: Any, limits: ServiceLimits) -> ActionSet:
     with brief_errors(), in_time(where, limits):
         made: ActionSet = _Sets(where, limits).build(where, _described(where, plain), ActionSet)
         if isinstance(made, IntegerProgram):
-            made.argmin(-np.ones(made.d))  # M, which is sought without a deadline, is known now
+            made.argmin(-np.ones(made.d))  # finds M, which is computed without a deadline, now
         with errors_below(where):
             check_set(made, limits)
     return made
 
 
 def build_policy(where: str, plain: Any, limits: ServiceLimits) -> Policy:
-    """Return the policy that plain data describe, unless it would take too long.
+    """Return the policy that plain data describe; raise if it is too expensive.
 
     Examples
     --------
@@ -221,42 +224,42 @@ def build_policy(where: str, plain: Any, limits: ServiceLimits) -> Policy:
 
 @contextmanager
 def in_time(where: str, limits: ServiceLimits) -> Iterator[None]:
-    """Refuse what is prepared within the block if it takes too long, where that can be noticed.
+    """Raise ``InvalidInput`` if the block reaches the time limit of the service.
 
-    Only oracles that look at a deadline do: those of integer programs, which may take hours.
+    Only oracles that observe a deadline stop: those of integer programs, which may take hours.
     """
     with deadline.before(time.monotonic() + limits.seconds) as until:
         yield
     if until.truncated:
         raise InvalidInput(
             where,
-            f"what can be prepared in {limits.seconds:g} seconds",
-            "what takes longer",
-            "Use multiplay in Python for it.",
+            f"a set that is prepared within {limits.seconds:g} seconds",
+            "a set that takes longer",
+            "Use multiplay in Python for larger problems.",
         )
 
 
 @contextmanager
 def brief_errors() -> Iterator[None]:
-    """Cut what errors repeat of the input."""
+    """Shorten the input that errors repeat."""
     try:
         yield
     except InvalidInput as error:
         parts = error.argument, error.expected, str(error.got), error.hint
-        raise type(error)(*(shortened(part, WORDS) for part in parts)) from None
+        raise type(error)(*(shortened(part, ERROR_PART) for part in parts)) from None
 
 
 def _described(where: str, plain: Any) -> dict[str, Any]:
-    """Return a table that names a class; others would be built as tables."""
+    """Return an object that names a class; raise for other data."""
     if not isinstance(plain, dict) or "type" not in plain:
-        hint = 'Write {"type": "GenCTS"}, say, with the settings beside it.'
-        raise InvalidInput(where, "a table with a type", repr(plain), hint)
+        hint = 'Write {"type": "GenCTS"}, for example, with its settings as further keys.'
+        raise InvalidInput(where, "an object with the key type", repr(plain), hint)
     return plain
 
 
 def _tuple(items: Any) -> tuple[Any, ...]:
     if not is_list(items):
-        raise InvalidInput("items", "a list", repr(items), "Write [1, 2], say.")
+        raise InvalidInput("items", "a list", repr(items), "Write [1, 2], for example.")
     return tuple(items)
 
 
@@ -277,7 +280,7 @@ CONTAINERS: dict[str, Callable[..., Any]] = {"tuple": _tuple, "mapping": _mappin
 
 
 class _Sets(Builder):
-    """Builds one set, and nothing but lists, tuples and tables within it."""
+    """Builder of one set, with only lists, tuples and mappings as settings."""
 
     def __init__(self, where: str, limits: ServiceLimits) -> None:
         super().__init__(SETS, _checked_text)
@@ -292,7 +295,7 @@ class _Sets(Builder):
         return plain
 
     def find(self, where: str, name: Any) -> Any:
-        """Return a class for the set itself, and a container below it."""
+        """Return the class of the set, or a container within its settings."""
         if where == self.top:
             _check_declared(where, name, multiplay.actions, ActionSet)
             return super().find(where, name)
@@ -308,7 +311,7 @@ class _Sets(Builder):
 
 
 class _Policies(Builder):
-    """Builds a policy, and policies within it."""
+    """Builder of a policy, with policies as settings."""
 
     def __init__(self) -> None:
         super().__init__(POLICIES, _moderate)

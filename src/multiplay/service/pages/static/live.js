@@ -5,7 +5,7 @@
   const study = document.getElementById("study");
   if (!study) return;
   const live = document.getElementById("live"), words = document.getElementById("live-state");
-  const said = document.getElementById("said");
+  const message = document.getElementById("message");
   let source = null, head = study.dataset.head, wait = 2000, timer = 0;
 
   function state(name, text) {
@@ -49,8 +49,8 @@
     tasks.splice(0, tasks.length, ...tasks.filter((task) => !isBusy(target(task))));
   });
   document.addEventListener("htmx:after:swap", () => {
-    const newest = document.querySelector("[data-said]")?.dataset.said;
-    if (newest) said.textContent = `Just now: ${newest}`;
+    const newest = document.querySelector("[data-latest]")?.dataset.latest;
+    if (newest) message.textContent = `Just now: ${newest}`;
   });
 
   document.addEventListener("visibilitychange", () => document.hidden ? stop() : listen());

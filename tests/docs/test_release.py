@@ -45,9 +45,10 @@ def project() -> dict[str, Any]:
 
 
 def test_version_changelog_and_citation_are_in_step() -> None:
-    newest = re.search(r"^## (\S+)", text("CHANGELOG.md"), re.MULTILINE)
-    assert newest
-    assert newest[1] == mp.__version__
+    sections = re.findall(r"^## (\S+)", text("CHANGELOG.md"), re.MULTILINE)
+    released = sections[1:] if sections[0] == "Unreleased" else sections
+    assert released[0] == mp.__version__
+    assert "Unreleased" not in released
     assert yaml.safe_load(text("CITATION.cff"))["version"] == mp.__version__
 
 

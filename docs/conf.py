@@ -1,4 +1,4 @@
-"""How the site is built: ``make docs``."""
+"""Settings of Sphinx for the site: ``make docs``."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ from multiplay.version import __version__
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")  # of the pages that draw
+os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")  # for pages with figures
 
-# Kernels of the pages know nothing of the settings of whoever builds, and are quiet.
+# Notebook kernels ignore the settings of the user, and log errors only.
 profile = HERE / "_build" / "ipython" / "profile_default"
 profile.mkdir(parents=True, exist_ok=True)
 (profile / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 40\n")
@@ -37,22 +37,22 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
-nitpicky = True  # a name that leads nowhere is a warning, and warnings are errors
+nitpicky = True  # an unresolved name is a warning, and warnings are errors
 
 # Pages
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "html_image"]
-smartquotes_action = "q"  # -- is the beginning of an option, not a dash
+smartquotes_action = "q"  # -- begins an option and is not a dash
 html_math_renderer = "katex"
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
-nb_merge_streams = True  # what a cell prints is one text, however it arrives
+nb_merge_streams = True  # the output of a cell is one text
 
 # The reference
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"
-autodoc_typehints = "none"  # the docstring says it in words
+autodoc_typehints = "none"  # docstrings describe the types
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -1,4 +1,4 @@
-"""Every command of ``multiplay --help``, read from the program when the site is built."""
+"""Directive ``commands``: every command of ``multiplay --help``, read from the program."""
 
 import re
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from multiplay.cli import app as commands
 BOLD = re.compile(r"\[b\](.*?)\[/b\]", flags=re.DOTALL)
 PLAIN = re.compile(r"[A-Za-z ]+")
 UNDERLINED = re.compile(r"^(\w+)\n-{3,}$", flags=re.MULTILINE)
-FACTS = re.compile(r"\s+\[([^\[\]]*)\]$")  # [default: results], behind the help of an option
+FACTS = re.compile(r"\s+\[([^\[\]]*)\]$")  # [default: results], after the help of an option
 
 
 class Commands(SphinxDirective):
-    """A section for every command, those of a group within the section of the group."""
+    """Directive that makes a section for every command, nested by group."""
 
     def run(self) -> list[nodes.Node]:
-        """Walk through the commands."""
+        """Return the sections of all commands."""
         root = get_command(commands)
         context = root.context_class(root, info_name="multiplay")
         return [*_prose(root.help or ""), *_options(root, context), *_sections(root, context)]
@@ -55,7 +55,7 @@ def _usage(command: Any, context: Any) -> list[nodes.Node]:
 
 
 def _options(command: Any, context: Any) -> list[nodes.Node]:
-    """Return what may be written behind the command, and what it means."""
+    """Return the arguments and options of a command with their help."""
     items = []
     for parameter in command.params:
         if (record := parameter.get_help_record(context)) is None:
@@ -74,29 +74,29 @@ def _options(command: Any, context: Any) -> list[nodes.Node]:
 
 
 def _prose(text: str) -> Iterator[nodes.Node]:
-    """Read a help text: paragraphs, and commands to be typed, which are indented."""
+    """Yield the paragraphs and the indented examples of a help text."""
     blocks = UNDERLINED.sub(r"\1:\n", dedent(text).strip()).split("\n\n")
-    typed: list[str] = []
+    examples: list[str] = []
     for block in filter(str.strip, blocks):
         if block.startswith("    "):
-            typed.append(dedent(block).rstrip())
+            examples.append(dedent(block).rstrip())
             continue
-        if typed:
-            yield _typed(typed)
-            typed = []
+        if examples:
+            yield _code(examples)
+            examples = []
         yield nodes.paragraph("", "", *_words(" ".join(block.split())))
-    if typed:
-        yield _typed(typed)
+    if examples:
+        yield _code(examples)
 
 
-def _typed(blocks: list[str]) -> nodes.literal_block:
+def _code(blocks: list[str]) -> nodes.literal_block:
     text = "\n".join(blocks)
     language = "python" if text.startswith("import ") else "sh"
     return nodes.literal_block(text, text, language=language)
 
 
 def _words(text: str) -> Iterator[nodes.Node]:
-    """Give words; those between [b] and [/b] are strong, or code if they have other signs."""
+    """Yield text; parts between [b] and [/b] are strong, or code if they have punctuation."""
     for number, part in enumerate(BOLD.split(text)):
         if number % 2:
             yield nodes.strong("", part) if PLAIN.fullmatch(part) else nodes.literal("", part)
@@ -105,6 +105,6 @@ def _words(text: str) -> Iterator[nodes.Node]:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Tell Sphinx."""
+    """Register the extension."""
     app.add_directive("commands", Commands)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

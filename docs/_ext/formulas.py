@@ -1,4 +1,4 @@
-"""Formulas are typeset in the browser by KaTeX, which comes with the site: no network is needed."""
+"""Formulas, typeset in the browser by a copy of KaTeX in the site."""
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -13,7 +13,7 @@ def inline(self: HTML5Translator, node: nodes.math) -> None:
 
 
 def block(self: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula that stands alone; lines end in two backslashes, and meet at &."""
+    """Write a displayed formula; lines end in two backslashes, and are aligned at &."""
     lines = node.astext()
     formula = rf"\begin{{aligned}}{lines}\end{{aligned}}" if r"\\" in lines else lines
     self.body.append(f'<div class="formula">{self.encode(formula)}</div>\n')
@@ -21,7 +21,7 @@ def block(self: HTML5Translator, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Tell Sphinx."""
+    """Register the extension."""
     app.add_html_math_renderer(
         "katex", inline_renderers=(inline, None), block_renderers=(block, None)
     )

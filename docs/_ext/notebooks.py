@@ -1,4 +1,4 @@
-"""Every tutorial can be opened in Jupyter: it is a notebook on the site, too.
+"""Notebooks of the tutorials, on the site and as files.
 
 ``python docs/_ext/notebooks.py FOLDER`` writes the notebooks to a folder.
 """
@@ -22,7 +22,7 @@ OTHER_PAGE = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
 
 
 def tutorials(folder: Path = TUTORIALS) -> list[Path]:
-    """Return the pages that are notebooks."""
+    """Return the tutorials, which are notebooks."""
     return [page for page in sorted(folder.glob("*.md")) if page.name != "index.md"]
 
 
@@ -30,7 +30,7 @@ def notebook(page: Path) -> NotebookNode:
     """Return a page as a notebook, without outputs; the same page gives the same notebook."""
     book: NotebookNode = jupytext.read(page, fmt=FORMAT)
     for number, cell in enumerate(book.cells):
-        cell.id = f"cell-{number}"  # not a random one
+        cell.id = f"cell-{number}"  # reproducible
         if cell.cell_type == "markdown":
             cell.source = plain(cell.source)
     nbformat.validate(book)
@@ -38,9 +38,9 @@ def notebook(page: Path) -> NotebookNode:
 
 
 def plain(text: str) -> str:
-    """Return Markdown that every reader of notebooks understands.
+    """Return plain Markdown, for every program that opens notebooks.
 
-    Pages of the site are not where a notebook was downloaded to: links to them become their words.
+    A downloaded notebook is not next to the pages of the site: links to them become plain text.
     """
     text = ADMONITION.sub(_quotation, text)
     return OTHER_PAGE.sub(r"\1", ROLE.sub(r"`\1`", text))
@@ -78,7 +78,7 @@ def place(app: Sphinx, problem: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Tell Sphinx."""
+    """Register the extension."""
     app.connect("doctree-read", link)
     app.connect("build-finished", place)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

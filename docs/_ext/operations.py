@@ -1,4 +1,4 @@
-"""The operations of the HTTP interface, read from the program when the site is built."""
+"""Directive ``operations``: the HTTP operations, read from the OpenAPI document of the service."""
 
 from collections import defaultdict
 from typing import Any
@@ -12,14 +12,14 @@ from multiplay.service.app import create_app
 from multiplay.service.settings import Settings
 
 METHODS = ("get", "post", "put", "patch", "delete")
-HEAD = ("method", "path", "what it does")
+HEAD = ("method", "path", "effect")
 
 
 class Operations(SphinxDirective):
-    """A table for each group of operations."""
+    """Directive that makes a table for each group of operations."""
 
     def run(self) -> list[nodes.Node]:
-        """Read the OpenAPI document."""
+        """Return the tables of the OpenAPI document."""
         groups: dict[str, list[tuple[nodes.Node, ...]]] = defaultdict(list)
         document = create_app(Settings(store="memory:")).openapi()
         for path, operations in document["paths"].items():
@@ -54,6 +54,6 @@ def _cells(row: tuple[nodes.Node, ...]) -> nodes.row:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Tell Sphinx."""
+    """Register the extension."""
     app.add_directive("operations", Operations)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

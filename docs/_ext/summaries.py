@@ -1,4 +1,4 @@
-"""On the page of a large class: all its members in a line each, before they are described."""
+"""Summary tables of the members of large classes."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 CLASSES = ("class", "exception")
-FEW = 5  # members that need no summary
+FEW = 5  # the most members without a summary
 
 
 def summarise(app: Sphinx, document: nodes.document) -> None:
-    """Put a table before the first member of each large class."""
+    """Insert a table before the first member of each large class."""
     for described in list(document.findall(desc)):
         if described["objtype"] not in CLASSES:
             continue
@@ -50,13 +50,13 @@ def _table(rows: list[nodes.row]) -> nodes.table:
     return nodes.table("", group, classes=["summary"])
 
 
-def is_nameless(app: Sphinx, kind: str, name: str, thing: object, *_: object) -> bool | None:
-    """Leave out fields of named tuples: Python describes them by their number only."""
+def skip_tuple_fields(app: Sphinx, kind: str, name: str, thing: object, *_: object) -> bool | None:
+    """Skip fields of named tuples, which Python documents by their index only."""
     return True if (getattr(thing, "__doc__", "") or "").startswith("Alias for field") else None
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Tell Sphinx."""
+    """Register the extension."""
     app.connect("doctree-read", summarise)
-    app.connect("autodoc-skip-member", is_nameless)
+    app.connect("autodoc-skip-member", skip_tuple_fields)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
-"""A table of contents made of pictures: each is the first picture of the page that it leads to.
+"""Directive ``thumbnails``: a table of contents with the first picture of each page.
 
-So no picture is kept twice, and a thumbnail of a page whose code draws is never out of date.
+The pictures are those of the pages, so that no picture is stored twice or outdated.
 """
 
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
 
 
-class Wall(nodes.General, nodes.Element):
-    """The place of the pictures, until all pages are read."""
+class Placeholder(nodes.General, nodes.Element):
+    """Placeholder of the pictures, until all pages are read."""
 
 
 class Thumbnails(TocTree):
-    """A toctree that is hidden in the page, and shown there as pictures."""
+    """Hidden toctree that is displayed as pictures."""
 
     def run(self) -> list[nodes.Node]:
-        """Give the toctree, and the place of the pictures."""
+        """Return the toctree, and the placeholder of the pictures."""
         self.options["hidden"] = True
         found = super().run()
         pages = [page for tree in found for _, page in _entries(tree)]
-        return [*found, Wall(pages=pages)]
+        return [*found, Placeholder(pages=pages)]
 
 
 def _entries(tree: nodes.Node) -> Iterator[tuple[str | None, str]]:
@@ -32,12 +32,12 @@ def _entries(tree: nodes.Node) -> Iterator[tuple[str | None, str]]:
         yield from node.get("entries", ())
 
 
-def hang(app: Sphinx, document: nodes.document, name: str) -> None:
-    """Put the pictures into their place."""
-    for wall in list(document.findall(Wall)):
-        wall.replace_self(
+def insert_pictures(app: Sphinx, document: nodes.document, name: str) -> None:
+    """Replace the placeholders by pictures."""
+    for place in list(document.findall(Placeholder)):
+        place.replace_self(
             nodes.container(
-                "", *(_thumbnail(app, name, page) for page in wall["pages"]), classes=["wall"]
+                "", *(_thumbnail(app, name, page) for page in place["pages"]), classes=["wall"]
             )
         )
 
@@ -48,11 +48,11 @@ def _thumbnail(app: Sphinx, here: str, page: str) -> nodes.Element:
     )
     for picture in app.env.get_doctree(page).findall(nodes.image):
         small = picture.deepcopy()
-        small.attributes.update(alt="", classes=[])  # the title says what it is
+        small.attributes.update(alt="", classes=[])  # the title describes it
         for size in ("width", "height", "align", "scale"):
             small.attributes.pop(size, None)
         link += small
-        break  # a page whose code was not run has none
+        break  # a page whose code was not executed has no picture
     link += nodes.inline("", app.env.titles[page].astext())
     return nodes.container("", nodes.paragraph("", "", link), classes=["frame"])
 
@@ -60,15 +60,15 @@ def _thumbnail(app: Sphinx, here: str, page: str) -> nodes.Element:
 def outdated(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Read the pages with thumbnails again if anything else is."""
+    """Return the index of the gallery if one of its pages has changed."""
     pages = [name for name in env.found_docs if name.startswith("gallery/")]
     return ["gallery/index"] if (added | changed) & set(pages) else []
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Tell Sphinx."""
-    app.add_node(Wall)
+    """Register the extension."""
+    app.add_node(Placeholder)
     app.add_directive("thumbnails", Thumbnails)
-    app.connect("doctree-resolved", hang)
+    app.connect("doctree-resolved", insert_pictures)
     app.connect("env-get-outdated", outdated)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,10 @@
 """Figures of regret, and the colours and dashes of their curves."""
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from io import BytesIO
+from os import PathLike
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from xarray import DataArray
 
+from multiplay._support.atomic_files import as_path, write_whole
 from multiplay.errors import InvalidInput
 from multiplay.results.intervals import LEVEL, band
 from multiplay.results.measured import FIXED
@@ -24,6 +27,9 @@ BOUND = "#444444"
 WIDTH, HEIGHT, LINE = 6.4, 3.5, 0.19  # inches: of a figure without its legend, of a line there
 ABOVE = 18  # points between the axes and the title, where a mark has its text
 MANY_POINTS = 100_000  # more are drawn as pixels even in a vector figure
+WIDEST = 2.0  # a band that is this many times as high as all curves would hide them
+MARGIN = 0.25  # of the height of the curves, above and below them where the axis is cut
+DPI = 150
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, then those that stay farthest
 # apart for all kinds of colour vision and are visible on white and on black. Dashes tell curves
@@ -55,11 +61,11 @@ class Drawing(Figure):
 
 
 class Bound(Protocol):
-    """What the theory says about regret: a lower bound, or a guarantee."""
+    """A bound on the regret: a lower bound, or a guarantee."""
 
     @property
     def curve(self) -> Callable[[FloatArray], FloatArray]:
-        """From numbers of rounds to regret."""
+        """The function from numbers of rounds to regret."""
 
 
 def plot_regret(
@@ -72,11 +78,12 @@ def plot_regret(
     width: float = WIDTH,
     bounds: Mapping[str, Bound] | None = None,
     marks: Mapping[int, str] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> Figure:
-    """Draw the mean over trials with its confidence band, into ``ax`` or a figure of its own.
+    """Draw the mean over trials with its confidence band, into ``ax`` or a new figure.
 
-    The legend has the lowest final mean first. ``marks`` are thin lines at some rounds, with what
-    happened there.
+    The legend has the lowest final mean first. ``marks`` are thin lines at some rounds, with a
+    text. ``numbers`` has the number of each policy, which chooses its colour and dashes.
     """
     bounds, marks = bounds or {}, marks or {}
     check_choice("x", x, SCALES)
@@ -86,15 +93,20 @@ def plot_regret(
     if y == "log" and not (mean > 0).any():
         raise InvalidInput("y", "linear", "log, where no mean is positive", "Leave it out.")
     order = [*np.argsort(mean[:, -1], kind="stable"), *range(len(mean), len(mean) + len(bounds))]
+    promised = [np.asarray(bound.curve(rounds.astype(float))) for bound in bounds.values()]
+    limits = None if y == "log" or count == 1 else _limits([mean, *promised], low, high)
     legend = Legend([*map(str, regret["policy"].values), *bounds], order, width)
+    if limits:
+        reach = f"{low.min():,.0f} to {high.max():,.0f}"
+        legend.note = f"\naxis cut to the means: bands reach from {reach}"
     if ax is None:
-        size = (width, HEIGHT + LINE * legend.rows)
+        size = (width, HEIGHT + LINE * (legend.rows + bool(limits)))
         ax = Drawing(figsize=size, layout="constrained").add_subplot()
 
     lines: list[Line2D] = []
     marker = "o" if len(rounds) == 1 else ""
     for number, curves in enumerate(regret.values):
-        colour, dashes = style(number)
+        colour, dashes = style(number if numbers is None else numbers[number])
         curve = mean[number]
         lines += ax.plot(
             rounds, _shown(curve, y), color=colour, ls=dashes, lw=1.8, marker=marker, zorder=3
@@ -104,8 +116,7 @@ def plot_regret(
             ax.fill_between(rounds, *ends, color=colour, alpha=0.2, lw=0, zorder=2)
         if trials:
             _draw_trials(ax, rounds, _shown(curves, y), colour)
-    for number, bound in enumerate(bounds.values()):
-        curve = np.asarray(bound.curve(rounds.astype(float)))
+    for number, curve in enumerate(promised):
         dots = (0, (1 + 2 * number, 2))
         lines += ax.plot(rounds, _shown(curve, y), color=BOUND, ls=dots, lw=1.4, zorder=3)
 
@@ -113,10 +124,12 @@ def plot_regret(
     name = regret.attrs.get("long_name", "regret")
     label = f"cumulative {'pseudo-regret' if name == 'regret' else name}"
     label += ", where positive" if y == "log" and cut else ""
-    rival = regret.attrs.get("against", FIXED) != FIXED
-    ax.set_ylabel(f"{label},\nagainst the best action of each round" if rival else label)
+    each_round = regret.attrs.get("against", FIXED) != FIXED
+    ax.set_ylabel(f"{label},\nagainst the best action of each round" if each_round else label)
     ax.set_xlabel("round, log scale" if x == "log" else "round")
     _scale(ax, rounds, mean, x, y)
+    if limits:
+        ax.set_ylim(limits)
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     legend.add(ax, lines, count)
@@ -129,6 +142,31 @@ def plot_regret(
     return figure
 
 
+def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
+    """Save a figure to a file, in the format of its ending."""
+    file, known = as_path("path", path), figure.canvas.get_supported_filetypes()
+    if file.suffix[1:].lower() not in known:
+        raise InvalidInput(
+            "path",
+            f"a file name with the ending of a picture: {', '.join(sorted(known))}",
+            repr(str(path)),
+            "Write .png or .svg, for example.",
+        )
+    write_whole(file, partial(figure.savefig, dpi=DPI))
+
+
+def _limits(
+    curves: Sequence[FloatArray], low: FloatArray, high: FloatArray
+) -> tuple[float, float] | None:
+    """Return limits of the axis around the curves where a band would hide them, else None."""
+    bottom, top = min(0.0, *(c.min() for c in curves)), max(0.0, *(c.max() for c in curves))
+    height = top - bottom
+    bands = max(high.max(), top) - min(low.min(), bottom)
+    if not np.isfinite(bands) or height <= 0 or bands <= WIDEST * height:
+        return None
+    return bottom - MARGIN * height, top + MARGIN * height
+
+
 def check_choice(argument: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise ``InvalidInput`` unless ``value`` is one of those allowed."""
     if value not in allowed:
@@ -137,6 +175,8 @@ def check_choice(argument: str, value: object, allowed: tuple[str, ...]) -> None
 
 class Legend:
     """A legend below the axes, in as many columns as have room for the longest name."""
+
+    note = ""  # below the title
 
     def __init__(self, names: list[str], order: list[int], width: float) -> None:
         room = int(14 * width)  # characters in a line
@@ -148,12 +188,12 @@ class Legend:
         self.rows = 2 + -(-lines // self.columns)
 
     def add(self, ax: Axes, lines: list[Line2D], trials: int) -> None:
-        """Put it there, in letters as they are: a name may have dollars."""
+        """Add the legend, without mathematical notation: a name may have dollar signs."""
         band = f"mean of {trials} trials, {LEVEL:.0%} confidence band"
         legend = ax.legend(
             [lines[k] for k in self.order],
             self.labels,
-            title=band if trials > 1 else "one trial",
+            title=f"{band}{self.note}" if trials > 1 else "one trial",
             loc="upper center",
             bbox_to_anchor=(0.5, 0),
             borderaxespad=4,  # in units of the font: below the label of the axis
@@ -162,12 +202,13 @@ class Legend:
             fontsize=9,
             title_fontsize=8,
         )
+        legend.get_title().set_multialignment("center")
         for text in legend.get_texts():
             text.set_parse_math(False)
 
 
 def _shown(values: FloatArray, y: str) -> FloatArray:
-    """Leave out what has no logarithm."""
+    """Return the values, without those that have no logarithm on a log axis."""
     return np.where(values > 0, values, np.nan) if y == "log" else values
 
 
@@ -201,7 +242,7 @@ def draw_marks(ax: Axes, rounds: IntArray, marks: Mapping[int, str]) -> list[Any
 
 
 def _side(ax: Axes, at: int) -> str:
-    """Say how to align a text at this round, so that it stays above the axes."""
+    """Return the alignment of a text at this round that keeps it above the axes."""
     left, here, right = ax.transData.transform([(x, 1) for x in (*ax.get_xlim(), at)])[[0, 2, 1], 0]
     share = (here - left) / (right - left)
     return "left" if share < 1 / 3 else "right" if share > 2 / 3 else "center"

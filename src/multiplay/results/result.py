@@ -1,4 +1,4 @@
-"""What a simulation gives: labelled arrays, with everything that made them."""
+"""Results of simulations: labelled arrays with their configuration, and their files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from multiplay._support.atomic_files import as_path, write_whole
-from multiplay._support.checks import is_number
+from multiplay._support.checks import is_list, is_number, suggestion
 from multiplay._support.formatting import Table, between, number
 from multiplay.errors import InvalidInput
 from multiplay.results.intervals import Interval, interval
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
     from multiplay.results.plots import Bound
 
 FORMAT = 1
+ENDING = ".nc"
 DAMAGED = "damaged: restore a backup, or run it again."
 # The checksum is appended to the file, where HDF5 ignores it. As an attribute of the dataset it
 # would be copied along when a part of a result is written to a different file.
@@ -60,8 +62,8 @@ class Result:
     and for rewards the reward lost, with the other sign and the largest sum. ``realised`` is the
     same in the losses that were paid.
 
-    ``simulate`` gives one, and ``load`` reads one again. A notebook shows its summary and its
-    curves.
+    ``simulate`` returns one, ``save`` writes it to a file, and ``Result.load`` or
+    ``multiplay.load`` reads it. A notebook shows its summary and its curves.
 
     Parameters
     ----------
@@ -141,19 +143,19 @@ class Result:
 
     @property
     def measure(self) -> str:
-        """What is measured: "regret", or "reward lost" where units bring rewards."""
+        """The measure: "regret", or "reward lost" where units bring rewards."""
         return str(self.regret.attrs.get("long_name", "regret"))
 
     @property
     def against(self) -> str:
-        """What regret is measured against: the best action for all rounds, or of "each round"."""
+        """The comparator of the regret: "fixed", or "each round"."""
         return str(self.regret.attrs.get("against", FIXED))
 
     @property
     def label(self) -> str:
-        """What is measured, and against what, if that is not the best fixed action."""
-        rival = " against the best action of each round" if self.against == EACH_ROUND else ""
-        return f"{self.measure}{rival}"
+        """The measure, with its comparator if that is not the best fixed action."""
+        against = " against the best action of each round" if self.against == EACH_ROUND else ""
+        return f"{self.measure}{against}"
 
     @property
     def policies(self) -> list[str]:
@@ -162,24 +164,24 @@ class Result:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """What was run, as plain data."""
+        """The configuration of the run, as plain data."""
         configuration: dict[str, Any] = json.loads(self.dataset.attrs["configuration"])
         return configuration
 
     @property
     def versions(self) -> dict[str, str]:
-        """The software that it was run with."""
+        """The versions of the software that ran it."""
         versions: dict[str, str] = json.loads(self.dataset.attrs.get("versions", "{}"))
         return versions
 
     @property
     def title(self) -> str:
-        """What the experiment is called; empty if it has no name."""
+        """The title of the experiment; empty if it has none."""
         return str(self.dataset.attrs.get("title", ""))
 
     @property
     def marks(self) -> dict[int, str]:
-        """What happened in some rounds, such as where corruption begins; figures show it."""
+        """Events of some rounds, such as the start of corruption; figures show them."""
         marks: dict[str, str] = json.loads(self.dataset.attrs.get("marks", "{}"))
         return {int(at): text for at, text in marks.items()}
 
@@ -191,10 +193,7 @@ class Result:
 
     def final(self, policy: str) -> FloatArray:
         """Regret of each trial after the last round."""
-        if policy not in self.policies:
-            raise InvalidInput(
-                "policy", f"one of {', '.join(self.policies)}", repr(policy), "Check the spelling."
-            )
+        self._check_policy("policy", policy)
         final: FloatArray = self.regret.sel(policy=policy).values[:, -1]
         return final
 
@@ -223,8 +222,8 @@ class Result:
         -------
         DataFrame
             One row for each pair (A, B): the mean difference of their final regrets, paired by
-            trial, its interval, the adjusted p value, and in words which of the two is lower, if
-            the interval excludes 0.
+            trial, its interval, the adjusted p value, and a verdict, which of the two is lower,
+            if the interval excludes 0.
         """
         from multiplay.results.comparison import compare
 
@@ -254,7 +253,7 @@ class Result:
         )
 
     def quantities(self) -> pd.DataFrame:
-        """Return a table of what else was measured: means over the trials, for each policy.
+        """Return a table of further measurements: means over the trials, for each policy.
 
         Its columns are those of ``multiplay.results.QUANTITIES`` that are averaged, as far as the
         result has them.
@@ -275,9 +274,10 @@ class Result:
 
     def plot(
         self,
-        ax: Axes | None = None,
+        ax: Axes | str | Path | None = None,
         title: str | None = None,
         *,
+        policies: Sequence[str] | None = None,
         trials: bool = False,
         x: str = "linear",
         y: str = "linear",
@@ -287,13 +287,18 @@ class Result:
     ) -> Figure:
         """Draw the mean regret of every policy with its 95 % confidence band.
 
-        The legend has the policy that ends lowest first.
+        The legend has the policy that ends lowest first. Where a band is so wide that it would hide
+        the curves, the axis is cut to the means, and the figure says so.
 
         Parameters
         ----------
-        ax, title
-            Where to draw, if not into a figure of its own, and what to write above; the title of
-            the experiment if not given.
+        ax
+            Axes to draw into, or the file to save the figure to, such as "regret.png"; a new figure
+            if not given.
+        title
+            The title of the figure; that of the experiment if not given.
+        policies
+            Names of the policies to draw; all if not given. Each keeps its colour.
         trials
             Draw every single trial too, thinly.
         x, y
@@ -302,24 +307,57 @@ class Result:
         measure
             "regret", the pseudo-regret, or "realised", the regret in the losses that were paid.
         bounds
-            What the theory says, by name: anything with a ``curve(rounds)``, such as
+            Bounds of the theory, by name: objects with a ``curve(rounds)``, such as
             ``multiplay.theory.lower_bound(...)``.
         marks
-            Show where something happened that the environment knows of, such as the round from
-            which losses are corrupted.
-        """
-        from multiplay.results.plots import plot_regret
+            Mark events of the environment, such as the first round with corrupted losses.
 
-        return plot_regret(
-            self.curves(measure),
-            ax,
+        Returns
+        -------
+        Figure
+            The matplotlib figure.
+        """
+        from multiplay.results.plots import plot_regret, save_figure
+
+        path = ax if isinstance(ax, str | PathLike) else None
+        chosen = self._chosen(policies)
+        figure = plot_regret(
+            self.curves(measure).isel(policy=chosen),
+            None if isinstance(ax, str | PathLike) else ax,
             title or self.title,
             trials,
             x,
             y,
             bounds=bounds,
             marks=self.marks if marks else None,
+            numbers=chosen,
         )
+        if path is not None:
+            save_figure(figure, path)
+        return figure
+
+    def _chosen(self, policies: Sequence[str] | None) -> list[int]:
+        """Return the positions of the policies with these names; of all policies for None."""
+        if policies is None:
+            return list(range(len(self.policies)))
+        names = [policies] if isinstance(policies, str) else policies
+        if not is_list(names) or len(names) == 0:
+            raise InvalidInput(
+                "policies",
+                "a list of names",
+                repr(policies),
+                f"Give some of {', '.join(self.policies)}, or leave it out for all.",
+            )
+        for name in names:
+            self._check_policy("policies", name)
+        return [self.policies.index(name) for name in dict.fromkeys(names)]
+
+    def _check_policy(self, argument: str, name: object) -> None:
+        """Raise ``InvalidInput`` unless there is a policy of this name."""
+        if name not in self.policies:
+            near = suggestion(name, self.policies).strip()
+            expected = f"one of {', '.join(self.policies)}"
+            raise InvalidInput(argument, expected, repr(name), near or "Check the spelling.")
 
     def curves(self, measure: str = "regret") -> xr.DataArray:
         """Return the "regret" or the "realised" regret, dims (policy, trial, round)."""
@@ -334,14 +372,44 @@ class Result:
                 "measure",
                 "regret",
                 "realised, which was not measured",
-                "Use measure='regret': units of this set have no losses of their own.",
+                "Use measure='regret': the objective of this set is not a sum of losses of units.",
             )
         names = {**self.regret.attrs, "long_name": f"realised {self.measure}"}
         return self.dataset["realised"].assign_attrs(names)
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one netCDF file, with a checksum that ``load`` looks at."""
+        """Write everything to one netCDF file, with a checksum that ``load`` verifies.
+
+        Parameters
+        ----------
+        path
+            The file, whose name ends with ``.nc``. For a CSV file of the regret, write
+            ``result.to_dataframe().to_csv(path)``.
+        """
+        if as_path("path", path).suffix != ENDING:
+            raise InvalidInput(
+                "path",
+                f"a file name that ends with {ENDING} (netCDF)",
+                repr(str(path)),
+                f"Add {ENDING}; for a CSV file, use result.to_dataframe().to_csv(path).",
+            )
         write_whole(path, lambda draft: _write(self.dataset, draft))
+
+    @staticmethod
+    def load(path: str | Path) -> Result:
+        """Read a file that ``save`` wrote; the same as ``multiplay.load``.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Result
+            The saved result. A file in which bytes have changed is refused.
+        """
+        return load(path)
 
     def __repr__(self) -> str:
         what = "" if self.against == FIXED else f": {self.label}"
@@ -425,7 +493,7 @@ def _is_short(value: Any) -> bool:
 
 
 def load(path: str | Path) -> Result:
-    """Read what ``Result.save`` wrote.
+    """Read a file that ``Result.save`` wrote.
 
     Parameters
     ----------
@@ -435,7 +503,7 @@ def load(path: str | Path) -> Result:
     Returns
     -------
     Result
-        The same as was saved. A file in which bytes have changed is refused.
+        The saved result. A file in which bytes have changed is refused.
 
     Examples
     --------
@@ -450,18 +518,18 @@ def load(path: str | Path) -> Result:
         raise InvalidInput("path", expected, f"{path} (no such file)", "Check the path.")
     try:
         dataset = None if _is_damaged(path) else _read(path)
-    except Exception as error:  # a damaged file raises whatever it likes
+    except Exception as error:  # a damaged file may raise anything
         reason = " ".join(str(error).split())
         hint = f"If Result.save wrote it, it is {DAMAGED}"
         raise InvalidInput("path", expected, f"{path} ({reason})", hint) from None
     if dataset is None:
         raise InvalidInput(
-            "path", expected, f"{path}, where bytes have changed", f"The file is {DAMAGED}"
+            "path", expected, f"{path}, in which bytes have changed", f"The file is {DAMAGED}"
         )
     found: Any = dataset.attrs.get("multiplay_format")
     if not is_number(found) or not {"regret", "seconds"} <= set(dataset):
         raise InvalidInput(
-            "path", expected, f"{path}, some other netCDF file", "Open it with xarray."
+            "path", expected, f"{path}, a different netCDF file", "Open it with xarray."
         )
     if found > FORMAT:
         raise InvalidInput(

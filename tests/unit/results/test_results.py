@@ -532,3 +532,70 @@ def test_environments_tell_what_happens() -> None:
 def test_a_single_recorded_round_is_a_visible_point(x: str) -> None:
     ax = only(made(walks(2, rounds=1)).plot(x=x))
     assert all(line.get_marker() == "o" for line in ax.lines)
+
+
+# ---------------------------------------------------------------- files and parts of figures
+
+
+def test_a_result_is_saved_as_netcdf_only(tmp_path: Path) -> None:
+    result = made(walks(2))
+    for name in ("regret.csv", "regret", "regret.h5"):
+        with pytest.raises(InvalidInput, match=r"ends with \.nc.*to_dataframe\(\)\.to_csv"):
+            result.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+    result.save(tmp_path / "regret.nc")
+    assert Result.load(tmp_path / "regret.nc").dataset.identical(result.dataset)
+
+
+def test_a_figure_is_saved_to_the_file_that_is_given(tmp_path: Path) -> None:
+    result = made(walks(2))
+    for name in ("regret.png", "regret.svg"):
+        assert only(result.plot(tmp_path / name)).lines
+    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "regret.svg").read_text()
+    result.plot(str(tmp_path / "text.PNG"))
+    with pytest.raises(InvalidInput, match=r"ending of a picture.*Write \.png"):
+        result.plot(tmp_path / "regret.xyz")
+    assert {path.name for path in tmp_path.iterdir()} == {"regret.png", "regret.svg", "text.PNG"}
+
+
+def test_some_policies_are_drawn_in_their_own_colours() -> None:
+    result = made(walks(4))
+    whole = {line.get_color() for line in only(result.plot()).lines}
+    ax = only(result.plot(policies=["policy 3", "policy 1"]))
+    colours = [line.get_color() for line in ax.lines]
+    assert colours == [style(3)[0], style(1)[0]]
+    assert set(colours) < whole
+    legend = ax.get_legend()
+    assert legend is not None
+    assert {text.get_text() for text in legend.get_texts()} == {"policy 1", "policy 3"}
+    assert len(only(result.plot(policies="policy 2")).lines) == 1
+    with pytest.raises(InvalidInput, match=r"got 'polcy 3'\. Did you mean 'policy 3'\?"):
+        result.plot(policies=["polcy 3"])
+    with pytest.raises(InvalidInput, match="a list of names"):
+        result.plot(policies=[])
+
+
+def test_a_band_that_would_hide_the_curves_does_not_set_the_axis() -> None:
+    """One trial of ten is a hundred times as bad: its band is wider than all means together."""
+    regret = walks(3, trials=10)
+    regret[2, :, :] /= 10
+    regret[2, 0, :] *= 100
+    wide = made(regret)
+    ax = only(wide.plot())
+    means = wide.regret.mean("trial").values
+    bottom, top = ax.get_ylim()
+    assert bottom < 0 < means.max() < top < 1.5 * means.max()
+    legend = ax.get_legend()
+    assert legend is not None
+    assert "axis cut to the means: bands reach from" in legend.get_title().get_text()
+
+    usual = only(made(walks(3, trials=10)).plot())
+    legend = usual.get_legend()
+    assert legend is not None
+    assert "cut" not in legend.get_title().get_text()
+    (highest,) = [max(p.vertices[:, 1].max() for c in usual.collections for p in c.get_paths())]
+    assert usual.get_ylim()[1] > highest
+    logarithmic = only(wide.plot(y="log")).get_legend()
+    assert logarithmic is not None
+    assert "cut" not in logarithmic.get_title().get_text()

@@ -1,4 +1,4 @@
-"""Numbers, names and tables as people read them, on a screen and on a page."""
+"""Numbers, times, plans and tables as text, for screens and pages."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import numpy as np
 ROUNDING = 1e-9
 UNKNOWN = "-"
 TIMES = "\u00d7"
-LONGEST = 24  # letters of a name in a plan
+LONGEST = 24  # characters of a name in a plan
 TIME_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 FEWEST_OF_A_UNIT = 2  # a time is shown in the first unit of which it has so many
-SHARES = (0.5, 1.0, 0.0)  # of a name that is cut, how much stands before the dots
+SHARES = (0.5, 1.0, 0.0)  # of an abbreviated name: the part before the ellipsis
 
 
 class Table(NamedTuple):
-    """A table of words; the first ``labels`` columns are text, the rest numbers.
+    """A table as text; the first ``labels`` columns are aligned left, the others right.
 
-    A page shows a ``folded`` one when its reader asks for it. ``ruled`` are the numbers of rows,
-    from 0, that have a line below them.
+    A page shows a ``folded`` table closed. ``ruled`` are the rows, from 0, with a line below them.
     """
 
     title: str
@@ -50,14 +49,14 @@ class Table(NamedTuple):
 
 
 def number(value: float) -> str:
-    """Return a number as people write it.
+    """Return a number with about three significant digits.
 
     Examples
     --------
     >>> [number(x) for x in (0, 0.01234, 9.876, 1234.56, 3e9)]
     ['0', '0.0123', '9.88', '1234.6', '3e+09']
 
-    What rounding errors leave of a sum is nothing:
+    Rounding errors are 0:
 
     >>> number(-1.7e-15)
     '0'
@@ -70,12 +69,12 @@ def number(value: float) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """Return an interval in words."""
+    """Return an interval as text."""
     return f"{number(low)} to {number(high)}" if np.isfinite([low, high]).all() else "none"
 
 
 def counted(count: int, thing: str) -> str:
-    """Return how many there are.
+    """Return a count with its noun.
 
     Examples
     --------
@@ -140,7 +139,7 @@ def time_ago(when: Any, now: datetime) -> str:
 
 
 def brief_policy(policy: Any) -> str:
-    """Return a policy with the settings that somebody has chosen.
+    """Return a policy with the settings that differ from the defaults.
 
     Examples
     --------
@@ -155,16 +154,16 @@ def brief_policy(policy: Any) -> str:
     return type(policy).__name__ + (f"({', '.join(chosen)})" if chosen else "")
 
 
-def plan(units: Mapping[str, int], most: int = 4) -> str:
-    """Return a plan as people write it.
+def plan_text(units: Mapping[str, int], most: int = 4) -> str:
+    """Return the played arms of a plan with their units, as text.
 
     Examples
     --------
-    >>> plan({"Lyon->north": 2, "Lyon->south": 0, "Lille->south": 1})
+    >>> plan_text({"Lyon->north": 2, "Lyon->south": 0, "Lille->south": 1})
     '2×Lyon->north, 1×Lille->south'
     """
     parts = chosen(units)
-    names = shortened([legible(arm) for arm in parts], LONGEST)
+    names = abbreviated([legible(arm) for arm in parts], LONGEST)
     played = [f"{n}{TIMES}{name}" for n, name in zip(parts.values(), names, strict=True)]
     if len(played) > most:
         played = [*played[: most - 1], f"and {len(played) - most + 1} more arms"]
@@ -172,31 +171,31 @@ def plan(units: Mapping[str, int], most: int = 4) -> str:
 
 
 def chosen(plan: Mapping[str, int]) -> dict[str, int]:
-    """Return what a plan plays, without what it leaves out."""
+    """Return the arms that a plan plays, with their units."""
     return {name: units for name, units in plan.items() if units}
 
 
 def legible(text: Any) -> str:
-    """Return a text without letters that have no shape: a name may have line ends and codes.
+    """Return a text with line ends and control characters replaced.
 
     Examples
     --------
     >>> print(legible("a" + chr(27) + "[31mb"))
     a�[31mb
     """
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text))
+    return "".join(char if char.isprintable() else "\ufffd" for char in str(text))
 
 
-def shortened(names: Sequence[str], most: int, width: Callable[[str], int] = len) -> list[str]:
-    """Return names that are not wider than this: without their middles, or their ends.
+def abbreviated(names: Sequence[str], most: int, width: Callable[[str], int] = len) -> list[str]:
+    """Return names of at most this width, without their middles, ends or beginnings.
 
-    What is left out is what lets most of them be told apart.
+    The choice among these three is the one that keeps most names different.
 
     Examples
     --------
-    >>> shortened(["Lyon, rue de la Part-Dieu -> north", "Lyon, rue de la Part-Dieu -> south"], 16)
-    ['Lyon, r…-> north', 'Lyon, r…-> south']
-    >>> shortened(["customer 1 of the long list", "customer 2 of the long list"], 16)
+    >>> abbreviated(["Lyon, rue de la Part-Dieu -> A", "Lyon, rue de la Part-Dieu -> B"], 16)
+    ['Lyon, r…ieu -> A', 'Lyon, r…ieu -> B']
+    >>> abbreviated(["customer 1 of the long list", "customer 2 of the long list"], 16)
     ['customer 1 of t…', 'customer 2 of t…']
     """
     ways = [[_cut(name, most, width, share) for name in names] for share in SHARES]
@@ -204,9 +203,9 @@ def shortened(names: Sequence[str], most: int, width: Callable[[str], int] = len
 
 
 def _cut(text: str, most: int, width: Callable[[str], int], share: float) -> str:
-    """Leave out what does not fit, after this share of what is kept."""
+    """Return a text that fits, with an ellipsis after this share of what is kept."""
     kept, left = text, len(text)
-    while width(kept) > most and left > 1:  # some letters are two wide on the screen
+    while width(kept) > most and left > 1:  # some characters are two columns wide
         left -= 1
         first = int(share * left)
         kept = f"{text[:first]}…{text[len(text) - left + first :]}"

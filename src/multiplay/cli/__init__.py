@@ -1,6 +1,6 @@
-"""The command line: one file for each command."""
+"""Command line: one module for each group of commands."""
 
-from multiplay.cli import bench, key, reproduce, results, run, serve, study, table1
+from multiplay.cli import bench, reproduce, results, run, service, study, table1
 from multiplay.cli.app import app, main
 
-__all__ = ["app", "bench", "key", "main", "reproduce", "results", "run", "serve", "study", "table1"]
+__all__ = ["app", "bench", "main", "reproduce", "results", "run", "service", "study", "table1"]

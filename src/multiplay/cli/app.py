@@ -1,5 +1,6 @@
-"""The application that commands are added to, and its way out."""
+"""The application of the command line, its exit codes, and checks that commands share."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,14 +15,18 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="""
-    Learn [b]how many[/b] of everything to use, again and again, when nobody knows its cost.
+    Choose [b]how many units[/b] of each arm to play, round after round, when costs are unknown.
 
-    Each round, a policy picks whole numbers (trucks on every lane, say), sees what each unit cost,
-    and does better next time. Start with the experiments of the paper:
+    In each round, a policy chooses whole numbers (the trucks on each lane, say), observes the cost
+    of each unit, and learns from it. Run the experiments of the paper:
 
         multiplay reproduce
 
-    and go on in Python:
+    Keep a study of your own, with a plan for every day:
+
+        multiplay study --help
+
+    Use it in Python:
 
         import multiplay as mp
         plans = mp.Transport(supply=[1, 4, 5], demand=[4, 6])
@@ -32,7 +37,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; bad input is one clear line, not a traceback."""
+    """Run the command line; invalid input gives one line and exit code 2, not a traceback."""
     try:
         app()
     except (InvalidInput, StoreError) as error:
@@ -44,15 +49,26 @@ def main() -> None:
 
 
 def errors() -> Console:
-    """Return the console for what is not the answer."""
+    """Return the console on standard error, for everything but the answer."""
     return Console(stderr=True)
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Answer ``--version``."""
+    """Print the version."""
     if show:
         typer.echo(f"multiplay {__version__}")
         raise typer.Exit
+
+
+def check_suffix(argument: str, path: Path, allowed: tuple[str, ...]) -> None:
+    """Raise ``InvalidInput`` unless the name of a file ends in one of these."""
+    if path.suffix.lower() not in allowed:
+        raise InvalidInput(
+            argument,
+            f"a name that ends in {' or '.join(allowed)}",
+            str(path),
+            "Choose one of these endings.",
+        )

@@ -1,4 +1,4 @@
-"""multiplay bench."""
+"""Command bench: the benchmarks of a source clone."""
 
 import subprocess
 import sys
@@ -12,42 +12,50 @@ from multiplay.cli.app import app
 from multiplay.errors import InvalidInput
 
 SOURCE = Path(__file__).parents[3]
-COMPARED = ("clarabel", "cvxpy", "optuna", "ot")  # what the extra "bench" brings
+COMPARED = ("clarabel", "cvxpy", "optuna", "ot")  # installed by the extra "bench"
 
 
 @app.command()
 def bench(
     topics: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TOPIC]...", help="All topics if none is given: 'rounds', say."),
+        typer.Argument(
+            metavar="[TOPIC]...",
+            help="Topics, such as service; all if not given.",
+        ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Some minutes, and less exact numbers.")
+        bool, typer.Option("--quick", help="A few minutes, with less precise numbers.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures and benchmarks.json.")] = Path(
         "results/bench"
     ),
 ) -> None:
-    """Measure speed and memory, side by side with other software.
+    """Measure speed and memory, beside other software.
 
-    Every target is a row of the last table, with what was reached. Contenders take turns in one
-    run, on one thread. The benchmarks come with the source of multiplay, not with the package:
+    The last table lists every target with the measured value. The programs that are compared take
+    turns in one run, on one thread. The benchmarks are in the source repository, not in the
+    package. In a clone, this installs everything and runs all of them:
 
         make bench
 
-    in a clone sets everything up and runs all of them.
+    Examples:
+
+        multiplay bench service
+
+        multiplay bench rounds --quick
     """
     if not (SOURCE / "benchmarks" / "__main__.py").is_file():
         raise InvalidInput(
             "bench",
-            "a clone of the source, for the benchmarks are not part of the package",
+            "a clone of the source: the benchmarks are not in the package",
             "an installed package",
             "Clone the repository, and run make bench there.",
         )
     if missing := [name for name in COMPARED if find_spec(name) is None]:
         raise InvalidInput(
             "bench",
-            "the software to compare with",
+            "the software that it compares with",
             f"no {', '.join(missing)}",
             "Run make bench, or install multiplay with the extra 'bench'.",
         )

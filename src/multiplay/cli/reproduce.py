@@ -1,4 +1,4 @@
-"""multiplay reproduce."""
+"""Command reproduce: the experiments of the paper, and its claims."""
 
 import time
 from functools import partial
@@ -33,29 +33,29 @@ MOST_INSTANCES = 100  # whose lower bounds are averaged
 def reproduce(
     trials: Annotated[int, typer.Option(min=1, help="Independent trials; the paper has 30.")] = 30,
     horizon: Annotated[int, typer.Option(min=55, help="Rounds in a trial.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Worker processes; one for each core if not given.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for figures, results and summary.")] = Path(
         "results"
     ),
     all_policies: Annotated[
         bool,
-        typer.Option("--all-policies", help="Then run all policies, and write report.html."),
+        typer.Option("--all-policies", help="Also run all policies, and write report.html."),
     ] = False,
 ) -> None:
-    """Run both experiments of the paper and judge its claims.
+    """Run both experiments of the paper and test its claims.
 
     Writes [b]figure1[/b] (stochastic) and [b]figure2[/b] (corrupted) as png and svg, the results as
     netCDF, and [b]summary.txt[/b]. Read the results in Python with
     [b]multiplay.load("results/stochastic.nc")[/b].
 
-    With [b]--all-policies[/b], both experiments are run once more with all policies of the library,
-    those that see only the total of a round too. [b]report.html[/b] compares them.
+    With [b]--all-policies[/b], both experiments are run again with all policies of the library,
+    including those that observe only the total of a round. [b]report.html[/b] compares them.
 
-    Examples
-    --------
+    Examples:
+
         multiplay reproduce
 
         multiplay reproduce --all-policies
@@ -77,7 +77,7 @@ def reproduce(
             if all_policies:
                 _report_on_all(horizon, trials, seed, jobs, folder)
     except KeyboardInterrupt:
-        errors().print("Interrupted: files that were complete are in place, no half ones.")
+        errors().print("Interrupted: files that were complete are kept, without partial files.")
         raise typer.Exit(130) from None
     tables: list[RenderableType] = [
         for_screen(regret_table(result), paper.TITLES[regime]) for regime, result in results.items()
@@ -91,9 +91,9 @@ def reproduce(
 
 
 def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> dict[str, Result]:
-    """Run the two experiments; each is on disk before the next begins.
+    """Run the two experiments; each is saved before the next begins.
 
-    The first time kernels are compiled, by each process for the policies that it plays.
+    In the first run, each process compiles the kernels of its policies.
     """
     results = {}
     for number, regime in enumerate(paper.REGIMES, start=1):
@@ -110,7 +110,7 @@ def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> 
 
 
 def _report_on_all(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> None:
-    """Run all policies in both regimes, and write a page about them."""
+    """Run all policies in both regimes, and write the report."""
     policies, results = paper.all_policies(), {}
     for regime in paper.REGIMES:
         result = paper.run(regime, horizon, trials, seed, jobs, policies=policies)

@@ -1,37 +1,34 @@
-"""multiplay show, multiplay plot and multiplay report: what came out."""
+"""Commands show, plot and report: saved results as text, figure and page."""
 
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from multiplay._support.atomic_files import write_text, write_whole
-from multiplay.cli.app import app
-from multiplay.cli.files import check_suffix
-from multiplay.cli.screen import for_screen
+from multiplay.cli.app import app, check_suffix
+from multiplay.cli.screen import print_table
 from multiplay.experiments import toml_writer
 from multiplay.reports import tables
-from multiplay.reports.conclusion import conclusion
 from multiplay.reports.page import report as page_about
 from multiplay.results import load
 from multiplay.results.result import regret_table
 
-Saved = Annotated[Path, typer.Argument(metavar="RESULT.nc", help="What Result.save wrote.")]
+Saved = Annotated[Path, typer.Argument(metavar="RESULT.nc", help="A file that Result.save wrote.")]
 
 
 @app.command()
 def show(
     result: Saved,
     experiment: Annotated[
-        bool, typer.Option("--experiment", help="Print the experiment file that gives it again.")
+        bool, typer.Option("--experiment", help="Print the experiment file that repeats it.")
     ] = False,
 ) -> None:
-    """Show a result: the conclusion, final regret, comparisons, what else was measured and run.
+    """Show a result: conclusion, final regret, comparisons, other quantities, configuration.
 
-    Policies are compared on the same trials, pair by pair. The intervals are made wider for the
-    number of pairs, so that with 95 % none of the verdicts is wrong.
+    Policies are compared in pairs, on the same trials. The intervals are corrected for the number
+    of pairs: with probability 95 %, no verdict is wrong.
 
     Examples:
 
@@ -43,11 +40,16 @@ def show(
     if experiment:
         typer.echo(toml_writer.experiment(loaded), nl=False)
         return
-    typer.echo(f"{conclusion(loaded)}\n")
-    makers = (regret_table, tables.comparisons, tables.quantities, tables.settings)
+    typer.echo(f"{tables.conclusion(loaded)}\n")
+    makers = (
+        regret_table,
+        tables.comparisons_table,
+        tables.quantities_table,
+        tables.configuration_table,
+    )
     for table in (make(loaded) for make in makers):
         if table.rows:
-            Console().print(for_screen(table))
+            print_table(table)
 
 
 @app.command()
@@ -55,20 +57,18 @@ def plot(
     result: Saved,
     out: Annotated[Path, typer.Option("--out", "-o", help="The figure: .png, .svg or .pdf.")],
     trials: Annotated[
-        bool, typer.Option("--trials", help="Draw every single trial too, thinly.")
+        bool, typer.Option("--trials", help="Also draw each trial as a thin line.")
     ] = False,
     x: Annotated[
         str, typer.Option(help="linear, or log: logarithmic regret is a straight line.")
     ] = "linear",
-    y: Annotated[
-        str, typer.Option(help="linear, or log, which shows what is positive.")
-    ] = "linear",
+    y: Annotated[str, typer.Option(help="linear, or log, for positive values only.")] = "linear",
     measure: Annotated[
-        str, typer.Option(help="regret in means, or realised, in the losses that were paid.")
+        str, typer.Option(help="regret (in expected losses), or realised (in observed losses).")
     ] = "regret",
-    title: Annotated[str | None, typer.Option(help="What to write above.")] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the figure.")] = None,
     marks: Annotated[
-        bool, typer.Option(help="Show where something happened, such as corruption.")
+        bool, typer.Option(help="Mark events, such as the start of corruption.")
     ] = True,
 ) -> None:
     """Draw the mean regret of every policy with its 95 % confidence band.
@@ -88,17 +88,17 @@ def plot(
 @app.command()
 def report(
     results: Annotated[
-        list[Path], typer.Argument(metavar="RESULT.nc ...", help="One section for each of them.")
+        list[Path], typer.Argument(metavar="RESULT.nc ...", help="The results, one section each.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page: .html.")] = Path(
         "report.html"
     ),
-    title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
 ) -> None:
-    """Write a page about one or more results, to read in any browser, to send and to archive.
+    """Write an HTML page about one or more results.
 
-    One file that fetches nothing: figures, tables with intervals and verdicts, what was measured,
-    what was run, and how to run it again.
+    The page is one file that loads nothing else: figures, tables with intervals and verdicts, the
+    configuration, and the commands that repeat the experiment.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""multiplay run."""
+"""Command run: an experiment from a TOML file."""
 
 import shutil
 from contextlib import ExitStack
@@ -29,30 +29,31 @@ RESULT, BLOCKS = "result.nc", "blocks"
 
 @app.command()
 def run(
-    file: Annotated[Path | None, typer.Argument(help="The experiment, a TOML file.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="The experiment: a TOML file.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the result; results/NAME if not given.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Worker processes; one for each core if not given.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run: compute what is left.")
+        bool,
+        typer.Option("--resume", help="Continue an interrupted run: compute missing blocks."),
     ] = False,
     cluster: Annotated[
-        str | None, typer.Option(help="Run on the Dask cluster of the scheduler at this address.")
+        str | None, typer.Option(help="Run on a Dask cluster: the address of its scheduler.")
     ] = None,
     print_example: Annotated[
-        bool, typer.Option("--print-example", help="Print a commented experiment and leave.")
+        bool, typer.Option("--print-example", help="Print a commented example and exit.")
     ] = False,
 ) -> None:
-    """Run an experiment that is described in a file.
+    """Run an experiment from a TOML file.
 
-    A class of your own is [b]type = "module.Class"[/b], in a module beside the file; its code is
-    run, here and on the workers of a cluster, which get a copy of it.
+    For a class of your own, write [b]type = "module.Class"[/b], and put the module beside the file.
+    Its code is run here and on the workers of a cluster, which receive a copy.
 
-    Finished blocks are written as they finish. After Ctrl-C, a crash or a full disk,
-    [b]--resume[/b] computes only what is missing, and the result is the same.
+    Each block is saved when it is finished. After Ctrl-C, a crash or a full disk,
+    [b]--resume[/b] computes only the missing blocks, and gives the same result.
 
     Writes [b]result.nc[/b], for [b]multiplay show[/b], [b]plot[/b] and [b]report[/b], and
     [b]regret.png[/b] and [b]regret.svg[/b].
@@ -72,7 +73,7 @@ def run(
         return
     if file is None:
         raise InvalidInput(
-            "file", "an experiment file", "none", "Begin with multiplay run --print-example."
+            "file", "an experiment file", "no file", "See multiplay run --print-example."
         )
     experiment = read(file)
     folder = out or Path("results") / file.stem
@@ -81,7 +82,7 @@ def run(
             "out",
             "a folder without a result",
             f"{folder}, which has one",
-            f"Look at it with multiplay show {folder / RESULT}, or name another folder.",
+            f"Show it with multiplay show {folder / RESULT}, or choose a different --out.",
         )
     with taken_back_if_refused(missing_folders(folder)):
         writable_folder("out", folder)
@@ -103,7 +104,7 @@ def _run(
     resume: bool,
     file: Path,
 ) -> Result:
-    again = f"go on with: multiplay run {file} --out {folder} --resume"
+    again = f"continue with: multiplay run {file} --out {folder} --resume"
     try:
         with ExitStack() as stack:
             executor = None

@@ -1,4 +1,4 @@
-"""Tables for the screen."""
+"""Tables on the screen and in text files."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,13 +9,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from multiplay._support.formatting import Table as TableOfWords
+from multiplay._support.formatting import Table as TextTable
 
-WIDTH = 100  # letters in a line of a file
+WIDTH = 100  # characters in a line of a file
 
 
-def for_screen(table: TableOfWords, title: str | None = None) -> Group:
-    """Return a table for the screen, in letters as they are: a name may have brackets."""
+def for_screen(table: TextTable, title: str | None = None) -> Group:
+    """Return a table for the screen; brackets in names are not markup."""
     grid = Table(
         title=Text(title or table.title),
         title_justify="left",
@@ -32,6 +32,11 @@ def for_screen(table: TableOfWords, title: str | None = None) -> Group:
 
 
 def write_tables(tables: Iterable[RenderableType], path: Path, sep: str = "\n") -> None:
-    """Write what the screen shows to a file, 100 letters wide."""
+    """Write tables to a file as the screen shows them, 100 characters wide."""
     with path.open("w", encoding="utf-8") as file:
         Console(file=file, width=WIDTH).print(*tables, sep=sep)
+
+
+def print_table(table: TextTable) -> None:
+    """Print a table."""
+    Console().print(for_screen(table))

@@ -1,4 +1,4 @@
-"""multiplay table1."""
+"""Command table1: Table 1 of the paper, measured."""
 
 import json
 import time
@@ -23,7 +23,6 @@ from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import table1 as experiment
 from multiplay.experiments.growth import growth as growth_of
 from multiplay.reports import table1 as report
-from multiplay.reports.table1_figure import figure
 from multiplay.simulation.executors import MOST_JOBS, available_cores
 
 
@@ -39,11 +38,9 @@ def table1(
     horizon: Annotated[
         int | None, typer.Option(min=1, help="Rounds in a trial; the paper has 10,000.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="The same seed gives the same numbers.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed.")] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Worker processes; one for each core if not given.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for table, page, figure, results.")] = Path(
         "results/table1"
@@ -51,15 +48,15 @@ def table1(
 ) -> None:
     """Measure Table 1 of the paper: regret, time and memory beside its formulas.
 
-    Seven rows, and two yardsticks below them (LinTS, LinUCB). Three of the rows and both yardsticks
-    see only the [b]total[/b] loss of a round, the others that of [b]every unit[/b]. Each is played
-    in three regimes: stochastic, corrupted (losses L become 1 - L after a fifth of the rounds), and
-    adversarial (all means jump up and down together).
+    Seven rows of the paper, and two baselines (LinTS, LinUCB). Three of the rows and both baselines
+    observe only the [b]total[/b] loss of a round, the others the loss of [b]every unit[/b]. Each is
+    run in three regimes: stochastic, corrupted (losses L become 1 - L after a fifth of the rounds),
+    and adversarial (all means jump up and down together).
 
-    Of an experiment file (see [b]multiplay run --print-example[/b]), the set, the losses, horizon,
-    trials and seed are taken; its policies are left out. Its environment must be [b]Stochastic[/b]:
-    the other two regimes are made from it. A row that cannot play there has a dash, and a note says
-    why.
+    From an experiment file (see [b]multiplay run --print-example[/b]) it takes the set, the losses,
+    the horizon, the trials and the seed, but not the policies. The environment must be
+    [b]Stochastic[/b]: the other two regimes are derived from it. A row that cannot play on this set
+    has a dash, and a note gives the reason.
 
     Writes [b]table1.txt[/b], [b]table1.html[/b], [b]table1.png[/b] and [b]table1.svg[/b]; the
     results as [b]stochastic.nc[/b], [b]corrupted.nc[/b] and [b]adversarial.nc[/b], for
@@ -85,13 +82,13 @@ def table1(
             folder = writable_folder("out", out)
             measured = _measure(instance, file is None, jobs, folder)
     except KeyboardInterrupt:
-        errors().print("Interrupted: files that were complete are in place, no half ones.")
+        errors().print("Interrupted: files that were complete are kept, without partial files.")
         raise typer.Exit(130) from None
-    tables: list[RenderableType] = [for_screen(table) for table in report.tables(measured)]
+    tables: list[RenderableType] = [for_screen(table) for table in report.table1_tables(measured)]
     write_whole(folder / "table1.txt", partial(write_tables, tables, sep="\n\n"))
-    command = report.command(None if file is None else str(file), instance)
-    write_text(folder / "table1.html", report.page(measured, command))
-    save = partial(figure(measured).savefig, dpi=150)
+    command = report.table1_command(None if file is None else str(file), instance)
+    write_text(folder / "table1.html", report.table1_page(measured, command))
+    save = partial(report.table1_figure(measured).savefig, dpi=150)
     for suffix in ("png", "svg"):
         write_whole(folder / f"table1.{suffix}", save)
     Console().print(*tables, sep="\n\n")
@@ -102,7 +99,7 @@ def table1(
 def _measure(
     instance: experiment.Instance, is_papers: bool, jobs: int, folder: Path
 ) -> experiment.Measurements:
-    """Measure everything; each result is on disk before the next regime begins."""
+    """Measure everything; each result is saved before the next regime begins."""
     with errors().status("compiling, and measuring memory (the first time takes a minute)"):
         fitting = experiment.fitting(instance)
     rows, outcomes = [row for row in experiment.ROWS if row.name in fitting.memory], {}

@@ -23,7 +23,7 @@ from multiplay._support.formatting import (
     legible,
     minute,
     percent,
-    plan,
+    plan_text,
     time_ago,
 )
 from multiplay.learner.engine import Engine
@@ -142,7 +142,7 @@ def arms_table(arms: pd.DataFrame, count: int, level: float = LEVEL) -> Table:
     ]
     columns = ["arm", "seen", "mean", f"{100 * level:.4g} % interval", "last seen", "in plans"]
     more = count - len(rows)
-    note = f"And {counted(more, 'more arm')}, in fewer plans or as many." if more > 0 else ""
+    note = f"And {counted(more, 'more arm')}, in fewer plans." if more > 0 else ""
     return Table("Arms", columns, rows, note)
 
 
@@ -156,7 +156,7 @@ def pending_table(plays: Iterable[PendingRow], count: int, now: datetime | None 
             str(one.id),
             legible(one.key or UNKNOWN),
             UNKNOWN if now is None else time_ago(one.asked, now),
-            plan(one.plan),
+            plan_text(one.plan),
             str(one.units),
             amount(one.expected),
         ]

@@ -1,4 +1,4 @@
-"""A page about results that needs nothing but a browser."""
+"""HTML report about results, in one file, and the frame of all such pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from multiplay._support.formatting import Table
 from multiplay._support.html import rows
 from multiplay.errors import InvalidInput
 from multiplay.experiments.toml_writer import experiment
-from multiplay.reports.conclusion import conclusion
-from multiplay.reports.tables import comparisons, quantities, settings, suboptimal_plays
+from multiplay.reports.tables import (
+    comparisons_table,
+    conclusion,
+    configuration_table,
+    quantities_table,
+    suboptimal_plays_table,
+)
 from multiplay.results.result import Result, regret_table
 from multiplay.results.svg import curves, thinned
 from multiplay.version import __version__
@@ -26,14 +31,14 @@ LONGEST_LISTING = 100_000  # characters
 def report(results: Mapping[str, Result], title: str | None = None) -> str:
     """Return a page with a section for each result, by its title or the name of its file.
 
-    It holds everything that it shows: no style, script, font or picture is fetched.
+    The page is one file: it loads no style, script, font or picture.
 
     Parameters
     ----------
     results
-        By name, such as that of their files, which the commands to run them again mention.
+        The results by name, such as the names of their files, which the commands on the page use.
     title
-        What is written above all; the titles of the results if not given.
+        The title of the page; the titles of the results if not given.
 
     Returns
     -------
@@ -65,7 +70,7 @@ def report(results: Mapping[str, Result], title: str | None = None) -> str:
 
 
 def whole_page(title: str, body: str) -> str:
-    """Return a page with this heading, in the looks that all pages share."""
+    """Return a page with this title, in the style of all reports."""
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(title), version=__version__, body=body
     )
@@ -82,7 +87,13 @@ def section(heading: str, name: str, result: Result, prefix: str) -> Iterator[st
     yield '<div class="figures">\n'
     yield from figures(result, prefix)
     yield "</div>\n"
-    for make in (regret_table, comparisons, suboptimal_plays, quantities, settings):
+    for make in (
+        regret_table,
+        comparisons_table,
+        suboptimal_plays_table,
+        quantities_table,
+        configuration_table,
+    ):
         yield html_table(make(result))
     yield from run_again(name, result)
     yield "</section>\n"
@@ -93,7 +104,7 @@ def _kind(plain: Any) -> str:
 
 
 def html_table(table: Table) -> str:
-    """Return a table that scrolls by itself where it is too wide; nothing if it has no rows."""
+    """Return a table as HTML; a wide table scrolls by itself. Nothing if it has no rows."""
     if not table.rows:
         return ""
     lines = escape(table.note).replace("\n", "<br>")
@@ -108,13 +119,13 @@ def html_table(table: Table) -> str:
 
 
 def run_again(name: str, result: Result) -> Iterator[str]:
-    """Yield the commands that give the same numbers, and the experiment itself."""
-    yield "<h3>Run it again</h3>\n"
+    """Yield the commands that repeat the experiment, and its configuration."""
+    yield "<h3>Repeat the experiment</h3>\n"
     try:
         text = experiment(result)
     except InvalidInput as error:
-        yield f"<p>Its configuration does not fit into a file ({escape(str(error.got))}): "
-        yield "run the script again that made it.</p>\n"
+        yield f"<p>The configuration cannot be written to a file ({escape(str(error.got))}): "
+        yield "run the script that made it again.</p>\n"
         return
     file = shlex.quote(Path(name).name)
     again = shlex.quote(f"{Path(name).stem}-again.toml")
@@ -129,7 +140,7 @@ def run_again(name: str, result: Result) -> Iterator[str]:
 
 
 def figures(result: Result, prefix: str) -> Iterator[str]:
-    """Yield the regret against rounds and against their logarithm."""
+    """Yield the figures: regret against rounds and against their logarithm."""
     captions = {
         "linear": "Mean and 95 % confidence band.",
         "log": "The same against log T: logarithmic regret is a straight line.",

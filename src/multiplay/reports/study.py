@@ -1,4 +1,4 @@
-"""What there is to show of a study, collected in one pass over its history."""
+"""Facts of a study for the terminal and for pages, collected in one pass over its history."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support.formatting import brief_policy
+from multiplay._support.formatting import Table, brief_policy
 from multiplay.errors import InvalidInput
+from multiplay.learner.facts import Facts, PendingRow, arms_table, by_share, pending_table, rows_of
 from multiplay.learner.plays import CANCELLED, PENDING, TOLD, Estimate
 from multiplay.reports.study_curve import Curve
 from multiplay.studies import Study
@@ -19,85 +20,77 @@ from multiplay.types import FloatArray
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-CHUNK = 10_000  # plays that are read at once
-LAST = 10  # plays in the table of the last ones
+CHUNK = 10_000  # plays that are read together
+LAST = 10  # plays in the table of the last plays
 
 
-class Open(NamedTuple):
-    """A play that waits: when it was asked, of how many units, its plan and what it should cost."""
-
-    id: int
-    key: str | None
-    asked: pd.Timestamp
-    units: int
-    expected: float
-    plan: dict[str, int]
-
-
-class Best(NamedTuple):
-    """The best plan by what is known now, with what it should cost."""
+class BestPlan(NamedTuple):
+    """The best plan by current estimates, and its expected total."""
 
     plan: dict[str, int]
     expected: Estimate
 
 
 @dataclass(frozen=True)
-class Facts:
-    """All that is shown of a study, in its own unit.
+class StudyFacts(Facts):
+    """The facts of a study, with its arms, alarms, pending plays, last plays and rounds.
 
     Attributes
     ----------
-    name, store, policy, unit : str
-        What it is called, where it is kept, how it learns, and what a unit can cost or bring.
+    name, store : str
+        The name of the study, and the address of its store.
     rewards : bool
-        Whether units bring rewards, rather than cost something.
+        Whether units bring rewards, rather than losses.
     level : float
-        Of the intervals.
+        The level of the intervals.
     now : datetime
-        When it was looked at.
-    asked, told, cancelled, clipped : int
-        How many plays were asked, told and cancelled; how many numbers were clipped.
+        The time of the facts.
+    cancelled : int
+        How many plays were cancelled.
     units : tuple of int
         The fewest and the most units of a play.
     incomplete : int
-        Plays that were told, but not of all units. In the curve their costs are scaled up: times
+        Plays that were told without some units. In the curve their costs are scaled up by
         units / seen.
     arms, alarms, last : DataFrame
-        As ``Study.arms``, ``Study.drift`` and the last rows of ``Study.plays``.
+        ``Study.arms``, ``Study.drift`` and the last rows of ``Study.plays``.
     curve : Curve
-        What the plays cost, in the order in which they were asked.
-    pending : list of Open
-        The plays that wait, oldest first.
-    best : Best or InvalidInput
-        The best plan, or why it is not known.
+        The costs of the plays, in the order in which they were asked.
+    pending : list of PendingRow
+        The pending plays, oldest first.
+    best : BestPlan or InvalidInput
+        The best plan, or the reason why it is not known.
     """
 
     name: str
     store: str
-    policy: str
-    unit: str
     rewards: bool
     level: float
     now: datetime
-    asked: int
-    told: int
     cancelled: int
-    clipped: int
     units: tuple[int, int]
     incomplete: int
     arms: pd.DataFrame
     alarms: pd.DataFrame
     last: pd.DataFrame
     curve: Curve
-    pending: list[Open]
-    best: Best | InvalidInput
+    pending: list[PendingRow]
+    best: BestPlan | InvalidInput
 
-    def by_share(self) -> pd.DataFrame:
-        """Return the arms, those that are in most plans first."""
-        return self.arms.sort_values(["share", "seen"], ascending=False, kind="stable")
+    def most_played(self, most: int) -> pd.DataFrame:
+        """Return the arms that are in most plans, the most frequent first."""
+        return by_share(self.arms).head(most)
+
+    def arms_table(self, most: int) -> Table:
+        """Return the arms that are in most plans as text."""
+        return arms_table(self.most_played(most), len(self.arms), self.level)
+
+    def pending_table(self, most: int) -> Table:
+        """Return the oldest pending plays as text."""
+        return pending_table(self.pending[:most], len(self.pending), self.now)
 
     def plain(self) -> dict[str, Any]:
-        """Return all of it for programs."""
+        """Return the facts as plain data, for JSON."""
         return {
             "study": self.name,
             "store": self.store,
@@ -120,33 +113,33 @@ class Facts:
         }
 
 
-def facts(
+def study_facts(
     study: Study,
     last: int = LAST,
     level: float = 0.95,
     now: datetime | None = None,
     plays: Iterable[pd.DataFrame] | None = None,
-) -> Facts:
-    """Collect what is shown; the memory that it takes does not grow with the history.
+) -> StudyFacts:
+    """Return the facts of a study, in memory that does not grow with its history.
 
     Parameters
     ----------
     study
-        Nothing of it is changed.
+        The study, which is not changed.
     last
-        How many of the last plays to keep.
+        How many of the last plays to include.
     level
-        Of the intervals.
+        The level of the intervals.
     now
-        When it is looked at; by the clock if not given.
+        The time of the facts; the current time if not given.
     plays
-        Those to collect; all of them if not given, which takes as long as the history.
+        The plays to include; all of them if not given, in a time that grows with the history.
 
     Examples
     --------
     >>> from multiplay import GenCTS, Study, Transport
     >>> study = Study.create("new", Transport([1, 1], [2]), GenCTS(), store="memory://facts")
-    >>> seen = facts(study)
+    >>> seen = study_facts(study)
     >>> seen.asked, seen.unit, seen.best.expected.total
     (0, 'losses from 0 to 1', 1.0)
     """
@@ -155,11 +148,14 @@ def facts(
     for table in study.plays(chunk=CHUNK) if plays is None else plays:
         history.add(table)
     plans = {play.id: play.plan for play in study.pending()}
-    return Facts(
+    return StudyFacts(
         name=study.name,
         store=study.store.url,
         policy=brief_policy(study.policy),
+        set_type=type(study.actions).__name__,
+        arm_count=len(arms),
         unit=study.unit,
+        open_plays=len(plans),
         rewards=study.actions.sense == "max",
         level=level,
         now=datetime.now(UTC) if now is None else now,
@@ -174,16 +170,16 @@ def facts(
         last=history.last,
         curve=history.curve,
         pending=[
-            Open(play.id, play.key, play.asked, play.units, play.expected, plans[play.id])
+            PendingRow(play.id, play.key, play.asked, play.units, play.expected, plans[play.id])
             for play in history.pending
-            if play.id in plans  # else it was told meanwhile
+            if play.id in plans  # otherwise it was told in the meantime
         ],
-        best=_best(study, level),
+        best=_best_plan(study, level),
     )
 
 
 class _History:
-    """Sums over plays, those that wait, and the last ones."""
+    """Sums over plays, the pending plays, and the last plays."""
 
     def __init__(self, last: int) -> None:
         self.last: Any = None
@@ -195,7 +191,7 @@ class _History:
         self._most = last
 
     def add(self, plays: pd.DataFrame) -> None:
-        """Go on with some plays."""
+        """Add the next plays."""
         import pandas as pd
 
         status, units, seen = (plays[name].to_numpy() for name in ("status", "units", "seen"))
@@ -216,21 +212,21 @@ class _History:
 
 
 def _of_all(realised: FloatArray, units: FloatArray, seen: FloatArray) -> FloatArray:
-    """Return what all units cost, if they cost on average what those seen did; NaN for none."""
+    """Return the costs of all units, scaled up from the units seen; NaN if none was seen."""
     unknown = (seen == 0) & (units > 0)
     scale = np.where(seen < units, units / np.maximum(seen, 1), 1.0)
     return np.where(unknown, np.nan, realised * scale)
 
 
-def _best(study: Study, level: float) -> Best | InvalidInput:
+def _best_plan(study: Study, level: float) -> BestPlan | InvalidInput:
     try:
         best = study.best()
-        return Best(best.plan, study.expect(best.action, level=level))
+        return BestPlan(best.plan, study.expect(best.action, level=level))
     except InvalidInput as refused:
         return refused
 
 
-def _plain_best(best: Best | InvalidInput) -> dict[str, Any]:
+def _plain_best(best: BestPlan | InvalidInput) -> dict[str, Any]:
     if isinstance(best, InvalidInput):
         return {"refused": str(best)}
     return {"plan": best.plan, "expected": best.expected._asdict()}
@@ -254,8 +250,3 @@ def _plain_curve(curve: Curve) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return dict(value._asdict()) if hasattr(value, "_asdict") else value
-
-
-def rows_of(table: pd.DataFrame) -> list[Any]:
-    """Return the rows of a table, with names as in its head."""
-    return [*table.itertuples(index=False)]

@@ -1,4 +1,4 @@
-"""What rounds cost, one after the other: a curve of few points, however many rounds there are."""
+"""Costs of rounds as a curve of at most 200 points, for any number of rounds."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from multiplay.results.intervals import student
 from multiplay.types import FloatArray
 
 MOST = 200  # stretches that are kept
-FEWEST = 5  # rounds whose average says something
+FEWEST = 5  # rounds of an average that is compared
 PARTS = 4  # the first and the last of so many parts are compared
 SUMS = ("count", "total", "squares", "expected_count", "expected_total")
 
 
 class Average(NamedTuple):
-    """What some rounds cost on average.
+    """The average cost of some rounds.
 
     Attributes
     ----------
     rounds : int
         How many rounds.
     realised, expected : float
-        What they cost, and what they were expected to cost; NaN if that is not known.
+        The mean cost, and the mean expected cost; NaN if not known.
     variance : float
-        Of what they cost; NaN for less than two.
+        The variance of the costs; NaN for fewer than two rounds.
     """
 
     rounds: int
@@ -35,7 +35,7 @@ class Average(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a round costs more at the end than at the beginning, with a 95 % interval."""
+    """The change of the cost of a round from the beginning to the end, with a 95 % interval."""
 
     early: Average
     late: Average
@@ -45,12 +45,12 @@ class Change(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is more than chance."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
 class Stretch(NamedTuple):
-    """Some rounds in a row: the numbers of the first and the last, and their averages."""
+    """Consecutive rounds: the first, the last, and their averages."""
 
     first: int
     last: int
@@ -60,8 +60,8 @@ class Stretch(NamedTuple):
 class Curve:
     """Sums over stretches of rounds, which become longer as there are more.
 
-    Rounds are numbered from 1, in the order in which they were asked. Those of which nobody knows
-    the cost are counted, and are in no sum.
+    Rounds are numbered from 1, in the order in which they were asked. Rounds without a known cost
+    are counted, and are not in the sums.
 
     Examples
     --------
@@ -76,11 +76,11 @@ class Curve:
 
     def __init__(self, most: int = MOST) -> None:
         self.rounds, self.width = 0, 1  # of each stretch
-        self._origin: float | None = None  # squares of small numbers lose nothing
+        self._origin: float | None = None  # subtracted before squaring, for precision
         self._sums = np.zeros((len(SUMS), most))
 
     def add(self, realised: FloatArray, expected: FloatArray) -> None:
-        """Go on with some rounds: what they cost, and what was expected; NaN if not known."""
+        """Add the next rounds: their costs, and the expected costs; NaN if not known."""
         known = ~np.isnan(realised)
         if self._origin is None and known.any():
             self._origin = float(realised[known.argmax()])
@@ -94,7 +94,7 @@ class Curve:
         self.rounds += len(realised)
 
     def _make_room(self, rounds: int) -> None:
-        """Join pairs of stretches until so many rounds have room."""
+        """Join pairs of stretches until there is room for so many rounds."""
         most = self._sums.shape[1]
         while rounds > most * self.width:
             self._sums = np.pad(_joined(self._sums, 2), ((0, 0), (0, most - -(-most // 2))))
@@ -102,12 +102,12 @@ class Curve:
 
     @property
     def known(self) -> int:
-        """Of how many rounds the cost is known."""
+        """The number of rounds with a known cost."""
         return int(self._sums[0].sum())
 
     @property
     def whole(self) -> Average:
-        """What all rounds cost on average."""
+        """The average of all rounds."""
         return self._average(self._used(1).sum(axis=1))
 
     def stretches(self, most: int = MOST) -> list[Stretch]:
@@ -120,10 +120,10 @@ class Curve:
         ]
 
     def trend(self) -> FloatArray:
-        """Return for every stretch the average of those around it, a fifth of all.
+        """Return a moving average for every stretch, over a fifth of all stretches.
 
         At the ends it is the average of the first and of the last fifth. NaN before the first round
-        whose cost is known, and after the last one.
+        with a known cost, and after the last one.
         """
         count, total, *_ = self._used(1)
         known = np.flatnonzero(count)
@@ -156,7 +156,7 @@ class Curve:
         return Change(early, late, difference, difference - doubt, difference + doubt)
 
     def _used(self, joined: int) -> FloatArray:
-        """Return the sums of the stretches that there are, so many of them together."""
+        """Return the sums of the stretches in use, joined in groups."""
         return _joined(self._sums[:, : -(-self.rounds // self.width)], joined)
 
     def _average(self, sums: FloatArray) -> Average:
@@ -172,7 +172,7 @@ class Curve:
 
 
 def _joined(sums: FloatArray, joined: int) -> FloatArray:
-    """Add up so many neighbours each."""
+    """Add up groups of neighbours."""
     padded = np.pad(sums, ((0, 0), (0, -sums.shape[1] % joined)))
     together: FloatArray = padded.reshape(len(sums), -1, joined).sum(axis=2)
     return together

@@ -1,4 +1,4 @@
-"""A page about a study that needs nothing but a browser."""
+"""HTML page about a study, in one file: its facts, figures and tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay._support.formatting import legible, shortened
+from multiplay._support.formatting import abbreviated, legible, minute
 from multiplay.errors import InvalidInput
-from multiplay.reports import study_words as words
+from multiplay.reports import study_text
 from multiplay.reports.page import html_table, whole_page
-from multiplay.reports.study import Facts
+from multiplay.reports.study import StudyFacts
 from multiplay.results.svg import WIDTH, svg
 
 if TYPE_CHECKING:
@@ -22,53 +22,54 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 500  # of a table
 MOST_ARMS = 20  # in the figure
-LONGEST_NAME = 24  # letters there
+LONGEST_NAME = 24  # characters there
 HEIGHT = 3.2  # inches of a figure
 LINE = 0.24  # inches of an arm in its figure
-SMALL = 9  # points of letters
+SMALL = 9  # points of text
 
 
-def page(facts: Facts, store: str | None = None) -> str:
-    """Return a page in the looks of all reports: what is shown on the screen, with figures.
+def study_page(facts: StudyFacts, store: str | None = None) -> str:
+    """Return the page of a study: the content of ``multiplay study show``, with figures.
 
-    ``store`` is what commands must say of it, if anything.
+    ``store`` is the option --store of the commands on it, if needed.
     """
     return whole_page(f"multiplay: study {facts.name}", "".join(_parts(facts, store)))
 
 
-def _parts(facts: Facts, store: str | None) -> Iterator[str]:
-    for line in [*words.head(facts), f"In {facts.store}, on {words.moment(facts.now)} UTC"]:
+def _parts(facts: StudyFacts, store: str | None) -> Iterator[str]:
+    for line in [*study_text.head(facts), f"In {facts.store}, on {minute(facts.now)} UTC"]:
         yield f"<p>{escape(line)}.</p>\n"
     yield '<div class="figures">\n'
     yield from _figures(facts)
     yield "</div>\n<ul>\n"
-    for name, said in words.outcomes(facts).items():
+    for name, said in study_text.outcomes(facts).items():
         yield f"<li><b>{escape(name)}</b>: {escape(said)}</li>\n"
     yield "</ul>\n"
-    for note in words.notes(facts):
+    for note in study_text.notes(facts):
         yield f'<p class="note">{escape(note)}</p>\n'
-    if no_alarm := words.no_alarm(facts):
+    if no_alarm := study_text.no_alarm(facts):
         yield f"<p>{escape(no_alarm)}</p>\n"
-    yield "<h3>What to do next</h3>\n"
-    for step in words.next_steps(facts, store):
+    yield "<h3>Next steps</h3>\n"
+    for step in study_text.next_steps(facts, store):
         yield f"<p>{escape(step.why)}</p>\n<pre><code>{escape(step.command)}</code></pre>\n"
-    for make in (words.pending_table, words.alarms_table, words.arms_table):
-        yield html_table(make(facts, MOST_ROWS))
-    yield html_table(words.plays_table(facts))
+    yield html_table(facts.pending_table(MOST_ROWS))
+    yield html_table(study_text.alarms_table(facts, MOST_ROWS))
+    yield html_table(facts.arms_table(MOST_ROWS))
+    yield html_table(study_text.last_plays_table(facts))
 
 
 # ---------------------------------------------------------------- figures
 
 
-def _figures(facts: Facts) -> Iterator[str]:
-    noun = words.wording(facts).noun
+def _figures(facts: StudyFacts) -> Iterator[str]:
+    noun = study_text.wording(facts).noun
     if facts.curve.known:
-        said = "; ".join(f"{name}: {text}" for name, text in words.outcomes(facts).items())
+        said = "; ".join(f"{name}: {text}" for name, text in study_text.outcomes(facts).items())
         label = f"{noun.capitalize()} per round. {said}."
         yield _figure(svg(partial(draw_rounds, facts), "rounds-", label), _caption(facts))
-    shown = facts.by_share().head(MOST_ARMS)
-    many = f" Those that are in most plans, {len(shown)} of {len(facts.arms)}."
-    caption = f"Every arm: mean and {words.level(facts)} interval of the {noun} of a unit."
+    shown = facts.most_played(MOST_ARMS)
+    many = f" The {len(shown)} of {len(facts.arms)} arms that are in most plans."
+    caption = f"Mean and {study_text.level(facts)} interval of the {noun} of a unit, by arm."
     caption += many if len(shown) < len(facts.arms) else ""
     yield _figure(svg(partial(draw_arms, facts), "arms-", caption), caption)
 
@@ -77,14 +78,14 @@ def _figure(drawn: str, caption: str) -> str:
     return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>\n"
 
 
-def _caption(facts: Facts) -> str:
+def _caption(facts: StudyFacts) -> str:
     together = facts.curve.stretches()[0].last
     dots = "One dot for each round" if together == 1 else f"One dot for {together} rounds"
     return f"{dots}, in the order in which they were asked."
 
 
-def draw_rounds(facts: Facts) -> Figure:
-    """Draw what rounds cost, the trend, what was expected, and what the best plan should cost."""
+def draw_rounds(facts: StudyFacts) -> Figure:
+    """Draw the costs of rounds, the trend, the expected costs, and those of the best plan."""
     from multiplay.results.plots import COLOURS
 
     figure, ax = _axes(HEIGHT)
@@ -95,7 +96,7 @@ def draw_rounds(facts: Facts) -> Figure:
         for name in ("realised", "expected")
     )
     blue, orange, green, _, _, light = COLOURS[:6]
-    noun = words.wording(facts).noun
+    noun = study_text.wording(facts).noun
     ax.plot(at, realised, ".", ms=4, color=light, label=noun)
     if facts.curve.change() is not None:
         ax.plot(at, facts.curve.trend(), color=blue, lw=1.8, label="trend")
@@ -116,21 +117,21 @@ def draw_rounds(facts: Facts) -> Figure:
     return figure
 
 
-def draw_arms(facts: Facts) -> Figure:
-    """Draw the mean of every arm with its interval; without a dot where nothing was seen."""
+def draw_arms(facts: StudyFacts) -> Figure:
+    """Draw the mean of every arm with its interval; without a dot where no unit was seen."""
     from multiplay.results.plots import COLOURS
 
-    shown = facts.by_share().head(MOST_ARMS)
+    shown = facts.most_played(MOST_ARMS)
     figure, ax = _axes(0.9 + LINE * max(len(shown), 4))
     places = np.arange(len(shown))
     ax.hlines(places, shown["low"], shown["high"], color=COLOURS[5], lw=2.2)
     ax.plot(shown["mean"], places, "o", ms=5, color=COLOURS[0])
-    names = shortened([legible(name) for name in shown["arm"]], LONGEST_NAME)
+    names = abbreviated([legible(name) for name in shown["arm"]], LONGEST_NAME)
     ax.set_yticks(places, names)
     for text in ax.get_yticklabels():
         text.set_parse_math(False)
     ax.set_ylim(max(len(shown), 4) - 0.5, -0.5)
-    ax.set_xlabel(f"{words.wording(facts).noun} of a unit")
+    ax.set_xlabel(f"{study_text.wording(facts).noun} of a unit")
     return figure
 
 

@@ -19,8 +19,7 @@ from multiplay.experiments.experiment import build
 from multiplay.experiments.toml_writer import experiment
 from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
-from multiplay.reports.conclusion import conclusion
-from multiplay.reports.tables import settings, suboptimal_plays
+from multiplay.reports.tables import conclusion, configuration_table, suboptimal_plays_table
 from multiplay.results.result import regret_table
 from multiplay.simulation.comparator import BestOfEachRound
 from multiplay.simulation.store import Checkpoints
@@ -460,11 +459,11 @@ def test_words_say_what_regret_is_against(tmp_path: Path) -> None:
     assert label in repr(loaded)
     assert regret_table(loaded).title == f"Final {label}"
     assert label in conclusion(loaded)
-    assert "the best action of each round" in suboptimal_plays(loaded).note
+    assert "the best action of each round" in suboptimal_plays_table(loaded).note
     for measure in ("regret", "realised"):
         (axes,) = loaded.plot(measure=measure).axes
         assert "against the best action of each round" in axes.get_ylabel()
-    assert "Changing(sets=[Transport(" in str(settings(loaded).rows)
+    assert "Changing(sets=[Transport(" in str(configuration_table(loaded).rows)
     (tmp_path / "again.toml").write_text(experiment(loaded))
     again = read(tmp_path / "again.toml").run()
     assert (again.regret.values == result.regret.values).all()
@@ -476,7 +475,7 @@ def test_files_say_what_regret_is_against(tmp_path: Path) -> None:
     one_set = plain()["actions"]["sets"][0]
     result = build(plain(actions=one_set, against="each round")).run()
     assert result.configuration["against"] == "each round"
-    assert ["against", "each round"] in settings(result).rows
+    assert ["against", "each round"] in configuration_table(result).rows
     text = experiment(result)
     assert 'against = "each round"\n' in text
     (tmp_path / "again.toml").write_text(text)

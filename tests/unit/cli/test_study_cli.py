@@ -16,7 +16,7 @@ import pytest
 from multiplay import GenCTS, Learner, Study, Transport
 from multiplay.cli import main
 from multiplay.cli.study import PANELS
-from multiplay.cli.study.screens import bar
+from multiplay.cli.study.maintenance import progress_bar
 
 LANES = ["--supply", "Lyon=1,Lille=4,Paris=5", "--demand", "north=4,south=6", "--losses", "0,250"]
 
@@ -399,7 +399,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> N
     for kind in (Terminal, io.TextIOWrapper):
         screen = io.BytesIO()
         monkeypatch.setattr(sys, "stderr", kind(screen, write_through=True))
-        with bar("copying", 10) as move:
+        with progress_bar("copying", 10) as move:
             move(5)
         drawn.append(screen.getvalue())
     assert b"copying" in drawn[0]

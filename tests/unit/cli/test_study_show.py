@@ -23,23 +23,25 @@ from multiplay import Budget, Coverage, GenCTS, LinTS, ScaledScribble, Study, Tr
 from multiplay._support.formatting import (
     LONGEST,
     TIMES,
+    abbreviated,
     amount,
     between,
     legible,
+    minute,
     number,
     percent,
-    shortened,
 )
 from multiplay.cli import app
 from multiplay.cli.study import drawing
 from multiplay.cli.study import show as command
-from multiplay.cli.study.charts import bar
+from multiplay.cli.study.drawing import interval_bar
+from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import STATUS, TOLD, plays_table
 from multiplay.reports import study as reading
-from multiplay.reports import study_words as words
-from multiplay.reports.study import Best, facts, rows_of
+from multiplay.reports import study_text
+from multiplay.reports.study import BestPlan, study_facts
 from multiplay.reports.study_curve import MOST, Curve
-from multiplay.reports.study_page import page
+from multiplay.reports.study_page import study_page
 
 STORE = "memory://shown"
 NAMES = ["<script>alert(1)</script>", "a&b", "x" * 200, "esc\x1b[31m\n[b]bold[/b]", "$a$ 東京"]
@@ -76,8 +78,8 @@ def study() -> Study:
 
 
 @pytest.fixture(scope="module")
-def seen(study: Study) -> reading.Facts:
-    return facts(study, now=NOW)
+def seen(study: Study) -> reading.StudyFacts:
+    return study_facts(study, now=NOW)
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +103,14 @@ def part(screen: str, title: str) -> list[str]:
 
 
 def test_every_arm_is_shown_with_what_the_study_knows_of_it(study: Study, screen: str) -> None:
-    head, *rows = part(screen, "Arms: what a unit costs")
+    head, *rows = part(screen, "Arms: cost of a unit")
     arms = study.arms().sort_values(["share", "seen"], ascending=False, kind="stable")
     values = arms[["low", "mean", "high"]].to_numpy(dtype=float)
     ends = float(values.min()), float(values.max())
     scale = re.search(f"{number(ends[0])} +{number(ends[1])}", head)
     assert scale
     for row, arm in zip(rows, rows_of(arms), strict=True):
-        drawn = bar(arm.low, arm.mean, arm.high, ends, len(scale[0]))
+        drawn = interval_bar(arm.low, arm.mean, arm.high, ends, len(scale[0]))
         cells = [str(arm.seen), number(arm.mean), between(arm.low, arm.high)]
         assert re.search(rf"{' +'.join(cells)}  {drawn} +{100 * arm.share:.0f} %$", row)
 
@@ -139,21 +141,21 @@ def test_costs_of_rounds_are_those_of_the_plays(study: Study, screen: str) -> No
     total, low, high = study.best().expected
     assert f"should cost {number(total)} (95 % interval: {between(low, high)}):" in best
     played = [arm for arm, units in study.best().plan.items() if units]
-    assert f"3{TIMES}{shortened(played, LONGEST)[0]}, 3" in plan
+    assert f"3{TIMES}{abbreviated(played, LONGEST)[0]}, 3" in plan
     incomplete = int((told["seen"] < told["units"]).sum())
-    assert f"Units did not report in {incomplete} rounds" in screen
+    assert f"Some units did not report in {incomplete} rounds" in screen
 
 
 def test_plays_that_wait_are_shown_oldest_first_with_their_age(
-    study: Study, seen: reading.Facts
+    study: Study, seen: reading.StudyFacts
 ) -> None:
-    table = words.pending_table(seen, 10)
+    table = seen.pending_table(10)
     pending = study.pending()
     assert [row[0] for row in table.rows] == [str(play.id) for play in pending] == ["59", "60"]
     assert [row[1] for row in table.rows] == [play.key for play in pending]
     assert [row[2] for row in table.rows] == ["2 d ago", "24 h ago"]
-    assert words.pending_table(seen, 1).note == "And 1 more, asked later."
-    (early,) = words.pending_table(facts(study, now=FIRST), 1).rows
+    assert seen.pending_table(1).note == "And 1 more, asked later."
+    (early,) = study_facts(study, now=FIRST).pending_table(1).rows
     assert early[2] == "in 58 d", "a clock that is behind"
 
 
@@ -200,12 +202,12 @@ def test_programs_get_the_same_facts(study: Study) -> None:
 # ---------------------------------------------------------------- one pass, in little memory
 
 
-def test_a_history_in_parts_gives_the_same(study: Study, seen: reading.Facts) -> None:
+def test_a_history_in_parts_gives_the_same(study: Study, seen: reading.StudyFacts) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "CHUNK", 7)
-        other = facts(study, now=NOW)
+        other = study_facts(study, now=NOW)
     pd.testing.assert_frame_equal(other.last, seen.last)
-    assert words.outcomes(other) == words.outcomes(seen)
+    assert study_text.outcomes(other) == study_text.outcomes(seen)
     assert repr(other.curve.stretches()) == repr(seen.curve.stretches()), "NaN is NaN"
     assert (other.units, other.incomplete, other.pending) == (seen.units, 6, seen.pending)
 
@@ -261,20 +263,20 @@ def test_a_new_study() -> None:
     assert "none was told yet" in screen
     assert "●" not in screen, "no mean is known"
     assert "Ask for the first plan:\n    multiplay study ask new" in screen
-    assert page(facts(new)).count("<svg") == 1
+    assert study_page(study_facts(new)).count("<svg") == 1
 
     play = new.ask()
-    assert "1 play waits. Tell the costs of the oldest" in shown(new)
+    assert "1 play is pending. Tell the costs of the oldest" in shown(new)
     new.cancel(play.id)
     assert "1 play asked: 0 told, 0 pending, 1 cancelled" in shown(new)
     assert "none was told yet" in shown(new)
-    assert page(facts(new)).count("<svg") == 1, "nothing to draw of rounds"
+    assert study_page(study_facts(new)).count("<svg") == 1, "nothing to draw of rounds"
 
     new.tell(new.ask().id, [[1.0], [0.5]])
     screen = shown(new)
     assert "1 round    cost 1.5 on average; expected: 1\n" in screen
-    assert "not to be seen before about 20 rounds" in screen
-    assert page(facts(new)).count("<svg") == 2
+    assert "known after about 20 rounds" in screen
+    assert study_page(study_facts(new)).count("<svg") == 2
 
 
 def test_three_hundred_arms_and_rewards() -> None:
@@ -290,15 +292,15 @@ def test_three_hundred_arms_and_rewards() -> None:
     chosen = [arm for arm, units in play.plan.items() if units]
     many.tell(play.id, {arm: [7.0] for arm in chosen})
     screen = shown(many)
-    _, *rows, more = part(screen, "Arms: what a unit brings")
+    _, *rows, more = part(screen, "Arms: reward of a unit")
     assert more == "And 280 more arms, in fewer plans."
     assert [row.split(" of")[0] for row in rows[:5]] == [arm.split(" of")[0] for arm in chosen]
     assert len({row[:20] for row in rows}) == 20, "names that are cut are still told apart"
     assert "Reward per round" in screen
     assert "1 round    brought 35.0 on average" in screen
     assert "best plan  should bring" in screen
-    text = page(facts(many))
-    assert "Those that are in most plans, 20 of 300." in text
+    text = study_page(study_facts(many))
+    assert "The 20 of 300 arms that are in most plans." in text
     assert all(name in text for name in names)
 
 
@@ -308,8 +310,8 @@ def test_who_knows_totals_only_says_so() -> None:
         totals.tell(totals.ask().id, 1.25)
     screen = shown(totals)
     assert "3 rounds   cost 1.25 on average\n" in screen
-    assert "Totals of rounds were told, and nothing of single arms." in screen
-    assert "The policy did not say what it expected." in screen
+    assert "Only totals of rounds were told, no losses of single arms." in screen
+    assert "The policy gives no expected totals." in screen
     assert "No alarm" not in screen
 
     blind = Study.create("blind", Transport([1, 2], [1, 2]), ScaledScribble(horizon=9), store=STORE)
@@ -320,7 +322,7 @@ def test_who_knows_totals_only_says_so() -> None:
     assert "Tell the losses of each arm, or play on with ask()." in screen
     assert "◂" not in screen
     assert "refused" in json.loads(shown(blind, "--json"))["best"]
-    assert page(facts(blind)).count("<svg") == 2
+    assert study_page(study_facts(blind)).count("<svg") == 2
 
 
 def test_rewards_that_are_no_sums_are_not_drawn() -> None:
@@ -331,7 +333,7 @@ def test_rewards_that_are_no_sums_are_not_drawn() -> None:
     screen = shown(cover)
     assert "the reward of a round is not known: it is not the sum" in screen
     assert f"should bring {number(cover.best().expected.total)} " in screen
-    assert page(facts(cover)).count("<svg") == 1
+    assert study_page(study_facts(cover)).count("<svg") == 1
 
 
 def test_alarms_are_shown() -> None:
@@ -342,13 +344,13 @@ def test_alarms_are_shown() -> None:
         changed.tell(play.id, {arm: [cost] * units for arm, units in play.plan.items()})
     screen, alarms = shown(changed), changed.drift()
     assert len(alarms) > 0
-    _, *rows = part(screen, "Alarms: what has changed")
+    _, *rows = part(screen, "Alarms: arms that have changed")
     for row, alarm in zip(rows, rows_of(alarms), strict=True):
         numbers = [str(alarm.since), number(alarm.before), number(alarm.after), str(alarm.units)]
         assert row.split()[-4:] == numbers
     assert "No alarm" not in screen
     assert "GenCTS(discount=0.97)" in screen
-    assert f'<td class="">{alarms["since"][0]}</td>' in page(facts(changed))
+    assert f'<td class="">{alarms["since"][0]}</td>' in study_page(study_facts(changed))
 
 
 # ---------------------------------------------------------------- the page
@@ -379,25 +381,27 @@ class Reader(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def test_the_page_says_what_the_study_says(study: Study, seen: reading.Facts) -> None:
-    read = Reader(page(seen))
+def test_the_page_says_what_the_study_says(study: Study, seen: reading.StudyFacts) -> None:
+    read = Reader(study_page(seen))
     for arm in rows_of(study.arms()):
         cells = [number(arm.mean), between(arm.low, arm.high)]
-        row = [legible(arm.arm), str(arm.seen), *cells, words.moment(arm.last_seen)]
+        row = [legible(arm.arm), str(arm.seen), *cells, minute(arm.last_seen)]
         assert [*row, percent(arm.share)] in read.rows
     for play in rows_of(study.plays().tail(10)):
-        row = [str(play.id), play.key, play.status, words.moment(play.asked)]
-        row += [words.moment(play.told), f"{play.seen} of {play.units}"]
+        row = [str(play.id), play.key, play.status, minute(play.asked)]
+        row += [minute(play.told), f"{play.seen} of {play.units}"]
         assert [*row, amount(play.expected), amount(play.realised)] in read.rows
     text = "".join(read.words)
-    assert isinstance(seen.best, Best)
+    assert isinstance(seen.best, BestPlan)
     assert f"should cost {number(seen.best.expected.total)} " in text
-    assert all(said in text for said in [*words.head(seen), *words.outcomes(seen).values()])
+    assert all(
+        said in text for said in [*study_text.head(seen), *study_text.outcomes(seen).values()]
+    )
     assert read.tags.count("svg") == 2
 
 
-def test_the_page_runs_and_fetches_nothing(seen: reading.Facts) -> None:
-    read = Reader(page(seen, "postgresql://<host>"))
+def test_the_page_runs_and_fetches_nothing(seen: reading.StudyFacts) -> None:
+    read = Reader(study_page(seen, "postgresql://<host>"))
     assert not {"script", "link", "img", "iframe"} & set(read.tags)
     assert not any(name.startswith("on") or name == "src" for name, _ in read.attributes)
     assert all((to or "").startswith("#") for name, to in read.attributes if name == "href")
@@ -406,8 +410,8 @@ def test_the_page_runs_and_fetches_nothing(seen: reading.Facts) -> None:
     assert "--store 'postgresql://<host>'" in "".join(read.words)
 
 
-def test_a_phone_shows_the_page_in_the_dark(seen: reading.Facts, tmp_path: Path) -> None:
-    found = measured(page(seen), tmp_path, "--blink-settings=preferredColorScheme=0")
+def test_a_phone_shows_the_page_in_the_dark(seen: reading.StudyFacts, tmp_path: Path) -> None:
+    found = measured(study_page(seen), tmp_path, "--blink-settings=preferredColorScheme=0")
     assert found["scroll"] <= found["inner"] == 360
     assert len(found["figures"]) == 2
     assert all(300 < width <= 360 for width in found["figures"])
@@ -429,7 +433,7 @@ def test_the_page_is_written_whole_or_not_at_all(
     def broken(*_: Any) -> str:
         raise RuntimeError("no room")
 
-    monkeypatch.setattr(command, "page", broken)
+    monkeypatch.setattr(command, "study_page", broken)
     with pytest.raises(RuntimeError, match="no room"):
         shown(study, "--html", str(file))
     assert [*tmp_path.iterdir()] == [file]

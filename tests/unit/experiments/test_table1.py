@@ -36,7 +36,6 @@ from multiplay.cli import main
 from multiplay.experiments import paper, table1
 from multiplay.experiments.growth import Growth, exponent, growth, memory
 from multiplay.reports import table1 as report
-from multiplay.reports.table1_figure import figure
 from multiplay.types import Arrays
 
 FILES = {
@@ -108,7 +107,7 @@ def test_all_files_are_written(of_paper: tuple[Path, str]) -> None:
 
 def test_the_rows_are_those_of_the_paper_and_two_yardsticks(of_paper: tuple[Path, str]) -> None:
     _, said = of_paper
-    promised = cells(said, "What is promised", 5)
+    promised = cells(said, "Bounds of the paper", 5)
     assert list(promised) == NAMES
     assert NAMES[-2:] == ["LinTS", "LinUCB"]
     assert len(NAMES) == 7 + 2
@@ -146,7 +145,7 @@ def test_every_cost_is_that_of_the_saved_results(of_paper: tuple[Path, str]) -> 
     folder, said = of_paper
     costs = json.loads((folder / "costs.json").read_text(encoding="utf-8"))
     times = load(folder / "stochastic.nc").summary()["µs per round"]
-    shown = cells(said, "What it costs", 6)
+    shown = cells(said, "Time and memory", 6)
     for row in table1.ROWS:
         time, needed, time_power, memory_power, sizes = (one for (one,) in shown[row.name])
         assert time == number(times[row.name])
@@ -254,7 +253,7 @@ def measured(instance: table1.Instance) -> table1.Measurements:
 
 
 def shown_regret(found: table1.Measurements) -> dict[str, list[str]]:
-    return {row[0]: row[1:] for row in report.regrets(found).rows}
+    return {row[0]: row[1:] for row in report.regrets_table(found).rows}
 
 
 def test_a_set_that_is_not_linear_keeps_the_table_alive() -> None:
@@ -265,13 +264,13 @@ def test_a_set_that_is_not_linear_keeps_the_table_alive() -> None:
         assert (regret[row.name][0] != "-") == plays, row.name
         assert regret[row.name][1:] == ["-", "-"], "means that change have no best fixed action"
         assert (row.name in found.fitting.memory) == plays
-    note = report.regrets(found).note
+    note = report.regrets_table(found).note
     assert "GenLBINFV needs" in note
     assert "- corrupted: needs a set with a linear objective" in note
     assert "- adversarial: needs a set with a linear objective" in note
     assert "- GenCTS" not in note
-    figure(found)
-    page = report.page(found, "multiplay table1")
+    report.table1_figure(found)
+    page = report.table1_page(found, "multiplay table1")
     assert "No row plays here." in page
 
 
@@ -281,10 +280,10 @@ def test_a_set_that_is_too_large_to_list_keeps_the_table_alive() -> None:
     regret = shown_regret(found)
     for name in ("ScaledScribble", "ExplorationByOptimisation", "BestOfThreeWorlds"):
         assert regret[name] == ["-", "-", "-"]
-        assert report.regrets(found).note.count(name) >= 1
+        assert report.regrets_table(found).note.count(name) >= 1
     for name in ("CTS", "GenCTS", "GenLBINFV", "LinTS"):
         assert "-" not in regret[name]
-    figure(found)
+    report.table1_figure(found)
 
 
 def test_a_row_that_breaks_has_a_note() -> None:
@@ -309,7 +308,7 @@ def test_losses_of_ones_own_without_a_mirror_leave_one_column_out() -> None:
     regret = shown_regret(found)
     for name in ("GenCTS", "LinTS"):
         assert [cell == "-" for cell in regret[name]] == [False, True, False]
-    assert "can be mirrored" in report.regrets(found).note
+    assert "can be mirrored" in report.regrets_table(found).note
 
 
 # ---------------------------------------------------------------- mirrored losses

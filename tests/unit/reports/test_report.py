@@ -32,9 +32,8 @@ from multiplay import (
 from multiplay._support.formatting import number
 from multiplay.experiments import paper
 from multiplay.experiments.toml_writer import experiment
-from multiplay.reports.conclusion import conclusion
 from multiplay.reports.page import report
-from multiplay.reports.tables import comparisons
+from multiplay.reports.tables import comparisons_table, conclusion
 
 NASTY = '<b>&"A"</b>'
 BRACKETS = "[red]B[/red] 5$ a$ id='x'"
@@ -121,7 +120,7 @@ def test_an_experiment_with_a_function_is_not_written_down(folder: Path) -> None
     said = multiplay("show", "function.nc", "--experiment", folder=folder)
     assert (said.returncode, said.stdout) == (2, "")
     assert "experiment: expected" in said.stderr
-    assert "run the script again" in report({"function.nc": result})
+    assert "run the script that made it again" in report({"function.nc": result})
 
 
 # ---------------------------------------------------------------- plot
@@ -377,7 +376,7 @@ def test_the_pairs_of_more_than_six_policies_are_folded(page: str) -> None:
     assert folded == [(" open", "Comparisons"), ("", "Comparisons of all 36 pairs")]
     for policies, closed in ((6, False), (7, True)):
         result = of_finals(np.random.default_rng(0).random((policies, 3)))
-        assert comparisons(result).folded == closed
+        assert comparisons_table(result).folded == closed
 
 
 def test_figures_show_where_the_corruption_begins(page: str) -> None:
@@ -426,12 +425,13 @@ CLEAR = [[5.1, 6.0, 6.9], [1.0, 2.0, 3.0], [95.0, 96.1, 96.9]]  # B is the lowes
 @pytest.mark.parametrize(
     ("finals", "says"),
     [
-        ([[1.0, 2.0]], ["A ends with a regret of 1.5 (95 % interval: ", "no other policy."]),
+        ([[1.0, 2.0]], ["A ends with a regret of 1.5 (95 % interval: ", "it is the only policy."]),
         ([[7.0]], ["A ends with a regret of 7 (95 % interval: none)"]),
         (
             CLEAR,
             [
-                "B ends with the least regret (2), and this is decided: it has 4 less than A, the",
+                "B ends with the least regret (2), a significant difference: ",
+                "it has 4 less than A, the",
                 "next one (95 % interval: ",
                 "in the paired comparison of 3 trials.",
             ],
@@ -439,15 +439,19 @@ CLEAR = [[5.1, 6.0, 6.9], [1.0, 2.0, 3.0], [95.0, 96.1, 96.9]]  # B is the lowes
         (
             [[1.0, 5.0, 3.0], [2.0, 1.0, 9.0], [901.0, 902.0, 903.0]],
             [
-                "Nothing is decided between A, which ends with the least regret (3)",
+                "No significant difference between A, which ends with the least regret (3)",
                 "and B (1 more): ",
                 "in the paired comparison of 3 trials, the difference can be chance; ",
-                "against the other policy it is decided.",
+                "against the other policy it is significant.",
             ],
         ),
         (
             [[1.0, 2.0, 4.0]] * 3,
-            ["Nothing is decided between A", "and B (the same) and C (the same): ", "differences"],
+            [
+                "No significant difference between A",
+                "and B (the same) and C (the same): ",
+                "differences",
+            ],
         ),
         (
             np.random.default_rng(3).random((9, 3)),
@@ -457,7 +461,7 @@ CLEAR = [[5.1, 6.0, 6.9], [1.0, 2.0, 3.0], [95.0, 96.1, 96.9]]  # B is the lowes
             [[2.0], [1.0]],
             [
                 "B ends with the least regret (1), 1 less than A, the next one, ",
-                "but one trial decides nothing.",
+                "but one trial shows no significance.",
             ],
         ),
     ],

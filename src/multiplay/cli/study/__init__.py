@@ -1,16 +1,16 @@
-"""multiplay study: one file for each group of commands."""
+"""Commands of studies: one module for each group, in the order of --help."""
 
-from multiplay.cli.study import ask, create, keep, look, show, tell
+from multiplay.cli.study import ask, create, maintenance, show, tell
 from multiplay.cli.study.app import study
 
-__all__ = ["ask", "create", "keep", "look", "show", "study", "tell"]
+__all__ = ["ask", "create", "maintenance", "show", "study", "tell"]
 
-# As --help shows them.
+# The order of --help.
 PANELS = {
     "Studies": ("create", "list", "show", "delete"),
-    "Every day": ("ask", "tell", "close", "cancel", "learn"),
-    "What is known": ("pending", "plays", "arms", "best", "expect"),
-    "Safety, and files": ("verify", "backup", "export", "import"),
+    "Plans and costs": ("ask", "tell", "close", "cancel", "learn"),
+    "Plays and estimates": ("pending", "plays", "arms", "best", "expect"),
+    "Verification and files": ("verify", "backup", "export", "import"),
 }
 ORDER = [(name, panel) for panel, names in PANELS.items() for name in names]
 

@@ -1,24 +1,75 @@
-"""The commands of studies: what they share."""
+"""Group of the study commands: shared options, JSON output, next steps and error hints."""
 
 import json
 import math
+import os
+import re
+import shlex
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from multiplay.cli.app import app
-from multiplay.cli.study.words import Commands
+from multiplay.errors import InvalidInput, StoreError
+from multiplay.storage import Damaged
 from multiplay.studies.study import PLACE, Study
 
+# Python in hints, and the options for it.
+OPTIONS = {
+    r"\b(missing|outside)='(\w+)'": r"--\1 \2",
+    r"\bslack=True": "--slack",
+    r"\bfinal=False": "--part",
+    r"\bshortage=([\d.]+)": r"--shortage \1",
+    r"\b(losses|rewards)=\((\S+), (\S+)\)": r"--\1 \2,\3",
+    r"\b(sense)='max'": "--rewards",
+    r"\bactions=\.\.\.$": "--set FILE.toml.",
+    r"\blearn_table\(table, arm='(\w+)', round='(\w+)', loss='(\w+)'\)": (
+        r"--arm \1 --round \2 --loss \3"
+    ),
+    r"\blearn\(plan, losses\)": "multiplay study learn",
+    r"\bask\(\)": "multiplay study ask",
+}
+
+
+class StudyCommands(TyperGroup):
+    """Commands whose errors name options instead of Python arguments."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except InvalidInput as error:
+            if isinstance(error, Damaged) and error.number is not None:  # the input is valid
+                reason = f"expected {error.expected}, got {error.got}"
+                raise StoreError(error.argument, reason, error.hint) from error
+            raise type(error)(
+                error.argument, error.expected, error.got, in_options(error.hint)
+            ) from error
+
+
+def in_options(hint: str) -> str:
+    """Return a hint with options instead of Python arguments.
+
+    Examples
+    --------
+    >>> in_options("Write missing='ignore' if the others will not report.")
+    'Write --missing ignore if the others will not report.'
+    """
+    for python, option in OPTIONS.items():
+        hint = re.sub(python, option, hint)
+    return hint
+
+
 study = typer.Typer(
-    cls=Commands,
+    cls=StudyCommands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="""
-    Plans for every day, from a study: it learns what they cost, and loses nothing.
+    Studies: ask for a plan, tell its costs, and ask again.
 
-    A study lives in a store: a file (SQLite) or a PostgreSQL database. Any number of programs may
-    use it at once. A first day:
+    A study is a learner whose every command is durable. It is kept in a store: an SQLite file or a
+    PostgreSQL database, which any number of programs may use at the same time. The first day:
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
 
@@ -37,34 +88,34 @@ StoreAt = Annotated[
     typer.Option(
         "--store",
         envvar="MULTIPLAY_STORE",
-        help="Where studies are kept: sqlite:///FILE, or postgresql://USER@HOST/DATABASE.",
+        help="The store: sqlite:///FILE, or postgresql://USER@HOST/DATABASE.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 Key = Annotated[
     str | None,
-    typer.Option(help="What you call this request: given again, it answers the same."),
+    typer.Option(help="A name for this request: the same key gives the same answer."),
 ]
 DEFAULT_STORE = PLACE
 
 
 def opened(name: str, store: str) -> Study:
-    """Open a study for a command."""
+    """Open a study."""
     return Study.open(name, store=store)
 
 
 def print_json(answer: Any) -> None:
-    """Print an answer for programs: NaN is null, times are ISO 8601."""
-    typer.echo(text_of(answer))
+    """Print an answer as JSON: NaN is null, times are ISO 8601."""
+    typer.echo(json_text(answer))
 
 
-def text_of(answer: Any) -> str:
+def json_text(answer: Any) -> str:
     """Return an answer as JSON."""
     return json.dumps(plain(answer), ensure_ascii=False)
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON can hold."""
+    """Return a value that JSON can hold."""
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -76,3 +127,10 @@ def plain(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return None if value != value else value.isoformat(timespec="microseconds")  # NaT
     return value
+
+
+def next_step(command: str, study: Study, store: str) -> str:
+    """Return the next command as text, with the option --store if it is needed."""
+    usual = os.environ.get("MULTIPLAY_STORE", DEFAULT_STORE)
+    where = "" if store == usual else f" --store {shlex.quote(study.store.url)}"
+    return f"Next: multiplay study {command}{where}"

@@ -1,45 +1,57 @@
-"""multiplay study ask, best and expect: plans, and what they should cost."""
+"""Commands study ask, best and expect: plans and their expected totals."""
 
+import shlex
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
+from rich.console import Console
 
-from multiplay.cli.study import sets
+from multiplay._support.formatting import UNKNOWN, Table, counted
+from multiplay.actions.transport import UNMET, sides_of
+from multiplay.cli.screen import print_table
+from multiplay.cli.study import options
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
     Key,
     Name,
     StoreAt,
+    next_step,
     opened,
     print_json,
     study,
 )
-from multiplay.cli.study.screens import next_step, plan_table, quoted, show
-from multiplay.cli.study.texts import units
 from multiplay.learner.plays import PendingPlay
-from multiplay.reports.study_words import outlook
+from multiplay.reports.study_text import outlook
 
 AtMost = Annotated[
     list[str] | None,
-    typer.Option(metavar="ARM=N", help="Units that an arm may have today at most; repeatable."),
+    typer.Option(
+        metavar="ARM=N", help="Largest number of units of an arm in this round; repeatable."
+    ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option(metavar="ARM", help="An arm that is not to be played today; repeatable."),
+    typer.Option(metavar="ARM", help="An arm that is not played in this round; repeatable."),
 ]
 Fixed = Annotated[
     list[str] | None,
-    typer.Option(metavar="ARM=N", help="Units that an arm has today exactly; repeatable."),
+    typer.Option(
+        metavar="ARM=N", help="Exact number of units of an arm in this round; repeatable."
+    ),
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Answer in time, if need be with a truncated play."),
+    typer.Option(
+        metavar="SECONDS", help="Answer within this time, if necessary with a truncated play."
+    ),
 ]
 
 
-def described(play: PendingPlay) -> dict[str, Any]:
-    """Return a play for programs."""
+def plain_play(play: PendingPlay) -> dict[str, Any]:
+    """Return a play for JSON."""
     expected = play.expected._asdict()
     return {
         "id": play.id,
@@ -56,7 +68,7 @@ def _limits(
     limits: dict[str, Any] = {"exclude": tuple(exclude or ())}
     for name, texts in (("at_most", at_most), ("fixed", fixed)):
         if texts:
-            limits[name] = units(f"--{name.replace('_', '-')}", texts)
+            limits[name] = options.units_by_arm(f"--{name.replace('_', '-')}", texts)
     return limits
 
 
@@ -64,13 +76,13 @@ def _limits(
 def ask(
     name: Name,
     key: Key = None,
-    supply: sets.Supply = None,
-    demand: sets.Demand = None,
-    suppliers: sets.Suppliers = None,
-    demanders: sets.Demanders = None,
-    capacity: sets.Capacity = None,
-    total: sets.Units = None,
-    file: sets.SetFile = None,
+    supply: options.Supply = None,
+    demand: options.Demand = None,
+    suppliers: options.Suppliers = None,
+    demanders: options.Demanders = None,
+    capacity: options.Capacity = None,
+    total: options.Units = None,
+    file: options.SetFile = None,
     at_most: AtMost = None,
     exclude: Exclude = None,
     fixed: Fixed = None,
@@ -78,12 +90,12 @@ def ask(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Choose the plan of today.
+    """Ask for the plan of the next round.
 
-    With [b]--key[/b], the date say, it is safe to ask again: the same key gives the same plan for
-    ever. Where today is another day than usual, say what is different: [b]--supply[/b],
-    [b]--demand[/b], [b]--capacity[/b] or [b]--budget[/b]; the rest is as in the usual set. Or give
-    the set of today as a file, as for [b]multiplay study create[/b].
+    With [b]--key[/b], such as the date, the command may be repeated: the same key always gives the
+    same plan. If the set of this round differs from the usual set, give the difference:
+    [b]--supply[/b], [b]--demand[/b], [b]--capacity[/b] or [b]--budget[/b]. Or give the set of this
+    round as a file, as for [b]multiplay study create[/b].
 
     Examples:
 
@@ -98,42 +110,42 @@ def ask(
     JSON: id, key, plan (units by arm), expected (total, low, high), truncated.
     """
     with opened(name, store) as known:
-        today = sets.today(
+        today = options.set_of_round(
             known.actions, file, supply, demand, suppliers, demanders, capacity, total
         )
         limits = _limits(at_most, exclude, fixed)
         play = known.ask(today, key=key, time_limit=time_limit, **limits)
         if as_json:
-            return print_json(described(play))
+            return print_json(plain_play(play))
         called = "" if play.key is None else f", {play.key}"
-        show(plan_table(play.plan, f"Play {play.id}{called}"))
+        print_table(_plan_table(play.plan, f"Play {play.id}{called}"))
         number = int(play.action.sum())
         typer.echo(f"{number} units, {outlook(play.expected, known.actions.sense)}")
         if play.truncated:
-            typer.echo("hurried: the time limit was over before the policy had its choice")
-        typer.echo(next_step(f"tell {quoted(name)} {play.id} costs.csv", known, store))
+            typer.echo("truncated: the time limit was reached before the policy had finished")
+        typer.echo(next_step(f"tell {shlex.quote(name)} {play.id} costs.csv", known, store))
     return None
 
 
 @study.command()
 def best(
     name: Name,
-    supply: sets.Supply = None,
-    demand: sets.Demand = None,
-    suppliers: sets.Suppliers = None,
-    demanders: sets.Demanders = None,
-    capacity: sets.Capacity = None,
-    total: sets.Units = None,
-    file: sets.SetFile = None,
+    supply: options.Supply = None,
+    demand: options.Demand = None,
+    suppliers: options.Suppliers = None,
+    demanders: options.Demanders = None,
+    capacity: options.Capacity = None,
+    total: options.Units = None,
+    file: options.SetFile = None,
     at_most: AtMost = None,
     exclude: Exclude = None,
     fixed: Fixed = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Show the best plan by what is known now, without exploration; it is no play.
+    """Show the best plan by current estimates, without exploration. It is not a play.
 
-    Options are those of [b]multiplay study ask[/b].
+    The options are those of [b]multiplay study ask[/b].
 
     Examples:
 
@@ -142,13 +154,13 @@ def best(
     JSON: plan (units by arm), expected (total, low, high).
     """
     with opened(name, store) as known:
-        today = sets.today(
+        today = options.set_of_round(
             known.actions, file, supply, demand, suppliers, demanders, capacity, total
         )
         plan = known.best(today, **_limits(at_most, exclude, fixed))
         if as_json:
             return print_json({"plan": plan.plan, "expected": plan.expected._asdict()})
-        show(plan_table(plan.plan, "Best plan"))
+        print_table(_plan_table(plan.plan, "Best plan"))
         typer.echo(outlook(plan.expected, known.actions.sense))
     return None
 
@@ -156,13 +168,13 @@ def best(
 @study.command()
 def expect(
     name: Name,
-    plan: Annotated[list[str], typer.Argument(metavar="ARM=N ...", help="A plan of yours.")],
-    file: sets.SetFile = None,
-    level: Annotated[float, typer.Option(help="How sure the interval is.")] = 0.95,
+    plan: Annotated[list[str], typer.Argument(metavar="ARM=N ...", help="The plan.")],
+    file: options.SetFile = None,
+    level: Annotated[float, typer.Option(help="The level of the interval.")] = 0.95,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a plan of yours should cost, with an interval.
+    """Show the expected total of a plan, with an interval.
 
     Examples:
 
@@ -171,9 +183,37 @@ def expect(
     JSON: expected (total, low, high).
     """
     with opened(name, store) as known:
-        today = None if file is None else sets.read(file).actions
-        found = known.expect(units("plan", plan), actions=today, level=level)
+        today = None if file is None else options.read_set(file).actions
+        found = known.expect(options.units_by_arm("plan", plan), actions=today, level=level)
         if as_json:
             return print_json({"expected": found._asdict()})
         typer.echo(outlook(found, known.actions.sense))
     return None
+
+
+def _plan_table(plan: Mapping[str, int], title: str) -> Table:
+    """Return a plan as a table: suppliers by demanders if that fits, or the played arms.
+
+    Examples
+    --------
+    >>> _plan_table({"Lyon->north": 2, "Lyon->south": 0, "unmet->south": 1}, "Today").rows
+    [['Lyon', '2', '-'], ['unmet', '-', '1']]
+    >>> _plan_table({"news": 2, "radio": 0}, "Today").rows
+    [['news', '2']]
+    """
+    unmet = {name: units for name, units in plan.items() if name.startswith(UNMET)}
+    lanes = {name: units for name, units in plan.items() if name not in unmet}
+    sides = sides_of(list(lanes))
+    if sides is not None:
+        sources, targets = sides
+        rows = [[x, *(str(lanes[f"{x}->{y}"] or UNKNOWN) for y in targets)] for x in sources]
+        if unmet:
+            rows.append(["unmet", *(str(unmet.get(f"{UNMET}{y}") or UNKNOWN) for y in targets)])
+        cells = [["", *targets], *rows]
+        widths = [max(map(cell_len, column)) + 3 for column in zip(*cells, strict=True)]
+        if sum(widths) < Console().width:
+            return Table(title, ["", *targets], rows)
+    played = [[name, str(units)] for name, units in plan.items() if units]
+    others = len(plan) - len(played)
+    note = f"{counted(others, 'arm')} without a unit" if others else ""
+    return Table(title, ["arm", "units"], played, note)

@@ -1,14 +1,21 @@
-"""multiplay study create."""
+"""Command study create: a new study from options or a file."""
 
+import shlex
 from typing import Annotated, Any
 
 import typer
 
 from multiplay._support.serialization import type_name
-from multiplay.cli.study import sets
-from multiplay.cli.study.app import DEFAULT_STORE, AsJson, Name, StoreAt, print_json, study
-from multiplay.cli.study.screens import next_step, quoted
-from multiplay.cli.study.texts import pair
+from multiplay.cli.study import options
+from multiplay.cli.study.app import (
+    DEFAULT_STORE,
+    AsJson,
+    Name,
+    StoreAt,
+    next_step,
+    print_json,
+    study,
+)
 from multiplay.errors import InvalidInput
 from multiplay.policies import GenCTS
 from multiplay.studies import Study
@@ -17,58 +24,64 @@ from multiplay.studies import Study
 @study.command()
 def create(
     name: Name,
-    file: sets.SetFile = None,
-    supply: sets.Supply = None,
-    demand: sets.Demand = None,
-    suppliers: sets.Suppliers = None,
-    demanders: sets.Demanders = None,
+    file: options.SetFile = None,
+    supply: options.Supply = None,
+    demand: options.Demand = None,
+    suppliers: options.Suppliers = None,
+    demanders: options.Demanders = None,
     slack: Annotated[bool, typer.Option("--slack", help="Supply may be left over.")] = False,
     shortage: Annotated[
-        float | None, typer.Option(help="What an unmet unit costs, if demand may stay unmet.")
+        float | None, typer.Option(help="Cost of a unit of unmet demand, if demand may stay unmet.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(metavar="3,4,5", help="What items of a knapsack weigh.")
+        str | None, typer.Option(metavar="3,4,5", help="Weights of the items of a knapsack.")
     ] = None,
-    capacity: sets.Capacity = None,
-    total: sets.Units = None,
+    capacity: options.Capacity = None,
+    total: options.Units = None,
     caps: Annotated[
-        str | None, typer.Option(metavar="4,4,2", help="The most units of each arm of a budget.")
+        str | None,
+        typer.Option(metavar="4,4,2", help="Largest number of units of each arm of a budget."),
     ] = None,
     arms: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Names of items, or of other arms."),
+        typer.Option(metavar="A,B,C", help="Names of the items, or of the arms."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="How to learn, by name; GenCTS if not given.")
+        str | None, typer.Option(help="The policy, by name; GenCTS if not given.")
     ] = None,
     losses: Annotated[
         str | None,
-        typer.Option(metavar="0,250", help="What a unit can cost, from and to."),
+        typer.Option(metavar="0,250", help="Lowest and highest cost of a unit."),
     ] = None,
     rewards: Annotated[
-        str | None, typer.Option(metavar="0,10", help="What a unit can bring, instead of losses.")
+        str | None,
+        typer.Option(
+            metavar="0,10", help="Lowest and highest reward of a unit, instead of losses."
+        ),
     ] = None,
     outside: Annotated[
-        str | None, typer.Option(help="A number outside its range: refuse, or clip.")
+        str | None, typer.Option(help="For a number outside its range: refuse, or clip.")
     ] = None,
     missing: Annotated[
-        str | None, typer.Option(help="Units that a last report leaves out: refuse, or ignore.")
+        str | None,
+        typer.Option(help="For units that a final report leaves out: refuse, or ignore."),
     ] = None,
     changing: Annotated[
-        bool, typer.Option("--changing", help="Refuse a policy that needs the same set every day.")
+        bool,
+        typer.Option("--changing", help="The set changes: refuse a policy that needs a fixed set."),
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="The same seed and losses give the same plans.")
+        int | None,
+        typer.Option(min=0, help="Random seed: the same seed and losses give the same plans."),
     ] = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    r"""Begin a study: what may be played, how to learn, and what a unit can cost.
+    r"""Create a study: an action set, a policy, and the range of the costs of a unit.
 
-    For transport, [b]--supply[/b] and [b]--demand[/b]; for a knapsack, [b]--weights[/b] and
-    [b]--capacity[/b]; for a number of units to be spread, [b]--budget[/b] and [b]--caps[/b]. Names
-    may stand before the numbers, or in options of their own. Any other set
-    comes from a file:
+    A transport set needs [b]--supply[/b] and [b]--demand[/b]; a knapsack [b]--weights[/b] and
+    [b]--capacity[/b]; a budget of units [b]--budget[/b] and [b]--caps[/b]. Names are written before
+    the numbers, or in options of their own. Any other set is read from a file:
 
         losses = [0, 250]
 
@@ -81,9 +94,8 @@ def create(
         type = "GenCTS"
         discount = 0.97
 
-    The file may also say rewards, outside, missing, changing and seed; an
-    option wins over the file. Classes are those of multiplay, and nothing in
-    the file is run.
+    The file may also set rewards, outside, missing, changing and seed. Options override the file.
+    Only classes of multiplay are allowed, and no code in the file is run.
 
     Examples:
 
@@ -99,23 +111,23 @@ def create(
 
     JSON: study, store, policy, arms (their names).
     """
-    options = sets.Options(
+    given_set = options.SetOptions(
         *(supply, demand, suppliers, demanders, slack or None, shortage),
         *(weights, capacity, total, caps, arms),
     )
-    actions = options.made("min" if rewards is None else "max")
+    actions = given_set.made("min" if rewards is None else "max")
     if (actions is None) == (file is None):
-        got = "nothing" if file is None else "a file and options"
-        raise InvalidInput("--set", "what may be played, once", got, sets.WHICH)
+        got = "no set" if file is None else "a file and options"
+        raise InvalidInput("--set", "one action set", got, options.WHICH)
     chosen: dict[str, Any] = {"policy": GenCTS()}
     if file is not None:
-        read = sets.read(file)
+        read = options.read_set(file)
         actions, chosen = read.actions, chosen | read.settings
         chosen["policy"] = read.policy or chosen["policy"]
     given = {
-        "policy": None if policy is None else sets.policy_called(policy),
-        "losses": pair("--losses", losses),
-        "rewards": pair("--rewards", rewards),
+        "policy": None if policy is None else options.policy_named(policy),
+        "losses": options.number_pair("--losses", losses),
+        "rewards": options.number_pair("--rewards", rewards),
         "outside": outside,
         "missing": missing,
         "changing": changing or None,
@@ -130,4 +142,4 @@ def create(
             print_json(answer | {"arms": list(made.actions.names)})
         else:
             typer.echo(f"{made!r}")
-            typer.echo(next_step(f"ask {quoted(name)}", made, store))
+            typer.echo(next_step(f"ask {shlex.quote(name)}", made, store))

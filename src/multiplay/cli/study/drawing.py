@@ -1,6 +1,6 @@
-"""A study on the screen, in letters: nothing in it needs a colour."""
+"""Facts of a study on the terminal: tables, interval bars and a chart, without colours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -9,32 +9,37 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from multiplay._support.formatting import Table as TableOfWords
-from multiplay._support.formatting import number, shortened
-from multiplay.cli.study.charts import MARGIN, bar, chart
+from multiplay._support.formatting import Table as TextTable
+from multiplay._support.formatting import abbreviated, number
 from multiplay.errors import InvalidInput
-from multiplay.reports import study_words as words
-from multiplay.reports.study import Facts, rows_of
+from multiplay.learner.facts import rows_of
+from multiplay.reports import study_text
+from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import Stretch
+from multiplay.types import FloatArray
 
+HEIGHT = 5  # lines of a chart
+MARGIN = 10  # characters of the scale to its left
+FROM_0 = 0.6  # a scale begins at 0 if the smallest value is below this part of the largest
+EIGHTHS = " ▁▂▃▄▅▆▇█"
 MOST_ARMS, MOST_PENDING, MOST_ALARMS = 20, 10, 10
-NARROWEST, WIDEST = 40, 110  # letters: on wider screens, eyes lose the line
+NARROWEST, WIDEST = 40, 110  # characters: longer lines are hard to read
 NARROWEST_NAME, LONGEST_KEY = 12, 14
 NARROWEST_BAR, WIDEST_BAR = 10, 40
 PLAN, NARROWEST_PLAN = "plan", 24
 GAP = 2  # between columns
 BEST, EXPECTED = "best plan", "expected"
-ASIDE = len(f" ◂ {BEST}, {EXPECTED}  ")  # letters to the right of the chart
+ASIDE = len(f" ◂ {BEST}, {EXPECTED}  ")  # characters to the right of the chart
 ASCII = str.maketrans("├┤─│●◂└\u00d7…�▁▂▃▄▅▆▇█", "||-|o<+x.?...:::##")
 
 
-def draw(console: Console, facts: Facts, store: str | None) -> None:
-    """Print all that is shown; ``store`` is what commands must say of it, if anything."""
+def draw_study(console: Console, facts: StudyFacts, store: str | None) -> None:
+    """Print the facts; ``store`` is the option --store of the commands on it, if needed."""
     with console.capture() as captured:
         for part in _parts(facts, min(max(console.width, NARROWEST), WIDEST)):
             console.print(part, highlight=False, crop=False)
-        console.print(_heading("What to do next"))
-        for step in words.next_steps(facts, store):
+        console.print(_heading("Next steps"))
+        for step in study_text.next_steps(facts, store):
             console.print(Text(step.why), highlight=False)
             console.print(Text(f"    {step.command}"), highlight=False, soft_wrap=True)
     lines = (line.rstrip() for line in captured.get().splitlines())
@@ -42,7 +47,7 @@ def draw(console: Console, facts: Facts, store: str | None) -> None:
 
 
 def writable(text: str, encoding: str) -> str:
-    """Return a text in letters that an encoding has.
+    """Return a text in characters of an encoding.
 
     Examples
     --------
@@ -56,21 +61,19 @@ def writable(text: str, encoding: str) -> str:
     return text
 
 
-def _parts(facts: Facts, width: int) -> Iterator[RenderableType]:
-    say = words.wording(facts)
+def _parts(facts: StudyFacts, width: int) -> Iterator[RenderableType]:
+    say = study_text.wording(facts)
     yield _heading(f"{facts.name} in {facts.store}", first=True)
-    yield Text("\n".join(words.head(facts)))
-    yield _heading(f"Arms: what a unit {say.does}")
-    yield arms(facts, width)
-    if note := words.more_arms(facts, MOST_ARMS):
-        yield Text(note)
+    yield Text("\n".join(study_text.head(facts)))
+    yield _heading(f"Arms: {say.noun} of a unit")
+    yield from _arms(facts, width)
     yield _heading(f"{say.noun.capitalize()} per round")
-    yield from rounds(facts, width)
-    yield from _listed(words.pending_table(facts, MOST_PENDING), width)
-    yield from _listed(words.alarms_table(facts, MOST_ALARMS), width)
-    if no_alarm := words.no_alarm(facts):
+    yield from _rounds(facts, width)
+    yield from _listed(facts.pending_table(MOST_PENDING), width)
+    yield from _listed(study_text.alarms_table(facts, MOST_ALARMS), width)
+    if no_alarm := study_text.no_alarm(facts):
         yield Text(f"\n{no_alarm}")
-    yield from _listed(_without(words.plays_table(facts), "told"), width)
+    yield from _listed(study_text.last_plays_table(facts).without("told"), width)
 
 
 def _heading(text: str, first: bool = False) -> Text:
@@ -80,36 +83,29 @@ def _heading(text: str, first: bool = False) -> Text:
 # ---------------------------------------------------------------- tables
 
 
-def _listed(table: TableOfWords, width: int) -> Iterator[RenderableType]:
+def _listed(table: TextTable, width: int) -> Iterator[RenderableType]:
     if not table.rows:
         return
     longest = {"arm": max(width // 4, NARROWEST_NAME), "key": LONGEST_KEY}
     yield _heading(table.title)
-    yield _grid(_shortened(table, longest), width)
+    yield _grid(_abbreviated(table, longest), width)
     if table.note:
         yield Text(table.note)
 
 
-def _shortened(table: TableOfWords, longest: dict[str, int]) -> TableOfWords:
-    """Shorten the cells of some columns."""
+def _abbreviated(table: TextTable, longest: dict[str, int]) -> TextTable:
+    """Abbreviate the cells of some columns."""
     cells = [
-        shortened(cells, longest[name], cell_len) if name in longest else cells
+        abbreviated(cells, longest[name], cell_len) if name in longest else cells
         for name, *cells in zip(table.columns, *table.rows, strict=True)
     ]
     return table._replace(rows=[list(row) for row in zip(*cells, strict=True)])
 
 
-def _without(table: TableOfWords, column: str) -> TableOfWords:
-    """Leave out a column, which would make a table too wide."""
-    place = table.columns.index(column)
-    columns, *rows = ([*row[:place], *row[place + 1 :]] for row in (table.columns, *table.rows))
-    return table._replace(columns=columns, rows=rows)
+def _grid(table: TextTable, width: int, drawn: str = "") -> Table:
+    """Return a table for the screen. Numbers are not cut; a plan may have several lines.
 
-
-def _grid(table: TableOfWords, width: int, drawn: str = "") -> Table:
-    """Return a table for the screen. No number is ever cut; a plan may have many lines.
-
-    ``drawn`` is the head of a column of drawings.
+    ``drawn`` is the head of a column of interval bars.
     """
     wide, left = _widths(table), [*table.columns[: table.labels], drawn]
     if PLAN in table.columns:
@@ -118,15 +114,15 @@ def _grid(table: TableOfWords, width: int, drawn: str = "") -> Table:
         wide[plan] = min(wide[plan], max(room, NARROWEST_PLAN))
     total = sum(wide) + GAP * (len(wide) - 1)
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", width=total)
-    for column, letters in zip(table.columns, wide, strict=True):
+    for column, room in zip(table.columns, wide, strict=True):
         justify: Literal["left", "right"] = "left" if column in left else "right"
-        grid.add_column(Text(column), justify=justify, width=letters, overflow="fold")
+        grid.add_column(Text(column), justify=justify, width=room, overflow="fold")
     for row in table.rows:
         grid.add_row(*map(Text, row))
     return grid
 
 
-def _widths(table: TableOfWords) -> list[int]:
+def _widths(table: TextTable) -> list[int]:
     rows = (table.columns, *table.rows)
     return [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
 
@@ -134,54 +130,142 @@ def _widths(table: TableOfWords) -> list[int]:
 # ---------------------------------------------------------------- arms
 
 
-def arms(facts: Facts, width: int) -> Table:
-    """Return what is known of the arms, with their intervals drawn on one scale."""
-    table = _without(words.arms_table(facts, MOST_ARMS), "last seen")
-    table = _shortened(table, {"arm": max(width // 4, NARROWEST_NAME)})
+def _arms(facts: StudyFacts, width: int) -> Iterator[RenderableType]:
+    """Yield the table of arms, with their intervals drawn on one scale."""
+    table = facts.arms_table(MOST_ARMS).without("last seen")
+    table = _abbreviated(table, {"arm": max(width // 4, NARROWEST_NAME)})
     taken = sum(_widths(table)) + GAP * len(table.columns)
     room = min(max(width - taken, NARROWEST_BAR), WIDEST_BAR)
-    shown = facts.by_share().head(MOST_ARMS)
+    shown = facts.most_played(MOST_ARMS)
     ends = shown[["low", "high", "mean"]].to_numpy(dtype=float)
     low, high = np.nanmin(ends), np.nanmax(ends)
     left, right = number(low), number(high)
     scale = f"{left} {right:>{room - len(left) - 1}}"
-    bars = [bar(one.low, one.mean, one.high, (low, high), room) for one in rows_of(shown)]
+    bars = [interval_bar(one.low, one.mean, one.high, (low, high), room) for one in rows_of(shown)]
     lines = zip([table.columns, *table.rows], [scale, *bars], strict=True)
     columns, *rows = ([*row[:-1], line, row[-1]] for row, line in lines)
-    return _grid(table._replace(columns=columns, rows=rows), width, drawn=scale)
+    yield _grid(table._replace(columns=columns, rows=rows), width, drawn=scale)
+    if table.note:
+        yield Text(table.note)
 
 
 # ---------------------------------------------------------------- rounds
 
 
-def rounds(facts: Facts, width: int) -> Iterator[RenderableType]:
-    """Yield a chart of what rounds cost, the same in words, and what one should know of it."""
+def _rounds(facts: StudyFacts, width: int) -> Iterator[RenderableType]:
+    """Yield a chart of the costs of rounds, the same as text, and remarks."""
     if facts.curve.known:
         yield Text("\n".join(_chart(facts, width)))
     grid = Table.grid(padding=(0, GAP, 0, 0))
     grid.add_column(no_wrap=True)
-    for name, said in words.outcomes(facts).items():
+    for name, said in study_text.outcomes(facts).items():
         grid.add_row(Text(name), Text(said))
     yield grid
-    for note in words.notes(facts):
+    for note in study_text.notes(facts):
         yield Text(note)
 
 
-def _chart(facts: Facts, width: int) -> Iterator[str]:
-    """Yield the lines of the chart, with what to compare with at their ends."""
+def _chart(facts: StudyFacts, width: int) -> Iterator[str]:
+    """Yield the lines of the chart, with the best plan and the expected total beside it."""
     stretches = facts.curve.stretches(max(width - MARGIN - ASIDE, MARGIN))
     expected = [one.average.expected for one in stretches]
     levels = {EXPECTED: next((one for one in reversed(expected) if not np.isnan(one)), np.nan)}
     if not isinstance(facts.best, InvalidInput):
         levels = {BEST: facts.best.expected.total} | levels
-    yield from chart([one.average.realised for one in stretches], levels)
+    yield from column_chart([one.average.realised for one in stretches], levels)
     yield " " * MARGIN + _numbers(stretches)
 
 
 def _numbers(stretches: list[Stretch]) -> str:
-    """Return the numbers of the rounds below a chart, and how many are in a column."""
+    """Return the numbers of the rounds below a chart, and the rounds of a column."""
     last, together, wide = stretches[-1].last, stretches[0].last, len(stretches)
     if wide < len(f"1 {last}"):
         return "round 1" if last == 1 else f"rounds 1 to {last}"
     each = f"{together} rounds" if together > 1 else "one round"
     return f"1{last:>{wide - 1}}  {each} a column"
+
+
+# ---------------------------------------------------------------- charts of characters
+
+
+def interval_bar(
+    low: float, mean: float, high: float, scale: tuple[float, float], room: int
+) -> str:
+    """Draw an interval in so many characters, with a dot for the mean if it is known.
+
+    Examples
+    --------
+    >>> interval_bar(20, 50, 70, (0, 100), 21)
+    '    ├─────●───┤      '
+    >>> interval_bar(0, float("nan"), 100, (0, 100), 5)
+    '├───┤'
+    """
+    width = scale[1] - scale[0] or 1.0
+    cells = [" "] * room
+
+    def place(value: float) -> int:
+        return round((value - scale[0]) / width * (room - 1))
+
+    first, last = place(low), place(high)
+    cells[first : last + 1] = "─" * (last + 1 - first)
+    cells[first], cells[last] = ("├", "┤") if first < last else ("│", "│")
+    if not np.isnan(mean):
+        cells[place(mean)] = "●"
+    return "".join(cells)
+
+
+def column_chart(values: Sequence[float], levels: Mapping[str, float]) -> Iterator[str]:
+    """Draw a column for each value, none for NaN, and the names of some levels beside.
+
+    Examples
+    --------
+    >>> print(*column_chart([1, 2.5, 4.5, np.nan, 5], {"best": 2}), sep=chr(10))
+           5 ┤  ▄ █
+             │  █ █
+             │ ▄█ █ ◂ best
+             │ ██ █
+             │███ █
+           0 └─────
+    """
+    known = {name: level for name, level in levels.items() if not np.isnan(level)}
+    everything = np.array([*values, *known.values()])
+    bottom, top = scale_ends(everything[~np.isnan(everything)])
+
+    def height(value: FloatArray) -> FloatArray:
+        return (value - bottom) / (top - bottom) * HEIGHT
+
+    heights = height(np.array(values))
+    at = {name: min(int(height(np.array(level))), HEIGHT - 1) for name, level in known.items()}
+    for line in reversed(range(HEIGHT)):
+        label, edge = (number(top), "┤") if line == HEIGHT - 1 else ("", "│")
+        beside = ", ".join(name for name, place in at.items() if place == line)
+        aside = f" ◂ {beside}" if beside else ""
+        yield f"{label:>{MARGIN - 2}} {edge}{_chart_line(heights - line)}{aside}"
+    yield f"{number(bottom):>{MARGIN - 2}} └{'─' * len(values)}"
+
+
+def _chart_line(heights: FloatArray) -> str:
+    """Return one line of a chart, for columns of these heights above its bottom.
+
+    Examples
+    --------
+    >>> _chart_line(np.array([-1, 0, 0.5, 1, 7, np.nan]))
+    '  ▄██ '
+    """
+    eighths = np.nan_to_num(np.ceil(8 * np.clip(heights, 0, 1))).astype(int)
+    return "".join(EIGHTHS[k] for k in eighths)
+
+
+def scale_ends(values: FloatArray) -> tuple[float, float]:
+    """Return the ends of a scale: from 0, if differences remain visible.
+
+    Examples
+    --------
+    >>> scale_ends(np.array([3.0, 10.0])), scale_ends(np.array([90.0, 100.0]))
+    ((0.0, 10.0), (88.0, 100.0))
+    """
+    low, high = float(values.min()), float(values.max())
+    if 0 <= low <= FROM_0 * high:
+        return 0.0, high or 1.0
+    below = (high - low) / HEIGHT or abs(high) / HEIGHT or 1.0
+    return low - below, high

@@ -1,26 +1,39 @@
-"""multiplay study show: what a study knows, on the screen or as a page."""
+"""Commands study show, list, pending, arms and plays."""
 
 import os
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from multiplay._support.atomic_files import write_text
-from multiplay.cli.files import check_suffix
+from multiplay._support.formatting import UNKNOWN, Table, amount, minute
+from multiplay.cli.app import check_suffix
+from multiplay.cli.screen import print_table
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
     Name,
     StoreAt,
+    json_text,
     opened,
     print_json,
     study,
 )
-from multiplay.cli.study.drawing import draw
-from multiplay.reports.study import LAST, facts
-from multiplay.reports.study_page import page
+from multiplay.cli.study.ask import plain_play
+from multiplay.cli.study.drawing import draw_study
+from multiplay.learner.facts import PendingRow, arms_table, pending_table
+from multiplay.learner.plays import TOLD
+from multiplay.reports.study import LAST, study_facts
+from multiplay.reports.study_page import study_page
+from multiplay.storage import store_at
+from multiplay.studies import Study
+
+CHUNK = 1_000  # plays that are read together
+FEW = 20  # plays in the table
 
 
 @study.command()
@@ -28,18 +41,16 @@ def show(
     name: Name,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
-    last: Annotated[int, typer.Option(min=0, help="How many of the last plays to show.")] = LAST,
+    last: Annotated[int, typer.Option(min=0, help="Number of last plays to show.")] = LAST,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page instead: .html.")
+        Path | None, typer.Option(metavar="FILE", help="Write an HTML page to this file instead.")
     ] = None,
-    level: Annotated[
-        float, typer.Option(help="Of the intervals: the probability that one holds the truth.")
-    ] = 0.95,
+    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
 ) -> None:
-    """Show a study: what it believes of every arm, what rounds cost, what waits, what to do.
+    """Show a study: estimates of all arms, costs of rounds, pending plays, alarms, next steps.
 
-    With [b]--html[/b], a page to read in any browser, to send and to archive: one file that
-    fetches nothing.
+    With [b]--html[/b], write the same as an HTML page with figures, in one file that loads nothing
+    else.
 
     Examples:
 
@@ -56,13 +67,142 @@ def show(
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))
     with opened(name, store) as found:
-        seen = facts(found, last, level)
+        seen = study_facts(found, last, level)
     said = None if store in (DEFAULT_STORE, os.environ.get("MULTIPLAY_STORE")) else seen.store
     if html is not None:
-        write_text(html, page(seen, said))
+        write_text(html, study_page(seen, said))
     if as_json:
         print_json(seen.plain())
     elif html is not None:
         typer.echo(f"{html}")
     else:
-        draw(Console(), seen, said)
+        draw_study(Console(), seen, said)
+
+
+@study.command("list")
+def list_all(store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Print the names of all studies of a store.
+
+    Examples:
+
+        multiplay study list
+
+        multiplay study list --store postgresql://planner@server/plans
+
+    JSON: store, studies (their names).
+    """
+    names, place = Study.list(store=store), store_at(store).url
+    if as_json:
+        print_json({"store": place, "studies": names})
+    elif names:
+        typer.echo("\n".join(names))
+    else:
+        typer.echo(f"no studies in {place}", err=True)
+
+
+@study.command()
+def pending(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Show the pending plays: those whose losses were not told yet, oldest first.
+
+    Examples:
+
+        multiplay study pending lanes
+
+    JSON: a list of plays, each as multiplay study ask prints it.
+    """
+    with opened(name, store) as known:
+        plays = known.pending()
+        if as_json:
+            return print_json([plain_play(play) for play in plays])
+        rows = [
+            PendingRow(p.id, p.key, None, int(p.action.sum()), p.expected.total, p.plan)
+            for p in plays
+        ]
+    table = pending_table(rows, len(rows))
+    return print_table(table._replace(title=f"Pending plays of {name}"))
+
+
+@study.command()
+def arms(
+    name: Name,
+    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show the estimates of all arms: units seen, mean, interval, last seen, share of plans.
+
+    Examples:
+
+        multiplay study arms lanes
+
+        multiplay study arms lanes --level 0.5 --json
+
+    JSON: a list with arm, seen, mean, low, high, last_seen, share.
+    """
+    with opened(name, store) as known:
+        table = known.arms(level)
+    if as_json:
+        return print_json(table.to_dict("records"))
+    as_text = arms_table(table, len(table), level)
+    return print_table(as_text._replace(title=f"Arms of {name}"))
+
+
+@study.command()
+def plays(
+    name: Name,
+    last: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of plays; 20 if not given, or all with --json."),
+    ] = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show the last plays with their expected and realised totals.
+
+    To write all of them to a file, use [b]multiplay study export --plays[/b].
+
+    Examples:
+
+        multiplay study plays lanes --last 5
+
+        multiplay study plays lanes --json > plays.json
+
+    JSON: a list with id, key, status, asked, told, units, seen, expected, realised, clipped.
+    """
+    with opened(name, store) as known:
+        rows = (row for table in known.plays(chunk=CHUNK) for row in table.to_dict("records"))
+        if as_json:
+            return _print_list(rows if last is None else deque(rows, last))
+        few = deque(rows, FEW if last is None else last)
+        title = f"Last {len(few)} of {known.asked} plays of {name}"
+    columns = ["id", "key", "asked", "units", "expected", "realised"]
+    return print_table(Table(title, columns, [_cells(row) for row in few], labels=2))
+
+
+def _print_list(rows: Iterable[Any]) -> None:
+    """Print a list as JSON, one element at a time."""
+    typer.echo("[", nl=False)
+    for text in _separated(map(json_text, rows)):
+        typer.echo(text, nl=False)
+    typer.echo("]")
+
+
+def _separated(texts: Iterable[str]) -> Iterator[str]:
+    before = ""
+    for text in texts:
+        yield before + text
+        before = ",\n"
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    """Return a play as text; the status takes the place of a total that is not known."""
+    units, seen, status = row["units"], row["seen"], row["status"]
+    told = status == TOLD
+    return [
+        str(row["id"]),
+        row["key"] or UNKNOWN,
+        minute(row["asked"]),
+        f"{seen} of {units}" if told and seen < units else str(units),
+        amount(row["expected"]),
+        amount(row["realised"]) if told else status,
+    ]

@@ -1,9 +1,13 @@
-"""multiplay study tell, close, cancel and learn: what plans have cost."""
+"""Commands study tell, close, cancel and learn: reports of costs, from CSV files or JSON."""
 
-from typing import Annotated
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from multiplay._support.frames import column, with_all_digits
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
@@ -14,14 +18,17 @@ from multiplay.cli.study.app import (
     print_json,
     study,
 )
-from multiplay.cli.study.reports import losses_by_arm, read_csv
-from multiplay.cli.study.texts import plain_data
+from multiplay.cli.study.options import json_value
 from multiplay.errors import InvalidInput
 from multiplay.learner.plays import Receipt
 
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
+
+STDIN = "-"
 Id = Annotated[int, typer.Argument(min=0, metavar="ID", help="The number of the play.")]
-Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the arm.")]
-Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the loss, or reward.")]
+Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column of arms.")]
+Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses or rewards.")]
 
 
 @study.command()
@@ -29,35 +36,40 @@ def tell(
     name: Name,
     id: Id,
     table: Annotated[
-        str | None, typer.Argument(metavar="COSTS.csv", help="A row for each unit; - is a pipe.")
+        str | None,
+        typer.Argument(metavar="COSTS.csv", help="A row for each unit; - reads standard input."),
     ] = None,
     losses: Annotated[
         str | None,
-        typer.Option(metavar="JSON", help="By arm, a list of units or their total, not a table."),
+        typer.Option(
+            metavar="JSON",
+            help="Losses by arm instead of a table: a list for its units, or their total.",
+        ),
     ] = None,
     arm: Arm = "arm",
     loss: Loss = "loss",
-    part: Annotated[bool, typer.Option("--part", help="More will come.")] = False,
+    part: Annotated[
+        bool, typer.Option("--part", help="A partial report: more will follow.")
+    ] = False,
     missing: Annotated[
-        str | None, typer.Option(help="ignore: units that are left out never come.")
+        str | None, typer.Option(help="ignore: units that are left out will not report.")
     ] = None,
     key: Key = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what the units of a play have cost; the study learns from it.
+    """Tell the costs of the units of a play. The study learns from them.
 
     The table has a row for each unit, with the columns [b]arm[/b] and [b]loss[/b]. An empty
-    loss says that this unit did not report:
+    loss means that the unit did not report:
 
         arm,loss
         s1->d1,120
         s3->d2,95.5
         s3->d2,
 
-    The same report again changes nothing, and the answer says so. Another
-    report of a play that was told is refused: what was learned cannot be taken
-    back.
+    The same report again has no effect, and the answer says so. A different report of a told play
+    is refused: the policy has already learned from it.
 
     Examples:
 
@@ -74,14 +86,14 @@ def tell(
     JSON: id, seen, missing, clipped (numbers of units), repeated, final.
     """
     if (table is None) == (losses is None):
-        got = "none of them" if table is None else "both"
+        got = "neither" if table is None else "both"
         hint = "Give the name of a CSV file, or --losses and JSON."
         raise InvalidInput("losses", "a table or --losses", got, hint)
     if losses is not None:
-        report = plain_data("--losses", losses)
+        report = json_value("--losses", losses)
     else:
         assert table is not None
-        report = losses_by_arm(read_csv(table, arm), arm, loss)
+        report = _losses_by_arm(_read_csv(table, arm), arm, loss)
     with opened(name, store) as known:
         told = known.tell(id, report, final=not part, missing=missing, key=key)
     _answer(told, as_json)
@@ -95,7 +107,7 @@ def close(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from what was told of a play in parts: the rest will not come.
+    """Close a play after partial reports: the other units will not report.
 
     Examples:
 
@@ -116,7 +128,7 @@ def cancel(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a play that was never driven: nothing is learned from it.
+    """Discard a play that was not carried out: the study learns nothing from it.
 
     Examples:
 
@@ -136,22 +148,22 @@ def cancel(
 def learn(
     name: Name,
     table: Annotated[
-        str, typer.Argument(metavar="TABLE.csv", help="A row for each unit; - is a pipe.")
+        str,
+        typer.Argument(metavar="TABLE.csv", help="A row for each unit; - reads standard input."),
     ],
     arm: Arm = "arm",
     round: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column that says when: a day, a number.")
+        str, typer.Option(metavar="COLUMN", help="The column of rounds: a date or a number.")
     ] = "round",
     loss: Loss = "loss",
     key: Key = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from plans that others chose: years of history, in one table.
+    """Learn from logged data: plans that were not chosen by the study, in one table.
 
-    It has a row for each unit: its arm, when it was, and what it cost. Give a
-    [b]--key[/b], the name of the table say: without one, the same table told twice is
-    learned twice.
+    The table has a row for each unit: its arm, its round, and its cost. Give a [b]--key[/b], such
+    as the name of the table: without a key, the same table told twice is learned twice.
 
     Examples:
 
@@ -162,7 +174,7 @@ def learn(
     JSON: as multiplay study tell; id is null.
     """
     with opened(name, store) as known:
-        told = known.learn_table(read_csv(table, arm), arm, round, loss, key=key)
+        told = known.learn_table(_read_csv(table, arm), arm, round, loss, key=key)
     _answer(told, as_json)
 
 
@@ -171,3 +183,82 @@ def _answer(told: Receipt, as_json: bool) -> None:
         print_json(told._asdict())
     else:
         typer.echo(f"{told}")
+
+
+# ---------------------------------------------------------------- CSV files
+
+
+def _read_csv(path: str, arm: str) -> "pd.DataFrame":
+    """Return a table with the column ``arm`` as text; the path ``-`` is standard input.
+
+    Where the decimal mark is a comma, spreadsheets separate columns by semicolons.
+    """
+    import pandas as pd
+
+    text = _text(path)
+    header = text.partition("\n")[0]
+    separator = ";" if ";" in header and "," not in header else ","
+    try:
+        table = with_all_digits(
+            io.StringIO(text),
+            arm,
+            sep=separator,
+            decimal="," if separator == ";" and "," in text else ".",
+            skipinitialspace=True,
+            skip_blank_lines=False,  # so that the index gives the line
+        )
+    except ValueError as error:  # pandas' ParserError is a ValueError
+        got = f"{_source_name(path)} ({' '.join(str(error).split())})"
+        hint = "Write the names of the columns in the first line, and one row for each unit."
+        raise InvalidInput("table", "a CSV file", got, hint) from None
+    if not isinstance(table.index, pd.RangeIndex):  # there are cells without a column
+        hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
+        expected, got = "as many cells in a row as in the first line", "more"
+        raise InvalidInput("table", expected, got, hint)
+    table = table.dropna(how="all")
+    if arm in table:
+        empty = table.index[table[arm].isna()]
+        if len(empty):
+            hint = "Write the name of the arm, or remove the line."
+            raise InvalidInput(f"table, line {empty[0] + 2}", f"{arm!r}", "nothing", hint)
+        table[arm] = table[arm].str.strip()
+    return table
+
+
+def _losses_by_arm(table: "pd.DataFrame", arm: str, loss: str) -> dict[str, list[float | None]]:
+    """Return the losses of every arm, in the order of the rows; None where none is given."""
+    example = "--arm lane --loss euros"
+    losses: dict[str, list[float | None]] = {}
+    arms, values = column(table, arm, example), column(table, loss, example, gaps=True)
+    for line, name, value in zip(table.index + 2, arms, values, strict=True):
+        losses.setdefault(name, []).append(_loss(value, f"table, line {line}"))
+    return losses
+
+
+def _source_name(path: str) -> str:
+    """Return the name of a table for messages."""
+    return "standard input" if path == STDIN else path
+
+
+def _loss(value: Any, argument: str) -> float | None:
+    if value != value:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        hint = "Write a number, and leave the cell empty where one is missing."
+        raise InvalidInput(argument, "a number", repr(value), hint) from None
+
+
+def _text(path: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+        return data.decode("utf-8-sig")  # some programs write a byte order mark
+    except UnicodeDecodeError:
+        hint = "Save it as CSV UTF-8."
+        raise InvalidInput(
+            "table", "a CSV file in UTF-8", f"{_source_name(path)}, in a different encoding", hint
+        ) from None
+    except OSError as error:
+        got = f"{path} ({error.strerror})"
+        raise InvalidInput("table", "a CSV file", got, "Check the name of the file.") from None

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay._support.formatting import Table, amount, counted, plan
+from multiplay._support.formatting import Table, amount, counted, minute, plan_text
 from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
-from multiplay.reports import study_words as words
-from multiplay.reports.study import Facts
+from multiplay.reports import study_text
+from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import MOST as ROUNDS
 from multiplay.storage import Entry, Journal
 from multiplay.studies import entry_codec, play_history
@@ -74,7 +74,7 @@ def entry_line(entry: Entry) -> JournalLine:
     what, text = (
         ENTRY_TEXTS[labels.kind](header) if labels.kind in ENTRY_TEXTS else (labels.kind, "")
     )
-    when = words.moment(time_of(labels.at))
+    when = minute(time_of(labels.at))
     key = entry_codec.shown_key(labels)
     return JournalLine(entry.number, when, header.get(entry_codec.BY), what, text, labels.play, key)
 
@@ -94,7 +94,7 @@ def _report(header: dict[str, Any]) -> str:
 def _asked(header: dict[str, Any]) -> str:
     expected = number_or_nan(header.get("expected"))
     estimate = "" if math.isnan(expected) else f", expected {amount(expected)}"
-    return plan(header["plan"]) + estimate
+    return plan_text(header["plan"]) + estimate
 
 
 ENTRY_TEXTS: dict[str, Any] = {
@@ -138,18 +138,18 @@ def recent_plays(journal: Journal) -> RecentPlays:
     return RecentPlays(head, table.tail(ROUNDS).reset_index(drop=True))
 
 
-def cost_summary(facts: Facts, recent: RecentPlays) -> CostSummary:
+def cost_summary(facts: StudyFacts, recent: RecentPlays) -> CostSummary:
     """Return the costs of the last rounds for a page."""
-    noun = words.wording(facts).noun
-    notes = words.notes(facts)
+    noun = study_text.wording(facts).noun
+    notes = study_text.notes(facts)
     first = int(recent.plays["id"].iloc[0]) if len(recent.plays) else 1
     if first > 1:
         notes.insert(0, f"These numbers cover the last {len(recent.plays)} rounds.")
-    outcomes, table = words.outcomes(facts), words.plays_table(facts)
+    outcomes, table = study_text.outcomes(facts), study_text.last_plays_table(facts)
     return CostSummary(noun, outcomes, notes, table, chart_data(facts, recent))
 
 
-def chart_data(facts: Facts, recent: RecentPlays) -> dict[str, Any]:
+def chart_data(facts: StudyFacts, recent: RecentPlays) -> dict[str, Any]:
     """Return the data of the chart: a number for each of the last rounds, None where unknown.
 
     Keys: ``head`` (the last entry), ``noun`` (cost or reward), ``rounds`` (ids of plays),
@@ -163,7 +163,7 @@ def chart_data(facts: Facts, recent: RecentPlays) -> dict[str, Any]:
         }
     return {
         "head": recent.head,
-        "noun": words.wording(facts).noun,
+        "noun": study_text.wording(facts).noun,
         "rounds": recent.plays["id"].tolist(),
         "realised": [finite_or_none(one.average.realised) for one in stretches],
         "trend": [finite_or_none(value) for value in facts.curve.trend().tolist()],

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from multiplay._support.formatting import chosen, counted, number, shortened
+from multiplay._support.formatting import abbreviated, chosen, counted, number
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.learner.plays import Estimate, PendingPlay
-from multiplay.reports.study_words import outlook
+from multiplay.reports.study_text import outlook
 from multiplay.studies import Study
 
 MOST_ROWS = 200  # of a list of arms
@@ -212,7 +212,7 @@ def _receives(target: str, used: Mapping[tuple[str, str], int]) -> bool:
 
 
 def _labels(side: Mapping[str, int]) -> list[str]:
-    return shortened([name or "unmet" for name in side], LONGEST)
+    return abbreviated([name or "unmet" for name in side], LONGEST)
 
 
 def _label_width(side: Mapping[str, int]) -> float:

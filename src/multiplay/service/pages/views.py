@@ -12,20 +12,19 @@ from multiplay._support.formatting import (
     UNKNOWN,
     Table,
     amount,
-    between,
     brief_policy,
     chosen,
     counted,
+    minute,
     number,
-    percent,
-    plan,
 )
 from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
+from multiplay.learner import facts as learner_facts
 from multiplay.learner.plays import PendingPlay
-from multiplay.reports import study_words as words
-from multiplay.reports.study import Facts, facts, rows_of
+from multiplay.reports import study_text
+from multiplay.reports.study import StudyFacts, study_facts
 from multiplay.service.pages.journal_views import (
     CostSummary,
     JournalLine,
@@ -196,7 +195,7 @@ def overview(
         kind=set_summary(study.actions),
         policy=found.policy,
         unit=found.unit,
-        noun=words.wording(found).noun,
+        noun=study_text.wording(found).noun,
         rewards=found.rewards,
         asked=study.asked,
         waits=len(pending),
@@ -205,39 +204,42 @@ def overview(
         plan=current_plan(study, pending),
         arms=arm_rows(found.arms, wanted, whole),
         costs=cost_summary(found, recent),
-        alarms=words.alarms_table(found, MOST_ALARMS),
-        no_alarm=words.no_alarm(found),
+        alarms=study_text.alarms_table(found, MOST_ALARMS),
+        no_alarm=study_text.no_alarm(found),
         queue=_with_estimates(pending),
         actions=study.actions,
         by_round=study.policy.learns_from == "round",
     )
 
 
-def recent_facts(study: Study, recent: RecentPlays, now: datetime) -> Facts:
+def recent_facts(study: Study, recent: RecentPlays, now: datetime) -> StudyFacts:
     """Return the facts of the last plays."""
-    return facts(study, SHOWN_PLAYS, now=now, plays=[recent.plays])
+    return study_facts(study, SHOWN_PLAYS, now=now, plays=[recent.plays])
 
 
 def arm_rows(table: pd.DataFrame, wanted: str = "", whole: bool = False) -> ArmRows:
     """Return the arms whose names contain ``wanted``, the most frequent in plans first."""
     part = wanted.strip().casefold()
     fits = [part in name.casefold() for name in table["arm"]]
-    found = table[fits].sort_values(["share", "seen"], ascending=False, kind="stable")
+    found = learner_facts.by_share(table[fits])
     shown = found if whole else found.head(MOST_ARMS)
     ends = shown[["low", "high"]].to_numpy()
     ends = ends[np.isfinite(ends)]
     low, high = (float(ends.min()), float(ends.max())) if len(ends) else (0.0, 1.0)
+    cells = learner_facts.arms_table(shown, len(table)).rows
     rows = [
         ArmRow(
             name=str(arm.arm),
             seen=int(arm.seen),
-            mean=amount(arm.mean),
-            interval=between(arm.low, arm.high),
+            mean=mean,
+            interval=interval,
             bar=_bar(arm.low, arm.mean, arm.high, low, high),
-            last_seen=words.moment(arm.last_seen),
-            share=percent(arm.share),
+            last_seen=last_seen,
+            share=share,
         )
-        for arm in rows_of(shown)
+        for arm, (_, _, mean, interval, last_seen, share) in zip(
+            learner_facts.rows_of(shown), cells, strict=True
+        )
     ]
     return ArmRows(rows, len(found), len(table), wanted, whole, number(low), number(high))
 
@@ -271,15 +273,17 @@ def pending_rows(journal: Journal, plays: list[PendingPlay], now: datetime) -> P
 
 def _pending_row(play: PendingPlay, about: list[Entry], now: datetime) -> PendingRow:
     asked = time_of(about[0].labels.at)
-    ago = f"{words.duration(max((now - asked).total_seconds(), 0.0))} ago"
+    units = int(play.action.sum())
+    row = learner_facts.PendingRow(play.id, play.key, asked, units, play.expected.total, play.plan)
+    ((_, _, age, plan, _, expected),) = learner_facts.pending_table([row], 1, now).rows
     return PendingRow(
         id=play.id,
         key=play.key,
-        asked=words.moment(asked),
-        age=ago,
-        units=int(play.action.sum()),
-        plan=plan(play.plan),
-        expected=amount(play.expected.total),
+        asked=minute(asked),
+        age=age,
+        units=units,
+        plan=plan,
+        expected=expected,
         told=told_so_far(about),
     )
 
@@ -315,7 +319,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         id=id,
         key=entry_codec.shown_key(asked.labels),
         status=play_history.status_of(end),
-        asked=words.moment(time_of(asked.labels.at)),
+        asked=minute(time_of(asked.labels.at)),
         expected=expected,
         realised=realised,
         plan=plan,

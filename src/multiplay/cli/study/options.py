@@ -1,5 +1,7 @@
-"""What may be played, from a file or from options."""
+"""Action sets and other values from options and TOML files."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,28 +12,30 @@ from multiplay._support.builder import Builder, check_keys, classes_of, unknown
 from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import sides_of
-from multiplay.cli.study.texts import named_numbers, names
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
 from multiplay.policies import Policy
 
 SetFile = Annotated[
     Path | None,
-    typer.Option("--set", metavar="FILE.toml", help="What may be played, from a file."),
+    typer.Option("--set", metavar="FILE.toml", help="The action set, from a file."),
 ]
 Supply = Annotated[
     str | None,
-    typer.Option(metavar="1,4,5", help="What suppliers have; with names: Lyon=1,Lille=4,Paris=5."),
+    typer.Option(
+        metavar="1,4,5", help="Units of each supplier; with names: Lyon=1,Lille=4,Paris=5."
+    ),
 ]
 Demand = Annotated[
     str | None,
-    typer.Option(metavar="4,6", help="What demanders want; with names: north=4,south=6."),
+    typer.Option(metavar="4,6", help="Units for each demander; with names: north=4,south=6."),
 ]
 Suppliers = Annotated[str | None, typer.Option(metavar="A,B", help="Names of the suppliers.")]
 Demanders = Annotated[str | None, typer.Option(metavar="C,D", help="Names of the demanders.")]
-Capacity = Annotated[float | None, typer.Option(help="What a knapsack takes.")]
+Capacity = Annotated[float | None, typer.Option(help="Largest total weight of a knapsack.")]
 Units = Annotated[
-    int | None, typer.Option("--budget", metavar="N", help="Units to be spread over the arms.")
+    int | None,
+    typer.Option("--budget", metavar="N", help="Number of units to spread over the arms."),
 ]
 
 KEYS = ("losses", "rewards", "outside", "missing", "changing", "seed")
@@ -40,34 +44,34 @@ WHICH = (
     "Give --set FILE.toml, --supply with --demand, --weights with --capacity, or --budget with "
     "--caps."
 )
-FILE_HINT = 'Write type = "Transport" and so on below [actions].'
+FILE_HINT = 'Write [actions] and below it type = "Transport", for example.'
 
 
-class Given(NamedTuple):
-    """What a file says: a set, and perhaps more that a study is made with."""
+class SetFileContent(NamedTuple):
+    """The content of a file: a set, and optional settings of a study."""
 
     actions: ActionSet
     policy: Policy | None
     settings: dict[str, Any]
 
 
-def read(path: Path) -> Given:
-    """Return what a file says; nothing is imported for it."""
+def read_set(path: Path) -> SetFileContent:
+    """Return the content of a file; no code is imported for it."""
     plain = read_toml("--set", path, "a TOML file with a set", FILE_HINT)
     if "type" in plain:  # the set alone
         plain = {"actions": plain}
     check_keys("", plain, ("actions", "policy", *KEYS), ("actions",))
-    sets, ways = Builder(classes_of(actions)), Builder(classes_of(policies))
+    sets, strategies = Builder(classes_of(actions)), Builder(classes_of(policies))
     policy = plain.get("policy")
-    return Given(
+    return SetFileContent(
         made(sets, "actions", plain["actions"], ActionSet),
-        None if policy is None else made(ways, "policy", policy, Policy),
+        None if policy is None else made(strategies, "policy", policy, Policy),
         {key: plain[key] for key in KEYS if key in plain},
     )
 
 
-def policy_called(name: str) -> Policy:
-    """Return the policy of this name, as it is without settings."""
+def policy_named(name: str) -> Policy:
+    """Return the policy of this name, with its default settings."""
     kinds = {k: kind for k, kind in classes_of(policies).items() if issubclass(kind, Policy)}
     found = {k.lower(): k for k in kinds}.get(name.lower())
     if found is None:
@@ -76,8 +80,8 @@ def policy_called(name: str) -> Policy:
     return built
 
 
-class Options(NamedTuple):
-    """The options that say what may be played; each is called as its field."""
+class SetOptions(NamedTuple):
+    """The options of an action set; each field has the name of its option."""
 
     supply: str | None = None
     demand: str | None = None
@@ -92,7 +96,7 @@ class Options(NamedTuple):
     arms: str | None = None
 
     def made(self, sense: str) -> ActionSet | None:
-        """Return the set; None if there are no options."""
+        """Return the set, or None if no option is given."""
         given = [name for name, value in self._asdict().items() if value is not None]
         if not given:
             return None
@@ -106,13 +110,13 @@ class Options(NamedTuple):
             both = " and ".join(f"--{name}" for name in needed)
             for name in needed:
                 if name not in given:
-                    raise InvalidInput(f"--{name}", both, "one of them", f"Add --{name}.")
+                    raise InvalidInput(f"--{name}", both, "only one", f"Add --{name}.")
             for name in given:
                 if name not in (*needed, *also):
-                    expected = f"options that go with {both}"
-                    raise InvalidInput(f"--{name}", expected, "another one", f"Leave --{name} out.")
+                    expected, hint = f"no --{name} with {both}", f"Leave --{name} out."
+                    raise InvalidInput(f"--{name}", expected, f"--{name}", hint)
             return make(sense)
-        raise InvalidInput(f"--{given[0]}", "a set that it belongs to", "none", WHICH)
+        raise InvalidInput(f"--{given[0]}", "options of a set", "no set", WHICH)
 
     def _transport(self, sense: str) -> ActionSet:
         sources, have = _side("--supply", self.supply or "", self.suppliers)
@@ -133,7 +137,7 @@ class Options(NamedTuple):
         return Budget(self.budget or 0, caps, names=called, sense=sense)
 
 
-def today(
+def set_of_round(
     usual: ActionSet,
     file: Path | None,
     supply: str | None,
@@ -143,17 +147,17 @@ def today(
     capacity: float | None,
     total: int | None,
 ) -> ActionSet | None:
-    """Return the set of today, as the usual one where nothing else is said; None if it is that."""
+    """Return the usual set with the changes for one round; None if there are no changes."""
     sides, changes = (supply, demand, suppliers, demanders), dict[str, Any]()
     if file is not None:
         if (*sides, capacity, total) != (None,) * 6:
             hint = "Leave the other options out."
             raise InvalidInput("--set", "a file, or options", "both", hint)
-        return read(file).actions
+        return read_set(file).actions
     if any(side is not None for side in sides):
         _check_usual("--supply, --demand", usual, Transport)
         assert isinstance(usual, Transport)
-        changes |= _sides_of_today(usual, *sides)
+        changes |= _changed_sides(usual, *sides)
     if capacity is not None:
         _check_usual("--capacity", usual, Knapsack)
         changes["capacity"] = capacity
@@ -164,29 +168,29 @@ def today(
 
 
 def _side(option: str, text: str, others: str | None) -> tuple[list[str] | None, list[Any]]:
-    """Return what stands behind an option, and the names that stand there or elsewhere."""
-    called, values = named_numbers(option, text)
+    """Return the names and the numbers of an option; names may be in an option of their own."""
+    called, values = named_number_list(option, text)
     if others is None:
         return called, values
     where = {"--supply": "--suppliers", "--demand": "--demanders"}.get(option, "--arms")
-    found = names(where, others)
+    found = name_list(where, others)
     if called is not None:
-        hint = f"Leave {where} out, or the names in {option}."
-        raise InvalidInput(where, "names in one place", "names in two", hint)
+        hint = f"Leave out {where}, or the names in {option}."
+        raise InvalidInput(where, "names in one option", f"names in {where} and {option}", hint)
     if len(found) != len(values):
         expected = f"{len(values)} names, one for each number of {option}"
         raise InvalidInput(where, expected, f"{len(found)}", "Give one name for each.")
     return found, values
 
 
-def _sides_of_today(
+def _changed_sides(
     usual: Transport,
     supply: str | None,
     demand: str | None,
     suppliers: str | None,
     demanders: str | None,
 ) -> dict[str, Any]:
-    """Return what is changed in the usual set, which says who has a number without a name."""
+    """Return the changes of supply and demand; numbers without names are in the usual order."""
     known = sides_of(usual.names) or (None, None)
     called, values, changed = list[Any](), list[list[Any]](), False
     for option, text, others, names_before, numbers_before in (
@@ -206,15 +210,112 @@ def _sides_of_today(
     if not changed:
         return changes
     if None in called or usual.capacities is not None:
-        expected = "the suppliers and demanders of the usual set, for its lanes have "
-        expected += "names of their own" if None in called else "capacities"
-        hint = "Write the set of today to a file: --set FILE.toml."
-        raise InvalidInput("--supply, --demand", expected, "others", hint)
+        reason = "names of their own" if None in called else "capacities"
+        expected = f"the suppliers and demanders of the usual set, because its lanes have {reason}"
+        hint = "Write the set of the round to a file: --set FILE.toml."
+        raise InvalidInput("--supply, --demand", expected, "different names", hint)
     return changes | {"names": tuple(called)}
 
 
 def _check_usual(option: str, usual: ActionSet, kind: type) -> None:
     if not isinstance(usual, kind):
-        hint = "Write the set of today to a file: --set FILE.toml."
+        hint = "Write the set of the round to a file: --set FILE.toml."
         expected = f"a study of a {kind.__name__}"
-        raise InvalidInput(option, expected, f"one of {usual!r}", hint)
+        raise InvalidInput(option, expected, f"a study of {usual!r}", hint)
+
+
+# ---------------------------------------------------------------- values of options
+
+
+def name_list(option: str, text: str) -> list[str]:
+    """Return the names in a text with commas between them.
+
+    Examples
+    --------
+    >>> name_list("--suppliers", "Lyon, Lille")
+    ['Lyon', 'Lille']
+    """
+    found = [part.strip() for part in text.split(",")]
+    if "" in found:
+        hint = f"Write {option} Lyon,Lille, for example."
+        raise InvalidInput(option, "names separated by commas", repr(text), hint)
+    return found
+
+
+def number_list(option: str, text: str) -> list[int | float]:
+    """Return the numbers in a text with commas between them; whole numbers as integers.
+
+    Examples
+    --------
+    >>> number_list("--weights", "3, 4,0.5")
+    [3, 4, 0.5]
+    """
+    return [_number(option, part, text) for part in text.split(",")]
+
+
+def named_number_list(option: str, text: str) -> tuple[list[str] | None, list[int | float]]:
+    """Return numbers with their names, or None for the names if there are none.
+
+    Examples
+    --------
+    >>> named_number_list("--supply", "Lyon=1,Lille=4")
+    (['Lyon', 'Lille'], [1, 4])
+    >>> named_number_list("--supply", "1,4")
+    (None, [1, 4])
+    """
+    if "=" not in text:
+        return None, number_list(option, text)
+    parts = [part.rpartition("=") for part in text.split(",")]
+    found = name_list(option, ",".join(name for name, _, _ in parts))
+    return found, [_number(option, number, text) for _, _, number in parts]
+
+
+def number_pair(option: str, text: str | None) -> tuple[float, float] | None:
+    """Return two numbers, or None if the option is not given."""
+    if text is None:
+        return None
+    found = number_list(option, text)
+    if len(found) != 2:
+        hint = f"Write {option} 0,250, for example."
+        raise InvalidInput(option, "two numbers, low and high", repr(text), hint)
+    return found[0], found[1]
+
+
+def units_by_arm(option: str, texts: Iterable[str]) -> dict[str, int]:
+    """Return units by arm, from texts such as ``Lyon->north=2``; a name may have a ``=``.
+
+    Examples
+    --------
+    >>> units_by_arm("--fixed", ["Lyon->north=2", "a=b=1"])
+    {'Lyon->north': 2, 'a=b': 1}
+    """
+    found: dict[str, int] = {}
+    for text in texts:
+        arm, _, number = text.rpartition("=")
+        if not arm or not number.strip().isdecimal():
+            hint = f"Write {option} 'Lyon->north=2', with the quotes."
+            raise InvalidInput(option, "an arm and its units", repr(text), hint)
+        if arm.strip() in found:
+            raise InvalidInput(option, "every arm once", repr(arm), "Leave one of the two out.")
+        found[arm.strip()] = int(number)
+    return found
+
+
+def json_value(option: str, text: str) -> Any:
+    """Return the value of JSON text."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        hint = f"""Write {option} '{{"Lyon->north": [120, 95, null]}}', for example."""
+        raise InvalidInput(option, "JSON", f"{text[:60]!r} ({error})", hint) from None
+
+
+def _number(option: str, part: str, text: str) -> int | float:
+    try:
+        return int(part)
+    except ValueError:
+        try:
+            return float(part)
+        except ValueError:
+            hint = f"Write {option} 1,4,5, for example, with a dot in 0.5."
+            raise InvalidInput(option, "numbers separated by commas", repr(text), hint) from None

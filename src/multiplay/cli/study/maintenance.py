@@ -1,0 +1,224 @@
+"""Commands study export, import, verify, backup and delete."""
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from multiplay.cli.app import errors
+from multiplay.cli.study.app import (
+    DEFAULT_STORE,
+    AsJson,
+    Name,
+    StoreAt,
+    next_step,
+    opened,
+    print_json,
+    study,
+)
+from multiplay.errors import InvalidInput
+from multiplay.storage import store_at
+from multiplay.studies import Study
+from multiplay.studies.export import LINES
+
+LEARNER = ".npz"
+PAUSE = 0.1  # seconds between two updates of a progress bar
+
+
+@study.command()
+def export(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="The file: .csv, .parquet or .jsonl.")],
+    plays: Annotated[
+        bool, typer.Option("--plays", help="Export the table of plays instead of the journal.")
+    ] = False,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    r"""Write the journal, or the table of plays, to a file. An existing file is replaced.
+
+    The journal as JSON lines is complete: [b]multiplay study import[/b] restores the same study
+    from it. Parquet needs pip install 'multiplay\[parquet]'.
+
+    Examples:
+
+        multiplay study export lanes plays.csv --plays
+
+        multiplay study export lanes journal.jsonl
+
+    JSON: file, rows.
+    """
+    with opened(name, store) as known:
+        total = known.asked if plays else _entry_count(known)
+        with progress_bar("writing", total) as progress:
+            rows = known.export(file, plays=plays, progress=progress)
+    if as_json:
+        print_json({"file": str(file), "rows": rows})
+    else:
+        typer.echo(f"{file}: {rows} {'plays' if plays else 'entries'}")
+
+
+@study.command("import")
+def import_file(
+    name: Name,
+    file: Annotated[
+        Path, typer.Argument(help="An exported journal (.jsonl), or a saved learner (.npz).")
+    ],
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of future plays, for an imported learner.")
+    ] = 0,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Create a study from a file: an exported journal, or a saved learner.
+
+    The import is complete or has no effect. An error names the first line of a journal that is
+    missing or was changed.
+
+    Examples:
+
+        multiplay study import lanes journal.jsonl --store sqlite:///restored.db
+
+        multiplay study import lanes learner.npz --seed 7
+
+    JSON: study, store, entries.
+    """
+    if file.suffix.lower() not in (LINES, LEARNER):
+        expected = f"a file that ends in {LINES} or {LEARNER}"
+        hint = "Give a journal exported as JSON lines, or a file that Learner.save wrote."
+        raise InvalidInput("file", expected, str(file), hint)
+    if file.suffix.lower() == LEARNER:
+        made = Study.import_learner(name, file, seed=seed, store=store)
+    else:
+        with progress_bar("reading", None) as progress:
+            made = Study.import_journal(name, file, store=store, progress=progress)
+    with made:
+        entries = _entry_count(made)
+        if as_json:
+            print_json({"study": name, "store": made.store.url, "entries": entries})
+        else:
+            typer.echo(f"{made!r}, with {entries} entries")
+            typer.echo(next_step(f"ask {shlex.quote(name)}", made, store))
+
+
+@study.command()
+def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Replay the whole journal, and compare every play and the state bit for bit.
+
+    If there are problems, they are listed, and the exit code is 1.
+
+    Examples:
+
+        multiplay study verify lanes
+
+    JSON: entries, plays, ok, problems (a list of texts).
+    """
+    place = store_at(store)
+    known = Study(name, place, place.open(name))  # not opened: it may be damaged
+    with known, progress_bar("replaying", _entry_count(known)) as progress:
+        found = known.verify(progress)
+    if as_json:
+        print_json({**found._asdict(), "ok": found.ok})
+    else:
+        typer.echo(f"{found}", err=not found.ok)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+@study.command()
+def backup(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="A new file, such as lanes.db.")],
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a study to a new file, while other programs use it.
+
+    The file is a store: [b]--store FILE[/b] opens it. It is written completely or not at all, also
+    from a PostgreSQL database.
+
+    Examples:
+
+        multiplay study backup lanes lanes-2026-11-15.db
+
+        multiplay study show lanes --store lanes-2026-11-15.db
+
+    JSON: file, entries.
+    """
+    with opened(name, store) as known, progress_bar("copying", _entry_count(known)) as progress:
+        entries = known.backup(file, progress=progress)
+    if as_json:
+        print_json({"file": str(file), "entries": entries})
+    else:
+        typer.echo(f"{file}: {entries} entries")
+
+
+@study.command()
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without confirmation.")] = False,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a study and its journal for ever.
+
+    The command asks for confirmation. Without a terminal, in a script for example, it needs
+    [b]--yes[/b].
+
+    Examples:
+
+        multiplay study backup lanes lanes.db && multiplay study delete lanes --yes
+
+    JSON: study, deleted.
+    """
+    with closing(store_at(store).open(name)) as journal:  # a damaged study can be deleted as well
+        entries = journal.head().number + 1
+    if not yes:
+        if not sys.stdin.isatty():
+            hint = "Write --yes to delete the study for ever."
+            raise InvalidInput("--yes", "a confirmation on a terminal, or --yes", "neither", hint)
+        question = f"Delete {name!r} with its {entries} entries for ever?"
+        typer.confirm(question, abort=True, err=True)
+    Study.delete(name, store=store)
+    if as_json:
+        print_json({"study": name, "deleted": True})
+    else:
+        typer.echo(f"{name} is deleted")
+
+
+def _entry_count(study: Study) -> int:
+    """Return the number of entries of a journal."""
+    with closing(study.store.open(study.name)) as journal:
+        return journal.head().number + 1
+
+
+@contextmanager
+def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that moves a progress bar to a number; without a terminal, show nothing."""
+    if not sys.stderr.isatty():
+        yield lambda number: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, TimeRemainingColumn(), console=errors(), transient=True) as progress:
+        task, moved = progress.add_task(label, total=total), time.monotonic()
+
+        def move(number: int) -> None:
+            nonlocal moved
+            if time.monotonic() > moved + PAUSE:
+                moved = time.monotonic()
+                progress.update(task, completed=number)
+
+        yield move

@@ -1,8 +1,10 @@
 """What an import costs: nothing that is not asked for, and every public name is to be had."""
 
+import importlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +57,32 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
     with pytest.raises(AttributeError, match=name):
         getattr(mp, name)
     assert not hasattr(mp, name)
+
+
+def test_one_line_in_the_stub_of_a_package_makes_a_public_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stub of the root imports all names of the package, so that it need not be edited."""
+    lazy = "from multiplay._support import lazy\n"
+    lazy += "__getattr__, __dir__ = lazy.attach(__name__, __file__)\n"
+    for name, code in {
+        "__init__.py": lazy,
+        "__init__.pyi": "from shop.tools import *\nfrom shop.errors import Sold as Sold\n",
+        "errors.py": "class Sold(Exception): ...\n",
+        "tools/__init__.py": lazy,
+        "tools/__init__.pyi": "from shop.tools.saw import Blade as Blade, Saw as Saw\n"
+        "from shop.tools.new import (\n    New as New,\n)\n",
+        "tools/saw.py": "class Saw: ...\nclass Blade: ...\n",
+        "tools/new.py": "class New: ...\n",
+    }.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    shop = importlib.import_module("shop")
+    assert shop.__all__ == ["Blade", "New", "Saw", "Sold"]
+    assert shop.tools.__all__ == ["Blade", "New", "Saw"]
+    assert {*shop.__all__} <= {*dir(shop)}
+    assert shop.New is shop.tools.New is importlib.import_module("shop.tools.new").New
+    assert shop.Sold.__module__ == "shop.errors"
+    with pytest.raises(AttributeError, match="Did you mean 'Saw'"):
+        _ = shop.Sawe

@@ -10,15 +10,10 @@ from typing import Any
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose stub file declares its names.
 
-    The stub, ``__init__.pyi``, imports each of them as ``Name as Name``.
+    The stub, ``__init__.pyi``, imports each of them as ``Name as Name``, or all names of a package
+    with a stub of its own by ``*``.
     """
-    modules, module = dict[str, str](), ""
-    with open(f"{file.removesuffix('.py')}.pyi", encoding="utf-8") as stub:
-        for line in stub:  # not by ``ast``, whose import would take most of the time
-            if line.startswith("from "):
-                module = line.split()[1]
-            if " as " in line:
-                modules[line.rpartition(" as ")[2].strip(" ,\n")] = module
+    modules = _declared(package, file)
     names = sorted(modules)
 
     def find(name: str) -> Any:
@@ -43,3 +38,20 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         return sorted({*vars(sys.modules[package]), *names})
 
     return find, listed
+
+
+def _declared(package: str, file: str) -> dict[str, str]:
+    """Return the public names of a package, and the module that each is imported from."""
+    modules, module = dict[str, str](), ""
+    with open(f"{file.removesuffix('.py')}.pyi", encoding="utf-8") as stub:
+        for line in stub:  # not by ``ast``, whose import would take most of the time
+            if line.startswith("from "):
+                module = line.split()[1]
+            if line.endswith(" import *\n"):
+                below = "/".join([*module.split(".")[package.count(".") + 1 :], "__init__.py"])
+                names = _declared(module, file.removesuffix("__init__.py") + below)
+                modules |= dict.fromkeys(names, module)
+            for part in line.split(","):
+                if " as " in part:
+                    modules[part.rpartition(" as ")[2].strip()] = module
+    return modules

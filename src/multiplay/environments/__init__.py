@@ -1,30 +1,6 @@
-"""Environments: where losses come from."""
+"""Environments: stochastic, adversarial, corrupted and logged losses."""
 
-from multiplay.environments.adversarial import Adversarial
-from multiplay.environments.alternating import Alternating
-from multiplay.environments.attacked import Attacked
-from multiplay.environments.base import Environment, Observation, World
-from multiplay.environments.corrupted import Corrupted
-from multiplay.environments.distributions import Bernoulli, Beta, Constant, Distribution, Uniform
-from multiplay.environments.oblivious import RandomWalk, Sinusoids
-from multiplay.environments.replay import Replay
-from multiplay.environments.stochastic import Stochastic
+from multiplay._support import lazy as _lazy
 
-__all__ = [
-    "Adversarial",
-    "Alternating",
-    "Attacked",
-    "Bernoulli",
-    "Beta",
-    "Constant",
-    "Corrupted",
-    "Distribution",
-    "Environment",
-    "Observation",
-    "RandomWalk",
-    "Replay",
-    "Sinusoids",
-    "Stochastic",
-    "Uniform",
-    "World",
-]
+# Public names are declared in __init__.pyi, one line for each file.
+__getattr__, __dir__ = _lazy.attach(__name__, __file__)

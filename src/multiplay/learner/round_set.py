@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import multiplay.actions
+from multiplay._support.builder import classes_of
 from multiplay._support.checks import EXACT, check_instance, is_integer, is_list
 from multiplay._support.serialization import CONTAINERS, pack, type_name, types_in
 from multiplay.actions import ActionSet, limited
@@ -169,7 +170,7 @@ def check_storable(actions: ActionSet, usual: ActionSet) -> None:
     other days are built from the file: their classes must be known then.
     """
     plain, _ = pack(actions, "actions")
-    known = {*multiplay.actions.__all__, *CONTAINERS, type_name(type(usual))}
+    known = {*classes_of(multiplay.actions), *CONTAINERS, type_name(type(usual))}
     foreign = sorted(types_in(plain) - known)
     if foreign:
         raise InvalidInput(

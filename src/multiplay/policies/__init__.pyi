@@ -1,0 +1,24 @@
+"""The public names of multiplay.policies: each is imported from its module on first use."""
+
+from multiplay.policies.base import Play as Play, Policy as Policy
+from multiplay.policies.baselines import (
+    EpsilonGreedy as EpsilonGreedy,
+    FollowTheLeader as FollowTheLeader,
+    RandomAction as RandomAction,
+)
+from multiplay.policies.combucb import CombUCB as CombUCB
+from multiplay.policies.duplicated import Duplicated as Duplicated
+from multiplay.policies.escb import ESCB as ESCB
+from multiplay.policies.exploration import ExplorationByOptimisation as ExplorationByOptimisation
+from multiplay.policies.fplix import FPLIX as FPLIX
+from multiplay.policies.ftrl import FTRL as FTRL
+from multiplay.policies.gaussiancts import GaussianCTS as GaussianCTS
+from multiplay.policies.genadainf import GenAdaINF as GenAdaINF
+from multiplay.policies.gencts import GenCTS as GenCTS
+from multiplay.policies.genlbinfv import GenLBINFV as GenLBINFV
+from multiplay.policies.hybrid import Hybrid as Hybrid
+from multiplay.policies.lbinf import LBINF as LBINF
+from multiplay.policies.lints import LinTS as LinTS
+from multiplay.policies.linucb import LinUCB as LinUCB
+from multiplay.policies.scaledscribble import ScaledScribble as ScaledScribble
+from multiplay.policies.threeworlds import BestOfThreeWorlds as BestOfThreeWorlds

@@ -32,6 +32,7 @@ extensions = [
     "formulas",
     "notebooks",
     "operations",
+    "progress",
     "summaries",
     "thumbnails",
 ]

@@ -171,6 +171,7 @@ def test_intervals_of_posteriors_are_their_quantiles() -> None:
         np.testing.assert_allclose(high[seen], np.clip(exact.ppf(0.9), 0, 1)[seen], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [GenCTS(), GaussianCTS(), CombUCB()], ids=repr)
 @pytest.mark.parametrize("by_total", [False, True], ids=["units", "totals"])
 def test_what_a_plan_should_cost_is_in_its_interval(policy: Policy, by_total: bool) -> None:

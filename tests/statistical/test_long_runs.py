@@ -30,6 +30,7 @@ def play_long(plans: Transport, means: FloatArray, rounds: int, prediction: str 
     assert (state["x"][0] - best)[best > 0].min() > -1, "it has learned the best plan"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [30_000, pytest.param(100_000, marks=pytest.mark.soak)])
 def test_many_rounds_of_ten_by_ten(rounds: int) -> None:
     rng = np.random.default_rng(0)
@@ -37,6 +38,7 @@ def test_many_rounds_of_ten_by_ten(rounds: int) -> None:
     play_long(plans, rng.uniform(0.1, 0.5, plans.d), rounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [100_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
 def test_many_rounds_of_the_paper(rounds: int) -> None:
     rng = np.random.default_rng(0)

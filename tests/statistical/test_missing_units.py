@@ -68,6 +68,7 @@ def silent(arm: int, when: Container[int]) -> Shown:
     return shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "trials"),
     [(mp.GenCTS(), 200), (mp.Hybrid(), 40), (mp.FPLIX(), 40), (mp.GenLBINFV(), 40)],

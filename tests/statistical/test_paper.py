@@ -34,6 +34,7 @@ REFERENCE: dict[str, list[tuple[float, float]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regime", ["stochastic", "corrupted"])
 @pytest.mark.parametrize("trials", [100, pytest.param(1000, marks=pytest.mark.soak)])
 def test_reference_numbers(regime: str, trials: int) -> None:

@@ -1,10 +1,12 @@
 """The lower bound against a policy that comes close to it."""
 
 import numpy as np
+import pytest
 
 from multiplay import Bernoulli, Budget, GenCTS, Stochastic, simulate, theory
 
 
+@pytest.mark.slow
 def test_thompson_sampling_grows_like_the_lower_bound() -> None:
     """Regret from round 10^4 to 10^5, per unit of log T, is between c / 2 and 2 c.
 

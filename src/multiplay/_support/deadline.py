@@ -1,4 +1,4 @@
-"""A time limit that long computations ask after, and a line for people who wait."""
+"""Time limits of long computations, and lines of progress while they run."""
 
 import math
 import sys
@@ -11,11 +11,12 @@ from contextvars import ContextVar
 from multiplay._support.checks import is_number
 from multiplay.errors import InvalidInput
 
-SILENCE = 2.0  # seconds after which somebody at a terminal is told what takes so long
+SILENCE = 2.0  # seconds of work before a terminal shows a line about it
+EVERY = 30.0  # seconds between two lines about a part of a long command, without a terminal
 
 
 class Deadline:
-    """When to stop; ``truncated`` says whether somebody has stopped because of it."""
+    """A time to stop; ``truncated`` is True once a computation has stopped because of it."""
 
     def __init__(self, until: float) -> None:
         self.until, self.truncated = until, False
@@ -35,7 +36,7 @@ def checked_limit(seconds: object) -> float:
         "time_limit",
         "a positive number of seconds",
         repr(seconds),
-        "Write 5 for five seconds, or leave it out for as long as it takes.",
+        "Give 5 for five seconds, or leave it out for no limit.",
     )
 
 
@@ -51,12 +52,12 @@ def before(until: float) -> Iterator[Deadline]:
 
 
 def left() -> float:
-    """Return the seconds that are left; infinity where there is no deadline."""
+    """Return the remaining seconds; infinity where there is no deadline."""
     return _now.get().until - time.monotonic()
 
 
 def is_over() -> bool:
-    """Say whether to stop now with what there is; who asks does stop."""
+    """Return whether the deadline has passed, and mark it as truncated: the caller must stop."""
     deadline = _now.get()
     if deadline is NEVER or time.monotonic() < deadline.until:
         return False
@@ -65,19 +66,19 @@ def is_over() -> bool:
 
 
 def was_missed() -> bool:
-    """Say whether somebody has stopped: what was found is not to be kept as the best."""
+    """Return whether a computation has stopped early: its outcome may not be the best."""
     return _now.get().truncated
 
 
-# ---------------------------------------------------------------- people who wait
+# ---------------------------------------------------------------- progress
 
-_work: list[tuple[str, float]] = []  # what is being done, the outermost first, and since when
+_work: list[tuple[str, float]] = []  # running work, the outermost first, and its start
 _watcher: threading.Thread | None = None
 
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Say on the terminal what takes so long; silent for two seconds, and without a terminal."""
+    """Show a line about long work on the terminal; nothing for two seconds, or without one."""
     global _watcher
     if not sys.stderr.isatty():
         yield
@@ -102,6 +103,31 @@ def _watch() -> None:
             seconds = time.monotonic() - since
             if seconds > SILENCE * 3 / 4:
                 _write(f"\r{what} ({seconds:.0f} s)")
+
+
+@contextmanager
+def reported(part: str) -> Iterator[None]:
+    """Print a line when a part of a long command is done, and every 30 seconds until then.
+
+    On a terminal nothing is printed: progress bars show the same there.
+    """
+    if sys.stderr.isatty():
+        yield
+        return
+    started, done = time.monotonic(), threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(EVERY):
+            _write(f"{part}: running ({time.monotonic() - started:.0f} s)\n")
+
+    reporter = threading.Thread(target=repeat, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        done.set()
+        reporter.join()
+    _write(f"{part}: done ({time.monotonic() - started:.0f} s)\n")
 
 
 def _write(text: str) -> None:

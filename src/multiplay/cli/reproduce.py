@@ -17,6 +17,7 @@ from multiplay._support.atomic_files import (
     write_whole,
 )
 from multiplay._support.checks import EXACT, positive_integer
+from multiplay._support.deadline import reported
 from multiplay.cli.app import app, errors
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import paper
@@ -97,11 +98,13 @@ def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> 
     """
     results = {}
     for number, regime in enumerate(paper.REGIMES, start=1):
-        result = paper.run(regime, horizon, trials, seed, jobs)
+        with reported(f"{regime} regime"):
+            result = paper.run(regime, horizon, trials, seed, jobs)
         result.save(folder / f"{regime}.nc")
         bounds = {}
         if regime == "stochastic":
-            bounds["lower bound"] = paper.lower_bounds(min(trials, MOST_INSTANCES), seed)
+            with reported("lower bounds"):
+                bounds["lower bound"] = paper.lower_bounds(min(trials, MOST_INSTANCES), seed)
         save = partial(result.plot(bounds=bounds).savefig, dpi=150)
         for suffix in ("png", "svg"):
             write_whole(folder / f"figure{number}.{suffix}", save)
@@ -113,10 +116,12 @@ def _report_on_all(horizon: int, trials: int, seed: int, jobs: int, folder: Path
     """Run all policies in both regimes, and write the report."""
     policies, results = paper.all_policies(), {}
     for regime in paper.REGIMES:
-        result = paper.run(regime, horizon, trials, seed, jobs, policies=policies)
+        with reported(f"{regime} regime, all policies"):
+            result = paper.run(regime, horizon, trials, seed, jobs, policies=policies)
         result.save(folder / f"{regime}-all.nc")
         results[f"{regime}-all.nc"] = result
-    page = report(results, "All policies in the experiments of the paper")
+    with reported("report"):
+        page = report(results, "All policies in the experiments of the paper")
     write_text(folder / "report.html", page)
 
 

@@ -17,6 +17,7 @@ from multiplay._support.atomic_files import (
     write_whole,
 )
 from multiplay._support.checks import positive_integer
+from multiplay._support.deadline import reported
 from multiplay.cli.app import app, errors
 from multiplay.cli.reproduce import MOST_INSTANCES
 from multiplay.cli.screen import for_screen, write_tables
@@ -100,21 +101,23 @@ def _measure(
     instance: experiment.Instance, is_papers: bool, jobs: int, folder: Path
 ) -> experiment.Measurements:
     """Measure everything; each result is saved before the next regime begins."""
-    with errors().status("compiling, and measuring memory (the first time takes a minute)"):
+    compiling = "compiling, and measuring memory (the first time takes a minute)"
+    with errors().status(compiling), reported("memory"):
         fitting = experiment.fitting(instance)
     rows, outcomes = [row for row in experiment.ROWS if row.name in fitting.memory], {}
     for regime in experiment.REGIMES:
-        outcome = experiment.run(instance, regime, rows, jobs)
+        with reported(f"{regime} regime"):
+            outcome = experiment.run(instance, regime, rows, jobs)
         if outcome.result is not None:
             outcome.result.save(folder / f"{regime}.nc")
         outcomes[regime] = outcome
-    with errors().status("measuring how time and memory grow"):
+    with errors().status("measuring how time and memory grow"), reported("growth"):
         growth = {row.name: growth_of(row.policy) for row in experiment.ROWS}
     costs = {"memory": fitting.memory, "growth": {k: one._asdict() for k, one in growth.items()}}
     write_text(folder / "costs.json", json.dumps(costs, indent=1))
     bounds = {}
     if is_papers:
-        with errors().status("computing the lower bounds"):
+        with errors().status("computing the lower bounds"), reported("lower bounds"):
             few = min(instance.trials, MOST_INSTANCES)
             bounds = experiment.lower_bounds(few, instance.seed)
     return experiment.Measurements(instance, fitting, outcomes, growth, bounds)

@@ -33,7 +33,7 @@ from multiplay.service.studies.limits import (
 )
 from multiplay.types import Arrays
 
-LIMITS = ServiceLimits()
+LIMITS = ServiceLimits(seconds=600.0)  # a busy machine is slow
 QUICK = ServiceLimits(seconds=0.5)
 FUZZ = settings(max_examples=examples(40), derandomize=True, database=None)
 LONGER = settings(FUZZ, max_examples=examples(150))

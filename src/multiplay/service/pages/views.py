@@ -61,7 +61,7 @@ class StudyCard(NamedTuple):
     problem: str = ""
 
 
-class PendingRow(NamedTuple):
+class PendingPlayRow(NamedTuple):
     """A pending play as text."""
 
     id: int
@@ -74,10 +74,10 @@ class PendingRow(NamedTuple):
     told: str
 
 
-class PendingRows(NamedTuple):
+class PendingPlayRows(NamedTuple):
     """The pending plays, oldest first, and how many more there are."""
 
-    rows: list[PendingRow]
+    rows: list[PendingPlayRow]
     left_out: int
 
 
@@ -261,22 +261,22 @@ def _with_estimates(pending: list[PendingPlay]) -> list[PendingPlay]:
     return pending
 
 
-def pending_rows(journal: Journal, plays: list[PendingPlay], now: datetime) -> PendingRows:
+def pending_rows(journal: Journal, plays: list[PendingPlay], now: datetime) -> PendingPlayRows:
     """Return the pending plays for a page, with their times and what was told so far."""
     rows = []
     for play in plays[:MOST_PENDING]:
         about = journal.of_play(play.id)
         if about and _end(about) is None:  # otherwise it was told in the meantime
             rows.append(_pending_row(play, about, now))
-    return PendingRows(rows, len(plays) - min(len(plays), MOST_PENDING))
+    return PendingPlayRows(rows, len(plays) - min(len(plays), MOST_PENDING))
 
 
-def _pending_row(play: PendingPlay, about: list[Entry], now: datetime) -> PendingRow:
+def _pending_row(play: PendingPlay, about: list[Entry], now: datetime) -> PendingPlayRow:
     asked = time_of(about[0].labels.at)
     units = int(play.action.sum())
     row = learner_facts.PendingRow(play.id, play.key, asked, units, play.expected.total, play.plan)
     ((_, _, age, plan, _, expected),) = learner_facts.pending_table([row], 1, now).rows
-    return PendingRow(
+    return PendingPlayRow(
         id=play.id,
         key=play.key,
         asked=minute(asked),

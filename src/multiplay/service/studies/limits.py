@@ -205,7 +205,7 @@ def build_actions(where: str, plain: Any, limits: ServiceLimits) -> ActionSet:
         if isinstance(made, IntegerProgram):
             made.argmin(-np.ones(made.d))  # finds M, which is computed without a deadline, now
         with errors_below(where):
-            check_set(made, limits)
+            check_set_size(made, limits)
     return made
 
 
@@ -337,7 +337,7 @@ def check_name(argument: str, name: str) -> None:
         raise InvalidInput(argument, expected, ascii(name), "Give shorter names, in one line.")
 
 
-def check_set(actions: ActionSet, limits: ServiceLimits) -> None:
+def check_set_size(actions: ActionSet, limits: ServiceLimits) -> None:
     """Raise ``InvalidInput`` for a set with too many units, or with unprintable names."""
     _check(actions.requirements(), limits)
     units = int(actions.n.max())  # first: the sum of many large numbers may exceed int64

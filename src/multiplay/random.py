@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from multiplay._support.checks import is_integer
+from multiplay._support.checks import EXACT, is_integer
 from multiplay.errors import InvalidInput
 from multiplay.kernels import random as kernels
 from multiplay.types import FloatArray, IntArray
@@ -24,6 +25,14 @@ def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence
             "seed", "a whole number of at least 0", repr(seed), "Give a whole number such as 0."
         )
     return np.random.SeedSequence(int(seed), spawn_key=(purpose, trial))
+
+
+def seed_or_random(seed: int | None) -> int:
+    """Return a seed after it was checked; a random one for None."""
+    if seed is None:
+        return secrets.randbelow(EXACT)
+    seed_sequence(seed, 0, 0)
+    return int(seed)
 
 
 class Streams:

@@ -36,13 +36,13 @@ def checked_limit(seconds: object) -> float:
         "time_limit",
         "a positive number of seconds",
         repr(seconds),
-        "Give 5 for five seconds, or leave it out for no limit.",
+        "Use 5 for five seconds, or leave it out for no limit.",
     )
 
 
 @contextmanager
 def before(until: float) -> Iterator[Deadline]:
-    """Set a deadline, on the clock of ``time.monotonic``, for what is computed within."""
+    """Set a deadline, on the clock of ``time.monotonic``, for computations in the block."""
     deadline = NEVER if until == math.inf else Deadline(until)
     token = _now.set(deadline)
     try:
@@ -74,35 +74,47 @@ def was_missed() -> bool:
 
 _work: list[tuple[str, float]] = []  # running work, the outermost first, and its start
 _watcher: threading.Thread | None = None
+_lock = threading.Lock()  # between the watcher and the threads that work
+_is_shown = False
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
-    """Show a line about long work on the terminal; nothing for two seconds, or without one."""
-    global _watcher
+def status_line(what: str) -> Iterator[None]:
+    """Write to the terminal what takes long; nothing for two seconds, or without a terminal."""
+    global _watcher, _is_shown
     if not sys.stderr.isatty():
         yield
         return
     if _watcher is None or not _watcher.is_alive():  # nor is it after a fork
         _watcher = threading.Thread(target=_watch, daemon=True)
         _watcher.start()
-    mine = what, time.monotonic()
-    _work.append(mine)
+    work = what, time.monotonic()
+    with _lock:
+        _work.append(work)
     try:
         yield
     finally:
-        _work.remove(mine)
-        if time.monotonic() - mine[1] > SILENCE and not _work:
-            _write("\r\033[K")
+        with _lock:
+            _work.remove(work)
+            if _is_shown and not _work:
+                _write("\r\033[K")
+                _is_shown = False
 
 
 def _watch() -> None:
     while True:
         time.sleep(SILENCE / 4)
+        _show_work(time.monotonic())
+
+
+def _show_work(now: float) -> None:
+    """Write the outermost work, if it has run for long at the time ``now``."""
+    global _is_shown
+    with _lock:
         for what, since in _work[:1]:
-            seconds = time.monotonic() - since
-            if seconds > SILENCE * 3 / 4:
-                _write(f"\r{what} ({seconds:.0f} s)")
+            if now - since > SILENCE * 3 / 4:
+                _write(f"\r{what} ({now - since:.0f} s)")
+                _is_shown = True
 
 
 @contextmanager
@@ -131,6 +143,6 @@ def reported(part: str) -> Iterator[None]:
 
 
 def _write(text: str) -> None:
-    with suppress(OSError, ValueError):  # the terminal is gone
+    with suppress(OSError, ValueError):  # the terminal is closed
         sys.stderr.write(text)
         sys.stderr.flush()

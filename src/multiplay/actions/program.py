@@ -115,7 +115,7 @@ class IntegerProgram(OracleSet, vectorised=True):
         d = self.A.shape[1]
         self._lo, self._hi = _bounds(bounds, d)
         self.bounds = (self._lo.tolist(), [None if h == np.inf else int(h) for h in self._hi])
-        with deadline.told(f"making a program of {d} arms"):
+        with deadline.status_line(f"making a program of {d} arms"):
             super().__init__(d, names=names, sense=sense)
         if deadline.was_missed():
             raise _no_time()  # n is not what it should be

@@ -1,4 +1,4 @@
-"""The live learner: ask for a plan, tell what it cost, ask again."""
+"""Live learner: ask for a plan, tell its losses, ask again."""
 
 from multiplay.learner.learner import Learner
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt

@@ -1,4 +1,4 @@
-"""An alarm for arms whose recent losses do not fit the old ones."""
+"""Drift detection: a change-point test for the mean loss of each arm."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from multiplay.kernels import drift as kernels
 from multiplay.types import Arrays, FloatArray, IntArray
 
 MOST = 256  # checkpoints of an arm
-LEFT = 192  # of them after thinning
-STEP = 1 / 8  # how coarse they may become, relative to what lies before and after
-FEW = 16  # room at first
+LEFT = 192  # checkpoints after thinning
+STEP = 1 / 8  # largest gap, relative to the units before and after it
+FEW = 16  # checkpoints of a new table
 CHECKPOINTS = ("rounds", "seen", "total")
 
 
@@ -23,14 +23,13 @@ class Alarm(NamedTuple):
     Attributes
     ----------
     arm : int
-        Which arm.
+        The number of the arm.
     since : int
-        The round after which the recent losses begin: the split of its losses in old and recent
-        ones that speaks most clearly for a change.
+        The round after which the recent losses begin: the split with the clearest evidence.
     before, after : float
         The average of the old losses, and of the recent ones.
     recent : int
-        How many units are recent.
+        The number of recent units.
     """
 
     arm: int
@@ -51,10 +50,10 @@ class Drift:
     with kl(x, y) = x ln(x / y) + (1 - x) ln((1 - x) / (1 - y)). An alarm is given where, for some
     s, GLR(s, n) > ln(12 s^2 sqrt(n - s) / delta), with delta = level / number of arms. While the
     mean of no arm changes, the probability that an alarm is *ever* given is at most ``level``, for
-    all losses in [0, 1], whatever chooses the arms. (Arms that are added make delta smaller from
-    then on; the promise then counts from there.)
+    all losses in [0, 1], for every way to choose the arms. (New arms make delta smaller from then
+    on; the bound then holds from there.)
 
-    Why: fix s. Let KT(x) be the average of prod theta^x (1 - theta)^(1 - x) over
+    Proof: fix s. Let KT(x) be the average of prod theta^x (1 - theta)^(1 - x) over
     theta ~ Beta(1/2, 1/2). While the mean stays mu, KT(first s) KT(rest) / prod mu^x (1 - mu)^(1 -
     x) is a supermartingale from 1, because theta^x (1 - theta)^(1 - x) is convex in x. By Ville's
     inequality it ever reaches 3 s^(3/2) / delta with a probability of at most
@@ -69,13 +68,13 @@ class Drift:
     Parameters
     ----------
     arms
-        How many.
+        The number of arms.
 
     References
     ----------
     Besson, Kaufmann, Maillard, Seznec: Efficient Change-Point Detection for Tackling
     Piecewise-Stationary Bandits, JMLR 2022. (The test, its union over the splits and its use for
-    losses in [0, 1]; with another threshold.)
+    losses in [0, 1]; with a different threshold.)
     Krichevsky, Trofimov: The performance of universal encoding, 1981. (KT.)
 
     Examples
@@ -95,14 +94,14 @@ class Drift:
         self._all = np.arange(arms)
 
     def add(self, round: int, arms: IntArray | slice, seen: IntArray, total: FloatArray) -> None:
-        """Take the units seen of some arms in a round, and the sums of their losses."""
+        """Add the units seen of some arms in a round, and the sums of their losses."""
         more, losses = np.array([seen], dtype=np.int64), np.array([total], dtype=float)
         self.add_many(np.array([round], dtype=np.int64), arms, more, losses)
 
     def add_many(
         self, rounds: IntArray, arms: IntArray | slice, seen: IntArray, total: FloatArray
     ) -> None:
-        """Take many rounds of the same arms, one in each row."""
+        """Add many rounds of the same arms, one in each row."""
         which = self._all[arms] if isinstance(arms, slice) else np.array(arms, dtype=np.int64)
         done = 0
         while done < len(rounds):
@@ -112,7 +111,7 @@ class Drift:
             self._make_room(int(self.length.max(initial=0)))
 
     def _make_room(self, largest: int) -> None:
-        """Drop checkpoints, or double the room, if an arm has no room left."""
+        """Drop checkpoints, or double the table, if that of an arm is full."""
         if largest == MOST:
             kernels.thin(LEFT, STEP, self.rounds, self.seen, self.total, self.length)
         elif largest == self.seen.shape[1]:
@@ -127,18 +126,19 @@ class Drift:
 
         While nothing changes, no alarm is ever given with a probability of at least 1 - ``level``.
         """
-        level = probability("level", level, "Give 0.05 for one false alarm in 20 lives.")
+        hint = "Use 0.05 for a 5 % chance of a false alarm over the life of the learner."
+        level = probability("level", level, hint)
         split, excess = self.clearest_splits(level / max(len(self.length), 1))
         return [self._alarm(int(arm), int(split[arm])) for arm in np.flatnonzero(excess > 0)]
 
     def clearest_splits(self, delta: float) -> tuple[IntArray, FloatArray]:
-        """Return for each arm its clearest split, and how far it is above the threshold."""
+        """Return for each arm its clearest split, and its excess over the threshold."""
         split, excess = np.empty_like(self.length), np.empty(len(self.length))
         kernels.clearest_split(delta, self.seen, self.total, self.length, split, excess)
         return split, excess
 
     def arrays(self) -> Arrays:
-        """Return everything, to save it; ``Drift.of`` continues from there exactly."""
+        """Return all checkpoints as arrays, from which ``Drift.of`` continues exactly."""
         used = np.arange(self.length.max(initial=0)) < self.length[:, None]
         saved: Arrays = {
             name: np.where(used, getattr(self, name)[:, : used.shape[1]], 0) for name in CHECKPOINTS
@@ -147,7 +147,7 @@ class Drift:
 
     @classmethod
     def of(cls, arrays: Arrays) -> Drift:
-        """Continue from what ``arrays`` gave."""
+        """Return the test whose ``arrays`` these are."""
         drift = cls(len(arrays["length"]))
         arms, used = arrays["seen"].shape
         room = FEW
@@ -168,7 +168,7 @@ class Drift:
         return Alarm(arm, since, float(old / s), float(after), int(recent))
 
     def _resize(self, arms: int, room: int) -> None:
-        """Make room for more arms, or for more checkpoints of each."""
+        """Enlarge the table for more arms, or for more checkpoints of each."""
         for name in CHECKPOINTS:
             old = getattr(self, name)
             new = np.zeros((arms, room), dtype=old.dtype)

@@ -27,8 +27,8 @@ from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
 
 MISSING = ("refuse", "ignore")
-LONGEST_KEY = 200  # letters
-REQUEST = "\x1f"  # before the key of a request that may come twice; that of a play never has it
+LONGEST_KEY = 200  # characters
+REQUEST = "\x1f"  # prefix of the keys of requests; keys of users never have it
 
 Range = tuple[float, float] | Mapping[str, tuple[float, float]]
 Losses = Mapping[str, Any] | Sequence[Any] | FloatArray | float
@@ -36,16 +36,16 @@ Units = Mapping[str, int] | Sequence[int] | IntArray  # or a pandas Series
 
 
 class PlayOutcome(NamedTuple):
-    """What came of a play that is closed.
+    """The outcome of a closed play.
 
     Attributes
     ----------
     seen : int
-        How many of its units have reported.
+        The number of its units that were reported.
     realised : float
-        What they cost, in the user's unit; NaN if that is not known.
+        Their cost in the user's unit; NaN if it is not known.
     clipped : int
-        Numbers told of it that were outside their range.
+        The number of losses outside their range.
     """
 
     seen: int
@@ -54,16 +54,16 @@ class PlayOutcome(NamedTuple):
 
 
 class ReportResult(NamedTuple):
-    """What a report has changed.
+    """The result of a report.
 
     Attributes
     ----------
     receipt : Receipt
-        The answer to who told it.
+        The receipt for the caller.
     digests : bytes
-        Of all that was told of the play.
+        The digests of all reports of the play.
     outcome : PlayOutcome or None
-        What came of the play; None if more will come.
+        The outcome of the play; None if it is still open.
     """
 
     receipt: Receipt
@@ -72,26 +72,33 @@ class ReportResult(NamedTuple):
 
 
 class Engine:
-    """What is known, which plays wait, and what may be done with them.
+    """The state of a learner, its pending plays, and the rules of all verbs.
 
-    It knows no play that is over, and no key: who has it keeps the history, in memory
-    (``Learner``) or in a journal (``Study``), and gives the ids.
+    Closed plays and keys are not here: the owner keeps the history, in memory (``Learner``) or in
+    a journal (``Study``), and issues the ids.
 
     Attributes
     ----------
     state : PolicyState
-        The policy and what it knows.
+        The policy with its state, and statistics of each arm.
+    beliefs : Beliefs
+        Means, intervals and expected costs, read from the state.
     missing : "refuse" or "ignore"
-        What to do with units that a final report leaves out.
+        The treatment of units that a final report leaves out.
     pending : dict
-        By id, the plays that wait for their losses, oldest first.
+        The plays without a final report by id, oldest first.
     asked, clipped : int
-        How many plays were asked; how many numbers were clipped.
+        The numbers of plays asked, and of losses clipped.
+    horizon : int or None
+        The horizon of the policy, if it has one.
+    seed : int or None
+        The seed of all random numbers, if it is known.
     """
 
     def __init__(self, state: PolicyState, missing: str = "refuse") -> None:
         self.state, self.beliefs, self.missing = state, Beliefs(state), missing
         self.horizon = own_horizon(state.policy)
+        self.seed: int | None = None
         self.pending: dict[int, PendingState] = {}
         self.asked = self.clipped = 0
 
@@ -107,17 +114,17 @@ class Engine:
         missing: str,
         changing: bool,
     ) -> Engine:
-        """Make a new one, after checking that all of it goes together and can be kept."""
+        """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         check_instance("policy", policy, Policy, "GenCTS()")
-        check_fits(policy, actions, None, shows_units=True)  # who tells totals is refused there
-        pack(actions, "actions")  # refuses what could not be saved
+        check_fits(policy, actions, None, shows_units=True)  # totals are checked when reported
+        pack(actions, "actions")  # raises if it cannot be saved
         pack(policy, "policy")
         missing = checked_missing(missing)
         if true_or_false("changing", changing, "Leave it out.") and not policy.changing:
-            raise _unable(policy, "one that can play on another set every day")
+            raise _unable(policy, "a policy for changing sets, because changing=True")
         if missing == "ignore" and not policy.partial:
-            raise _unable(policy, "one that can learn when units are missing")
+            raise _unable(policy, "a policy that allows missing units, because missing='ignore'")
         ranges = Ranges.chosen(losses, rewards, outside, actions)
         return cls(PolicyState(actions, policy, ranges, rng), missing)
 
@@ -133,11 +140,11 @@ class Engine:
     # ------------------------------------------------------------ plays
 
     def round_set(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> RoundSet:
-        """Return the day that the options of ``ask`` describe."""
+        """Return the set of a round for the options of ``ask``."""
         return self.state.round_set(actions, self.limits(actions, at_most, exclude, fixed))
 
     def limits(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> PlanLimits:
-        """Return what the options of ``ask`` want of a plan."""
+        """Return the limits of a plan for the options of ``ask``."""
         if at_most is None and fixed is None and isinstance(exclude, tuple) and not exclude:
             return NO_LIMITS
         given = self.state.actions if actions is None else actions
@@ -147,8 +154,8 @@ class Engine:
     def ask(
         self, id: int, round_set: RoundSet, when: float, key: str | None, until: float = math.inf
     ) -> PendingState:
-        """Choose a play before a deadline; return it as it was chosen, with its warm start."""
-        with deadline.told("choosing a play"):
+        """Choose a play before a deadline, and keep it; return it with its warm start."""
+        with deadline.status_line("choosing a play"):
             play, cost, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
         units = int(play.action.sum())
         pending = PendingState(play, round_set, key, None, when, cost, units, truncated=truncated)
@@ -156,24 +163,24 @@ class Engine:
         return pending
 
     def keep(self, id: int, play: PendingState) -> None:
-        """Let a play wait that was chosen before."""
+        """Keep a play that was chosen before."""
         self.state.begin_round(play.round_set)
         self._keep(id, play)
 
     def parse(self, losses: Losses, play: PendingState) -> ParsedLosses:
-        """Return what is told of a play, after checking that it is numbers for its arms."""
+        """Return the losses of a play, after checking that they are numbers for its arms."""
         round_set = play.round_set
         also = round_set.actions.unmet(play.action[0]) if round_set.may_lack else ()
         return parse_losses(losses, round_set.actions.names, self.state.policy, also)
 
     def ignores(self, missing: str | None) -> bool:
-        """Say whether units may be left out of a last report."""
+        """Return whether units may be left out of a final report."""
         return (self.missing if missing is None else checked_missing(missing)) == "ignore"
 
     def tell(
         self, id: int, parsed: ParsedLosses, final: bool, ignore: bool, when: float
     ) -> ReportResult:
-        """Take a report of a play that waits; learn from all of its reports, if it is the last."""
+        """Add a report to a pending play; if it is final, learn from all of its reports."""
         play = self.pending[id]
         action, names = play.action[0], play.round_set.actions.names
         report, digests = play.report, play.digests
@@ -186,7 +193,7 @@ class Engine:
         if not repeated:
             digests += digest
             if report.totals and any(parsed.totals.get(arm) == 0 for arm in report.totals):
-                # as it will look when nobody knows any more which arms were played
+                # the digest after the play is closed, when its action is no longer kept
                 digests += parsed.digest(None)
         outcome = None
         if not final:
@@ -200,33 +207,33 @@ class Engine:
         return ReportResult(Receipt(id, *numbers, repeated and not final, final), digests, outcome)
 
     def close(self, id: int, when: float) -> tuple[Receipt, PlayOutcome]:
-        """Learn from what was told of a play so far."""
+        """Learn from the reports of a play so far."""
         play = self.pending[id]
         report = Report.empty(play.action[0]) if play.report is None else play.report
         return receipt_of(id, report), self._close(id, report, when)
 
     def cancel(self, id: int) -> None:
-        """Forget a play."""
+        """Discard a play."""
         del self.pending[id]
 
     def late(self, latest: float) -> dict[int, bool]:
-        """Return the plays that were asked before this, and whether to close or cancel each."""
+        """Return the plays asked before this time; True to close, False to cancel."""
         late = [(id, play) for id, play in self.pending.items() if not play.asked >= latest]  # NaN
         return {
             id: play.report is not None and self.state.can_use(play.report) for id, play in late
         }
 
     def warn_if_over(self, before: int) -> None:
-        """Warn if the horizon of the policy was passed since so many rounds were told."""
+        """Warn if the horizon of the policy was passed since ``before`` rounds were told."""
         if self.horizon is not None and before <= self.horizon < self.state.told:
             warn_if_over(self.state.policy, self.horizon + 1)
 
-    # ------------------------------------------------------------ what others did
+    # ------------------------------------------------------------ external plans
 
     def learn(
         self, round_set: RoundSet, action: IntArray, losses: Losses, ignore: bool, when: float
     ) -> tuple[Receipt, ParsedLosses]:
-        """Learn from a plan that somebody else chose."""
+        """Learn from an external plan."""
         names = round_set.actions.names
         parsed = parse_losses(losses, names, self.state.policy, round_set.actions.unmet(action))
         report = self._report(round_set, action, parsed, ignore)
@@ -237,9 +244,9 @@ class Engine:
         return receipt_of(None, report), parsed
 
     def learn_all(self, logged: LoggedData, argument: str = "table") -> Receipt:
-        """Learn from years of history; ``argument`` is what an error calls its arms."""
+        """Learn from logged data; errors name its arms by ``argument``."""
         history = reports(logged, self.state.arms.names, self.state.ranges, argument)
-        for feedback in [self.state.usable(report) for report in history]:  # all is checked first
+        for feedback in [self.state.usable(report) for report in history]:  # all are checked first
             self.state.absorb_all(feedback)
         told = [receipt_of(None, report) for report in history]
         seen, missing, clipped = (
@@ -249,22 +256,21 @@ class Engine:
         return Receipt(None, seen, missing, clipped)
 
     def check_absorbs(self) -> None:
-        """Raise ``InvalidInput`` if the policy cannot learn from plans of others."""
+        """Raise ``InvalidInput`` if the policy cannot learn from external plans."""
         if not self.state.policy.absorbs:
-            raise _unable(self.state.policy, "one that can learn from plans of others")
+            raise _unable(self.state.policy, "a policy that can learn from external plans")
 
     def check_believes(self, round_set: RoundSet) -> None:
-        """Raise ``InvalidInput`` if nobody knows what a plan costs."""
+        """Raise ``InvalidInput`` if the cost of a plan cannot be estimated."""
         if np.isnan(self.beliefs.mean(round_set)).any():
             raise InvalidInput(
                 "policy",
-                "one that knows what a plan costs",
-                f"{self.state.policy!r}, which was told totals of rounds only, and not enough of "
-                "them",
-                "Tell the losses of each arm, or play on with ask().",
+                "a policy that can estimate the cost of a plan",
+                f"{self.state.policy!r} with too few totals of rounds",
+                "Tell the losses of each arm, or continue with ask().",
             )
 
-    # ------------------------------------------------------------ inside
+    # ------------------------------------------------------------ private
 
     def _keep(self, id: int, play: PendingState) -> None:
         self.state.keep_warm(play)
@@ -280,7 +286,7 @@ class Engine:
         return builder.report(parsed, partly)
 
     def _close(self, id: int, report: Report, when: float) -> PlayOutcome:
-        """Let the policy learn from a play: nothing more will come."""
+        """Learn from a play and remove it from the pending ones."""
         play = self.pending[id]
         feedback = self.state.learn(play, report, when)
         del self.pending[id]
@@ -290,14 +296,14 @@ class Engine:
 
 
 def receipt_of(id: int | None, report: Report) -> Receipt:
-    """Answer who told a report."""
+    """Return the receipt of a complete report."""
     played = int(report.played.sum())
     seen = played if report.whole else int(report.seen.sum())
     return Receipt(id, seen, played - seen, report.clipped)
 
 
 def checked_missing(given: Any) -> str:
-    """Return "refuse" or "ignore", if it is one of them."""
+    """Return ``missing`` after checking that it is "refuse" or "ignore"."""
     if not isinstance(given, str) or given not in MISSING:
         hint = "Leave it out for 'refuse'."
         raise InvalidInput("missing", "'refuse' or 'ignore'", repr(given), hint)
@@ -305,7 +311,7 @@ def checked_missing(given: Any) -> str:
 
 
 def checked_key(key: Any) -> str:
-    """Return a key, if it can be one."""
+    """Return a key after checking its type, length and characters."""
     good = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and "\0" not in key
     good = good and not key.startswith(REQUEST)
     try:
@@ -313,50 +319,50 @@ def checked_key(key: Any) -> str:
     except UnicodeEncodeError:
         good = False
     if not good:
-        hint = "Give a text such as '2026-11-15', or leave it out."
-        expected = f"a text of at most {LONGEST_KEY} letters"
+        hint = "Use a text such as '2026-11-15', or leave it out."
+        expected = f"a text of 1 to {LONGEST_KEY} characters"
         raise InvalidInput("key", expected, repr(key)[:80], hint)
     return str(key)
 
 
 def play_error(id: Any, what: str, hint: str) -> InvalidInput:
-    """Return the error of a play that does not wait; ``what`` became of it, if there was one."""
+    """Return the error of a play that is not pending; ``what`` is its state if it exists."""
     kind, got = (Conflict, f"{id!r}, {what}") if what else (NotFound, repr(id))
-    return kind("id", "a play that waits for its losses", got, hint)
+    return kind("id", "a pending play", got, hint)
 
 
 def told_again(
     id: int, status: str, repeated: bool, units: int, seen: int, clipped: int
 ) -> Receipt:
-    """Answer a report of a play that is over; ``repeated``: the same was told before."""
+    """Return the receipt of a report of a closed play; ``repeated``: it was told before."""
     if status == CANCELLED:
-        hint = "Use learn(plan, losses) if it was driven all the same."
+        hint = "Use learn(plan, losses) if the plan was carried out."
         raise play_error(id, "which was cancelled", hint)
     if not repeated:
-        hint = "Correct the report, or leave it: what was learned cannot be taken back."
-        raise play_error(id, "which was told already, and with other losses", hint)
+        hint = "Correct the report, or omit it: the policy has already learned from the play."
+        raise play_error(id, "which was closed with different losses", hint)
     return Receipt(id, seen, units - seen, clipped, repeated=True)
 
 
 def _unable(policy: Policy, expected: str) -> InvalidInput:
-    hint = "Use GenCTS or GenLBINFV, for example."
-    return InvalidInput("policy", expected, f"{policy!r}, which cannot", hint)
+    hint = "Use GenCTS or GenLBINFV."
+    return InvalidInput("policy", expected, f"{policy!r}", hint)
 
 
-TELLER = 4  # who called the learner
+CALLER = 4  # stack level of the code that called the learner
 
 
 def own_horizon(policy: Policy) -> int | None:
-    """Return the number of rounds that a policy was made for, if it says one itself."""
+    """Return the horizon of a policy, if it has one."""
     T = getattr(_without_copies(policy), "horizon", None)
     return T if is_integer(T) else None
 
 
 def warn_if_over(policy: Policy, told: int) -> None:
-    """Warn in the first round after a policy's own horizon, and in no other.
+    """Warn once, in the first round after the horizon of a policy.
 
-    ``told`` is the number of rounds told so far. It is kept with the learner, so that one that was
-    loaded does not warn again.
+    ``told`` is the number of rounds told so far. It is saved with the learner, so that a loaded
+    learner does not warn again.
 
     Examples
     --------
@@ -376,12 +382,12 @@ def warn_if_over(policy: Policy, told: int) -> None:
     name = type(policy).__name__
     without = "LinTS()" if policy.learns_from == "round" else "GenLBINFV()"
     warnings.warn(
-        f"the horizon of {name}(horizon={T}) is over: round {told} was told. The learner goes on, "
-        f"its plans are right, and it still learns. But its rates are made for {T} rounds, and "
-        f"what is proved of its regret ends there. For a study whose end nobody knows, use "
-        f"{without}, which needs no horizon; learn again from what was told, or start anew.",
+        f"the horizon of {name}(horizon={T}) is over: round {told} was told. The learner continues "
+        f"to choose valid plans and to learn, but its learning rates are tuned for {T} rounds, and "
+        f"its regret bound ends there. For an unknown number of rounds use {without}, which needs "
+        f"no horizon: start a new learner, and let it learn from the data told so far.",
         UserWarning,
-        stacklevel=TELLER,
+        stacklevel=CALLER,
     )
 
 

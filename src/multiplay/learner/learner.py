@@ -1,4 +1,4 @@
-"""One learner, live: ask for a plan, tell what it cost, ask again."""
+"""Learner: asks and tells in one process, saved to one file."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from multiplay.learner.plays import (
     PlayLog,
     Receipt,
     duration_seconds,
+    play_id,
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
@@ -44,7 +45,7 @@ from multiplay.learner.queries import Queries
 from multiplay.learner.reports import is_among, parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
-from multiplay.random import POLICY, Streams
+from multiplay.random import POLICY, Streams, seed_or_random
 from multiplay.storage.folder import read_record, write_record
 from multiplay.types import Arrays
 
@@ -59,28 +60,29 @@ When = datetime | float | None
 
 
 class Learner(Queries):
-    """Learn from every unit that was sent out: ``ask`` for a plan, ``tell`` its losses.
+    """Learn from live plays: ``ask`` for a plan, ``tell`` its losses.
 
-    Losses may come late, in parts, incomplete and in any order. The set may be another one every
-    day. What cannot be used is refused with an error, and then nothing has changed.
+    Losses may come late, in parts, incomplete and in any order. The set may change in every round.
+    Invalid input raises an error, and then nothing has changed.
 
     Parameters
     ----------
     actions, policy
-        What may be played as a rule, and how to learn. What ``save`` could not keep, a function
-        say, is refused here already.
+        The usual action set, and the policy. Objects that ``save`` could not store, such as a
+        function, raise an error.
     seed
-        Draws everything; the same seed and the same losses give the same plans.
+        The seed of all random numbers: the same seed and losses give the same plans. With None a
+        random seed is drawn and recorded, see ``Learner.seed``.
     losses, rewards
-        (low, high): what a unit can cost, or bring; or such a pair for each arm, by its name, with
-        "*" for all others. All that is told and shown is in this unit. From 0 to 1 if not given.
+        The range (low, high) of the cost, or reward, of a unit; or a dict of ranges by arm name,
+        with "*" for all other arms. All losses and results are in this unit. (0, 1) by default.
     outside
-        What to do with a loss outside its range: "refuse" it, or "clip" it to the range and count.
+        The treatment of a loss outside its range: "refuse" it, or "clip" it to the range.
     missing
-        What to do with units that a final report leaves out: "refuse", or "ignore" them. None or
-        NaN in a list always says that a unit did not report.
+        The treatment of units that a final report leaves out: "refuse", or "ignore" them. None or
+        NaN in a list always marks a missing unit.
     changing
-        True: the set will change. A policy that cannot play on other sets is refused now.
+        True: the set will change. A policy that needs a fixed set then raises an error.
 
     Examples
     --------
@@ -103,7 +105,7 @@ class Learner(Queries):
         self,
         actions: ActionSet,
         policy: Policy,
-        seed: int = 0,
+        seed: int | None = 0,
         *,
         losses: Range | None = None,
         rewards: Range | None = None,
@@ -111,9 +113,10 @@ class Learner(Queries):
         missing: str = "refuse",
         changing: bool = False,
     ) -> None:
-        rng = Streams.spawn(seed, POLICY, [0])
-        made_of = losses, rewards, outside, missing, changing
-        self.engine, self.log = Engine.create(actions, policy, rng, *made_of), PlayLog()
+        drawn = seed_or_random(seed)
+        rng, settings = Streams.spawn(drawn, POLICY, [0]), (losses, rewards, outside, missing)
+        self.engine = Engine.create(actions, policy, rng, *settings, changing)
+        self.engine.seed, self.log = drawn, PlayLog()
 
     @property
     def policy_state(self) -> PolicyState:
@@ -122,37 +125,37 @@ class Learner(Queries):
 
     @property
     def missing(self) -> str:
-        """What to do with units that a final report leaves out."""
+        """The treatment of units that a final report leaves out."""
         return self.engine.missing
 
     @property
     def clipped(self) -> int:
-        """How many numbers were clipped."""
+        """The number of losses that were clipped."""
         return self.engine.clipped
 
     @property
     def actions(self) -> ActionSet:
-        """What may be played as a rule."""
+        """The usual action set."""
         return self.policy_state.actions
 
     @property
     def policy(self) -> Policy:
-        """How to learn."""
+        """The policy."""
         return self.policy_state.policy
 
     @property
     def rng(self) -> Streams:
-        """Where random numbers come from."""
+        """The source of random numbers."""
         return self.policy_state.rng
 
     @property
     def state(self) -> Arrays:
-        """What the policy knows of all arms ever met."""
+        """The state of the policy for all arms ever seen."""
         return self.policy_state.arms.arrays
 
     @property
     def asked(self) -> int:
-        """How many plays were asked."""
+        """The number of plays."""
         return len(self.log)
 
     def __repr__(self) -> str:
@@ -221,7 +224,7 @@ class Learner(Queries):
 
     def tell(
         self,
-        id: int,
+        id: int | PendingPlay,
         losses: Losses,
         *,
         final: bool = True,
@@ -232,34 +235,35 @@ class Learner(Queries):
 
         ``losses`` gives, for each arm, either a list with the loss of every unit or one number, the
         total of its units. By name, arms that were not played may be left out; otherwise one entry
-        for each arm, in order; a pandas Series is taken by its index. None or NaN in a list stands
-        for a unit that did not report. A total may miss its range by rounding.
+        for each arm, in order; a pandas Series is read by its index. None or NaN in a list marks a
+        missing unit. A total may be outside its range by rounding errors.
 
-        A policy that learns from the round, such as ``LinTS``, may be told one number: the total of
-        all units. It is shown no more than that, whatever was told.
+        For a policy that learns from totals of rounds, such as ``LinTS``, one number may be given:
+        the total of all units. The policy sees only that total in every case.
 
-        The same report again changes nothing, and the answer says so. Other losses for the same
-        units are refused. So two parts with the same content are one: where two units of an arm
-        lost the same, tell them together, or write None for the other.
+        The same report again changes nothing, and the receipt is marked as repeated. Different
+        losses for the same units raise an error. So two parts with the same content count once:
+        where two units of an arm have the same loss, tell them together, or use None for one.
 
         Parameters
         ----------
         id, losses
-            The play, and what its units lost.
+            The play or its id, and the losses of its units.
         final
-            False: more will come. Then arms and units may be left out. A list with an entry for
-            every unit says which of them; a shorter list is for units that were not told yet. The
-            policy learns from all parts at once, when the last one comes or the play is closed.
+            False: more reports follow. Then arms and units may be left out. A list with an entry
+            for every unit shows which are missing; a shorter list is for units not told before. The
+            policy learns from all parts at once, after the final report or when the play is closed.
         missing
-            "ignore": arms and units may be left out of the last report too. As the learner was made
-            if not given.
+            "ignore": arms and units may be left out of the final report too. The setting of the
+            learner if not given.
         at
-            When this happens; now if not given.
+            The time of the report; now if not given.
         """
         when, engine = timestamp("at", at), self.engine
         if final is not True:
-            final = true_or_false("final", final, "Write final=False if more will come.")
+            final = true_or_false("final", final, "Use final=False if more losses follow.")
         ignore = engine.ignores(missing)
+        id = play_id(id)
         play = engine.pending.get(id) if is_integer(id) else None
         if play is None:
             return self._told_again(id, losses)
@@ -269,28 +273,28 @@ class Learner(Queries):
         self.log.digests[line] = result.digests
         if result.outcome is not None:
             self.log.tell(line, when, *result.outcome)
-            engine.warn_if_over(before)  # at last: a warning may be made an error
+            engine.warn_if_over(before)  # at the end: a warning may be turned into an error
         return result.receipt
 
-    def close(self, id: int, *, at: When = None) -> Receipt:
-        """Learn from what was told of a play so far; what is missing will not come."""
-        when, before = timestamp("at", at), self.engine.state.told
+    def close(self, id: int | PendingPlay, *, at: When = None) -> Receipt:
+        """Close a play: learn from the losses told so far; the rest counts as missing."""
+        id, when, before = play_id(id), timestamp("at", at), self.engine.state.told
         self._check_waits(id)
         told = self._close(id, when)
         self.engine.warn_if_over(before)
         return told
 
-    def cancel(self, id: int) -> None:
-        """Forget a play that was never driven: nothing is learned from it."""
+    def cancel(self, id: int | PendingPlay) -> None:
+        """Discard a play that was not carried out: nothing is learned from it."""
+        id = play_id(id)
         self._check_waits(id)
         self.engine.cancel(id)
         self.log.end(self._line(id), CANCELLED)
 
     def expire(self, older_than: timedelta | float, *, at: When = None) -> list[int]:
-        """End the plays that were asked longer ago than this; return their ids.
+        """Close or cancel all plays that are older than this; return their ids.
 
-        Those of which something was told are closed, if the policy can learn from that; the others
-        are cancelled.
+        Plays with losses that the policy can learn from are closed; the rest are cancelled.
         """
         when, before = timestamp("at", at), self.engine.state.told
         late = self.engine.late(when - duration_seconds("older_than", older_than))
@@ -302,7 +306,7 @@ class Learner(Queries):
         self.engine.warn_if_over(before)
         return list(late)
 
-    # ------------------------------------------------------------ what others did
+    # ------------------------------------------------------------ external plans
 
     def learn(
         self,
@@ -313,11 +317,11 @@ class Learner(Queries):
         missing: str | None = None,
         at: When = None,
     ) -> Receipt:
-        """Learn from a plan that somebody else chose: units by arm, and what they lost.
+        """Learn from an external plan: units by arm, and their losses.
 
-        ``losses`` is as in ``tell``; ``actions`` is the set of that day, if it was not the usual
-        one. Thompson and index policies take the samples. Those that follow a regularised leader
-        improve their predictions only, for they do not know how likely they were to play this plan.
+        ``losses`` is as in ``tell``; ``actions`` is the set of that round, if it was not the usual
+        one. Thompson and index policies use the losses as samples. FTRL policies only improve their
+        predictions, because the probability of playing this plan is not known.
         """
         engine = self.engine
         engine.check_absorbs()
@@ -329,16 +333,15 @@ class Learner(Queries):
     def learn_table(
         self, table: Any, arm: str = "arm", round: str = "round", loss: str = "loss"
     ) -> Receipt:
-        """Learn from years of history: a table with one row for each unit.
+        """Learn from logged data (warm start): a table with one row for each unit.
 
         Parameters
         ----------
         table
-            A pandas ``DataFrame``, whatever ``pandas.DataFrame(table)`` takes, or the path of a CSV
-            file.
+            A pandas ``DataFrame``, an argument of ``pandas.DataFrame``, or the path of a CSV file.
         arm, round, loss
-            Its columns: the name of the arm, when it was (any labels that can be sorted), and what
-            the unit lost, in the user's unit. A loss may be missing.
+            Its columns: the name of the arm, the round (any labels that can be sorted), and the
+            loss of the unit, in the user's unit. A loss may be missing.
         """
         engine = self.engine
         engine.check_absorbs()
@@ -354,16 +357,16 @@ class Learner(Queries):
     # ------------------------------------------------------------ save and load
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one file, from which ``load`` continues bit for bit."""
+        """Write the learner to one file, from which ``load`` continues bit for bit."""
         write_record(path, snapshot.record(self.engine, self.log))
 
     @classmethod
     def load(
         cls, path: str | Path, actions: ActionSet | None = None, policy: Policy | None = None
     ) -> Learner:
-        """Continue from ``save``; classes that are not multiplay's own must be passed again.
+        """Return a saved learner; user-defined sets and policies must be passed again.
 
-        New plays have ids that were never issued: they begin at a large random number.
+        The ids of new plays begin at a large random number, so that no id is issued twice.
         """
         place = as_path("path", path)
         remove_stale_drafts(place.parent)
@@ -378,12 +381,12 @@ class Learner(Queries):
                 "path",
                 "a file written by Learner.save",
                 f"{path} ({error})",
-                "The file is damaged, or another one: restore a backup.",
+                "The file is damaged, or is a different file: restore a backup.",
             ) from None
         learner.log.begin_ids(FIRST_RANDOM_ID + secrets.randbelow(FIRST_RANDOM_ID))
         return learner
 
-    # ------------------------------------------------------------ inside
+    # ------------------------------------------------------------ private
 
     def _close(self, id: int, when: float) -> Receipt:
         told, outcome = self.engine.close(id, when)
@@ -391,7 +394,7 @@ class Learner(Queries):
         return told
 
     def _again(self, id: int, key: str) -> PendingPlay:
-        """Return the play of a key that was asked before."""
+        """Return the play of a key that was used before."""
         if id in self.engine.pending:
             return self._pending_play(self.engine, id)
         line = self._line(id)
@@ -401,7 +404,7 @@ class Learner(Queries):
         return PendingPlay(id, action, dict(plan), key, lambda: then, id in self.log.truncated)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
-        """Answer a report of a play that does not wait any more."""
+        """Return the receipt of a report of a play that is not pending."""
         line = self._line(id)
         parsed = parse_losses(
             losses, self.log.arms[line], self.policy, self.log.unmet.get(line, ())
@@ -413,10 +416,10 @@ class Learner(Queries):
     def _line(self, id: Any) -> int:
         line = self.log.line(id) if is_integer(id) else None
         if line is None:
-            raise play_error(id, "", "Use the id of a play that ask() gave.")
+            raise play_error(id, "", "Use the id of a play from ask().")
         return line
 
     def _check_waits(self, id: Any) -> None:
         status = self.log.status(self._line(id))
         if id not in self.engine.pending:
-            raise play_error(id, f"which was {status}", "Leave it: this play is over.")
+            raise play_error(id, f"which was {status}", "Omit it: this play is closed.")

@@ -1,4 +1,4 @@
-"""Years of history: a table with one row for each unit, as reports."""
+"""Logged data: a table with one row for each unit, as reports."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 
 
 class LoggedData(NamedTuple):
-    """One line for each unit of a history.
+    """Logged losses, one entry of each array for each unit.
 
     Attributes
     ----------
     arms : list of names
-        Each once.
+        The different arms.
     arm, round : arrays
-        Of each unit, the number of its arm in ``arms``, and the number of its round.
+        The number of the arm of each unit in ``arms``, and the number of its round.
     loss : array
-        What each unit lost, in the user's unit; NaN if it did not report.
+        The loss of each unit, in the user's unit; NaN if it is missing.
     """
 
     arms: list[str]
@@ -37,7 +37,7 @@ class LoggedData(NamedTuple):
 
 
 def read_table(table: Any, arm: str, round: str, loss: str) -> LoggedData:
-    """Return a table as logged; rounds are numbered in the order of their labels."""
+    """Return a table as logged data; rounds are numbered in the order of their labels."""
     import pandas as pd
 
     example = "learn_table(table, arm='lane', round='day', loss='cost')"
@@ -54,15 +54,15 @@ def read_table(table: Any, arm: str, round: str, loss: str) -> LoggedData:
 def reports(
     logged: LoggedData, names: tuple[str, ...], ranges: Ranges, argument: str = "table"
 ) -> list[Report]:
-    """Return a report of all these arms for each round of a history."""
+    """Return a report of all these arms for each round of logged data."""
     number = {name: i for i, name in enumerate(names)}
     unknown = [name for name in logged.arms if name not in number]
     if unknown:
         raise InvalidInput(
             argument,
-            f"the names of arms that are known, such as {names[0]!r}",
+            f"names of known arms, such as {names[0]!r}",
             repr(unknown[0]),
-            "Rename the arms, or leave the rows of the others out.",
+            "Rename the arms, or remove the rows of unknown arms.",
         )
     places = np.array([number[name] for name in logged.arms], dtype=np.int64)[logged.arm]
     rounds, values = logged.round, logged.loss
@@ -78,10 +78,10 @@ def reports(
 
 def _values(losses: pd.Series[Any], argument: str) -> FloatArray:
     """Return a column of losses, NaN where one is missing."""
-    hint = "Give numbers, and leave a cell empty where one is missing."
+    hint = "Use numbers, and an empty cell where a loss is missing."
     if losses.dtype.kind not in "biuf":
-        others = [one for one in losses.dropna() if not is_number(one)]
-        got = repr(others[0]) if others else f"{losses.dtype}"
+        wrong = [one for one in losses.dropna() if not is_number(one)]
+        got = repr(wrong[0]) if wrong else f"{losses.dtype}"
         raise InvalidInput(argument, "numbers", got, hint)
     values: FloatArray = losses.to_numpy(dtype=float, na_value=np.nan)
     if np.isinf(values).any():

@@ -1,4 +1,4 @@
-"""Plays: what was asked, what waits, and what became of each."""
+"""Plays: pending plays, plans, estimates, receipts, and the log of all plays."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ STATUS = (PENDING, TOLD, CANCELLED)
 NEVER = math.nan
 MOST_ROWS_SHOWN = 30  # of a plan in a notebook
 MOST_ARMS_ESTIMATED = 10_000  # of a set for which a notebook computes an interval
-FAR = 9e9  # seconds: pandas shows no time beyond the year 2262
+FAR = 9e9  # seconds: pandas has no times after the year 2262
 COLUMNS = ("asked", "told", "units", "seen", "expected", "realised", "clipped", "status")
 WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
 
 
 class Estimate(NamedTuple):
-    r"""What a plan should cost (or bring) in all, with an interval for that expectation.
+    r"""The expected total cost (or reward) of a plan, with an interval for that expectation.
 
     For a plan a, where a unit of arm i is believed to cost :math:`\mu_i`, with the interval
     :math:`[l_i, h_i]` that ``Learner.arms`` shows, these are
@@ -50,15 +50,15 @@ class Estimate(NamedTuple):
         \text{low} &= \text{total} - \Bigl(\sum_i a_i^2 (\mu_i - l_i)^2\Bigr)^{1/2}, \\
         \text{high} &= \text{total} + \Bigl(\sum_i a_i^2 (h_i - \mu_i)^2\Bigr)^{1/2}.
 
-    The doubts about different arms are independent, so their squares are added up. It is an
-    interval for the expectation: what a plan really costs varies more.
+    Errors of different arms are independent, so their squares are added up. It is an interval for
+    the expectation: the realised cost of a plan varies more.
 
     Attributes
     ----------
     total : float
-        What it should cost, in the user's unit; NaN if nobody knows yet.
+        The expected total, in the user's unit; NaN if it cannot be estimated yet.
     low, high : float
-        The ends of the interval, at the level 95 % if nothing is said.
+        The ends of the interval, of level 95 % by default.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class HasEstimate(ABC):
 
     @cached_property
     def expected(self) -> Estimate:
-        """What it should cost in all, in the user's unit, by what is known when this is read."""
+        """The expected total in the user's unit, estimated when it is first read."""
         return self._expect()
 
     def _repr_html_(self) -> str:
@@ -98,20 +98,20 @@ class HasEstimate(ABC):
 
 @dataclass(frozen=True)
 class Plan(HasEstimate):
-    """How many units of each arm, and what that should cost (``expected``).
+    """Units of each arm, and their expected total (``expected``).
 
     Attributes
     ----------
     action : array of shape (d,)
-        How many units of each arm to play.
+        The number of units of each arm.
     plan : dict
-        The same by the names of the arms; units that cannot be served are shown here too.
+        The same by arm name; it also has the units that cannot be served.
     expected : Estimate
-        What it should cost in all, by what is known when this is read for the first time.
+        The expected total, estimated when it is first read.
 
     Examples
     --------
-    ``best`` gives one. It is no play: nothing waits for its losses.
+    ``best`` returns a plan. It is not a play: it does not become pending.
 
     >>> from multiplay import Budget, GenCTS, Learner
     >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), GenCTS(), losses=(0, 100))
@@ -133,27 +133,27 @@ class Plan(HasEstimate):
 
 @dataclass(frozen=True, init=False)
 class PendingPlay(HasEstimate):
-    """A play that waits for its losses, and what it should cost (``expected``).
+    """A play without a final report, and its expected total (``expected``).
 
     Attributes
     ----------
     id : int
-        What to tell the losses to; it is never issued twice.
+        The id to tell the losses to; it is never issued twice.
     action : array of shape (d,)
         How many units of each arm to play.
     plan : dict
         The same by the names of the arms; units that cannot be served are shown here too.
     key : str or None
-        What the caller calls this play. The same key gives the same play again.
+        The caller's name of this play. The same key gives the same play again.
     truncated : bool
-        The time limit was over before the policy had its choice. It is a play like others, and as
-        good to learn from, but not the one that would have been chosen.
+        The time limit was reached before the policy finished its choice. The play is valid and
+        learning from it is not biased, but it is not the play of a complete choice.
     expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
     Examples
     --------
-    ``ask`` gives one. The same key gives the same play again, and ``tell`` takes its id.
+    ``ask`` returns a play. The same key gives the same play again; ``tell`` takes it or its id.
 
     >>> from multiplay import Budget, GenCTS, Learner
     >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), GenCTS(), seed=1)
@@ -182,7 +182,7 @@ class PendingPlay(HasEstimate):
         key: str | None,
         expect: Callable[[], Estimate],
         truncated: bool = False,
-    ) -> None:  # faster than that of a frozen class, which sets one field after the other
+    ) -> None:  # faster than that of a frozen dataclass, which sets single fields
         self.__dict__.update(
             id=id, action=action, plan=plan, key=key, _expect=expect, truncated=truncated
         )
@@ -228,20 +228,20 @@ def _expected_text(one: Plan | PendingPlay) -> str:
 
 
 class Receipt(NamedTuple):
-    """What became of a report.
+    """The result of a report.
 
     Attributes
     ----------
     id : int or None
-        The play; None for a plan that somebody else chose.
+        The play; None for an external plan.
     seen, missing : int
-        Units of the play that have reported, and that have not.
+        The numbers of units of the play that were told, and that are missing.
     clipped : int
-        Numbers told of the play so far that were outside their range, and were moved to its end.
+        The number of losses of the play that were outside their range and moved to its end.
     repeated : bool
-        The same was told before: nothing has changed.
+        Whether the same was told before: nothing has changed.
     final : bool
-        The play is closed: the policy has learned from it.
+        Whether the play is closed: the policy has learned from it.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class Receipt(NamedTuple):
     final: bool = True
 
     def __str__(self) -> str:
-        what = "a plan of others" if self.id is None else f"play {self.id}"
+        what = "an external plan" if self.id is None else f"play {self.id}"
         if self.repeated:
             return f"{what}: the same was told before, nothing has changed"
         text = f"{what}: {self.seen} of {self.seen + self.missing} units seen"
@@ -274,18 +274,20 @@ class Receipt(NamedTuple):
 
 
 class PendingState(NamedTuple):
-    """A play that waits: its day, its key, and what was told of it so far.
+    """A pending play: its set, its key, and its reports so far.
 
     Attributes
     ----------
+    play, round_set
+        The choice of the policy, and the set it was chosen from.
     asked, expected : float
-        When it was asked, and what it was believed to cost then; NaN if that is not known.
+        The time of ``ask``, and the expected cost then; NaN if not known.
     units : int
-        How many were played in all.
+        The number of units in all.
     digests : bytes
-        Of all that was told of it, one after the other.
+        The digests of all reports, concatenated.
     truncated : bool
-        Whether the time limit was over before the policy had its choice.
+        Whether the time limit was reached before the policy finished its choice.
     """
 
     play: Play
@@ -300,44 +302,44 @@ class PendingState(NamedTuple):
 
     @property
     def action(self) -> IntArray:
-        """What was chosen, (1, d)."""
+        """The chosen action, (1, d)."""
         return self.play.action
 
     @property
     def memo(self) -> Arrays:
-        """What the policy wants to know of it later."""
+        """The data that the policy needs to learn from the play."""
         return self.play.memo
 
     def without_cache(self) -> PendingState:
-        """Return the same without its warm start, which the state has."""
+        """Return the play without its warm start, which is in the state."""
         if not self.play.cache:
             return self
         return PendingState(Play(self.play.action, self.play.memo), *self[1:])
 
 
 class PlayLog:
-    """One line for each play ever asked: some numbers, in columns that grow.
+    """The log of all plays of a learner: one line of numbers for each play.
 
-    Ids count on from the first of each life of the learner. A life begins when it is made, and each
-    time it is loaded.
+    Ids are consecutive within a block. A block begins when the learner is created, and each time it
+    is loaded.
 
     Attributes
     ----------
     arms : list of tuples
-        For each line, the names of the arms of its set; sets with the same arms share one tuple.
+        The names of the arms of each line; sets with the same arms share one tuple.
     digests : dict
-        By line, the digests of all reports, one after the other.
+        The digests of all reports by line, concatenated.
     unmet : dict
-        By line, the names in its plan that are no arms: those of units that cannot be served.
+        The names in a plan that are not arms, by line: those of units that cannot be served.
     keys, plans : dict
-        The id of each key, and by id the plan of a play with a key.
+        The id of each key, and the plan of each play with a key by id.
     truncated : set
-        The ids of plays whose time limit was over.
+        The ids of truncated plays.
     """
 
     def __init__(self) -> None:
-        self.numbers = array("d")  # line after line, one of each of COLUMNS
-        self.id_blocks: list[tuple[int, int]] = [(1, 0)]  # the first id of each, and its line
+        self.numbers = array("d")  # COLUMNS of every line
+        self.id_blocks: list[tuple[int, int]] = [(1, 0)]  # first id and first line of each block
         self.arms: list[tuple[str, ...]] = []
         self.digests: dict[int, bytes] = {}
         self.unmet: dict[int, tuple[str, ...]] = {}
@@ -350,15 +352,15 @@ class PlayLog:
         return len(self.arms)
 
     def begin_ids(self, first: int) -> None:
-        """Let ids count on from here; a life without a play leaves nothing behind."""
+        """Begin a block of ids; a block without a play is dropped."""
         if self.id_blocks[-1][1] == len(self):
             self.id_blocks.pop()
         self.id_blocks.append((first, len(self)))
 
     def line(self, id: int) -> int | None:
-        """Return the line of a play, if there was one."""
+        """Return the line of a play; None if there is no such play."""
         first, line = self.id_blocks[-1]
-        if first <= id < first + len(self) - line:  # as a rule
+        if first <= id < first + len(self) - line:  # the usual case
             return line + int(id) - first
         for first, lines in self._id_blocks():
             if first <= id < first + len(lines):
@@ -366,11 +368,11 @@ class PlayLog:
         return None
 
     def ids(self) -> list[int]:
-        """Return all ids, in the order in which they were issued."""
+        """Return all ids in the order of their plays."""
         return [first + k for first, lines in self._id_blocks() for k in range(len(lines))]
 
     def _id_blocks(self) -> list[tuple[int, range]]:
-        """Return the first id of every life, and its lines."""
+        """Return the first id and the lines of every block."""
         ends = [line for _, line in self.id_blocks[1:]] + [len(self)]
         pairs = zip(self.id_blocks, ends, strict=True)
         return [(first, range(line, end)) for (first, line), end in pairs]
@@ -382,7 +384,7 @@ class PlayLog:
         return first + len(self) - line
 
     def ask(self, when: float, arms: tuple[str, ...], units: int, expected: float) -> None:
-        """Open a line."""
+        """Add the line of a new play."""
         self.numbers.extend((when, NEVER, units, 0.0, expected, NEVER, 0.0, 0.0))
         self.arms.append(self._tuples.setdefault(arms, arms))
 
@@ -395,25 +397,25 @@ class PlayLog:
         return np.array(self.numbers).reshape(-1, WIDTH)[:, PLACE[name]]
 
     def status(self, line: int) -> str:
-        """Say what became of a play."""
+        """Return the status of a play."""
         return STATUS[int(self.get(line, "status"))]
 
     def number(self, status: str) -> int:
-        """Return how many plays have come to this."""
+        """Return the number of plays with a status."""
         return int((self.column("status") == STATUS.index(status)).sum())
 
     def end(self, line: int, status: str) -> None:
-        """Say what became of a play."""
+        """Set the status of a play."""
         self.numbers[line * WIDTH + PLACE["status"]] = STATUS.index(status)
 
     def tell(self, line: int, when: float, seen: int, realised: float, clipped: int) -> None:
-        """Say what came of a play that is told."""
+        """Set the outcome of a play."""
         numbers, start = self.numbers, line * WIDTH
         numbers[start + 1], numbers[start + 3] = when, seen  # as in COLUMNS
         numbers[start + 5], numbers[start + 6], numbers[start + 7] = realised, clipped, 1
 
     def since(self, line: int) -> tuple[float, float, bytes]:
-        """Return when a play was asked, what was expected, and the digests of what was told."""
+        """Return the time of a play, its expected cost, and the digests of its reports."""
         digests = self.digests.get(line, b"")
         return self.get(line, "asked"), self.get(line, "expected"), digests
 
@@ -423,7 +425,7 @@ class PlayLog:
         return plays_table(ids, [by_id.get(id) for id in ids], np.array(self.numbers))
 
     def record(self) -> tuple[dict[str, Any], Arrays]:
-        """Return all of it as plain data, and arrays."""
+        """Return the log as plain data and arrays."""
         arrays: Arrays = {"numbers": np.array(self.numbers)}
         different = {names: number for number, names in enumerate(dict.fromkeys(self.arms))}
         arrays["arms"] = np.array([different[names] for names in self.arms], dtype=np.int64)
@@ -434,7 +436,7 @@ class PlayLog:
         joined = b"".join(self.digests[line] for line in lines)
         arrays["digests"] = np.frombuffer(joined, dtype=np.uint8)
         return {
-            "lives": [list(life) for life in self.id_blocks],
+            "lives": [list(block) for block in self.id_blocks],
             "arms": [list(names) for names in different],
             "unmet": [[line, list(names)] for line, names in self.unmet.items()],
             "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
@@ -443,7 +445,7 @@ class PlayLog:
 
     @classmethod
     def of(cls, header: dict[str, Any], arrays: Arrays) -> PlayLog:
-        """Return what ``record`` wrote."""
+        """Return the log that ``record`` wrote."""
         log = cls()
         log.numbers.extend(arrays["numbers"].tolist())
         log.id_blocks = [(int(first), int(line)) for first, line in header["lives"]]
@@ -462,7 +464,7 @@ class PlayLog:
 
 
 def plays_table(ids: list[int], keys: list[str | None], numbers: FloatArray) -> pd.DataFrame:
-    """Return plays as a table; ``numbers`` has those of ``COLUMNS``, line after line."""
+    """Return a table of plays; ``numbers`` has ``COLUMNS`` of every line."""
     import pandas as pd
 
     table: dict[str, Any] = dict(zip(COLUMNS, numbers.reshape(-1, WIDTH).T, strict=True))
@@ -482,7 +484,7 @@ def plays_table(ids: list[int], keys: list[str | None], numbers: FloatArray) -> 
 
 
 def times(seconds: FloatArray) -> pd.DatetimeIndex:
-    """Return seconds since 1970 as times, of the same type whatever they are."""
+    """Return seconds since 1970 as times, always of the same type."""
     import pandas as pd
 
     with np.errstate(
@@ -491,8 +493,13 @@ def times(seconds: FloatArray) -> pd.DatetimeIndex:
         return pd.to_datetime(seconds, unit="s", utc=True).as_unit("ns")
 
 
+def play_id(play: int | PendingPlay) -> int:
+    """Return the id of a play; an id is returned as it is."""
+    return play.id if isinstance(play, PendingPlay) else play
+
+
 def timestamp(argument: str, when: datetime | float | None) -> float:
-    """Return a time as seconds since 1970; now if none is given."""
+    """Return a time as seconds since 1970; now for None."""
     if when is None:
         return time.time()
     value = when.timestamp() if isinstance(when, datetime) else when
@@ -502,14 +509,14 @@ def timestamp(argument: str, when: datetime | float | None) -> float:
         argument,
         "a datetime, or seconds since 1970",
         repr(when),
-        "Write datetime.now(UTC), or leave it out for now.",
+        "Use datetime.now(UTC), or leave it out for the present time.",
     )
 
 
 def duration_seconds(argument: str, given: timedelta | float) -> float:
-    """Return a length of time in seconds."""
+    """Return a duration in seconds."""
     value = given.total_seconds() if isinstance(given, timedelta) else given
     if not is_number(value) or not value >= 0:
-        hint = "Write timedelta(days=30), for example, or a number of seconds."
-        raise InvalidInput(argument, "a length of time", repr(given), hint)
+        hint = "Use timedelta(days=30), for example, or a number of seconds."
+        raise InvalidInput(argument, "a duration of at least 0", repr(given), hint)
     return float(value)

@@ -22,7 +22,7 @@ from multiplay.learner.round_set import (
     RoundSet,
     check_set,
     check_storable,
-    no_other_set,
+    fixed_set_only,
 )
 from multiplay.policies import Play, Policy
 from multiplay.policies.averages import predicted
@@ -33,10 +33,20 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 
 class ArmState:
-    """The state of a policy over all arms ever met; a round reads and writes that of its own arms.
+    """The state of a policy over all arms ever seen, by arm name.
 
-    Arrays with the arms on their second axis are cut and put back by name. A warm start belongs to
-    one set, and is dropped when another one comes.
+    A round reads and writes the state of its own arms: arrays with the arms on their second axis
+    are cut and put back by name. A warm start belongs to one set, and is dropped when the set
+    changes.
+
+    Attributes
+    ----------
+    arrays : dict
+        The state of the policy.
+    names, index
+        The names of all arms in order, and the place of each name.
+    warm_for : ActionSet
+        The set that the warm start belongs to.
     """
 
     def __init__(self, policy: Policy, actions: ActionSet) -> None:
@@ -46,25 +56,25 @@ class ArmState:
         self.rename(actions.names)
 
     def rename(self, names: Sequence[str]) -> None:
-        """Say which arms the state has, in order."""
+        """Set the names of the arms of the state, in order."""
         self.names = tuple(names)
         self.index = {name: i for i, name in enumerate(self.names)}
 
     def places(self, names: Sequence[str]) -> IntArray | None:
-        """Return the places of these arms; None if they are all arms, in order."""
+        """Return the places of these arms; None if they are all arms in order."""
         if names is self.names or tuple(names) == self.names:
             return None
         return np.array([self.index[name] for name in names], dtype=np.int64)
 
     def new_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names that were never met."""
+        """Return the names that are not in the state yet."""
         return [name for name in names if name not in self.index]
 
     def add(self, actions: ActionSet, rounds: int, offset: FloatArray) -> None:
-        """Add the arms of a set that are new: they begin as ``start`` begins.
+        """Add the new arms of a set, with the state that ``start`` gives them.
 
-        Then the ``rounds`` that were told pass for them, in which nobody could play them. So a
-        learner that knew the arm all along knows the same. ``offset`` is that of the set's arms.
+        Then the past ``rounds`` are applied as rounds without these arms, so that the state is that
+        of a learner that had the arms from the beginning. ``offset`` is that of the set's arms.
         """
         new = self.new_names(actions.names)
         at = np.array([i for i, name in enumerate(actions.names) if name not in self.index])
@@ -77,7 +87,7 @@ class ArmState:
         self.rename((*self.names, *new))
 
     def begin_round(self, actions: ActionSet) -> None:
-        """Drop the warm start if it belongs to another set."""
+        """Drop the warm start if it belongs to a different set."""
         if actions is not self.warm_for:
             drop_warm_start(self.policy, self.arrays, self.warm_for)
             self.warm_for = actions
@@ -90,7 +100,7 @@ class ArmState:
         return self.arrays | {name: self.arrays[name][:, places] for name in by_arm}
 
     def put_back(self, places: IntArray | None, part: Arrays) -> None:
-        """Take what became of a cut state."""
+        """Store a cut state after a round."""
         if places is None:
             return
         by_arm = self._by_arm(self.warm_for)
@@ -99,35 +109,34 @@ class ArmState:
         self.arrays |= {name: array for name, array in part.items() if name not in by_arm}
 
     def skip_round(self, places: IntArray | None, offset: FloatArray) -> None:
-        """Let a round pass for all arms but these; ``offset`` is that of all arms."""
+        """Apply a round to the arms that are absent from it; ``offset`` is that of all arms."""
         if places is None:
             return
-        others = np.delete(np.arange(len(self.names)), places)
-        if len(others):
-            part = {name: array.copy() for name, array in self.cut(others).items()}
-            self.policy.absent(part, 1, offset[others])
+        absent = np.delete(np.arange(len(self.names)), places)
+        if len(absent):
+            part = {name: array.copy() for name, array in self.cut(absent).items()}
+            self.policy.absent(part, 1, offset[absent])
             for name in self._by_arm(self.warm_for):
-                self.arrays[name][:, others] = part[name]
+                self.arrays[name][:, absent] = part[name]
 
     def _by_arm(self, actions: ActionSet) -> list[str]:
-        """Name the arrays with the arms on their second axis."""
+        """Return the names of the arrays with the arms on their second axis."""
         warm = self.policy.warm(actions)
         return [name for name, array in self.arrays.items() if array.ndim > 1 and name not in warm]
 
 
 COLUMNS = ("units", "total", "squares", "lumped", "plans", "last")
-BATCH = 256  # reports that are booked together: one by one would cost as much as learning
+BATCH = 256  # reports that are added together: one by one would cost as much as learning
 
 Entry = tuple[IntArray | None, Feedback, bool, int, float]
 
 
 class ArmStatistics:
-    """For each arm: units seen, the sums of losses and of their squares, plans, last time.
+    """Units seen, sums of losses and of their squares, plans and last time, for each arm.
 
-    Of the units, some may be lumped together: told by a total, where single losses are not known.
+    Some units may be lumped: reported by a total, where single losses are not known.
 
-    Losses are in [0, 1], as policies see them. Reports are booked some at a time, and whoever reads
-    books what is left.
+    Losses are in [0, 1], as policies see them. Reports are added in batches; reading adds the rest.
     """
 
     def __init__(self, arms: int) -> None:
@@ -138,24 +147,24 @@ class ArmStatistics:
 
     @property
     def columns(self) -> dict[str, FloatArray]:
-        """What was seen, one column for each quantity."""
+        """The statistics, one column for each quantity."""
         self.book()
         return self._columns
 
     def at(self, places: IntArray | None) -> dict[str, FloatArray]:
-        """Return what was seen of the arms at some places; of all, if None."""
+        """Return the columns of the arms at some places; of all arms if None."""
         if places is None:
             return self.columns
         return {name: column[places] for name, column in self.columns.items()}
 
     @property
     def drift(self) -> Drift:
-        """Whether recent losses fit the old ones."""
+        """The test for drift, with all reports added."""
         self.book()
         return self._drift
 
     def grow(self, arms: int) -> None:
-        """Make room for new arms, at the end."""
+        """Add new arms at the end."""
         more = arms - len(self.columns["units"])
         for name, column in self.columns.items():
             nothing = np.nan if name == "last" else 0.0
@@ -165,26 +174,26 @@ class ArmStatistics:
     def add(
         self, places: IntArray | None, feedback: Feedback, ours: bool, round: int, when: float
     ) -> None:
-        """Take one report of the arms at these places (all, if None); ``ours``: of our own plan."""
+        """Add one report of the arms at these places (all if None); ``ours``: of our own play."""
         self._entries.append((places, feedback, ours, round, when))
         if len(self._entries) == BATCH:
             self.book()
 
     def book(self) -> None:
-        """Book what was taken."""
+        """Add all reports of the batch."""
         entries, self._entries = self._entries, []
         for _, group in groupby(entries, key=lambda entry: id(entry[0])):
             self._book(list(group))
 
     def _book(self, entries: list[Entry]) -> None:
-        """Book reports of the same arms."""
+        """Add reports of the same arms."""
         places, c = entries[0][0], self._columns
         arms = slice(None) if places is None else places
         ours = np.array([entry[2] for entry in entries])
         count = np.concatenate([entry[1].count for entry in entries])
         c["plans"][arms] += (count[ours] > 0).sum(axis=0)
         known = [entry for entry in entries if entry[1].total.shape == entry[1].count.shape]
-        if not known:  # of a round as a whole, nothing is seen of its arms
+        if not known:  # a total of the round shows nothing of its arms
             return
         seen = np.concatenate([entry[1].seen for entry in known])
         total = np.concatenate([entry[1].total for entry in known])
@@ -204,13 +213,13 @@ class ArmStatistics:
         return predicted({"sum": self.columns["total"], "count": self.columns["units"]})
 
     def arrays(self) -> Arrays:
-        """Return all of it."""
+        """Return all columns and the state of the test for drift."""
         drift = {f"drift/{name}": array for name, array in self.drift.arrays().items()}
         return self.columns | drift
 
     @classmethod
     def of(cls, arrays: Arrays) -> ArmStatistics:
-        """Return what ``arrays`` gave."""
+        """Return the statistics that ``arrays`` returned."""
         seen = cls(len(arrays["units"]))
         seen._columns = {name: arrays[name].astype(float) for name in COLUMNS}
         drift = {k.removeprefix("drift/"): v for k, v in arrays.items() if k.startswith("drift/")}
@@ -219,7 +228,7 @@ class ArmStatistics:
 
 
 def _added(sums: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return sums + rows, one after the other: the same bits, however many are booked together."""
+    """Return sums + rows, row by row: the same bits for every size of a batch."""
     last: FloatArray = np.add.accumulate(np.concatenate([sums[None], rows]))[-1]
     return last
 
@@ -227,7 +236,8 @@ def _added(sums: FloatArray, rows: FloatArray) -> FloatArray:
 def squares(reports: list[Feedback]) -> FloatArray:
     """Return the sum of the squared losses of each arm, one row for each report.
 
-    Where only a total is known, it stands for the squares: a loss in [0, 1] is at least its square.
+    A total replaces the squares where single losses are not known: a loss in [0, 1] is at least its
+    square.
     """
     found = np.concatenate([one.total for one in reports])
     rows = [row for row, one in enumerate(reports) if one.units is not None]
@@ -242,7 +252,7 @@ def squares(reports: list[Feedback]) -> FloatArray:
 
 
 def slots_of(report: Feedback) -> IntArray:
-    """Return the room that each arm has among the units of a report."""
+    """Return the number of entries of each arm among the units of a report."""
     room: IntArray = report.count[0]
     if not report.complete and report.first is not None:
         room = np.diff(report.first)
@@ -290,10 +300,10 @@ class PolicyState:
         self.told = 0
         self.believes = _believes(policy, self.arms.arrays)
 
-    # ------------------------------------------------------------ days
+    # ------------------------------------------------------------ sets
 
     def round_set(self, actions: ActionSet | None, limits: PlanLimits = NO_LIMITS) -> RoundSet:
-        """Return a day, after all of it was checked; the same object for the same set."""
+        """Return the set of a round after it was checked; the same object for the same set."""
         given = self.actions if actions is None else actions
         for known in (self.usual, self.last):
             if given is known.given and limits is known.limits:
@@ -304,13 +314,13 @@ class PolicyState:
                 self.ranges.check_plain(given)
             check_storable(given, self.actions)
         elif limits and not self.policy.changing:
-            raise no_other_set(limits.first, self.policy, "nothing", "a limit")
+            raise fixed_set_only(limits.first, self.policy, "a limit")
         round_set = RoundSet.of(given, limits, self.ranges, self.policy)
         check_fits(self.policy, round_set.actions, None, shows_units=True)
         return round_set
 
     def add_arms(self, round_set: RoundSet) -> IntArray | None:
-        """Return the places of the arms of a day, after adding those that are new."""
+        """Return the places of the arms of a round, after adding new arms."""
         names = round_set.actions.names
         if round_set is not self.usual and self.arms.new_names(names):
             self.arms.add(round_set.actions, self.told, round_set.bounds.low / self.ranges.scale)
@@ -318,7 +328,7 @@ class PolicyState:
         return self.arms.places(names)
 
     def begin_round(self, round_set: RoundSet) -> IntArray | None:
-        """Begin a round on the set of a day; return the places of its arms."""
+        """Begin a round; return the places of its arms."""
         places = self.add_arms(round_set)
         self.arms.begin_round(round_set.actions)
         return places
@@ -326,10 +336,10 @@ class PolicyState:
     # ------------------------------------------------------------ rounds
 
     def choose(self, round_set: RoundSet, when: str, until: float) -> tuple[Play, float, bool]:
-        """Choose a play, and say what the policy believes that it costs: NaN if it does not say.
+        """Return a play, its cost as the policy believes (NaN if unknown), and if it is truncated.
 
-        At the deadline it is chosen with what there is, and said to be truncated. The state knows
-        nothing of it yet: see ``keep_warm``.
+        At the deadline the play is chosen with the best result so far, and truncated. The state
+        does not change: see ``keep_warm``.
         """
         state = self.arms.cut(self.begin_round(round_set))
         with deadline.before(until) as limit:
@@ -338,11 +348,11 @@ class PolicyState:
         return play, self._believed_cost(round_set, state, play.action[0]), limit.truncated
 
     def check(self, round_set: RoundSet, play: Play, when: str) -> None:
-        """Raise ``ArithmeticError`` unless a play is an action of the day."""
+        """Raise ``ArithmeticError`` unless a play is an action of the set of its round."""
         check_play(self.policy, round_set.actions, play, 1, when, restored=self.restored)
 
     def believed_cost(self, round_set: RoundSet, action: IntArray) -> float:
-        """Return what the policy believes that a play of a day costs: NaN if it does not say."""
+        """Return the cost of a play as the policy believes; NaN if it has no belief."""
         return self._believed_cost(round_set, self.arms.cut(self.begin_round(round_set)), action)
 
     def _believed_cost(self, round_set: RoundSet, state: Arrays, action: IntArray) -> float:
@@ -350,12 +360,12 @@ class PolicyState:
         return math.nan if believed is None else round_set.cost(action, believed[0])
 
     def keep_warm(self, play: PendingState) -> None:
-        """Take the warm start of a play that was chosen, and nothing else of it."""
-        self.arms.arrays |= play.play.cache  # makes the next choice faster, and no more
+        """Keep the warm start of a chosen play, and nothing else of it."""
+        self.arms.arrays |= play.play.cache  # only makes the next choice faster
         self.last = play.round_set
 
     def learn(self, play: PendingState, report: Report, when: float) -> Feedback:
-        """Learn from a play of our own, and return what was learned from."""
+        """Learn from a report of our own play; return its feedback."""
         feedback, round_set = self.usable(report), play.round_set
         places = self.arms.places(round_set.actions.names)
         if places is not None:
@@ -370,7 +380,7 @@ class PolicyState:
         return feedback
 
     def absorb(self, round_set: RoundSet, report: Report, when: float) -> Feedback:
-        """Learn from a plan of others."""
+        """Learn from a report of an external plan; return its feedback."""
         feedback = self.usable(report)
         places = self.add_arms(round_set)
         state = self.arms.cut(places)
@@ -380,12 +390,12 @@ class PolicyState:
         return feedback
 
     def absorb_all(self, feedback: Feedback) -> None:
-        """Learn from units of any arms ever met; nobody knows of which set they were."""
+        """Learn from units of any arms ever seen, of unknown sets."""
         self.policy.absorb(self.actions, self.arms.arrays, feedback, self.rng)
         self.statistics.add(None, feedback, False, self.told, np.nan)
 
     def can_use(self, report: Report) -> bool:
-        """Say whether the policy can learn from a report."""
+        """Return whether the policy can learn from a report."""
         try:
             self.usable(report)
         except InvalidInput:
@@ -393,29 +403,29 @@ class PolicyState:
         return True
 
     def usable(self, report: Report) -> Feedback:
-        """Return the feedback of a report, if the policy can learn from it."""
+        """Return the feedback of a report; raise ``InvalidInput`` if the policy cannot use it."""
         feedback = report.feedback()
         if feedback.units is None and self.policy.learns_from == "units":
             raise InvalidInput(
                 "losses",
-                f"the loss of every unit, which {type(self.policy).__name__} needs",
+                f"the loss of every unit, for {type(self.policy).__name__}",
                 "totals",
-                "Use the policy itself, without copies: it learns from totals.",
+                "Use the policy without Duplicated: it learns from totals.",
             )
         if not feedback.complete and not self.policy.partial:
             raise InvalidInput(
                 "losses",
-                f"those of all units, which {type(self.policy).__name__} needs",
+                f"the losses of all units, for {type(self.policy).__name__}",
                 f"{int(feedback.seen.sum())} of {int(feedback.count.sum())}",
-                "Cancel the play, or make the learner with a policy such as GenCTS.",
+                "Cancel the play, or use a policy that allows missing units, such as GenCTS.",
             )
         return feedback
 
 
 def _believes(policy: Policy, state: Arrays) -> bool:
-    """Say whether a policy can read beliefs in its state.
+    """Return whether a policy can read beliefs in its state.
 
-    A class that somebody made from one of ours may keep another state, and inherit the rest.
+    A user-defined subclass may have a different state and inherit ``believed``.
     """
     try:
         return policy.believed(state) is not None

@@ -44,6 +44,12 @@ class Queries(ABC):
             return str(engine)
 
     @property
+    def seed(self) -> int | None:
+        """The seed of all random numbers; None if it was not recorded."""
+        with self._current() as engine:
+            return engine.seed
+
+    @property
     def known_arms(self) -> tuple[str, ...]:
         """The names of all arms ever seen."""
         with self._current() as engine:

@@ -1,4 +1,4 @@
-"""The unit in which people speak: euros, minutes, or losses in [0, 1]."""
+"""Ranges of losses: conversion between the user's unit and losses in [0, 1]."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,26 +12,26 @@ from multiplay.kernels import units as kernels
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
-OTHERS = "*"  # stands for every arm without a range of its own
+OTHERS = "*"  # stands for all arms without a range of their own
 OUTSIDE = ("refuse", "clip")
 SENSE = {"losses": "min", "rewards": "max"}
 UNIT = (0.0, 1.0)
-LARGEST = 1e100  # what a unit can lose: sums and squares of many are finite
-ROUNDING = 1e-9  # by which a total may miss its range, relative to the width and to the units
+LARGEST = 1e100  # loss of a unit, so that sums and squares of many are finite
+ROUNDING = 1e-9  # tolerance of a total, relative to the width of the range and the units
 
 
 class Bounds(NamedTuple):
-    """What a unit of each arm can lose at least and at most, in the user's unit."""
+    """The smallest and largest loss of a unit of each arm, in the user's unit."""
 
     low: FloatArray
     high: FloatArray
 
 
 class Ranges:
-    """A unit of arm i loses from low_i to high_i. Policies see (loss - low_i) / scale, in [0, 1].
+    """Ranges [low_i, high_i] of the losses of a unit; policies see (loss - low_i) / scale.
 
-    The scale is one number, the widest range, so that what is added up is added up in one unit.
-    What policies do not see, offset_i = low_i / scale, is a known part of the loss.
+    The scale is one number, the width of the widest range, so that losses of all arms have one
+    unit. The rest, offset_i = low_i / scale, is a known part of the loss.
 
     Examples
     --------
@@ -64,9 +64,9 @@ class Ranges:
 
     @classmethod
     def chosen(cls, losses: Any, rewards: Any, outside: str, actions: ActionSet) -> "Ranges":
-        """Return the ranges of losses or of rewards, whichever were given."""
+        """Return the ranges of losses or of rewards, depending on which were given."""
         if losses is not None and rewards is not None:
-            raise InvalidInput("rewards", "losses or rewards", "both", "Give one of the two.")
+            raise InvalidInput("rewards", "losses or rewards", "both", "Use one of the two.")
         argument = {"min": "losses", "max": "rewards"}[actions.sense]
         given = rewards if losses is None else losses
         if given is not None:
@@ -76,7 +76,7 @@ class Ranges:
                     argument,
                     f"a set with sense={SENSE[argument]!r}",
                     f"{actions!r} with sense={actions.sense!r}",
-                    f"Make the set with sense={SENSE[argument]!r}.",
+                    f"Create the set with sense={SENSE[argument]!r}.",
                 )
         ranges = cls(argument, UNIT if given is None else given, outside, actions.names)
         if not actions.linear:
@@ -84,13 +84,13 @@ class Ranges:
         return ranges
 
     def check_plain(self, actions: ActionSet) -> None:
-        """Raise ``InvalidInput`` if there are ranges, for a set whose units bring chances."""
+        """Raise ``InvalidInput`` if there are ranges, for a set whose units have probabilities."""
         if not self.plain:
             raise InvalidInput(
                 self.argument,
-                f"no range, for {actions!r}: its units bring chances, from 0 to 1",
+                f"no range for {actions!r}, whose units have probabilities from 0 to 1",
                 f"{self}",
-                "Leave the range out when you make the learner.",
+                "Create the learner without a range.",
             )
 
     def of(self, names: Iterable[str]) -> Bounds:
@@ -100,7 +100,7 @@ class Ranges:
         return Bounds(*np.ascontiguousarray(pairs.T))
 
     def offset(self, bounds: Bounds, actions: ActionSet, policy: Policy) -> FloatArray | None:
-        """Return low / scale; None if it does not matter.
+        """Return low / scale; None if it has no effect.
 
         A part that is equal for all actions of a round matters where the set may change: sums of
         losses of arms that are not in the set grow by their offsets, and are compared later.
@@ -116,19 +116,19 @@ class Ranges:
             return None
         raise InvalidInput(
             self.argument,
-            f"ranges that begin at 0, for {type(policy).__name__}",
-            f"one that begins at {bounds.low[bounds.low != 0][0]:g}",
-            "Give 0 as the lower end of every range.",
+            f"ranges from 0 for {type(policy).__name__}",
+            f"a range from {bounds.low[bounds.low != 0][0]:g}",
+            "Use 0 as the lower end of every range.",
         )
 
     def learned(
         self, names: Sequence[str], bounds: Bounds, length: IntArray, losses: FloatArray
     ) -> tuple[FloatArray, int]:
-        """Return losses of units as policies see them, and how many were clipped; NaN stays.
+        """Return losses of units as policies see them, and the number clipped; NaN is kept.
 
-        They stand arm after arm; arm i has ``length[i]`` of them.
+        The losses are ordered by arm; arm i has ``length[i]`` of them.
         """
-        if self.plain and not kernels.any_outside(losses, 0.0, 1.0):  # as a rule
+        if self.plain and not kernels.any_outside(losses, 0.0, 1.0):  # the usual case
             return losses, 0
         low, high = bounds.low.repeat(length), bounds.high.repeat(length)
         outside = (losses < low) | (losses > high)
@@ -144,7 +144,7 @@ class Ranges:
     def learned_total(
         self, argument: str, total: float, least: float, most: float, units: int
     ) -> tuple[float, int]:
-        """Return a total as policies see it, and whether it was clipped; these are its ends."""
+        """Return a total in [least, most] as policies see it, and 1 if it was clipped, else 0."""
         allowed = ROUNDING * self.scale * units
         outside = not least - allowed <= total <= most + allowed
         if outside and self.outside == "refuse":
@@ -159,9 +159,9 @@ class Ranges:
             argument,
             f"a total in [{least:g}, {most:g}] for {units} units{of}",
             f"{float(total)!r}",
-            "Divide by the largest possible loss of a unit."
+            "Divide it by the largest possible loss of a unit."
             if self.plain
-            else "Correct it, or make the learner with outside='clip'.",
+            else "Correct it, or create the learner with outside='clip'.",
         )
 
     def _outside(self, name: str, low: float, high: float, loss: float) -> InvalidInput:
@@ -169,10 +169,10 @@ class Ranges:
             f"losses of {name!r}",
             f"numbers in [{low:g}, {high:g}]",
             f"{loss:g}",
-            "Divide losses and rewards by the largest possible one, or give their range: "
-            f"Learner(..., {self.argument}=(0, 250)), say."
+            "Divide losses and rewards by the largest possible one, or set their range: "
+            f"Learner(..., {self.argument}=(0, 250)), for example."
             if self.plain
-            else "Correct it, or make the learner with outside='clip'.",
+            else "Correct it, or create the learner with outside='clip'.",
         )
 
 
@@ -181,10 +181,10 @@ def _of(argument: str, name: object) -> str:
 
 
 def _range(argument: str, pair: Any) -> tuple[float, float]:
-    """Return (low, high), if it is a range."""
+    """Return (low, high) after checking that it is a range."""
     if not is_list(pair) or len(pair) != 2 or not all(is_number(end) for end in pair):
         raise InvalidInput(
-            argument, "a pair (low, high)", repr(pair), "Write losses=(0, 250), for example."
+            argument, "a pair (low, high)", repr(pair), "Use losses=(0, 250), for example."
         )
     low, high = float(pair[0]), float(pair[1])
     if not -LARGEST <= low < high <= LARGEST:
@@ -192,7 +192,7 @@ def _range(argument: str, pair: Any) -> tuple[float, float]:
             argument,
             f"two finite numbers up to {LARGEST:g}, low < high",
             f"({low:g}, {high:g})",
-            "Give the least and the largest that a unit can bring.",
+            "Use the smallest and the largest value of a unit.",
         )
     return low, high
 
@@ -205,13 +205,13 @@ def _check_names(argument: str, by_name: Mapping[str, Any], names: Sequence[str]
             argument,
             f"names of arms, such as {names[0]!r}",
             repr(unknown[0]),
-            f"Check the spelling; {OTHERS!r} stands for all other arms, and for those to come.",
+            f"Check the spelling; {OTHERS!r} stands for all other arms, also for new ones.",
         )
     missing = [name for name in names if name not in by_name]
     if missing and OTHERS not in by_name:
         raise InvalidInput(
             argument,
             "a range for every arm",
-            f"none for {missing[0]!r}",
-            f"Add it, or write {OTHERS!r} for all other arms.",
+            f"no range for {missing[0]!r}",
+            f"Add it, or use {OTHERS!r} for all other arms.",
         )

@@ -20,25 +20,25 @@ from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
-EXACT = {Decimal, Fraction}  # numbers that numpy does not know
+EXACT = {Decimal, Fraction}  # number types that numpy does not convert
 NOTHING = np.zeros(0)
 FLOAT = {float, np.float64}
 ORDINARY = {float, int, np.float64}
 DIGEST = 16  # bytes
-NOT_A_NUMBER = ("NAType", "NaTType")  # how pandas writes that a value is missing
+NOT_A_NUMBER = ("NAType", "NaTType")  # types of missing values in pandas
 
 
 class ParsedLosses(NamedTuple):
-    """One report, arm by arm, in the user's unit.
+    """The losses of one report by arm, in the user's unit.
 
     Attributes
     ----------
     units : array
-        The losses of single units, arm after arm; NaN for a unit that did not report.
+        The losses of single units, ordered by arm; NaN for a missing one.
     length : list of d integers
-        How many of them arm i has.
+        The number of entries of each arm in ``units``.
     totals : dict
-        By arm, the total, where one number was told for it.
+        The total of an arm, where one number was told for it.
     round : float or None
         The total of all units, where nothing else was told.
     gaps : bool
@@ -52,10 +52,10 @@ class ParsedLosses(NamedTuple):
     gaps: bool = False
 
     def digest(self, played: IntArray | None) -> bytes:
-        """16 bytes that tell reports with different contents apart, whatever their form.
+        """Return a digest of 16 bytes that is equal for reports of equal content in any form.
 
-        A total of 0 for an arm that was not played says nothing; where it is not known any more
-        what was played, that is taken of every total of 0.
+        A total of 0 for an arm that was not played has no content; where the action is no longer
+        known, that is assumed of every total of 0.
         """
         content = self.units.tobytes() + array("q", self.length).tobytes()
         if self.totals:
@@ -71,7 +71,7 @@ class ParsedLosses(NamedTuple):
 
 
 def is_among(digest: bytes, digests: bytes) -> bool:
-    """Say whether a digest is one of those that stand one after the other."""
+    """Return whether a digest is one of the concatenated ``digests``."""
     if not digests:
         return False
     return digest in [digests[k : k + DIGEST] for k in range(0, len(digests), DIGEST)]
@@ -80,7 +80,7 @@ def is_among(digest: bytes, digests: bytes) -> bool:
 def parse_losses(
     losses: Any, names: Sequence[str], policy: Policy, also: Collection[str] = ()
 ) -> ParsedLosses:
-    """Return what was told, after checking that it is numbers for arms; ``also`` may be named."""
+    """Return losses after checking that they are numbers for arms; ``also`` may be named."""
     if type(losses) is not dict:
         losses = unwrapped(losses)
         if is_number(losses) or type(losses) in EXACT:
@@ -88,7 +88,7 @@ def parse_losses(
     totals: dict[int, float] = {}
     units: list[Any] = []
     for i, entry in enumerate(_by_arm(losses, names, policy, also)):
-        if type(entry) is list:  # as a rule
+        if type(entry) is list:  # the usual case
             units.append(entry)
             continue
         if type(entry) in FLOAT and math.isfinite(entry):
@@ -107,7 +107,7 @@ def parse_losses(
             entry = ()
         elif not is_list(entry):
             expected = "a list with the loss of every unit, or their total"
-            hint = "Give the loss of every unit, or one number."
+            hint = "Use a list with one loss for each unit, or one number."
             raise InvalidInput(losses_argument(names[i]), expected, repr(entry), hint)
         units.append(entry)
     flat, gaps = _numbers(units, names)
@@ -115,7 +115,7 @@ def parse_losses(
 
 
 def unwrapped(losses: Any) -> Any:
-    """Return what was told, out of a Series or an array without axes."""
+    """Return the losses in a Series or in an array without axes."""
     losses = by_label(losses)
     return out_of_array("losses", losses) if getattr(losses, "ndim", None) == 0 else losses
 
@@ -125,9 +125,9 @@ def _round_total(total: Any, policy: Policy) -> float:
     if policy.learns_from != "round":
         raise InvalidInput(
             "losses",
-            f"the losses of each arm, which {type(policy).__name__} learns from",
+            f"the losses of each arm, for {type(policy).__name__}",
             "one number",
-            "Give a dict by arm name, or use a policy that learns from the round, such as LinTS.",
+            "Use a dict by arm name, or a policy that learns from totals of rounds, such as LinTS.",
         )
     return as_float("losses", total)
 
@@ -135,7 +135,7 @@ def _round_total(total: Any, policy: Policy) -> float:
 def _by_arm(
     losses: Any, names: Sequence[str], policy: Policy, also: Collection[str]
 ) -> Sequence[Any]:
-    """Return one entry for each arm, in order; None where nothing was told."""
+    """Return one entry for each arm in order; None where nothing was told."""
     if isinstance(losses, Mapping):
         if len(losses) != sum(map(losses.__contains__, names)):
             unknown = losses.keys() - set(names) - set(also)
@@ -150,7 +150,7 @@ def _by_arm(
             "losses",
             f"{of_round}a dict by arm name, or a list",
             repr(losses),
-            'Write {"name of the arm": [loss of a unit, ...], ...}'
+            'Use {"name of the arm": [loss of a unit, ...], ...}'
             + (", or one number." if of_round else "."),
         )
     if len(losses) != len(names):
@@ -158,45 +158,45 @@ def _by_arm(
             "losses",
             f"{len(names)} entries, one for each arm",
             f"{len(losses)}",
-            "Give a list for each arm (empty where nothing was played), or totals.",
+            "Use a list for each arm (empty where nothing was played), or totals.",
         )
     return list(losses)
 
 
 def _numbers(units: list[Any], names: Sequence[str]) -> tuple[FloatArray, bool]:
-    """Return all losses in one list, or name the arm with a bad one; say if there may be gaps.
+    """Return all losses in one array, NaN where one is missing, and whether there may be gaps.
 
-    A loss that is missing is NaN.
+    An error names the arm of a bad loss.
     """
     gaps, together = False, list(chain.from_iterable(units))
     if not together:
         return NOTHING, False
     if ORDINARY.issuperset(map(type, together)):
         flat = np.array(together, dtype=float)
-        if kernels.all_finite(flat):  # as a rule
+        if kernels.all_finite(flat):  # the usual case
             return flat, False
     try:
         flat = numbers("losses", _plain(together))
-    except InvalidInput:  # rarely: something is missing, or cannot be
+    except InvalidInput:  # rarely: a loss is missing or wrong
         some = [(name, entry) for name, entry in zip(names, units, strict=True) if len(entry)]
         flat = np.concatenate([with_gaps(losses_argument(name), entry) for name, entry in some])
         gaps = True
     if flat.ndim > 1:
         raise InvalidInput(
-            "losses", "one number for each unit", "lists", "Give a flat list for each arm."
+            "losses", "one number for each unit", "lists", "Use a flat list for each arm."
         )
     return flat, gaps
 
 
 def losses_argument(name: str) -> str:
-    """Say in an error whose losses are meant."""
+    """Return the name of the losses of an arm in an error."""
     return f"losses of {name!r}"
 
 
 def out_of_array(argument: str, entry: Any) -> Any:
-    """Return the number in an array without axes, and other arrays as those of numpy."""
+    """Return the number in an array without axes, and other arrays as numpy arrays."""
     array = np.asarray(entry)
-    if isinstance(entry, np.ma.MaskedArray):  # what is masked is missing, and not 0
+    if isinstance(entry, np.ma.MaskedArray):  # a masked value is missing, not 0
         if array.ndim and array.dtype.kind in "biuf":
             array = np.ma.filled(entry.astype(float), math.nan)
         else:
@@ -205,7 +205,7 @@ def out_of_array(argument: str, entry: Any) -> Any:
 
 
 def by_label(given: Any) -> Any:
-    """Return a pandas Series as a dict by arm name, or as a list if it is only numbered."""
+    """Return a pandas Series as a dict by arm name, or as a list if its index is 0, 1, 2, ..."""
     if type(given).__name__ != "Series" or not hasattr(given, "index"):
         return given
     labels = list(given.index)
@@ -216,7 +216,7 @@ def by_label(given: Any) -> Any:
         raise InvalidInput(
             "losses",
             "one entry for each arm",
-            "a Series that names an arm twice",
+            "a Series with an arm that occurs twice",
             "Collect the units of an arm: series.groupby(level=0).agg(list).",
         )
     return told
@@ -229,7 +229,7 @@ def with_gaps(argument: str, losses: Any) -> FloatArray:
     known = numbers(argument, _plain(present)) if present else np.zeros(0)
     if known.ndim > 1:
         raise InvalidInput(
-            argument, "one number for each unit", "lists", "Give a flat list for each arm."
+            argument, "one number for each unit", "lists", "Use a flat list for each arm."
         )
     flat = np.full(len(missing), math.nan)
     flat[~np.array(missing, dtype=bool)] = known
@@ -237,14 +237,14 @@ def with_gaps(argument: str, losses: Any) -> FloatArray:
 
 
 def is_missing(loss: Any) -> bool:
-    """Say whether this stands for a loss that did not come: None, NaN, or pandas' own signs."""
+    """Return whether a value means a missing loss: None, NaN, or NA and NaT of pandas."""
     if loss is None or type(loss).__name__ in NOT_A_NUMBER:
         return True
     return isinstance(loss, float | np.floating) and bool(loss != loss)
 
 
 def _plain(losses: Any) -> Any:
-    """Return losses as numbers that numpy knows."""
+    """Return losses as numbers that numpy converts."""
     if EXACT.isdisjoint(map(type, losses)):
         return losses
     return [as_float("losses", loss) if type(loss) in EXACT else loss for loss in losses]
@@ -260,7 +260,7 @@ def as_float(argument: str, number: Any) -> float:
         if math.isfinite(value):
             return value
         got = f"{value}"
-    hint = "Give the losses that were seen, and None in a list for a unit that is missing."
+    hint = "Use finite numbers, and None in a list for a missing unit."
     raise InvalidInput(argument, "a finite number", got, hint)
 
 
@@ -268,24 +268,25 @@ NO_ARMS: frozenset[int] = frozenset()
 
 
 class Report(NamedTuple):
-    """All that was told of one play so far, as policies see losses: in [0, 1].
+    """All losses told of one play so far, in [0, 1] as policies see them.
 
     Attributes
     ----------
     played : array of shape (d,)
-        How many units of each arm were played.
+        The number of units of each arm that were played.
     slots : array of shape (d,)
-        For how many of them there is room in ``units``: all, where single units were told; or none.
+        The number of entries of each arm in ``units``: all units of an arm whose single units were
+        told, and otherwise 0.
     units : array
-        The losses of single units, arm after arm; NaN where one was not told.
+        The losses of single units, ordered by arm; NaN where one was not told.
     totals, round, gaps
         As in ``ParsedLosses``.
     clipped : int
-        How many of the numbers told were outside their range.
+        The number of losses outside their range.
     excused : frozenset
-        The arms with gaps that were told by a full list: somebody said which units are missing.
+        The arms with gaps that were told by a full list, which marks the missing units.
     whole : bool
-        Whether every unit was told, single or in a total.
+        Whether every unit was told, alone or in a total.
     """
 
     played: IntArray
@@ -300,11 +301,11 @@ class Report(NamedTuple):
 
     @classmethod
     def empty(cls, count: IntArray) -> "Report":
-        """Nothing was told yet."""
+        """Return the report of a play of which nothing was told."""
         return cls(count, _zeros(len(count)), NOTHING, {})
 
     def judged(self) -> "Report":
-        """Return the same, after looking whether every unit was told."""
+        """Return the report with ``whole`` computed."""
         return self._replace(whole=bool((self.seen == self.played).all()))
 
     @property
@@ -313,9 +314,10 @@ class Report(NamedTuple):
         return np.arange(len(self.slots)).repeat(self.slots)
 
     def joined(self, part: "Report", told: list[int], names: Sequence[str]) -> "Report":
-        """Add a part: a full list says unit by unit, a shorter one fills what is free.
+        """Return the report with a part added.
 
-        ``told`` says how many entries each arm had in the part.
+        A list with an entry for every unit is added unit by unit; a shorter one is for units not
+        told before. ``told`` is the number of entries of each arm in the part.
         """
         if self.round is not None or part.round is not None:
             if self.round is None and not self.seen.any():
@@ -332,7 +334,7 @@ class Report(NamedTuple):
             slot = units[first[i] : first[i + 1]]
             new = part.units[of_part[i] : of_part[i + 1]]
             known = ~np.isnan(slot)
-            if i in self.totals or i in part.totals:  # a total goes with nothing else
+            if i in self.totals or i in part.totals:  # a total cannot be combined with other losses
                 if length or known.any() or totals.setdefault(i, part.totals[i]) != part.totals[i]:
                     raise _conflict(losses_argument(names[i]))
             elif length == len(slot):
@@ -345,9 +347,9 @@ class Report(NamedTuple):
                 if length > len(free):
                     raise InvalidInput(
                         losses_argument(names[i]),
-                        f"at most {len(free)} losses, for the units that have none yet",
+                        f"at most {len(free)} losses, for the units not told before",
                         f"{length}",
-                        "Give a list with None for the units that were told before.",
+                        "Use a list with None for the units that were told before.",
                     )
                 slot[free[:length]] = new[:length]
         gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
@@ -357,7 +359,7 @@ class Report(NamedTuple):
 
     @property
     def seen(self) -> IntArray:
-        """How many units of each arm have reported, (d,)."""
+        """The number of units of each arm that were told, (d,)."""
         if self.whole or self.round is not None:
             return self.played
         seen = self.slots.copy()
@@ -370,7 +372,7 @@ class Report(NamedTuple):
         return seen
 
     def check_gaps(self, names: Sequence[str]) -> None:
-        """Raise ``InvalidInput`` if units are missing of which nobody said that they are."""
+        """Raise ``InvalidInput`` if units are missing that were not marked as missing."""
         if self.whole:
             return
         silent = self.seen < self.played
@@ -379,14 +381,13 @@ class Report(NamedTuple):
             i = int(silent.argmax())
             raise InvalidInput(
                 losses_argument(names[i]),
-                f"those of {self.played[i] - self.seen[i]} units that have not reported",
-                "none",
-                "Tell them, write None in the list for each that is missing, or write "
-                "missing='ignore'.",
+                f"{self.played[i] - self.seen[i]} more losses, one for each unit",
+                "no losses for these units",
+                "Tell them, use None in the list for each missing unit, or use missing='ignore'.",
             )
 
     def feedback(self) -> Feedback:
-        """Return what a policy may learn from."""
+        """Return the feedback for a policy."""
         played, units, d = self.played[None], self.units, len(self.played)
         if self.round is not None:
             return Feedback(played, np.array([[self.round]]))
@@ -395,7 +396,7 @@ class Report(NamedTuple):
             return Feedback(played, total[None])
         if self.gaps:
             missing = np.isnan(units)
-            order = np.lexsort((missing, self.arm))  # those seen of an arm stand first
+            order = np.lexsort((missing, self.arm))  # the units seen of an arm come first
             units = np.where(missing, 0.0, units)[order]
         first, total = np.empty(d + 1, dtype=np.int64), np.empty(d)
         kernels.split(units, self.slots, first, total)
@@ -407,14 +408,14 @@ class Report(NamedTuple):
 
 
 class ReportBuilder(NamedTuple):
-    """What a parsed is judged by, and what makes a report of it.
+    """Checks of parsed losses against a play, and their conversion to a report.
 
     Attributes
     ----------
     played : array of shape (d,)
-        How many units of each arm were played.
+        The number of units of each arm that were played.
     names, bounds
-        What the arms are called, and what a unit of each can lose.
+        The names of the arms, and the range of losses of a unit of each.
     ranges
         The user's unit.
     """
@@ -425,14 +426,14 @@ class ReportBuilder(NamedTuple):
     ranges: Ranges
 
     def report(self, parsed: ParsedLosses, partly: bool) -> Report:
-        """Return a parsed as a report, if it fits.
+        """Return parsed losses as a report, after checking that they fit the play.
 
-        ``partly`` says whether arms and units may be left out.
+        With ``partly``, arms and units may be left out.
         """
         played, gaps = self.played, parsed.gaps
         if parsed.round is not None:
             return self._of_round(parsed.round)
-        if not parsed.totals and parsed.length == played.tolist():  # as a rule
+        if not parsed.totals and parsed.length == played.tolist():  # the usual case
             units, clipped = self.ranges.learned(self.names, self.bounds, played, parsed.units)
             excused = frozenset(range(len(played))) if gaps else NO_ARMS
             return Report(played, played, units, {}, None, gaps, clipped, excused, not gaps)
@@ -447,7 +448,7 @@ class ReportBuilder(NamedTuple):
         return Report.empty(self.played)._replace(round=learned, clipped=clipped, whole=True)
 
     def _of_totals(self, parsed: ParsedLosses, partly: bool) -> Report:
-        """Take the totals of a parsed, and nothing else of it."""
+        """Return the report of the totals only."""
         totals: dict[int, float] = {}
         clipped, whole = 0, True
         for i, units in enumerate(self.played.tolist()):
@@ -468,7 +469,7 @@ class ReportBuilder(NamedTuple):
         return Report(self.played, slots, NOTHING, totals, *rest)
 
     def _of_units(self, parsed: ParsedLosses, partly: bool) -> Report:
-        """Take a parsed that has units and totals, or does not have all."""
+        """Return the report of losses with units and totals, or with gaps."""
         played, length = self.played, np.array(parsed.length, dtype=np.int64)
         wrong = (length > played) if partly else (length != played)
         wrong[list(parsed.totals)] = False
@@ -486,29 +487,29 @@ class ReportBuilder(NamedTuple):
         return Report(played, slots, units, told.totals, None, gaps, clipped, excused).judged()
 
     def _wrong_length(self, i: int, length: int, partly: bool) -> InvalidInput:
-        units, most, hint = self.played[i], "", "Give the loss of every unit, or one number."
+        units, most, hint = self.played[i], "", "Use one loss for each unit, or one number."
         if partly:
-            most, hint = "at most ", "Give one loss for each unit that was played."
+            most, hint = "at most ", "Use one loss for each unit that was played."
         elif length < units:
-            hint += " Write missing='ignore' if the others never come."
+            hint += " Use missing='ignore' if the rest will not be reported."
         expected = f"a list of {most}{units} losses, or their total"
         return InvalidInput(losses_argument(self.names[i]), expected, f"{length}", hint)
 
 
 @lru_cache(maxsize=16)
 def _zeros(d: int) -> IntArray:
-    return np.zeros(d, dtype=np.int64)  # writable, as kernels are compiled for; nobody writes
+    return np.zeros(d, dtype=np.int64)  # writable, as kernels are compiled for, but never written
 
 
 def _starts(length: IntArray) -> IntArray:
-    """Return where the entries of each arm begin, and the end of all."""
+    """Return the start of the entries of each arm, and the end of all."""
     first = np.zeros(len(length) + 1, dtype=np.int64)
     length.cumsum(out=first[1:])
     return first
 
 
 def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
-    """Return units with more room for each arm: NaN behind those that it has."""
+    """Return units with more entries for each arm: NaN after those it has."""
     wide = np.full(int(slots.sum()), math.nan)
     before = np.cumsum(slots) - slots - (np.cumsum(length) - length)
     wide[np.arange(len(units)) + np.repeat(before, length)] = units
@@ -518,7 +519,7 @@ def _spread(units: FloatArray, length: IntArray, slots: IntArray) -> FloatArray:
 def _conflict(argument: str) -> Conflict:
     return Conflict(
         argument,
-        "what was told before, or units that were not told yet",
-        "other losses for the same units",
-        "Tell each unit once. A loss that was told cannot be changed.",
+        "the same losses as before, or units not told before",
+        "different losses for the same units",
+        "Tell each unit once: a reported loss cannot be changed.",
     )

@@ -1,4 +1,4 @@
-"""The set of one day: what the caller gave, its limits, and what its units can lose."""
+"""The set of a round: the given set, its limits, and the costs of its actions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from multiplay.learner.reports import by_label
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
-FREE = -1  # an arm whose number of units is not fixed
+FREE = -1  # marks an arm whose number of units is not fixed
 
 
 @dataclass(frozen=True)
 class PlanLimits:
-    """What the caller wants of a plan beside that it is in the set."""
+    """Limits of a plan, beyond those of the set: at_most, exclude and fixed of ``ask``."""
 
     at_most: dict[str, int] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
@@ -34,9 +34,9 @@ class PlanLimits:
 
     @classmethod
     def given(cls, at_most: Any, exclude: Any, fixed: Any, names: Sequence[str]) -> PlanLimits:
-        """Return the limits, if they name arms of the set."""
+        """Return the limits, after checking that they name arms of the set."""
         if isinstance(exclude, str) or not isinstance(exclude, Iterable):
-            hint = "Write exclude=['Lyon->north'], for example."
+            hint = "Use exclude=['Lyon->north'], for example."
             raise InvalidInput("exclude", "a list of names of arms", repr(exclude), hint)
         known, excluded = set(names), tuple(exclude)
         for name in excluded:
@@ -53,11 +53,11 @@ class PlanLimits:
 
     @property
     def first(self) -> str:
-        """The first of the three that was given."""
+        """The name of the first limit that was given."""
         return next(name for name, value in vars(self).items() if value)
 
     def apply(self, actions: ActionSet) -> ActionSet:
-        """Return the actions of a set that keep to the limits."""
+        """Return the set of the actions within the limits."""
         number = {name: i for i, name in enumerate(actions.names)}
         most, fixed = np.full(actions.d, EXACT), np.full(actions.d, FREE)
         for name, units in self.at_most.items():
@@ -69,9 +69,9 @@ class PlanLimits:
             if units > most[i]:
                 raise InvalidInput(
                     f"fixed[{name!r}]",
-                    f"at most {most[i]}, by at_most and exclude",
+                    f"at most {most[i]}, because of at_most or exclude",
                     f"{units}",
-                    "Leave one of the two out.",
+                    "Remove one of the two limits.",
                 )
             fixed[i] = units
         try:
@@ -88,16 +88,16 @@ NO_LIMITS = PlanLimits()
 
 @dataclass(frozen=True, eq=False)
 class RoundSet:
-    """The set of one day, ready to be played.
+    """The set of a round, prepared for the policy.
 
     Attributes
     ----------
     given : ActionSet
-        What the caller gave.
+        The set that the caller gave.
     limits : PlanLimits
-        What the caller wants beside.
+        The limits that the caller gave.
     actions : ActionSet
-        What the policy plays on: limited, and with the known part of the losses.
+        The set that the policy plays on: limited, and with the known part of the losses.
     bounds : Bounds
         The range of losses of a unit of each arm.
     ranges : Ranges
@@ -112,7 +112,7 @@ class RoundSet:
 
     @classmethod
     def of(cls, given: ActionSet, limits: PlanLimits, ranges: Ranges, policy: Policy) -> RoundSet:
-        """Prepare a day."""
+        """Return the prepared set of a round."""
         actions, bounds = given, ranges.of(given.names)
         if limits:
             actions = limits.apply(given)
@@ -122,7 +122,7 @@ class RoundSet:
         return cls(given, limits, actions, bounds, ranges)
 
     def plan(self, action: IntArray) -> dict[str, int]:
-        """Return an action by the names of its arms, with the units that cannot be served."""
+        """Return an action by arm name, with the units that cannot be served."""
         actions = self.actions
         plan = dict(zip(actions.names, action.tolist(), strict=True))
         return plan | actions.unmet(action) if self.may_lack else plan
@@ -164,10 +164,10 @@ class RoundSet:
 
 
 def check_storable(actions: ActionSet, usual: ActionSet) -> None:
-    """Raise ``InvalidInput`` if plays on the set of a day could not be saved, and loaded again.
+    """Raise ``InvalidInput`` if plays on a set could not be saved and loaded.
 
-    Who loads them passes the ``usual`` set again, if its class is not multiplay's own. Sets of
-    other days are built from the file: their classes must be known then.
+    To load them, the ``usual`` set is passed again if its class is user-defined. Other sets are
+    built from the file: their classes must be of multiplay or that of the usual set.
     """
     plain, _ = pack(actions, "actions")
     known = {*classes_of(multiplay.actions), *CONTAINERS, type_name(type(usual))}
@@ -177,40 +177,39 @@ def check_storable(actions: ActionSet, usual: ActionSet) -> None:
             "actions",
             "a class of multiplay, or that of the usual set",
             foreign[0],
-            "Make the learner with a set of this class: only that one is passed again to load.",
+            "Create the learner with a set of this class: only the usual set is passed to load.",
         )
 
 
 def check_set(round_set: Any, usual: ActionSet, known: Mapping[str, int], policy: Policy) -> None:
-    """Raise ``InvalidInput`` unless this is a set that a learner can play on some day."""
+    """Raise ``InvalidInput`` unless a learner can play a round on this set."""
     check_instance("actions", round_set, ActionSet, "Transport([1, 4, 5], [4, 6])")
     if not policy.changing:
-        usually = "the set that the learner was made with"
-        raise no_other_set("actions", policy, usually, f"{round_set!r}")
+        raise fixed_set_only("actions", policy, f"{round_set!r}")
     if round_set.sense != usual.sense:
-        expected, got = f"sense={usual.sense!r}, as ever", f"sense={round_set.sense!r}"
-        raise InvalidInput("actions", expected, got, "Make a learner for each sense.")
+        expected, got = f"sense={usual.sense!r}", f"sense={round_set.sense!r}"
+        raise InvalidInput("actions", expected, got, "Use one learner for each sense.")
     if not any(name in known for name in round_set.names):
         raise InvalidInput(
             "actions",
-            f"a set with arms that are known, such as {next(iter(known))!r}",
-            f"none, but {round_set.names[0]!r}",
-            "Give the arms the same names every day: names=..., when the set is made.",
+            f"a set with at least one known arm, such as {next(iter(known))!r}",
+            f"only unknown arms, such as {round_set.names[0]!r}",
+            "Use the same arm names in every round: names=... of the set.",
         )
 
 
-def no_other_set(argument: str, policy: Policy, expected: str, got: str) -> InvalidInput:
-    """Return the error of a policy that plays on one set for life."""
+def fixed_set_only(argument: str, policy: Policy, got: str) -> InvalidInput:
+    """Return the error of a policy that needs a fixed action set."""
     return InvalidInput(
         argument,
-        f"{expected}, for {type(policy).__name__} cannot play on another set",
+        f"the set of the learner, because {type(policy).__name__} needs a fixed set",
         got,
-        f"Leave {argument} out, or make the learner with a policy such as GenCTS.",
+        f"Leave {argument} out, or use a policy such as GenCTS or GenLBINFV.",
     )
 
 
 def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:
-    """Return a plan by names, or a list, as an action of the set."""
+    """Return a plan, given by arm name or as a list, as an action of the set."""
     names, plan = actions.names, by_label(plan)
     if isinstance(plan, Mapping):
         shown = actions.unmet(np.zeros(actions.d, dtype=np.int64))
@@ -221,14 +220,14 @@ def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:
         units = _units(argument, dict(zip(names, plan, strict=True)), set(names), names)
         action = np.array(list(units.values()), dtype=np.int64)
     else:
-        hint = 'Write {"name of the arm": units, ...}.'
+        hint = 'Use {"name of the arm": units, ...}.'
         raise InvalidInput(argument, "a dict by arm name", repr(plan), hint)
     if not actions.contains(action):
         raise InvalidInput(
             argument,
             f"a plan of {actions!r}",
             f"{ {name: int(k) for name, k in zip(names, action, strict=True) if k} }",
-            "Give the set of that day: actions=...",
+            "Pass the set of that round: actions=...",
         )
     return action
 
@@ -238,12 +237,12 @@ def _units(argument: str, given: Any, known: set[str], names: Sequence[str]) -> 
         return {}
     given = by_label(given)
     if not isinstance(given, Mapping):
-        hint = f"Write {argument}={{{names[0]!r}: 2}}, for example."
+        hint = f"Use {argument}={{{names[0]!r}: 2}}, for example."
         raise InvalidInput(argument, "a dict by arm name", repr(given), hint)
     for name, units in given.items():
         _check_arm(argument, name, known, names)
         if not is_integer(units) or not 0 <= units <= EXACT:
-            hint = "Give an int of at least 0."
+            hint = "Use an int of at least 0."
             raise InvalidInput(f"{argument}[{name!r}]", "a whole number", repr(units), hint)
     return {name: int(units) for name, units in given.items()}
 

@@ -74,6 +74,8 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
         since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
         header["since"] = since
         header["hurried"] = [id for id, play in pending.items() if play.truncated]
+    else:
+        header["seed"] = engine.seed
     arrays: Arrays = {"rng": state.rng.state}
     arrays |= with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
     arrays |= with_prefix("state/", state.arms.arrays)
@@ -175,7 +177,7 @@ def _parts(
         engine.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
         order = sorted(pending, key=lambda id: line[id])
         since = {id: log.since(line[id]) for id in order}
-        truncated = log.truncated
+        truncated, engine.seed = log.truncated, header.get("seed")
     for id, (asked, expected, digests) in since.items():
         fields = {"asked": asked, "expected": expected, "digests": digests}
         engine.pending[id] = pending[id]._replace(**fields, truncated=id in truncated)

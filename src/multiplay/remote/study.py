@@ -25,10 +25,12 @@ from multiplay.learner.plays import (
     Plan,
     Receipt,
     duration_seconds,
+    play_id,
     timestamp,
 )
 from multiplay.learner.queries import LEVEL
 from multiplay.policies import Policy
+from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
 from multiplay.storage.journal import damaged
@@ -93,7 +95,7 @@ class RemoteStudy:
         actions: ActionSet,
         policy: Policy,
         *,
-        seed: int = 0,
+        seed: int | None = 0,
         losses: Range | None = None,
         rewards: Range | None = None,
         outside: str = "refuse",
@@ -107,7 +109,7 @@ class RemoteStudy:
             "name": checked_name(name),
             "actions": _plain_set(actions),
             "policy": wire.to_plain("policy", policy),
-            "seed": seed,
+            "seed": seed if seed is not None else seed_or_random(None),
             "losses": losses,
             "rewards": rewards,
             "outside": outside,
@@ -230,6 +232,11 @@ class RemoteStudy:
         return str(self._info()["summary"])
 
     @property
+    def seed(self) -> int | None:
+        """The seed of all random numbers."""
+        return int(next(self.entries()).record.header["seed"])
+
+    @property
     def asked(self) -> int:
         """The number of plays."""
         return int(self._info()["asked"])
@@ -278,7 +285,7 @@ class RemoteStudy:
 
     def tell(
         self,
-        id: int,
+        id: int | PendingPlay,
         losses: Losses,
         *,
         final: bool = True,
@@ -294,11 +301,11 @@ class RemoteStudy:
         }
         return wire.to_receipt(self._end("tell", id, given, key, at))
 
-    def close(self, id: int, *, key: str | None = None, at: When = None) -> Receipt:
+    def close(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> Receipt:
         """Close a play: learn from the losses reported so far; the rest counts as missing."""
         return wire.to_receipt(self._end("close", id, {}, key, at))
 
-    def cancel(self, id: int, *, key: str | None = None, at: When = None) -> None:
+    def cancel(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> None:
         """Discard a play that was not carried out: nothing is learned from it."""
         self._end("cancel", id, {}, key, at)
 
@@ -480,10 +487,12 @@ class RemoteStudy:
         given = {name: value for name, value in body.items() if value is not None}
         return self._client.write(self._path(*verb.split("/")), given)
 
-    def _end(self, verb: str, id: int, given: Plain, key: str | None, at: When) -> Any:
+    def _end(
+        self, verb: str, id: int | PendingPlay, given: Plain, key: str | None, at: When
+    ) -> Any:
         """Send a verb of a play."""
         body = {**given, "key": _checked(key), "at": _time(at)}
-        return self._do(f"plays/{checked_id(id)}/{verb}", body)
+        return self._do(f"plays/{checked_id(play_id(id))}/{verb}", body)
 
     def _rows(self) -> Iterator[Plain]:
         pages = self._client.pages(self._path("plays"), {"limit": ROWS})

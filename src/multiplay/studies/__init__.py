@@ -1,4 +1,4 @@
-"""A learner with a journal: every verb is durable when it returns."""
+"""Studies: learners with a journal, durable after every verb."""
 
 from multiplay.studies.replica import Verified
 from multiplay.studies.study import Study

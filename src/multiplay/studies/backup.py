@@ -1,4 +1,4 @@
-"""A study in another place: a backup in a file of its own, or a journal that comes back."""
+"""Backup of a study to an SQLite file, and import of an exported journal."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def backup(
     path: str | PathLike[str],
     progress: Progress = None,
 ) -> int:
-    """Copy a study into an SQLite file that is not there yet; return how many entries it has.
+    """Copy a study to a new SQLite file; return the number of entries.
 
-    What others write meanwhile is not in it. ``progress`` is called with the number of entries
-    that were copied.
+    Entries written during the copy are not in it. ``progress`` is called with the number of entries
+    copied.
     """
     place, counter = as_path("path", path), ProgressCounter(progress)
     if place.exists():
@@ -46,13 +46,13 @@ def backup(
 
     def write(draft: Path) -> None:
         with opened as history:
-            snapshot = history.snapshot()  # before the last entry is known: it is never newer
+            snapshot = history.snapshot()  # read before the head, so that it is never newer
             head = history.head()
             entries = counter.count(entries_until(history, head.number))
             first = next(entries)
             more = ((entry.record, entry.labels) for entry in entries)
             with closing(store_at(draft).create(name, first.record, first.labels, more)) as copy:
-                assert copy.head() == head  # the digests are chained: all of it is the same
+                assert copy.head() == head  # the digests are chained: all entries are equal
                 if snapshot is not None:
                     copy.put(snapshot)
 
@@ -70,9 +70,9 @@ def import_journal(
     policy: Policy | None = None,
     progress: Progress = None,
 ) -> Journal:
-    """Make a study from what ``export`` wrote as JSON lines: all of it, or nothing.
+    """Create a study from exported JSON lines: all of it, or nothing.
 
-    It is replayed on the way, so that what comes in can be used.
+    Every entry is replayed, so that the imported study can be used.
     """
     counter, place = ProgressCounter(progress), as_path("path", path)
     replica: Replica | None = None
@@ -87,7 +87,7 @@ def import_journal(
     records = replayed()
     journal = store.create(name, *next(records), more=records)
     assert replica is not None  # after the first line
-    with suppress(StoreError, InvalidInput):  # it only makes opening fast
+    with suppress(StoreError, InvalidInput):  # a snapshot only makes opening faster
         journal.put(replica.record())
     return journal
 
@@ -99,10 +99,10 @@ def _next(
         replica.apply(entry)
         return replica
     if entry.labels.kind not in BEGINNINGS:
-        raise ValueError(f"a study does not begin with {entry.labels.kind!r}")
+        raise ValueError(f"the first entry of a study cannot be {entry.labels.kind!r}")
     return Replica.from_first_entry(entry, actions, policy)
 
 
 def _taken(path: Path) -> InvalidInput:
-    hint = "Choose another name, or move the old file away."
-    return InvalidInput("path", "a file that is not there yet", str(path), hint)
+    hint = "Choose a different name, or move the old file."
+    return InvalidInput("path", "a file that does not exist", str(path), hint)

@@ -31,33 +31,33 @@ from multiplay.storage import Entry, Labels, Record
 from multiplay.types import Arrays, IntArray
 from multiplay.version import __version__
 
-# What happened. A part is a report that is not the last one.
+# Kinds of entries. A part is a report that is not final.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
 KINDS = {one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE)} | {TELL: (TELL, PART)}
-VERB = {kind: verb for verb, kinds in KINDS.items() for kind in kinds}  # that writes it
-ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is over
+VERB = {kind: verb for verb, kinds in KINDS.items() for kind in kinds}  # that writes the kind
+ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is closed
 SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
-FORMAT = 1  # of entries and snapshots; newer ones are refused
-USUAL = b""  # the digest of the usual stored_set
-BY = "by"  # in an entry: who wrote it
+FORMAT = 1  # of entries and snapshots; newer formats are refused
+USUAL = b""  # the digest of the usual set without limits
+BY = "by"  # in an entry: its author
 AT_REQUEST = "request"  # in an entry with a key: the request that wrote it
-MARKS = {BY, AT_REQUEST}  # what no replay can come to
+MARKS = {BY, AT_REQUEST}  # fields that replay does not give
 
 
 class StoredSet(NamedTuple):
-    """The set of a stored_set as it was given, with its limits, as a journal keeps it.
+    """The set of a round and its limits, in the form of the journal.
 
     Attributes
     ----------
     plain : dict or None
         The packed set; None for the usual one.
     limits : dict
-        Those that were given.
+        The limits that were given.
     arrays : dict
-        Of the packed set.
+        The arrays of the packed set.
     digest : bytes
-        Of all of it: two days with the same digest are the same stored_set.
+        The digest of the set and its limits.
     """
 
     plain: Any
@@ -67,27 +67,27 @@ class StoredSet(NamedTuple):
 
     @classmethod
     def of(cls, actions: ActionSet | None, limits: PlanLimits, usual: bytes) -> StoredSet:
-        """Return the stored_set of a set; ``usual`` is the digest of the usual set."""
+        """Return the stored form of a set; ``usual`` is the digest of the usual set."""
         plain, arrays = (None, {}) if actions is None else pack(actions, "actions")
         if plain is not None and set_digest(plain, arrays) == usual:
             plain, arrays = None, {}
         given = {name: value for name, value in vars(limits).items() if value}
-        return cls.made(plain, json.loads(json.dumps(given)), arrays)
+        return cls.with_digest(plain, json.loads(json.dumps(given)), arrays)
 
     @classmethod
-    def made(cls, plain: Any, limits: dict[str, Any], arrays: Arrays) -> StoredSet:
-        """Return a stored_set with its digest."""
+    def with_digest(cls, plain: Any, limits: dict[str, Any], arrays: Arrays) -> StoredSet:
+        """Return a stored set with its digest."""
         usual = plain is None and not limits
         return cls(plain, limits, arrays, USUAL if usual else set_digest([plain, limits], arrays))
 
     @classmethod
     def of_record(cls, record: Record) -> StoredSet:
-        """Return the stored_set of a record."""
+        """Return the stored set of a record."""
         arrays = without_prefix(SET, record.arrays)
-        return cls.made(record.header.get("set"), record.header.get("limits", {}), arrays)
+        return cls.with_digest(record.header.get("set"), record.header.get("limits", {}), arrays)
 
     def header(self) -> dict[str, Any]:
-        """Return what a record says of it; nothing of a usual stored_set."""
+        """Return the fields of a record; none for the usual set without limits."""
         given = {"set": self.plain, "limits": self.limits}
         return {name: value for name, value in given.items() if value}
 
@@ -106,7 +106,7 @@ class StoredSet(NamedTuple):
 
 
 def set_digest(plain: Any, arrays: Arrays) -> bytes:
-    """Return 16 bytes that tell packed sets apart."""
+    """Return a digest of 16 bytes of a packed set."""
     digest = hashlib.blake2b(json.dumps(comparable(plain)).encode(), digest_size=16)
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -115,7 +115,7 @@ def set_digest(plain: Any, arrays: Arrays) -> bytes:
 
 
 def ask_record(play: PendingState, stored_set: StoredSet) -> Record:
-    """Return what is written of a play that was chosen."""
+    """Return the entry of a chosen play."""
     action = play.action[0]
     header = {
         "plan": plan_of(action, play.round_set.actions.names),
@@ -133,17 +133,17 @@ def ask_record(play: PendingState, stored_set: StoredSet) -> Record:
 
 
 def signed(record: Record, by: str | None) -> Record:
-    """Return a record that says who wrote it."""
+    """Return a record with its author."""
     return record if by is None else Record({**record.header, BY: by}, record.arrays)
 
 
 def requested(record: Record, request: str) -> Record:
-    """Return a record that says which request wrote it; one without a key is found by that."""
+    """Return a record with the id of its request."""
     return Record({**record.header, AT_REQUEST: request}, record.arrays)
 
 
 def is_truncated(record: Record) -> bool:
-    """Say whether the time limit of a play was over before the policy had its choice."""
+    """Return whether the play of a record is truncated."""
     return bool(record.header.get("hurried"))
 
 
@@ -170,7 +170,7 @@ def action_of_plan(plan: Mapping[str, int], names: Sequence[str]) -> IntArray:
 def report_record(
     result: ReportResult, parsed: ParsedLosses, names: Sequence[str], ignore: bool
 ) -> Record:
-    """Return what is written of a report."""
+    """Return the entry of a report."""
     header = {
         "losses": losses_by_arm(parsed, names),
         "ignore": ignore,
@@ -190,7 +190,7 @@ def learn_record(
     ignore: bool,
     stored_set: StoredSet,
 ) -> Record:
-    """Return what is written of a plan that somebody else chose."""
+    """Return the entry of an external plan."""
     header = {
         "plan": plan_of(action, names),
         "losses": losses_by_arm(parsed, names),
@@ -202,18 +202,18 @@ def learn_record(
 
 
 def table_record(told: Receipt, logged: LoggedData) -> Record:
-    """Return what is written of a history."""
+    """Return the entry of logged data."""
     arrays = {name: getattr(logged, name) for name in ("arm", "round", "loss")}
     return Record({"arms": logged.arms, **receipt_fields(told)}, arrays)
 
 
 def logged_data_of(record: Record) -> LoggedData:
-    """Return the history of a record."""
+    """Return the logged data of a record."""
     return LoggedData(record.header["arms"], **record.arrays)
 
 
 def same_logged_data(record: Record, logged: LoggedData) -> bool:
-    """Say whether a record is of this history."""
+    """Return whether a record has these logged data."""
     other = logged_data_of(record)
     if other.arms != logged.arms:
         return False
@@ -222,7 +222,7 @@ def same_logged_data(record: Record, logged: LoggedData) -> bool:
 
 
 def losses_by_arm(parsed: ParsedLosses, names: Sequence[str]) -> Any:
-    """Return what was told by the names of the arms: units, None for one that did not report."""
+    """Return losses by arm name: a list of units with None for a missing one, or a total."""
     if parsed.round is not None:
         return parsed.round
     told: dict[str, Any] = {}
@@ -239,17 +239,17 @@ def losses_by_arm(parsed: ParsedLosses, names: Sequence[str]) -> Any:
 
 
 def outcome_of(outcome: PlayOutcome) -> dict[str, Any]:
-    """Return what came of a play."""
+    """Return the fields of an outcome."""
     return {"realised": number_or_none(outcome.realised)}
 
 
 def receipt_fields(told: Receipt) -> dict[str, int]:
-    """Return what was answered."""
+    """Return the fields of a receipt."""
     return {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
 
 
 def repeated_receipt(id: int | None, known: Entry, request: str | None) -> Receipt:
-    """Answer again what was answered before; to a request that comes twice, the very same."""
+    """Return the receipt of an entry again; for the same request, the identical receipt."""
     header, labels = known.record.header, known.labels
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
     same = request is not None and header.get(AT_REQUEST) == request
@@ -258,7 +258,7 @@ def repeated_receipt(id: int | None, known: Entry, request: str | None) -> Recei
 
 
 def is_request(key: str | None) -> bool:
-    """Say whether this is the key of a request, which only repeating it can find."""
+    """Return whether a key is that of a request, which users do not see."""
     return key is not None and key.startswith(REQUEST)
 
 
@@ -268,20 +268,20 @@ def shown_key(labels: Labels) -> str | None:
 
 
 def check_format(header: Mapping[str, Any]) -> None:
-    """Raise ``InvalidInput`` if this was written by a newer version of multiplay."""
+    """Raise ``InvalidInput`` if an entry or snapshot has a newer format."""
     if header["format"] > FORMAT:
         expected, got = f"format {FORMAT} or older", f"format {header['format']}"
         raise InvalidInput("study", expected, got, "Update multiplay.")
 
 
 def used_before(known: Entry, what: str) -> Conflict:
-    """Return the error of a key that stands for something else."""
+    """Return the error of a key that was used for a different request."""
     key = (known.labels.key or "").removeprefix(REQUEST)
     return Conflict(
         "key",
-        "a new key, or the one of the same request",
+        "a new key, or the key of the same request",
         f"{key!r}, which {what}",
-        "Use another key for another request.",
+        "Use a different key for a different request.",
     )
 
 
@@ -308,7 +308,7 @@ def create_record(engine: Engine, seed: int, changing: bool) -> Record:
 
 
 def import_record(learner: Record, seed: int) -> Record:
-    """Return the first entry of a study that was a learner: all of it."""
+    """Return the first entry of an imported learner, which holds all of it."""
     header = {
         "format": FORMAT,
         "multiplay": __version__,
@@ -319,7 +319,7 @@ def import_record(learner: Record, seed: int) -> Record:
 
 
 def imported_plays(log: PlayLog) -> Iterator[tuple[Record, Labels]]:
-    """Yield the entries of plays that were asked before: what was learned is in the first entry."""
+    """Yield the entries of earlier plays; what was learned from them is in the first entry."""
     by_id = {id: key for key, id in log.keys.items()}
     for line, id in enumerate(log.ids()):
         numbers = {name: log.get(line, name) for name in ("asked", "told", "expected", "realised")}

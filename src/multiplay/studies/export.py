@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 CSV, PARQUET, LINES = ".csv", ".parquet", ".jsonl"
-PART_ROWS, PART_BYTES = 10_000, 2**24  # the most that is held at once, about
+PART_ROWS, PART_BYTES = 10_000, 2**24  # approximate maximum in memory
 
 INTEGER, NUMBER, TEXT, TIME, BLOB, DIGEST = "integer", "number", "text", "time", "blob", "digest"
 JOURNAL = {
@@ -51,7 +51,7 @@ PLAYS = {
     "realised": NUMBER,
     "clipped": INTEGER,
 }
-IN_TEXT: dict[str, Callable[[Any], str]] = {  # what is no text and no number by itself
+IN_TEXT: dict[str, Callable[[Any], str]] = {  # values that are neither text nor numbers
     TIME: lambda time: str(time.isoformat()),
     BLOB: lambda blob: base64.b64encode(blob).decode(),
     DIGEST: lambda digest: str(digest.hex()),
@@ -60,9 +60,9 @@ IN_TEXT: dict[str, Callable[[Any], str]] = {  # what is no text and no number by
 Progress = Callable[[int], None] | None
 Columns = dict[str, str]
 Row = tuple[Any, ...]
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIELDS = {  # of a line, and what stands there
+FIELDS = {  # of a line, with their types
     "number": int,
     "last": int,
     "kind": str,
@@ -77,10 +77,10 @@ FIELDS = {  # of a line, and what stands there
 
 
 class History(Protocol):
-    """A study that is read from its beginning to its end, while others may write on."""
+    """Read access to a whole study, while other processes may write."""
 
     def snapshot(self) -> Record | None:
-        """Return a state that makes opening fast, if there is one."""
+        """Return the newest snapshot, or None."""
 
     def head(self) -> Head:
         """Return the number and the digest of the last entry."""
@@ -89,7 +89,7 @@ class History(Protocol):
         """Yield all entries, in order."""
 
     def plays(self) -> Iterator[pd.DataFrame]:
-        """Yield the table of plays in parts; an empty one if there is no play."""
+        """Yield the table of plays in parts; one empty part if there are no plays."""
 
 
 class JournalHistory:
@@ -99,7 +99,7 @@ class JournalHistory:
         self._journal = journal
 
     def snapshot(self) -> Record | None:
-        """Return a state that makes opening fast, if there is one."""
+        """Return the newest snapshot, or None."""
         return self._journal.get()
 
     def head(self) -> Head:
@@ -117,7 +117,7 @@ class JournalHistory:
 
 @contextmanager
 def history_in(store: Store, name: str) -> Iterator[History]:
-    """Give the history of a study, with a handle of its own: a long parsed disturbs nobody."""
+    """Open the history of a study with a separate connection, for long reads."""
     with closing(store.open(name)) as journal:
         yield JournalHistory(journal)
 
@@ -150,7 +150,7 @@ def time_of(at: float) -> datetime:
 
 
 def read_lines(path: Path) -> Iterator[Entry]:
-    """Yield the entries of a file, one by one; raise ``InvalidInput`` at a line that is bad."""
+    """Yield the entries of a file; raise ``InvalidInput`` at a bad line."""
     head, last = Head(), 0
     try:
         with path.open("rb") as file:
@@ -161,16 +161,16 @@ def read_lines(path: Path) -> Iterator[Entry]:
                 yield entry
     except OSError as error:
         got = f"{path} ({error.strerror})"
-        hint = "Give a file that study.export wrote."
-        raise InvalidInput("path", "a file that can be read", got, hint) from None
+        hint = "Use a file written by study.export."
+        raise InvalidInput("path", "a readable file", got, hint) from None
     if head.number < last or head.number < 0:
         expected, got = f"{last + 1} lines, one for each entry", f"{head.number + 1}"
-        raise InvalidInput("path", expected, got, "The rest of the file is lost: export again.")
+        raise InvalidInput("path", expected, got, "The file is incomplete: export again.")
 
 
 @contextmanager
 def errors_of_line(number: int) -> Iterator[None]:
-    """Let errors name the line."""
+    """Add the number of the line to errors in the block."""
     try:
         yield
     except InvalidInput as error:
@@ -179,31 +179,31 @@ def errors_of_line(number: int) -> Iterator[None]:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
         expected = f"line {number} as study.export wrote it"
         words = " ".join(str(error).split()) or type(error).__name__
-        got = f"another one ({words.removesuffix('.')})"
+        got = f"a changed line ({words.removesuffix('.')})"
         raise InvalidInput("path", expected, got, "Export the study again.") from None
 
 
 def _entry(line: bytes, before: Head) -> tuple[Entry, int]:
-    """Return the entry of a line, if it is the next one, and the number of the last one."""
+    """Return the entry of a line after checking that it is the next, and the last number."""
     given: dict[str, Any] = json.loads(line)
     return to_entry(given, before), given["last"]
 
 
 def to_entry(given: dict[str, Any], before: Head) -> Entry:
-    """Return what ``of_entry`` was given, if it is the one after ``before``."""
+    """Return the entry of plain data after checking that it follows ``before``."""
     if not isinstance(given, dict) or given.keys() != FIELDS.keys():
-        raise ValueError(f"not the fields {', '.join(FIELDS)}; perhaps multiplay is too old")
+        raise ValueError(f"the fields are not {', '.join(FIELDS)}; update multiplay")
     for name, kind in FIELDS.items():
         if not isinstance(given[name], kind) or isinstance(given[name], bool):
-            raise ValueError(f"{name} is {json.dumps(given[name])[:60]}")
+            raise ValueError(f"{name} has the wrong type: {json.dumps(given[name])[:60]}")
     if given["number"] != before.number + 1:
-        raise ValueError(f"entry {given['number']}, where {before.number + 1} is the next")
+        raise ValueError(f"entry {given['number']} instead of {before.number + 1}")
     arrays = from_bytes(base64.b64decode(given["arrays"], validate=True))
     record = Record(given["content"], arrays)
     labels = Labels(*(given[name] for name in Labels._fields))
     row = row_of(before, record, labels)
     if row.digest.hex() != given["digest"]:
-        raise ValueError("its digest is of something else")
+        raise ValueError("its digest does not match its content")
     return Entry(row.number, Labels(*row[1:5]), record, row.digest)
 
 
@@ -213,7 +213,7 @@ def export(
     plays: bool,
     progress: Progress = None,
 ) -> int:
-    """Write the journal of a study, or its plays; return how many rows were written.
+    """Write the journal of a study, or its plays; return the number of rows.
 
     ``progress`` is called with the number of rows so far.
     """
@@ -237,22 +237,22 @@ def export(
 
 
 class ProgressCounter:
-    """Counts what goes through, and says so to ``progress``."""
+    """Count of items of an iteration, reported to ``progress``."""
 
     def __init__(self, progress: Progress) -> None:
         self.number, self._progress = 0, progress
 
-    def count(self, things: Iterable[Thing]) -> Iterator[Thing]:
-        """Yield the same things."""
-        for thing in things:
-            yield thing
+    def count(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield and count the items."""
+        for item in items:
+            yield item
             self.number += 1
             if self._progress is not None:
                 self._progress(self.number)
 
 
 def entries_until(history: History, last: int) -> Iterator[Entry]:
-    """Yield the entries up to this number; others may write on."""
+    """Yield the entries up to this number; other processes may write more."""
     for entry in history.entries():
         yield entry
         if entry.number >= last:
@@ -260,7 +260,7 @@ def entries_until(history: History, last: int) -> Iterator[Entry]:
 
 
 def play_rows(history: History) -> Iterator[Row]:
-    """Yield the plays, with None where there is no number or no time."""
+    """Yield the plays, with None for a missing number or time."""
     for table in history.plays():
         for row in table[list(PLAYS)].itertuples(index=False, name=None):
             yield tuple([_known(value) for value in row])
@@ -268,12 +268,14 @@ def play_rows(history: History) -> Iterator[Row]:
 
 @contextmanager
 def refusal_of(path: Path) -> Iterator[None]:
-    """Say in one clear line that a file cannot be written."""
+    """Raise ``StoreError`` where a file cannot be written."""
     try:
         yield
     except OSError as error:
         reason = f"it cannot be written ({error.strerror or error})"
-        raise StoreError(str(path), reason, "Make room, or choose another place.") from error
+        raise StoreError(
+            str(path), reason, "Free some space, or choose a different folder."
+        ) from error
 
 
 def _row(entry: Entry) -> Row:
@@ -282,7 +284,7 @@ def _row(entry: Entry) -> Row:
 
 
 def _known(value: Any) -> Any:
-    """Return a value of a table of pandas as one of Python; None for NaN and NaT."""
+    """Return a value of a pandas table as a Python value; None for NaN and NaT."""
     if value is None or value != value:
         return None
     return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
@@ -298,7 +300,7 @@ def _checked_suffix(path: Path) -> str:
         raise InvalidInput("path", expected, str(path), "Choose one of these endings.")
     if suffix == PARQUET and importlib.util.find_spec("pyarrow") is None:
         hint = f"Run pip install 'multiplay[parquet]', or choose {CSV} or {LINES}."
-        raise InvalidInput("path", f"the package pyarrow, for {PARQUET}", "none", hint)
+        raise InvalidInput("path", f"the package pyarrow for {PARQUET}", "no pyarrow", hint)
     return suffix
 
 
@@ -343,10 +345,10 @@ def _write_parquet(draft: Path, columns: Columns, rows: Iterable[Row]) -> None:
 
 def _in_text(columns: Columns, rows: Iterable[Row]) -> Iterator[list[Any]]:
     """Yield rows of text, numbers and None."""
-    others = [(place, IN_TEXT[k]) for place, k in enumerate(columns.values()) if k in IN_TEXT]
+    to_text = [(place, IN_TEXT[k]) for place, k in enumerate(columns.values()) if k in IN_TEXT]
     for row in rows:
         cells = list(row)
-        for place, in_text in others:
+        for place, in_text in to_text:
             cells[place] = None if cells[place] is None else in_text(cells[place])
         yield cells
 

@@ -1,4 +1,4 @@
-"""Plays as the journal tells them: what was asked, and what became of each."""
+"""Play history: plays and their outcomes, read from the journal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHUNK = 10_000  # rows
 
 
 def plays(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
-    """Yield tables of all plays, of so many rows each; an empty one if there is no play.
+    """Yield tables of all plays of ``chunk`` rows each; one empty table if there are no plays.
 
     ``start`` is the number of the first entry that is read.
     """
@@ -39,28 +39,28 @@ def plays(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame
 
 
 def page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
-    """Return a table of so many plays, from an entry on, and the entry where the next begins."""
+    """Return a table of ``rows`` plays from an entry on, and the first entry of the next table."""
     pairs = list(islice(journal.pairs(ASK, ENDS, start), rows + 1))
     after = pairs[rows][0].number if len(pairs) > rows else None
     return table_of(pairs[:rows]), after
 
 
 def checked_chunk(chunk: object) -> int:
-    """Return how many rows a part of a table has, if it can have so many."""
+    """Return the number of rows of a part, after checking it."""
     if not is_integer(chunk) or chunk < 1:
-        raise InvalidInput("chunk", "a positive integer", repr(chunk), "Write 1000, for example.")
+        raise InvalidInput("chunk", "a positive integer", repr(chunk), "Use 1000, for example.")
     return int(chunk)
 
 
 def table_of(pairs: Sequence[tuple[Entry, Entry | None]]) -> pd.DataFrame:
-    """Return plays as a table: for each, what was asked, and what it came to."""
+    """Return a table of plays, each given by its first and its last entry."""
     ids = [asked.labels.play or 0 for asked, _ in pairs]
     keys = [entry_codec.shown_key(asked.labels) for asked, _ in pairs]
     return plays_table(ids, keys, np.array([_line(*pair) for pair in pairs], dtype=float))
 
 
 def about(journal: Journal, id: object) -> list[Entry]:
-    """Return all that was written of a play, if there was one."""
+    """Return all entries of a play; raise ``NotFound`` if there is no such play."""
     found = journal.of_play(checked_id(id))
     if not found:
         raise _unknown(id)
@@ -68,18 +68,18 @@ def about(journal: Journal, id: object) -> list[Entry]:
 
 
 def checked_id(id: object) -> int:
-    """Return the id of a play, if it can be one."""
+    """Return the id of a play, after checking that it can be one."""
     if not is_integer(id) or not 0 <= id < 2**63:
         raise _unknown(id)
     return int(id)
 
 
 def _unknown(id: object) -> InvalidInput:
-    return play_error(id, "", "Use the id of a play that ask() gave.")
+    return play_error(id, "", "Use the id of a play from ask().")
 
 
 def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
-    """Return what was asked, and what it came to, from all that was written of a play."""
+    """Return the first entry of a play, and the entry that closed it, if any."""
     last = about[-1]
     return about[0], last if last.labels.kind in ENDS else None
 
@@ -100,14 +100,14 @@ def _line(asked: Entry, end: Entry | None) -> tuple[float, ...]:
 
 
 def status_of(end: Entry | None) -> str:
-    """Say what became of a play."""
+    """Return the status of a play."""
     if end is None:
         return PENDING
     return CANCELLED if end.labels.kind == CANCEL else TOLD
 
 
 def plan_again(replica: Replica, asked: Record) -> tuple[IntArray, dict[str, int]]:
-    """Return the plan of a play that is over."""
+    """Return the action and the plan of a closed play."""
     if asked.header.get("imported"):
         plan, arms = asked.header["plan"], asked.header["arms"]
         return entry_codec.action_of_plan(plan, arms), dict(plan)
@@ -124,10 +124,10 @@ def told_before(
     known: Entry | None,
     request: str | None,
 ) -> Receipt:
-    """Answer a report of a play that is over, or one whose key or ``request`` is ``known``.
+    """Return the receipt of a report of a closed play, or of one whose key is ``known``.
 
-    ``about`` is all that was written of the play. ``final`` belongs to what a key stands for: who
-    was answered that a play is open for more must not believe that it is closed.
+    ``about`` has all entries of the play. ``final`` must be that of the first request with the key:
+    a client that was told that the play is open must not take it for closed.
     """
     asked, id = about[0].record, about[0].labels.play
     assert id is not None
@@ -136,7 +136,9 @@ def told_before(
     if known is not None:
         said = known.labels.play, known.labels.kind, known.record.header["losses"]
         if said != (id, TELL if final else PART, entry_codec.losses_by_arm(parsed, names)):
-            raise entry_codec.used_before(known, f"told something else of play {known.labels.play}")
+            raise entry_codec.used_before(
+                known, f"was used for different losses of play {known.labels.play}"
+            )
         return entry_codec.repeated_receipt(id, known, request)
     end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
     with_digests = [entry.record.header for entry in about if "digests" in entry.record.header]
@@ -148,7 +150,7 @@ def told_before(
 
 
 def _names(replica: Replica, asked: Record) -> tuple[Sequence[str], Collection[str]]:
-    """Return the arms of a play, and the names in its plan that are no arms."""
+    """Return the arms of a play, and the names in its plan that are not arms."""
     if asked.header.get("imported"):
         return asked.header["arms"], asked.header["unmet"]
     round_set, _ = replica.round_set_of(asked)
@@ -159,6 +161,6 @@ def _names(replica: Replica, asked: Record) -> tuple[Sequence[str], Collection[s
 
 
 def ended_play(id: object, about: Sequence[Entry]) -> InvalidInput:
-    """Return the error of a play that does not wait any more."""
+    """Return the error of a play that is closed or cancelled."""
     status = status_of(about[-1])
-    return play_error(id, f"which was {status}", "Leave it: this play is over.")
+    return play_error(id, f"which was {status}", "Omit it: this play is closed.")

@@ -54,7 +54,7 @@ class Replica:
     """
 
     def __init__(self, engine: Engine, seed: int, first: Entry) -> None:
-        self.engine = engine
+        self.engine, engine.seed = engine, seed
         self.asking, self.telling_of, self.learning_at = (
             Rounds(seed, purpose) for purpose in (ASK, TELL, LEARN)
         )
@@ -113,6 +113,7 @@ class Replica:
             header[name], of_one = pack(getattr(state, name), name)
             arrays |= with_prefix(f"{name}/", of_one)
         engine, _ = snapshot.parts_of(Record(header, arrays), state.actions, state.policy)
+        engine.seed = self.engine.seed
         replica = Replica.__new__(Replica)
         replica.__dict__ |= self.__dict__ | {"engine": engine}
         replica.number, replica.digest = own["number"], bytes.fromhex(own["digest"])
@@ -329,7 +330,7 @@ class Verified(NamedTuple):
     >>> verified
     Verified(entries=2, plays=1, problems=())
     >>> print(verified)
-    2 entries, 1 play: all is as it was written, and comes out the same
+    2 entries, 1 play: all entries are intact and replay to the same state
     >>> verified.ok
     True
     """
@@ -347,8 +348,8 @@ class Verified(NamedTuple):
         entries, plays = _counted(self.entries, "entry"), _counted(self.plays, "play")
         text = f"{entries}, {plays}: "
         if self.ok:
-            return text + "all is as it was written, and comes out the same"
-        return text + "something is wrong\n" + "\n".join(self.problems)
+            return text + "all entries are intact and replay to the same state"
+        return text + "problems found\n" + "\n".join(self.problems)
 
 
 def _counted(number: int, word: str) -> str:

@@ -1,4 +1,4 @@
-"""A study: a learner whose every verb is durable, for any number of processes and machines."""
+"""Study: a learner whose verbs are durable, for any number of processes and machines."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ from multiplay.learner.engine import REQUEST, Engine, Losses, Range, Units, chec
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
-from multiplay.learner.plays import Estimate, PendingPlay, Receipt, duration_seconds, timestamp
+from multiplay.learner.plays import (
+    Estimate,
+    PendingPlay,
+    Receipt,
+    duration_seconds,
+    play_id,
+    timestamp,
+)
 from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
-from multiplay.random import Streams, seed_sequence
+from multiplay.random import Streams, seed_or_random
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
@@ -46,15 +53,15 @@ Entries: TypeAlias = list[Entry]
 
 
 class Study(SyncedState):
-    """A learner with a journal in a store: what a verb has done is safe when it returns.
+    """A learner with a journal in a store: every verb is durable when it returns.
 
-    Made by ``Study.create``, found again by ``Study.open``. The verbs are those of ``Learner``.
-    Any number of processes, threads and machines may use one study: each verb waits for its turn,
-    takes what the others did, and does its part. The state is what replaying the journal gives.
+    ``Study.create`` creates a study, ``Study.open`` opens it again. The verbs are those of
+    ``Learner``. Any number of processes, threads and machines may use one study: each verb is a
+    transaction on the current state. The state is the result of replaying the journal.
 
-    ``key`` makes a verb safe to repeat. The first time, it does something; with the same key
-    again, it answers the same and changes nothing. So after a crash or a lost connection, call it
-    again with the same key. Each verb has keys of its own.
+    ``key`` makes a verb idempotent: the same verb with the same key returns the same result and
+    changes nothing. After a crash or a lost connection, call it again with the same key. Each verb
+    has its own keys.
 
     Examples
     --------
@@ -69,7 +76,7 @@ class Study(SyncedState):
     >>> print(study.tell(play.id, euros))
     play 1: 3 of 3 units seen
     >>> print(study.verify())
-    3 entries, 1 play: all is as it was written, and comes out the same
+    3 entries, 1 play: all entries are intact and replay to the same state
     >>> study
     Study('lanes' in memory://example, GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
@@ -95,7 +102,7 @@ class Study(SyncedState):
         actions: ActionSet,
         policy: Policy,
         *,
-        seed: int = 0,
+        seed: int | None = 0,
         losses: Range | None = None,
         rewards: Range | None = None,
         outside: str = "refuse",
@@ -105,26 +112,25 @@ class Study(SyncedState):
         key: str | None = None,
         by: str | None = None,
     ) -> Self:
-        """Begin a study.
+        """Create a study.
 
         Parameters
         ----------
         name
-            What the study is called; a name that is taken is refused.
+            The name of the study; it must be new.
         actions, policy, seed, losses, rewards, outside, missing, changing
             As in ``Learner``. The random numbers of round t come from (seed, t).
         store
-            Where it is kept: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
-            machines, ``memory://`` for a try. The file ``multiplay.db`` if not given.
+            The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
+            machines, ``memory://`` for tests. The file ``multiplay.db`` if not given.
         key
-            The same key again gives the study that was made with it.
+            The same key again returns the study that was created with it.
         by
-            Who uses it: every entry that is written names them.
+            The author of the entries that are written.
         """
-        seed_sequence(seed, 0, 0)  # refuses what is no seed
-        made_of = losses, rewards, outside, missing, changing
+        drawn, made_of = seed_or_random(seed), (losses, rewards, outside, missing, changing)
         engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of)
-        record = entry_codec.signed(entry_codec.create_record(engine, int(seed), changing), by)
+        record = entry_codec.signed(entry_codec.create_record(engine, drawn, changing), by)
         known = None if key is None else checked_key(key)
         labels = Labels(entry_codec.CREATE, known, at=timestamp("at", None))
         place = store_at(store)
@@ -149,9 +155,9 @@ class Study(SyncedState):
         policy: Policy | None = None,
         by: str | None = None,
     ) -> Self:
-        """Go on with a study; a set or policy that is not multiplay's own must be passed again.
+        """Open a study; user-defined sets and policies must be passed again.
 
-        ``by`` is who uses it: every entry that is written names them.
+        ``by`` is the author of the entries that are written.
         """
         place = store_at(store)
         study = cls(name, place, place.open(name), actions, policy, by)
@@ -165,7 +171,7 @@ class Study(SyncedState):
 
     @classmethod
     def delete(cls, name: str, *, store: Place = PLACE) -> None:
-        """Remove a study with all that it knows, for good."""
+        """Delete a study and its journal."""
         store_at(store).delete(name)
 
     @classmethod
@@ -174,20 +180,20 @@ class Study(SyncedState):
         name: str,
         path: str | PathLike[str],
         *,
-        seed: int = 0,
+        seed: int | None = 0,
         actions: ActionSet | None = None,
         policy: Policy | None = None,
         store: Place = PLACE,
     ) -> Self:
-        """Begin a study from a file that ``Learner.save`` wrote: it goes on where that stopped.
+        """Create a study from a file of ``Learner.save``, which continues from there.
 
-        Plays keep their ids and keys. ``seed`` draws the plays to come.
+        Plays keep their ids and keys. ``seed`` is that of the new plays.
         """
         place = store_at(store)
         record = read_record(as_path("path", path))
-        seed_sequence(seed, 0, 0)  # refuses what is no seed
+        drawn = seed_or_random(seed)
         _, log = snapshot.parts_of(record, actions, policy)
-        first = entry_codec.import_record(record, int(seed))
+        first = entry_codec.import_record(record, drawn)
         labels = Labels(entry_codec.IMPORT, at=timestamp("at", None))
         journal = place.create(name, first, labels, entry_codec.imported_plays(log))
         return cls(name, place, journal, actions, policy)
@@ -203,16 +209,16 @@ class Study(SyncedState):
         store: Place = PLACE,
         progress: Callable[[int], None] | None = None,
     ) -> Self:
-        """Begin a study from JSON lines that ``export`` wrote: the same journal, bit for bit.
+        """Create a study from JSON lines of ``export``: the same journal, bit for bit.
 
-        A line that is missing or was changed is named, and then nothing is kept. ``progress`` is
-        called with the number of entries that were read.
+        An error names a missing or changed line, and then nothing is kept. ``progress`` is called
+        with the number of entries read.
         """
         place = store_at(store)
         journal = backup.import_journal(place, name, path, actions, policy, progress)
         return cls(name, place, journal, actions, policy)
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ properties
 
     def __repr__(self) -> str:
         text = f"{self.name!r} in {self.store.url}"
@@ -243,25 +249,25 @@ class Study(SyncedState):
         return _opened, (type(self), self.name, self.store, *self._given, self.by)
 
     def disconnect(self) -> None:
-        """Give back the connection to the store; the next verb opens one again."""
+        """Close the connection to the store; the next verb opens it again."""
         with self._lock:
             self._journal.close()
 
     @property
     def actions(self) -> ActionSet:
-        """What may be played as a rule."""
+        """The usual action set."""
         with self._current() as engine:
             return engine.state.actions
 
     @property
     def policy(self) -> Policy:
-        """How to learn."""
+        """The policy."""
         with self._current() as engine:
             return engine.state.policy
 
     @property
     def asked(self) -> int:
-        """How many plays were asked."""
+        """The number of plays."""
         with self._current() as engine:
             return engine.asked
 
@@ -273,7 +279,7 @@ class Study(SyncedState):
 
     @property
     def clipped(self) -> int:
-        """How many numbers were outside their range, and were moved to its end."""
+        """The number of losses that were clipped to their range."""
         with self._current() as engine:
             return engine.clipped
 
@@ -292,7 +298,7 @@ class Study(SyncedState):
     ) -> PendingPlay:
         """Choose the next play; as ``Learner.ask``.
 
-        The same key gives the same play for ever, whatever else is given.
+        The same key always gives the same play; the other arguments are then ignored.
         """
         when, until = timestamp("at", at), time.monotonic() + checked_limit(time_limit)
         with self._turn() as replica:
@@ -303,7 +309,7 @@ class Study(SyncedState):
             round_set, stored_set = replica.round_set(
                 actions, engine.limits(actions, at_most, exclude, fixed)
             )
-            self._changed = True  # arms that are new are met before the policy may fail
+            self._changed = True  # new arms are added before the policy may fail
             id, play = replica.ask(round_set, stored_set, when, key, until)
             self._write(
                 replica,
@@ -314,7 +320,7 @@ class Study(SyncedState):
 
     def tell(
         self,
-        id: int,
+        id: int | PendingPlay,
         losses: Losses,
         *,
         final: bool = True,
@@ -324,10 +330,11 @@ class Study(SyncedState):
     ) -> Receipt:
         """Learn from the losses of a play; as ``Learner.tell``."""
         when = timestamp("at", at)
-        final = true_or_false("final", final, "Write final=False if more will come.")
+        final = true_or_false("final", final, "Use final=False if more losses follow.")
         with self._turn() as replica:
             engine, known = replica.engine, self._known(key, entry_codec.TELL, entry_codec.PART)
             ignore = engine.ignores(missing)
+            id = play_id(id)
             play = engine.pending.get(id) if is_integer(id) else None
             if known is not None or play is None:
                 return self._told_again(replica, id, losses, final, known)
@@ -343,9 +350,9 @@ class Study(SyncedState):
         engine.warn_if_over(before)
         return told
 
-    def close(self, id: int, *, key: str | None = None, at: When = None) -> Receipt:
-        """Learn from what was told of a play so far; what is missing will not come."""
-        when = timestamp("at", at)
+    def close(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> Receipt:
+        """Close a play: learn from the losses told so far; the rest counts as missing."""
+        id, when = play_id(id), timestamp("at", at)
         with self._turn() as replica:
             known = self._known(key, entry_codec.CLOSE)
             if known is not None:
@@ -357,9 +364,9 @@ class Study(SyncedState):
         replica.engine.warn_if_over(before)
         return told
 
-    def cancel(self, id: int, *, key: str | None = None, at: When = None) -> None:
-        """Forget a play that was never driven: nothing is learned from it."""
-        when = timestamp("at", at)
+    def cancel(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> None:
+        """Discard a play that was not carried out: nothing is learned from it."""
+        id, when = play_id(id), timestamp("at", at)
         with self._turn() as replica:
             known = self._known(key, entry_codec.CANCEL)
             if known is not None:
@@ -370,7 +377,7 @@ class Study(SyncedState):
     def expire(
         self, older_than: timedelta | float, *, key: str | None = None, at: When = None
     ) -> Ids:
-        """End the plays that were asked longer ago than this; as ``Learner.expire``."""
+        """Close or cancel all plays that are older than this; as ``Learner.expire``."""
         when, length = timestamp("at", at), duration_seconds("older_than", older_than)
         with self._turn() as replica:
             known = self._known(key, entry_codec.EXPIRE)
@@ -387,7 +394,7 @@ class Study(SyncedState):
         replica.engine.warn_if_over(before)
         return [*late]
 
-    # ------------------------------------------------------------ what others did
+    # ------------------------------------------------------------ external plans
 
     def learn(
         self,
@@ -399,9 +406,9 @@ class Study(SyncedState):
         key: str | None = None,
         at: When = None,
     ) -> Receipt:
-        """Learn from a plan that somebody else chose; as ``Learner.learn``.
+        """Learn from an external plan; as ``Learner.learn``.
 
-        Give a key, the date say: without one, the same plan told twice is learned twice.
+        Use a key, such as the date: without a key, the same plan told twice is learned twice.
         """
         when = timestamp("at", at)
         with self._turn() as replica:
@@ -416,7 +423,7 @@ class Study(SyncedState):
                 )
                 said = entry_codec.plan_of(action, names), entry_codec.losses_by_arm(parsed, names)
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
-                    raise entry_codec.used_before(known, "learned from other losses")
+                    raise entry_codec.used_before(known, "was used for different losses")
                 return entry_codec.repeated_receipt(None, known, self.request)
             told, parsed = replica.learning().learn(round_set, action, losses, ignore, when)
             self._changed = True
@@ -437,14 +444,14 @@ class Study(SyncedState):
         *,
         key: str | None = None,
     ) -> Receipt:
-        """Learn from years of history; as ``Learner.learn_table``."""
+        """Learn from logged data; as ``Learner.learn_table``."""
         logged = read_table(table, arm, round, loss)
         with self._turn() as replica:
             replica.engine.check_absorbs()
             known = self._known(key, entry_codec.TABLE)
             if known is not None:
                 if not entry_codec.same_logged_data(known.record, logged):
-                    raise entry_codec.used_before(known, "learned from another table")
+                    raise entry_codec.used_before(known, "was used for a different table")
                 return entry_codec.repeated_receipt(None, known, self.request)
             told = replica.learning().learn_all(logged, f"table[{arm!r}]")
             self._changed = True
@@ -457,8 +464,7 @@ class Study(SyncedState):
     def plays(self, *, chunk: int | None = None) -> Any:
         """Return a table of all plays: id, key, when asked and told, units, expected, realised.
 
-        ``chunk``: give it in parts of so many rows, one after the other, without ever holding all
-        of them; for a long history.
+        ``chunk``: yield the table in parts of this number of rows, for a long history.
         """
         rows = play_history.CHUNK if chunk is None else play_history.checked_chunk(chunk)
         parts = self._guarded(play_history.plays(self._journal, rows))
@@ -480,14 +486,15 @@ class Study(SyncedState):
         plays: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Write the journal, or the table of plays, to a file; return how many rows it has.
+        """Write the journal, or the table of plays, to a file; return the number of rows.
 
         Parameters
         ----------
         path
-            Its ending says how: ``.csv``, ``.parquet`` (needs ``pip install 'multiplay[parquet]'``)
-            or ``.jsonl``, JSON lines. Those of the journal lose nothing: ``import_journal`` makes
-            the same study of them. In the other two, the content of an entry is JSON text.
+            The ending is the format: ``.csv``, ``.jsonl`` (JSON lines) or ``.parquet`` (needs
+            ``pip install 'multiplay[parquet]'``). JSON lines of the journal are complete:
+            ``import_journal`` restores the study. In the other formats the content of an entry is
+            JSON text.
         plays
             True: the table of plays, as ``plays()`` gives it.
         progress
@@ -498,33 +505,33 @@ class Study(SyncedState):
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> int:
-        """Copy this study to an SQLite file of its own; return how many entries it has.
+        """Copy this study to a new SQLite file; return the number of entries.
 
-        Others may go on meanwhile: the file has all that was done before, whole. Open it as
-        ``Study.open(name, store=path)``. A file that is there already is refused.
+        Other processes may continue to write: the file has all entries before the call. Open it
+        with ``Study.open(name, store=path)``. A file that exists raises an error.
         """
         return backup.backup(export.history_in(self.store, self.name), self.name, path, progress)
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
-        """Replay the whole journal, and compare every play and the state, bit for bit.
+        """Replay the whole journal, and compare every entry and the state, bit for bit.
 
-        ``progress`` is called with the number of entries that were replayed.
+        ``progress`` is called with the number of entries replayed.
         """
         with self._lock:
             head, live = self._journal.head(), None
-            with suppress(ValueError, KeyError, TypeError, AttributeError):  # is named below
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # verify() names it
                 live = self._caught_up(head)
             return verify(self._journal, live, head.number, *self._given, progress)
 
     def is_asked(self, key: str | None) -> bool:
-        """Say whether a play was asked with this key, or at this request."""
+        """Return whether a play was asked with this key, or by this request."""
         with self._lock:
             return self._known(key, entry_codec.ASK) is not None
 
-    # ------------------------------------------------------------ inside
+    # ------------------------------------------------------------ private
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
-        """Return what was done before with a key, or at the same request."""
+        """Return the entry of a key or request that was used before."""
         if key is None and self.request is None:
             return None
         found = f"{REQUEST}{self.request}" if key is None else checked_key(key)
@@ -545,7 +552,7 @@ class Study(SyncedState):
         self._write(replica, Record({}, {}), Labels(entry_codec.CANCEL, key, int(id), when))
 
     def _again(self, replica: Replica, asked: Entry) -> PendingPlay:
-        """Return a play that was asked before."""
+        """Return a play of an earlier entry."""
         id = asked.labels.play
         assert id is not None
         if id in replica.engine.pending:
@@ -559,7 +566,7 @@ class Study(SyncedState):
     def _told_again(
         self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
     ) -> Receipt:
-        """Answer a report that was told before, with this key or without."""
+        """Return the receipt of a report that was told before."""
         about = play_history.about(self._journal, id)
         return play_history.told_before(replica, about, losses, final, known, self.request)
 

@@ -1,4 +1,4 @@
-"""The state of a study in this process, kept in step with its journal."""
+"""Synchronised state: the state of a study in this process, updated from its journal."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ T = TypeVar("T")
 
 
 class SyncedState(Queries):
-    """A journal, and the state that it comes to: what others wrote is taken before every verb.
+    """A journal and its state, which takes in new entries of other processes before every verb.
 
-    A set or policy that is not multiplay's own is given again.
+    User-defined sets and policies are passed again.
 
     Attributes
     ----------
     by : str or None
-        Who uses it: every entry that is written names them.
+        The author of the entries that are written.
     request : str or None
-        What the next verb is known by, with a key or without: repeated, it changes nothing and
-        answers the very same. For those who cannot know whether a verb was done, such as a client.
+        An id of the next verb, beside its key: the same verb with the same id changes nothing and
+        returns the identical result. For clients that retry after a lost connection.
     """
 
     def __init__(
@@ -42,21 +42,21 @@ class SyncedState(Queries):
         self._replica: Replica | None = None
         self._in_turn = self._changed = self._spoiled = False
         self._snapshot_at = 0
-        self._foreseen: set[tuple[str, str]] = set()  # requests that came in no turn before
+        self._foreseen: set[tuple[str, str]] = set()  # requests that are not in the journal yet
         self.by = by
         self.request: str | None = None
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Do all verbs of a block in one turn: at its end all are durable, at the cost of one.
+        """Run all verbs of a block in one transaction, committed at its end.
 
-        A verb that is refused changes nothing, and the block may go on. If anything else fails in
-        it, nothing of the block is kept.
+        A verb that raises ``InvalidInput`` changes nothing, and the block may continue. After any
+        other error nothing of the block is kept.
         """
         with self._lock:
             if self._in_turn:
-                raise RuntimeError("a turn cannot begin within a turn of the same study")
-            if self._replica is None:  # so that others need not wait for a long replay
+                raise RuntimeError("transactions of one study cannot be nested")
+            if self._replica is None:  # a long replay outside the transaction
                 self._caught_up(self._journal.head())
             self._changed = self._spoiled = False
             try:
@@ -65,10 +65,12 @@ class SyncedState(Queries):
                     self._in_turn = True
                     yield
                     if self._spoiled:
-                        raise RuntimeError("a verb of the block has failed: nothing of it is kept")
+                        raise RuntimeError(
+                            "a verb of the block failed: nothing of the block is kept"
+                        )
             except BaseException as error:
                 if self._changed or not isinstance(error, InvalidInput):
-                    self._replica = None  # what the journal has is read again
+                    self._replica = None  # read again from the journal
                 raise
             finally:
                 self._in_turn, self._foreseen = False, set()
@@ -76,9 +78,9 @@ class SyncedState(Queries):
 
     @contextmanager
     def _turn(self) -> Iterator[Replica]:
-        """Have the study for oneself, with all that others did; what was written is kept at last.
+        """Run one verb in a transaction, on the current state; it is committed at the end.
 
-        Within ``together``, at the end of that block.
+        Within ``together`` it is part of the transaction of that block.
         """
         with self._lock:
             if not self._in_turn:
@@ -95,21 +97,21 @@ class SyncedState(Queries):
                 self._changed |= before
 
     def foresee(self, requests: Sequence[tuple[str, str]]) -> None:
-        """Look for requests that will come in this turn, all at once, rather than one by one.
+        """Look up the requests of this transaction in one query.
 
-        Each is the name of a verb, and what the request is known by.
+        Each is the name of a verb and the id of a request.
         """
         if not self._in_turn:
-            raise RuntimeError("requests are foreseen within together()")
+            raise RuntimeError("foresee() is called within together()")
         wanted = {(verb, REQUEST + request) for verb, request in requests}
         kinds = [(kind, key) for verb, key in wanted for kind in entry_codec.KINDS[verb]]
         found = {entry.labels.key for entry in self._journal.find_all(kinds)} if kinds else set()
         self._foreseen |= {(verb, key) for verb, key in wanted if key not in found}
 
     def _own(self) -> Replica:
-        """Return the state within a turn."""
+        """Return the state within a transaction."""
         if self._spoiled or self._replica is None:
-            raise RuntimeError("a verb of the block has failed: end the block")
+            raise RuntimeError("a verb failed: end the block")
         return self._replica
 
     @contextmanager
@@ -118,25 +120,25 @@ class SyncedState(Queries):
             yield self._caught_up(self._journal.head()).engine
 
     def _caught_up(self, head: Head) -> Replica:
-        """Return the state after all that was written."""
-        replica, self._replica = self._replica, None  # forgotten, if an entry cannot be applied
+        """Return the state after all entries."""
+        replica, self._replica = self._replica, None  # dropped if an entry cannot be applied
         if replica is None or head.number < replica.number or _is_other(head, replica):
             replica = self._restored()
-        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # others have left a snapshot
+        elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # newer snapshot
             replica = max(replica, self._restored(), key=lambda one: one.number)
-        elif _is_due(replica.engine, replica.number, head.number):  # who wrote that entry keeps it
+        elif _is_due(replica.engine, replica.number, head.number):  # its writer keeps it
             self._snapshot_at = head.number
         if head.number > replica.number:
             try:
                 self._follow(replica)
-            except Damaged:  # or a backup is in the place of what was here
+            except Damaged:  # or the journal was replaced by a backup
                 replica = self._restored()
                 self._follow(replica)
         self._replica = replica
         return replica
 
     def _follow(self, replica: Replica) -> None:
-        """Apply all that was written since."""
+        """Apply all newer entries."""
         for entry in self._journal.entries(replica.number + 1, replica.digest):
             try:
                 replica.apply(entry)
@@ -145,25 +147,25 @@ class SyncedState(Queries):
                 raise damaged(entry.number, reason) from error
 
     def _restored(self) -> Replica:
-        """Return the state of the newest snapshot, or that at the beginning."""
+        """Return the state of the newest snapshot, or that after the first entry."""
         first = next(self._journal.entries())
         replica = Replica.from_first_entry(first, *self._given)
         self._given = replica.engine.state.actions, replica.engine.state.policy
         kept = self._journal.get()
         if kept is not None:
-            with suppress(ValueError, KeyError, TypeError, StopIteration):  # replay, if it is bad
+            with suppress(ValueError, KeyError, TypeError, StopIteration):  # a bad snapshot: replay
                 replica = self._from_snapshot(replica, kept)
         self._snapshot_at = replica.number
         return replica
 
     def _from_snapshot(self, first: Replica, kept: Record) -> Replica:
-        """Return the state of a snapshot, if it is one of this journal as it is now."""
+        """Return the state of a snapshot, if it belongs to this journal."""
         replica = first.restored(kept)
         entry = next(self._journal.entries(replica.number))
         return replica if entry.digest == replica.digest else first
 
     def _keep_snapshot(self) -> None:
-        """Keep a snapshot, if the last one is old; the study does well without."""
+        """Write a snapshot if the last one is old; errors are ignored."""
         replica = self._replica
         if replica is None or not _is_due(replica.engine, self._snapshot_at, replica.number):
             return
@@ -172,7 +174,7 @@ class SyncedState(Queries):
             self._journal.put(replica.record())
 
     def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
-        """Write what a verb has done; the first entry of a request is found by repeating it."""
+        """Write the entry of a verb; the first entry of a request gets its id."""
         self._changed = True
         if self.request is not None:
             if labels.key is None:
@@ -187,7 +189,7 @@ class SyncedState(Queries):
         replica.advance(self._journal.write(record, labels, is_new=is_new))
 
     def _guarded(self, items: Iterator[T]) -> Iterator[T]:
-        """Give what is read from the journal, one by one, while no other thread uses it."""
+        """Yield items read from the journal, each while no other thread uses it."""
         end = object()
         while True:
             with self._lock:
@@ -198,17 +200,17 @@ class SyncedState(Queries):
 
 
 def _interval(engine: Engine) -> int:
-    """Return how many entries there are from one snapshot to the next.
+    """Return the number of entries from one snapshot to the next.
 
-    To write a snapshot takes as long as an entry at 6 arms, 7 entries at 100, 40 at 10,000, and
-    one more for every 30 plays that wait. So it is doubled where many plays wait, until it is more
-    than half of them; and doubled only, so that all processes agree on where the next one is.
+    Writing a snapshot takes as long as an entry with 6 arms, 7 entries with 100, 40 with 10,000,
+    and one more for every 30 pending plays. So the interval is doubled until it is more than half
+    of the number of pending plays; it is only doubled, so that all processes use the same.
     """
     return SNAPSHOT_EVERY << (len(engine.pending) // (2 * SNAPSHOT_EVERY)).bit_length()
 
 
 def _is_due(engine: Engine, last: int, number: int) -> bool:
-    """Say whether a snapshot is to be kept behind one of the entries since the last."""
+    """Return whether a snapshot is due at one of the entries since the last one."""
     every = _interval(engine)
     return number // every > last // every
 

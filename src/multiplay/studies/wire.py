@@ -1,4 +1,4 @@
-"""Sets, plays and tables as JSON, for a service and its clients: each way there and back."""
+"""Wire format: sets, plays, losses and tables as JSON, for the service and its clients."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ ARMS = {
     "share": NUMBER,
 }
 DRIFT = {"arm": TEXT, "since": INTEGER, "before": NUMBER, "after": NUMBER, "units": INTEGER}
-UNITS = "Give an int of at least 0."
-DTYPES: dict[str, Any] = {TEXT: object, INTEGER: np.int64, NUMBER: np.float64}  # but of times
+UNITS = "Use an int of at least 0."
+DTYPES: dict[str, Any] = {TEXT: object, INTEGER: np.int64, NUMBER: np.float64}  # except times
 
 
 # ------------------------------------------------------------ sets and policies
 
 
 def to_plain(where: str, thing: Any) -> Any:
-    """Return a set or a policy as JSON can hold it; nothing is lost.
+    """Return a set or a policy as plain data for JSON, without loss.
 
     Examples
     --------
@@ -68,8 +68,8 @@ def to_plain(where: str, thing: Any) -> Any:
     header, arrays = pack(thing, where)
     foreign = sorted(types_in(header) - {*builder().classes, "array"})
     if foreign:
-        expected = "a class of multiplay: a service knows no others"
-        hint = "Use one of multiplay's own, or a store of yours: Study.create(..., store=...)."
+        expected = "a class of multiplay, because the service has no user-defined classes"
+        hint = "Use a class of multiplay, or a local store: Study.create(..., store=...)."
         raise InvalidInput(where, expected, foreign[0], hint)
     return _with_arrays(header, arrays)
 
@@ -87,7 +87,7 @@ def _with_arrays(plain: Any, arrays: Arrays) -> Any:
 
 @lru_cache(maxsize=1)
 def builder() -> Builder:
-    """Return what builds sets and policies of plain data; it imports nothing."""
+    """Return the builder of sets and policies from plain data; it imports nothing."""
     return Builder({**classes_of(sets), **classes_of(policies), **WITHOUT_ARRAYS})
 
 
@@ -95,17 +95,17 @@ def builder() -> Builder:
 
 
 def of_estimate(expected: Estimate) -> dict[str, Any]:
-    """Return what a plan should cost."""
+    """Return an estimate as plain data."""
     return {name: number_or_none(float(value)) for name, value in expected._asdict().items()}
 
 
 def to_estimate(plain: Mapping[str, Any]) -> Estimate:
-    """Return what ``of_estimate`` was given."""
+    """Return the estimate of plain data."""
     return Estimate(*(number_or_nan(plain[name]) for name in Estimate._fields))
 
 
 def of_plan(plan: Plan | PendingPlay) -> dict[str, Any]:
-    """Return a plan: units by arm, the same in order, and what it should cost."""
+    """Return a plan as plain data: units by arm, the action, and the estimate."""
     return {
         "plan": dict(plan.plan),
         "action": plan.action.tolist(),
@@ -114,17 +114,17 @@ def of_plan(plan: Plan | PendingPlay) -> dict[str, Any]:
 
 
 def to_plan(plain: Mapping[str, Any]) -> Plan:
-    """Return what ``of_plan`` was given."""
+    """Return the plan of plain data."""
     return Plan(_action(plain), dict(plain["plan"]), lambda: to_estimate(plain["expected"]))
 
 
 def of_play(play: PendingPlay) -> dict[str, Any]:
-    """Return a play."""
+    """Return a play as plain data."""
     return {"id": play.id, "key": play.key, "truncated": play.truncated, **of_plan(play)}
 
 
 def to_play(plain: Mapping[str, Any]) -> PendingPlay:
-    """Return what ``of_play`` was given."""
+    """Return the play of plain data."""
     return PendingPlay(
         plain["id"],
         _action(plain),
@@ -140,12 +140,12 @@ def _action(plain: Mapping[str, Any]) -> Any:
 
 
 def of_receipt(told: Receipt) -> dict[str, Any]:
-    """Return what became of a report."""
+    """Return a receipt as plain data."""
     return told._asdict()
 
 
 def to_receipt(plain: Mapping[str, Any]) -> Receipt:
-    """Return what ``of_receipt`` was given."""
+    """Return the receipt of plain data."""
     return Receipt(**{name: plain[name] for name in Receipt._fields})
 
 
@@ -174,7 +174,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
-    """Return rows as a table with these columns, the same that ``of_table`` was given.
+    """Return rows as a table with these columns: the inverse of ``of_table``.
 
     Examples
     --------
@@ -197,11 +197,11 @@ def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> p
     return pd.DataFrame(made)
 
 
-# ------------------------------------------------------------ what people tell
+# ------------------------------------------------------------ user input
 
 
 def losses(told: Any) -> Any:
-    """Return losses as JSON can hold them: None for a unit that did not report.
+    """Return losses as plain data for JSON: None for a missing unit.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def losses(told: Any) -> Any:
         return as_float("losses", told)
     if is_list(told):
         return [_of_arm(f"losses[{i}]", entry) for i, entry in enumerate(told)]
-    hint = 'Write {"name of the arm": [loss of a unit, ...], ...}.'
+    hint = 'Use {"name of the arm": [loss of a unit, ...], ...}.'
     raise InvalidInput("losses", "a dict by arm name, or a list", repr(told), hint)
 
 
@@ -231,12 +231,12 @@ def _of_arm(argument: str, entry: Any) -> float | list[float | None] | None:
     if is_list(entry):
         return [number_or_none(loss) for loss in with_gaps(argument, entry).tolist()]
     expected = "a list with the loss of every unit, or their total"
-    hint = "Give the loss of every unit, or one number."
+    hint = "Use a list with one loss for each unit, or one number."
     raise InvalidInput(argument, expected, repr(entry), hint)
 
 
 def units(argument: str, plan: Any) -> dict[str, int] | list[int]:
-    """Return units by arm, or in order, as JSON can hold them.
+    """Return units by arm, or in order, as plain data for JSON.
 
     Examples
     --------
@@ -250,10 +250,10 @@ def units(argument: str, plan: Any) -> dict[str, int] | list[int]:
 
 
 def units_by_arm(argument: str, given: Any) -> dict[str, int]:
-    """Return units by arm as JSON can hold them."""
+    """Return units by arm as plain data for JSON."""
     given = by_label(given)
     if not isinstance(given, Mapping):
-        example = 'Write {"name of the arm": units, ...}.'
+        example = 'Use {"name of the arm": units, ...}.'
         raise InvalidInput(argument, "a dict by arm name", repr(given), example)
     return {
         _arm(argument, name): natural_number(f"{argument}[{name!r}]", given[name], UNITS)
@@ -262,9 +262,9 @@ def units_by_arm(argument: str, given: Any) -> dict[str, int]:
 
 
 def arms(argument: str, names: Any) -> list[str]:
-    """Return names of arms as JSON can hold them."""
+    """Return names of arms as a list."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        hint = f"Write {argument}=['Lyon->north'], for example."
+        hint = f"Use {argument}=['Lyon->north'], for example."
         raise InvalidInput(argument, "a list of names of arms", repr(names), hint)
     return [_arm(argument, name) for name in names]
 
@@ -276,7 +276,7 @@ def _arm(argument: str, name: Any) -> str:
 
 
 def of_logged_data(logged: LoggedData) -> dict[str, Any]:
-    """Return a history: one entry of each list for each unit."""
+    """Return logged data as plain data: one entry of each list for each unit."""
     names = np.array(logged.arms, dtype=object)
     return {
         "arm": names[logged.arm].tolist(),
@@ -286,6 +286,6 @@ def of_logged_data(logged: LoggedData) -> dict[str, Any]:
 
 
 def to_logged_table(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``of_logged_data`` gave as a table that ``learn_table`` takes."""
+    """Return plain data of ``of_logged_data`` as a table for ``learn_table``."""
     loss = [number_or_nan(loss) for loss in plain["loss"]]
     return {"arm": plain["arm"], "round": plain["round"], "loss": loss}

@@ -95,7 +95,7 @@ def test_a_first_day(run: Run, tmp_path: Path) -> None:
         said = run("tell", "lanes", 1, tmp_path / "costs.csv")
         assert said.code == 0
         assert words in said.out
-    assert "all is as it was written" in run("verify", "lanes").out
+    assert "all entries are intact" in run("verify", "lanes").out
     assert run("list").out == "lanes\n"
 
 
@@ -434,6 +434,6 @@ def test_a_session(tmp_path: Path) -> None:
     play = json.loads(multiplay("ask", "lanes", "--json"))
     rows = [f"{arm},100" for arm, units in play["plan"].items() for _ in range(units)]
     assert "10 of 10" in multiplay("tell", "lanes", 1, "-", stdin="\n".join(["arm,loss", *rows]))
-    assert "all is as it was written" in multiplay("verify", "lanes")
+    assert "all entries are intact" in multiplay("verify", "lanes")
     with Study.open("lanes", store=tmp_path / "multiplay.db") as study:
         assert study.plays()["realised"].tolist() == [1000.0]

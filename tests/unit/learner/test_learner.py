@@ -423,7 +423,6 @@ def test_copies_need_every_unit_and_totals_change_nothing(policy: mp.Policy) -> 
         ("policy", lambda: Learner(PLANS, "GenCTS")),  # type: ignore[arg-type]
         ("seed", lambda: Learner(PLANS, mp.GenCTS(), seed=-1)),
         ("seed", lambda: Learner(PLANS, mp.GenCTS(), seed=0.5)),  # type: ignore[arg-type]
-        ("seed", lambda: Learner(PLANS, mp.GenCTS(), seed=None)),  # type: ignore[arg-type]
         ("horizon", lambda: Learner(PLANS, mp.LBINF())),
         ("horizon", lambda: Learner(PLANS, mp.Duplicated(mp.LBINF()))),
         ("horizon", lambda: Learner(PLANS, mp.GenLBINFV(horizon=54))),
@@ -492,7 +491,7 @@ def test_a_learner_that_never_played_is_saved_too(tmp_path: Path) -> None:
 def test_a_loaded_learner_remembers_what_was_told(tmp_path: Path) -> None:
     in_the_middle(mp.GenCTS()).save(tmp_path / "learner.npz")
     loaded = Learner.load(tmp_path / "learner.npz")
-    with pytest.raises(mp.InvalidInput, match="told already"):
+    with pytest.raises(mp.InvalidInput, match="closed with different losses"):
         loaded.tell(2, units(loaded.pending()[0]))
 
 
@@ -648,7 +647,10 @@ def test_files_that_are_no_learners_are_refused(
         Learner.load(path)
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "step",
+    [37, pytest.param(3, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.soak)],
+)
 def test_a_damaged_file_is_refused_or_makes_no_difference(tmp_path: Path, step: int) -> None:
     """Turn over one byte, wherever: never another learner, never another error."""
     learner, path = Learner(mp.Transport([1, 1], [1, 1]), mp.GenCTS()), tmp_path / "learner.npz"

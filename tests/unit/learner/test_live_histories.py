@@ -624,7 +624,7 @@ def test_an_arm_of_which_nobody_spoke_is_not_excused_by_gaps_in_another() -> Non
     name = next(name for name, units in play.plan.items() if units)
     gap = {name: [None] * play.plan[name]}
     learner.tell(play.id, gap, final=False)
-    with pytest.raises(mp.InvalidInput, match="have not reported"):
+    with pytest.raises(mp.InvalidInput, match="more losses, one for each unit"):
         learner.tell(play.id, gap)
     assert learner.tell(play.id, gap, missing="ignore").seen == 0
 

@@ -149,13 +149,12 @@ def test_a_new_arm_knows_what_it_would_have_known_all_along() -> None:
 
 @unable
 def test_a_policy_for_one_set_says_so(policy: Policy) -> None:
-    with refused("policy: expected one that can play on another set every day"):
+    with refused("policy: expected a policy for changing sets, because changing=True"):
         Learner(PLANS, policy, changing=True)
     learner = Learner(PLANS, policy)
-    unchanged(
-        learner, "actions: expected the set that the learner was made", lambda: learner.ask(BUSY)
-    )
-    unchanged(learner, "exclude: expected nothing", lambda: learner.ask(exclude=["Lyon->north"]))
+    needed = "expected the set of the learner"
+    unchanged(learner, f"actions: {needed}", lambda: learner.ask(BUSY))
+    unchanged(learner, f"exclude: {needed}", lambda: learner.ask(exclude=["Lyon->north"]))
     unchanged(learner, "at_most", lambda: learner.ask(at_most={"Lyon->north": 1}))
     assert sum(learner.ask(PLANS, exclude=[]).plan.values()) == 5
 
@@ -393,7 +392,7 @@ def test_thompson_draws_count_the_known_part_of_the_losses() -> None:
 @unable
 def test_ranges_above_0_need_a_policy_that_can_count_them(policy: Policy) -> None:
     uneven = mp.Explicit([[0, 1], [2, 0]])
-    with refused("losses: expected ranges that begin at 0"):
+    with refused("losses: expected ranges from 0"):
         Learner(uneven, policy, losses=(50, 250))
     Learner(PLANS, policy, losses=(50, 250))
     Learner(uneven, policy, losses=(0, 250))
@@ -722,7 +721,7 @@ def test_the_same_report_in_another_form_is_the_same(forms: dict[str, Any], tmp_
                 assert done.repeated
                 assert (done.seen, done.missing) == (5, 0)
             assert dump(one) == before
-            unchanged(one, "id: expected a play that waits", one.tell, play.id, [0.75, 0, 1.5, 0])
+            unchanged(one, "id: expected a pending play", one.tell, play.id, [0.75, 0, 1.5, 0])
 
 
 def test_a_total_of_zero_in_a_later_part_is_not_lost() -> None:
@@ -742,7 +741,7 @@ def test_a_play_that_nobody_reports_is_closed_or_cancelled() -> None:
     learner.cancel(play.id)
     assert learner.plays()["status"].iloc[-1] == "cancelled"
     for verb in (learner.cancel, learner.close, lambda id: learner.tell(id, FULL)):
-        unchanged(learner, "id: expected a play that waits for its losses", verb, play.id)
+        unchanged(learner, "id: expected a pending play", verb, play.id)
         for id in (None, "1", 1.0, True, 99, -1, [1]):
             unchanged(learner, "id", verb, id)
 
@@ -785,7 +784,7 @@ def test_expiring_closes_what_was_told_in_full(policy: Policy) -> None:
 
 @unable
 def test_who_needs_all_units_refuses_gaps(policy: Policy) -> None:
-    with refused("policy: expected one that can learn when units are missing"):
+    with refused("policy: expected a policy that allows missing units"):
         Learner(PLANS, policy, missing="ignore")
     learner = Learner(PLANS, policy)
     play = learner.ask()
@@ -837,7 +836,7 @@ def test_plans_of_others_are_counted() -> None:
         learner = Learner(PLANS, policy, 1)
         ways: list[Any] = [plan, [2, 0, 2, 1], pd.Series(plan)]
         for way in ways:
-            assert str(learner.learn(way, ones)) == "a plan of others: 5 of 5 units seen"
+            assert str(learner.learn(way, ones)) == "an external plan: 5 of 5 units seen"
         counted = learner.state["p"] - 1 if isinstance(policy, mp.GenCTS) else learner.state["sum"]
         assert counted.tolist() == [[6, 0, 6, 3]]
         assert learner.arms()["seen"].tolist() == [6, 0, 6, 3]
@@ -1097,7 +1096,11 @@ def test_regressions_know_what_plans_cost(policy: Policy) -> None:
     """Receipt noiseless totals of 10 to 40 euros a unit, they know the cost of every plan."""
     learner, euros = Learner(PLANS, policy, 1, losses=(0, 50)), np.array([10.0, 40.0, 20.0, 30.0])
     assert np.isnan(learner.ask().expected).all()
-    unchanged(learner, "policy: expected one that knows what a plan costs", lambda: learner.best())
+    unchanged(
+        learner,
+        "policy: expected a policy that can estimate the cost of a plan",
+        lambda: learner.best(),
+    )
     unchanged(learner, "policy", lambda: learner.expect([2, 0, 2, 1]))
     for _ in range(30):
         play = learner.ask()
@@ -1115,7 +1118,7 @@ def test_who_knows_rounds_only_and_has_no_regression_says_so() -> None:
     for policy in (mp.ScaledScribble(horizon=100), mp.Duplicated(mp.LinTS())):
         learner = Learner(PLANS, policy)
         learner.tell(learner.ask().id, 2.0)
-        with refused("policy: expected one that knows what a plan costs"):
+        with refused("policy: expected a policy that can estimate the cost of a plan"):
             learner.best()
         play = learner.ask()
         assert np.isnan(play.expected.total)

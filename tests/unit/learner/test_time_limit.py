@@ -43,7 +43,7 @@ def test_a_limit_is_a_positive_number_of_seconds(limit: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", [mp.GenLBINFV(horizon=1000), mp.Hybrid(), mp.GenCTS()])
-def test_a_hurried_play_is_a_play(policy: Policy) -> None:
+def test_a_truncated_play_is_a_play(policy: Policy) -> None:
     one = learner(policy)
     for _ in range(5):
         play = one.ask(time_limit=SOON)
@@ -62,10 +62,10 @@ def test_who_has_the_time_makes_the_same_choice() -> None:
         patient.tell(play.id, rewards(play))
         limited.tell(same.id, rewards(same))
     quick = mp.Learner(mp.Transport([1, 4, 5], [4, 6]), mp.GenCTS(), seed=0)
-    assert not quick.ask(time_limit=SOON).truncated, "who needs no oracle is not asked to hurry"
+    assert not quick.ask(time_limit=SOON).truncated, "who needs no oracle is not cut short"
 
 
-def test_a_hurried_play_has_the_mean_that_its_memo_says() -> None:
+def test_a_truncated_play_has_the_mean_that_its_memo_says() -> None:
     """So a / x weighs losses as in any other play, and estimates stay unbiased."""
     one = learner()
     for truncated in (False, True):
@@ -78,7 +78,7 @@ def test_a_hurried_play_has_the_mean_that_its_memo_says() -> None:
         assert play.action[0].tolist() in play.cache["atoms"][0].tolist()
 
 
-def test_what_was_found_in_a_hurry_is_not_remembered() -> None:
+def test_what_was_found_by_a_deadline_is_not_remembered() -> None:
     program = mp.IntegerProgram(PROGRAM.A, PROGRAM.b, PROGRAM.bounds, "max")
     costs = -np.array([0.3, 0.9, 0.5, 0.8])
     with deadline.before(0.0) as limit:
@@ -99,7 +99,7 @@ def test_branch_and_bound_stops() -> None:
 
 
 def test_a_program_is_made_in_time_or_not_at_all() -> None:
-    """One made in a hurry would have a wrong n for ever; n itself takes hours for some."""
+    """One made in too little time would have a wrong n for ever; n itself takes hours for some."""
     with deadline.before(0.0), refused("A, b, bounds"):
         mp.IntegerProgram(PROGRAM.A, PROGRAM.b, (0, 2))
     with deadline.before(0.0), refused("A, b, bounds"):
@@ -136,7 +136,7 @@ def test_a_study_keeps_the_mark_and_verifies_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["memo", "plan", "expected"])
-def test_a_hurried_play_that_cannot_be_is_found(change: str) -> None:
+def test_a_truncated_play_that_cannot_be_is_found(change: str) -> None:
     study = mp.Study.create("lanes", PROGRAM, mp.GenLBINFV(horizon=1000), store=MemoryStore())
     study.ask(time_limit=SOON)
     first, asked = study._journal.entries(0)
@@ -159,7 +159,7 @@ def test_a_hurried_play_that_cannot_be_is_found(change: str) -> None:
 def test_on_the_command_line(tmp_path: Path) -> None:
     create = ["create", "lanes", "--supply", "1,4,5", "--demand", "4,6", "--policy", "GenCTS"]
     assert forked("study", *create, folder=tmp_path).returncode == 0
-    asked = forked("study", "ask", "lanes", "--time-limit", "5", "--json", folder=tmp_path)
+    asked = forked("study", "ask", "lanes", "--time-limit", "3600", "--json", folder=tmp_path)
     assert json.loads(asked.stdout)["truncated"] is False
     bad = forked("study", "ask", "lanes", "--time-limit", "-5", folder=tmp_path)
     assert bad.returncode == 2
@@ -171,17 +171,30 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_people_who_wait_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_work_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call the step of the watcher with given times, so that the clock does not matter."""
     terminal, pipe = Terminal(), io.StringIO()
-    monkeypatch.setattr(deadline, "SILENCE", 0.02)
+    monkeypatch.setattr(deadline, "SILENCE", 1e6)  # the thread itself shows nothing
     for stream in (terminal, pipe):
         monkeypatch.setattr(sys, "stderr", stream)
-        with deadline.told("choosing a play"), deadline.told("and something within"):
+        with deadline.status_line("choosing a play"), deadline.status_line("and work within"):
             began = time.monotonic()
-            while stream is terminal and not terminal.getvalue():
-                assert time.monotonic() - began < 60
-                time.sleep(0.01)
-    assert terminal.getvalue().startswith("\rchoosing a play (")
-    assert terminal.getvalue().endswith("\r\033[K"), "the line is taken away"
+            deadline._show_work(began + 0.7e6)
+            assert stream.getvalue() == "", "not yet"
+            deadline._show_work(began + 2e6)
+            assert stream.getvalue().startswith("\rchoosing a play (2") == (stream is terminal)
+        shown = stream.getvalue()
+        deadline._show_work(time.monotonic() + 9e6)
+        assert stream.getvalue() == shown, "nothing after the work has ended"
+    assert terminal.getvalue().endswith("\r\033[K"), "the line is removed"
     assert "within" not in terminal.getvalue()
     assert pipe.getvalue() == ""
+
+
+def test_short_work_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(deadline, "SILENCE", 1e6)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with deadline.status_line("choosing a play"):
+        deadline._show_work(time.monotonic())
+    assert terminal.getvalue() == ""

@@ -85,7 +85,7 @@ def test_after_a_verb_that_fails_the_block_cannot_go_on(
             with pytest.raises(RuntimeError, match="end the block"):
                 study.ask()
 
-    with pytest.raises(RuntimeError, match="nothing of it is kept"):
+    with pytest.raises(RuntimeError, match="nothing of the block is kept"):
         goes_on()
     assert study.asked == 1
     assert verified(study).ok
@@ -93,7 +93,7 @@ def test_after_a_verb_that_fails_the_block_cannot_go_on(
 
 def test_blocks_do_not_nest(store: Store) -> None:
     study = new_study(store)
-    with pytest.raises(RuntimeError, match="within a turn"), study.together(), study.together():
+    with pytest.raises(RuntimeError, match="cannot be nested"), study.together(), study.together():
         raise AssertionError
     study.ask()
 

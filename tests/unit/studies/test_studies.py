@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import study_machine
+from effort import examples
 from hypothesis import Phase
 from processes import in_processes, in_threads
 from refusal import refused
@@ -63,7 +64,7 @@ SMALL = [
 @pytest.mark.parametrize(("kind", "policy"), SMALL)
 def test_contract(kind: str, policy: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     store = store_of(kind, request, tmp_path)
-    check_study(store, POLICIES[policy], examples=6, steps=25)
+    check_study(store, POLICIES[policy], examples=examples(6), steps=25)
     assert mp.Study.list(store=store) == []
 
 
@@ -134,7 +135,7 @@ def learns_from_nothing(study: Any, replica: Replica, id: int, key: str, when: f
 
 BROKEN: dict[str, tuple[type, str, Any]] = {
     "must not be refused": (mp.Study, "_known", lambda *_: None),
-    "comes to|one process": (Rounds, "at", other_numbers),
+    "replaying gives|one process": (Rounds, "at", other_numbers),
     "pending|increase|must be": (mp.Study, "_caught_up", own_state),
     "plays must wait|status": (mp.Study, "_cancel", learns_from_nothing),
 }
@@ -173,7 +174,7 @@ def test_a_key_stands_for_one_request(study: mp.Study) -> None:
     ):
         with refused("key"):
             act()
-        with pytest.raises(InvalidInput, match=r"got 'k', which .* Use another key"):
+        with pytest.raises(InvalidInput, match=r"got 'k', which .* Use a different key"):
             act()
     assert tables(study) == before
     assert study.ask(plans((1, 3), (3, 1)), key="one").plan == one.plan, "whatever else is given"

@@ -36,7 +36,7 @@ def reproduce(
     horizon: Annotated[int, typer.Option(min=55, help="Rounds in a trial.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for figures, results and summary.")] = Path(
         "results"

@@ -34,7 +34,7 @@ def run(
         Path | None, typer.Option(help="Folder for the result; results/NAME if not given.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
     ] = None,
     resume: Annotated[
         bool,

@@ -41,7 +41,7 @@ def table1(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed.")] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Processes; one for each core if not given.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for table, page, figure, results.")] = Path(
         "results/table1"

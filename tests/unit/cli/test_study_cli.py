@@ -265,7 +265,7 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("create lanes --supply 1 --demand 1", "choose another name"),
+        ("create lanes --supply 1 --demand 1", "choose a different name"),
         ("create new", "--supply with --demand"),
         ("create new --supply 1,2", "Add --demand"),
         ("create new --supply 1;2 --demand 3", "--supply 1,4,5"),
@@ -273,7 +273,7 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("create new --supply 1,2 --demand 2", "--slack"),
         ("create new --supply 1,1 --demand 3", "--shortage 5.0"),
         ("create new --supply 1,1 --demand 2 --suppliers Lyon", "one name for each"),
-        ("create new --supply Lyon=2 --demand 2 --suppliers Lyon", "Leave --suppliers out"),
+        ("create new --supply Lyon=2 --demand 2 --suppliers Lyon", "Leave out --suppliers"),
         ("create new --supply 1 --demand 1 --weights 3", "Leave --weights out"),
         ("create new --slack", "--supply with --demand"),
         ("create new --supply 1 --demand 1 --policy GenCT", "Did you mean 'GenCTS'"),
@@ -299,7 +299,7 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("export lanes journal.xls", "endings"),
         ("import new journal.csv", "JSON lines"),
         ("delete lanes", "--yes"),
-        ("list --store mysql://here", "Choose one of these"),
+        ("list --store mysql://here", "Use one of these"),
     ],
 )
 def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> None:

@@ -220,10 +220,10 @@ def test_a_policy_with_a_wrong_cost_is_noticed(
 
 def test_what_declares_nothing_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not limits.offered({"Cheap": Cheap, "Lister": Lister}, Policy).keys() - {"Lister"}
-    monkeypatch.setattr(policies, "Cheap", Cheap, raising=False)
+    monkeypatch.setitem(limits.EXPORTED, "Cheap", Cheap)
     with pytest.raises(InvalidInput, match=r"policy\.type: .* declares its cost.*Cheap"):
         limits.build_policy("policy", {"type": "Cheap"}, limits.ServiceLimits())
-    monkeypatch.setattr(actions, "Undeclared", Undeclared, raising=False)
+    monkeypatch.setitem(limits.EXPORTED, "Undeclared", Undeclared)
     sent = {"type": "Undeclared", "total": 1, "caps": [1]}
     with pytest.raises(InvalidInput, match=r"actions\.type: .* declares its cost.*Undeclared"):
         limits.build_actions("actions", sent, limits.ServiceLimits())

@@ -61,11 +61,14 @@ class SetCost(NamedTuple):
         "search": a call of the oracle is a search, whose time may grow exponentially.
     other : tuple of SetSize
         Further quantities that time or memory depend on.
+    timed : bool
+        Whether a call of the oracle may take hours, and stops at the deadline that is set.
     """
 
     arms: SetSize
     oracle: Literal["flow", "polynomial", "search"]
     other: tuple[SetSize, ...] = ()
+    timed: bool = False
 
     def requirements(self, settings: Mapping[str, Any]) -> list[Requirement]:
         """Return what a set with these settings requires.

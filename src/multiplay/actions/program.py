@@ -86,6 +86,7 @@ class IntegerProgram(OracleSet, vectorised=True):
         ),
         oracle="search",
         other=(SetSize("A", lambda s: length(s["A"]), MOST_CONSTRAINTS, "constraints"),),
+        timed=True,
     )
 
     @classmethod

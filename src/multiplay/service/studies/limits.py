@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +17,7 @@ from multiplay._support import deadline
 from multiplay._support.builder import Builder, classes_of, errors_below, unknown
 from multiplay._support.checks import is_list, shortened
 from multiplay._support.serialization import LEAVES
-from multiplay.actions import ActionSet, IntegerProgram
+from multiplay.actions import ActionSet
 from multiplay.actions.costs import Requirement, positive
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
@@ -188,8 +187,9 @@ def offered(classes: Mapping[str, type], base: type) -> dict[str, Any]:
     }
 
 
-SETS: dict[str, type[ActionSet]] = offered(classes_of(multiplay.actions), ActionSet)
-POLICIES: dict[str, type[Policy]] = offered(classes_of(multiplay.policies), Policy)
+EXPORTED = classes_of(multiplay.actions, multiplay.policies)
+SETS: dict[str, type[ActionSet]] = offered(EXPORTED, ActionSet)
+POLICIES: dict[str, type[Policy]] = offered(EXPORTED, Policy)
 
 
 def build_actions(where: str, plain: Any, limits: ServiceLimits) -> ActionSet:
@@ -202,8 +202,8 @@ def build_actions(where: str, plain: Any, limits: ServiceLimits) -> ActionSet:
     """
     with brief_errors(), in_time(where, limits):
         made: ActionSet = _Sets(where, limits).build(where, _described(where, plain), ActionSet)
-        if isinstance(made, IntegerProgram):
-            made.argmin(-np.ones(made.d))  # finds M, which is computed without a deadline, now
+        if made.cost is not None and made.cost.timed:
+            made.argmin(-np.ones(made.d))  # M, which has no deadline, is then known
         with errors_below(where):
             check_set_size(made, limits)
     return made
@@ -297,7 +297,7 @@ class _Sets(Builder):
     def find(self, where: str, name: Any) -> Any:
         """Return the class of the set, or a container within its settings."""
         if where == self.top:
-            _check_declared(where, name, multiplay.actions, ActionSet)
+            _check_declared(where, name, ActionSet)
             return super().find(where, name)
         if isinstance(name, str) and name in CONTAINERS:
             return CONTAINERS[name]
@@ -318,7 +318,7 @@ class _Policies(Builder):
 
     def find(self, where: str, name: Any) -> Any:
         """Return a policy that declares its cost."""
-        _check_declared(where, name, multiplay.policies, Policy)
+        _check_declared(where, name, Policy)
         return super().find(where, name)
 
     def make(self, kind: Any, settings: dict[str, Any]) -> Any:
@@ -387,10 +387,10 @@ def _too_large(
     return InvalidInput(argument, f"at most {most} {unit}", got, hint)
 
 
-def _check_declared(where: str, name: Any, module: ModuleType, base: type) -> None:
+def _check_declared(where: str, name: Any, base: type) -> None:
     """Raise ``InvalidInput`` for an exported class that does not declare its cost."""
-    kind = getattr(module, name, None) if isinstance(name, str) else None
-    if isinstance(kind, type) and issubclass(kind, base) and not offered({name: kind}, base):
+    kind = EXPORTED.get(name) if isinstance(name, str) else None
+    if kind is not None and issubclass(kind, base) and not offered({name: kind}, base):
         raise _undeclared(where, name)
 
 

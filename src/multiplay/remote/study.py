@@ -295,7 +295,7 @@ class RemoteStudy:
     ) -> Receipt:
         """Learn from the losses of a play; as ``Study.tell``."""
         given = {
-            "final": true_or_false("final", final, "Write final=False if more will come."),
+            "final": true_or_false("final", final, "Use final=False if more losses follow."),
             "losses": wire.losses(losses),
             "missing": _missing(missing),
         }
@@ -401,7 +401,8 @@ class RemoteStudy:
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the arms whose recent losses differ from earlier ones; as ``Study.drift``."""
-        level = probability("level", level, "Give 0.05 for one false alarm in 20 lives.")
+        hint = "Use 0.05 for a 5 % chance of a false alarm over the life of the learner."
+        level = probability("level", level, hint)
         answer = self._client.get_cached(self._path("drift"), {"level": level})
         return wire.to_table(answer["items"], wire.DRIFT)
 

@@ -206,7 +206,7 @@ class Beginner(Policy):
     ("mistake", "says"),
     [
         ("no play", "choose must return a Play, not a ndarray"),
-        ("trials added up", r"trials beside it: state\['sum'\] does"),
+        ("trials added up", r"the other trials: state\['sum'\] does"),
         (
             "one row",
             r"update must leave in state\['sum'\].* \(3, ...\): got ndarray of shape \(6,\)",
@@ -285,7 +285,7 @@ class BrokenWorld(World):
     ("what", "says"),
     [
         ("no seed", "the same seed"),
-        ("company", "must not depend on those beside it"),
+        ("company", "must not depend on the other trials"),
         ("played", "must not depend on what is played"),
         ("averages", "averages must be those of all n_i units"),
         ("means", "losses must have the means"),
@@ -308,7 +308,9 @@ def test_an_environment_of_somebody_else_passes() -> None:
 def test_settings_that_change_in_a_file_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Builder, "build", lambda self, where, plain: Budget(2, [1, 1]))
     check_settings(Budget(2, [1, 1]))
-    with pytest.raises(AssertionError, match="settings must be the same"):
+    with pytest.raises(
+        AssertionError, match="the settings of an object that is built again must be the same"
+    ):
         check_settings(Budget(1, [1, 1]))
     with pytest.raises(AssertionError, match="of the same class"):
         check_settings(GenCTS())

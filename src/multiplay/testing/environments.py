@@ -1,4 +1,4 @@
-"""The contract of an environment."""
+"""Contract of environments: reproducibility, means, averages, corruption and units."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,8 +11,8 @@ from multiplay.feedback import Feedback
 from multiplay.testing.settings import check_settings
 from multiplay.types import FloatArray, IntArray
 
-LEVEL = 1e-6  # the chance that a right environment is refused
-RUNS = 100  # from how many seeds the means are compared with losses
+LEVEL = 1e-6  # the probability that a correct environment is refused
+RUNS = 100  # seeds for which losses are compared with their means
 ROUNDING = 1e-9
 
 
@@ -24,21 +24,21 @@ def check_environment(
     horizon: int = 30,
     trials: int = 3,
 ) -> None:
-    """Check everything that an environment promises, on one action set.
+    """Check the contract of an environment on one action set.
 
-    A world must take any counts from 0 to :math:`n_i`: a simulation may look ahead and play
-    nothing.
+    A world must accept any counts from 0 to :math:`n_i`: a simulation may look ahead without
+    playing.
 
     Parameters
     ----------
     environment
         The environment.
     actions
-        What is played in it.
+        The set that is played.
     seed
-        Of the losses and of the actions that are tried.
+        The seed of the losses and of the actions that are tried.
     horizon, trials
-        How many rounds and trials.
+        The numbers of rounds and trials.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def check_environment(
         assert _alike(run, again), "the same seed must give the same losses"
         for k in range(trials):
             alone = _watch(environment, actions, [k], seed, plays[name][:, k : k + 1])
-            assert _alike(run.of_trial(k), alone), "a trial must not depend on those beside it"
+            assert _alike(run.of_trial(k), alone), "a trial must not depend on the other trials"
     _check_averages(together["everything"], actions)
     if not environment.adaptive:
         for run in together.values():
@@ -70,18 +70,18 @@ def check_environment(
 
 
 class Run(NamedTuple):
-    """What came in every round, and the corruption at the end."""
+    """The observations of all rounds, and the corruption at the end."""
 
     seen: list[Observation]
     corruption: FloatArray
 
     def of_trial(self, k: int) -> "Run":
-        """Return what came in one trial."""
+        """Return the run of one trial."""
         return Run([_rows(seen, slice(k, k + 1)) for seen in self.seen], self.corruption[[k]])
 
 
 def _plays(actions: ActionSet, horizon: int, trials: int, seed: int) -> dict[str, IntArray]:
-    """Return ways to play: nothing, all units, and actions of the set; (horizon, trials, d)."""
+    """Return plays of no units, of all units, and of actions of the set; (horizon, trials, d)."""
     costs = np.random.default_rng(seed).normal(size=(horizon, trials, actions.d))
     some = actions.argmin(costs)
     return {
@@ -98,7 +98,7 @@ def _watch(
     seed: int,
     play: IntArray,
 ) -> Run:
-    """Play all rounds, and keep copies of what comes."""
+    """Play all rounds, and return copies of the observations."""
     world = environment.open(actions, len(play), trials, seed)
     seen = [_rows(world.observe(action.copy()), slice(None)) for action in play]
     return Run(seen, _corruption(world, len(trials)))
@@ -107,7 +107,7 @@ def _watch(
 def _check_observation(seen: Observation, play: IntArray, actions: ActionSet) -> None:
     feedback, means, averages = seen
     shape, playable = play.shape, actions.n > 0
-    assert (feedback.count == play).all(), "count must be what was played"
+    assert (feedback.count == play).all(), "count must be the action that was played"
     assert feedback.total.shape == shape, "total must have a number for each trial and arm"
     assert means.shape == shape, "means must have a number for each trial and arm"
     assert averages.shape == shape, "averages must have a number for each trial and arm"
@@ -121,7 +121,7 @@ def _check_observation(seen: Observation, play: IntArray, actions: ActionSet) ->
 
 
 def _check_averages(everything: Run, actions: ActionSet) -> None:
-    """Where all units are played, everybody can see their average."""
+    """Where all units are played, compare the averages with the totals."""
     playable = actions.n > 0
     for seen in everything.seen:
         average = seen.feedback.total[:, playable] / actions.n[playable]
@@ -141,7 +141,7 @@ def _check_same_losses(everything: Run, other: Run) -> None:
 
 
 def _check_sums(environment: Environment, actions: ActionSet, seed: int, plays: IntArray) -> None:
-    """What a world says of a whole run agrees with what it says of every round."""
+    """Compare the totals of a world over a run with its rounds."""
     horizon, trials, _ = plays.shape
     world = environment.open(actions, horizon, range(trials), seed)
     promised = None if world.total_means is None else np.array(world.total_means)
@@ -172,8 +172,8 @@ def _corruption(world: World, trials: int) -> FloatArray:
 def _check_means(environment: Environment, actions: ActionSet, seed: int, plays: IntArray) -> None:
     """Compare losses with means, over many runs.
 
-    Given the past, what the units of arm i lose in a round, divided by n_i, lies in an interval of
-    length 1 that holds its mean, a_i means_i / n_i. So a sum of N differences exceeds
+    Given the past, the loss of the units of arm i in a round, divided by n_i, lies in an interval
+    of length 1 that holds its mean, a_i means_i / n_i. So a sum of N differences exceeds
     sqrt(N log(2 d / delta) / 2) for some of d arms with probability at most delta (Hoeffding,
     Azuma). Half of the level each is for the units that are played and for the averages of all.
     """
@@ -187,13 +187,13 @@ def _check_means(environment: Environment, actions: ActionSet, seed: int, plays:
             played += ((feedback.total - action * means) / n).sum(axis=0)
             in_all += (averages - means).sum(axis=0)
     allowed = np.sqrt(RUNS * trials * horizon * np.log(4 * d / LEVEL) / 2)
-    assert (np.abs(played) <= allowed).all(), "losses must have the means that the world says"
+    assert (np.abs(played) <= allowed).all(), "losses must have the means that the world returns"
     in_all = in_all[actions.n > 0]
-    assert (np.abs(in_all) <= allowed).all(), "averages must have the means that the world says"
+    assert (np.abs(in_all) <= allowed).all(), "averages must have the means that the world returns"
 
 
 def _units(feedback: Feedback) -> list[tuple[int, int, FloatArray]]:
-    """Return trial, arm and the losses of its units, where every single one is known."""
+    """Return trial, arm and the losses of its units, if the losses of units are known."""
     if feedback.units is None or feedback.first is None:
         return []
     return [
@@ -207,7 +207,7 @@ def _inside(values: FloatArray, most: FloatArray | IntArray | int) -> bool:
 
 
 def _rows(seen: Observation, rows: slice) -> Observation:
-    """Return a copy of what is said of these trials."""
+    """Return a copy of the observation of these trials."""
     feedback, means, averages = seen
     units = None if feedback.units is None else feedback.units[rows].copy()
     count, total = feedback.count[rows].copy(), feedback.total[rows].copy()
@@ -216,7 +216,7 @@ def _rows(seen: Observation, rows: slice) -> Observation:
 
 
 def _alike(some: Run, others: Run) -> bool:
-    """Compare all that is said; units beyond those that were played may be anything."""
+    """Compare two runs; units that were not played are ignored."""
     return np.array_equal(some.corruption, others.corruption) and all(
         np.array_equal(one.means, other.means)
         and np.array_equal(one.averages, other.averages)

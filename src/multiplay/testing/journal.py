@@ -1,4 +1,4 @@
-"""The contract of a journal, and that of a store."""
+"""Contract of journals and stores: labels, digests, transactions, names and keyrings."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,10 +9,11 @@ import numpy as np
 
 from multiplay.errors import InvalidInput
 from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Storage, Store
+from multiplay.storage.base import KeyRecord
 
-PAUSE = 0.05  # seconds in which somebody who does not wait for the turn would have it
-FIRST = 1  # the number behind the record that a journal begins with
-DAMAGED = "a damaged record must not be shown as a good one"
+PAUSE = 0.05  # seconds in which a transaction that does not wait for the lock would begin
+FIRST = 1  # the number after the record that a journal begins with
+DAMAGED = "a damaged record must not be returned"
 
 
 def check_journal(
@@ -20,7 +21,7 @@ def check_journal(
     damage: Callable[[Storage, int], None] | None = None,
     damage_snapshot: Callable[[Storage], None] | None = None,
 ) -> None:
-    """Check what a journal promises beyond a storage; see ``check_storage``."""
+    """Check the contract of a journal beyond that of a storage; see ``check_storage``."""
 
     def opener(name: str) -> Journal:
         journal = open_storage(name)
@@ -33,7 +34,7 @@ def check_journal(
     _check_pairs(opener("pairs"))
     _check_chain(opener("chain"))
     _check_rollback(opener("rollback"), opener("rollback"))
-    _check_turns(opener("turns"), opener("turns"))
+    _check_transactions(opener("transactions"), opener("transactions"))
     _check_waiting(opener("waiting"), opener("waiting"))
     _check_closing(opener("closing"))
     if damage is not None:
@@ -53,7 +54,7 @@ def _check_labels(one: Journal, other: Journal) -> None:
         assert _same(list(journal.entries(FIRST)), written), "entries must be read as written"
         assert _same(journal.of_play(7), written[:2]), "of_play must find all records of the play"
         assert _same(journal.of_play(2**63 - 1), written[2:3]), "plays may be large"
-        assert journal.of_play(8) == [], "of_play must be empty for a play that nobody knows"
+        assert journal.of_play(8) == [], "of_play must be empty for an unknown play"
         found = [journal.find("ask", 'ü "k"\n'), journal.find("ask", "")]
         assert _same(found, [written[0], written[2]]), "find must return the record with the key"
         assert journal.find("tell", "") is None, "a key belongs to its kind"
@@ -67,21 +68,23 @@ def _check_keys(one: Journal, other: Journal) -> None:
     with one.transaction():
         one.write(Record({"k": 2}, {}), Labels("tell", "Monday"))
         for _ in range(2):
-            with _refused("a key that was used in this turn"):
+            with _refused("a key that was used in this transaction"):
                 one.write(Record({"k": 3}, {}), Labels("tell", "Monday"))
         one.write(Record({"k": 4}, {}), Labels("tell", "Tuesday"))
     kept = [entry.record.header["k"] for entry in other.entries(FIRST)]
-    assert kept == [0, 2, 4], "a refused key must leave the rest of the turn alone"
+    assert kept == [0, 2, 4], "a refused key must not change the rest of the transaction"
     wanted = [("ask", "Monday"), ("ask", "Friday"), ("tell", "Friday"), ("ask", "Sunday")]
     with one.transaction():
         for day in ("Friday", "Saturday"):
             one.write(Record({"k": day}, {}), Labels("ask", day), is_new=True)
         found = {entry.record.header["k"] for entry in one.find_all(wanted)}
-        assert found == {0, "Friday"}, "those that there are must be found, of this turn too"
-        with _refused("a key that was used in this turn"):
+        assert found == {0, "Friday"}, (
+            "existing entries must be found, also those of this transaction"
+        )
+        with _refused("a key that was used in this transaction"):
             one.write(Record({"k": 5}, {}), Labels("ask", "Saturday"))
     assert len(other.find_all([("ask", "Friday"), ("ask", "Saturday")])) == 2, "they must be kept"
-    assert other.find_all([]) == [], "nothing may be wanted"
+    assert other.find_all([]) == [], "find_all of nothing must be empty"
 
 
 def _check_bad_labels(journal: Journal) -> None:
@@ -96,9 +99,9 @@ def _check_bad_labels(journal: Journal) -> None:
         Labels("ask", None, None, math.nan),
     ]
     for labels in bad:
-        with _refused(f"what not every store can keep, {labels}"):
+        with _refused(f"labels that not every store can keep, {labels}"):
             journal.write(Record({}, {}), labels)
-    assert journal.head().number == FIRST - 1, "what was refused must not be there"
+    assert journal.head().number == FIRST - 1, "a refused record must not be stored"
 
 
 def _check_pairs(journal: Journal) -> None:
@@ -115,7 +118,7 @@ def _check_pairs(journal: Journal) -> None:
     assert ends == expected, "pairs must have the last end of each play, if there is one"
     bare = [one for pair in pairs for one in pair if one is not None]
     assert all(entry.record.arrays == {} for entry in bare), "pairs must come without arrays"
-    assert [end for _, end in journal.pairs("ask", ())] == [None] * 6, "there may be no ends"
+    assert [end for _, end in journal.pairs("ask", ())] == [None] * 6, "pairs must accept no ends"
     later = [asked.labels.play for asked, _ in journal.pairs("ask", (), pairs[2][0].number)]
     assert later == [2, 3, 4, None], "pairs must begin at the number that is given"
 
@@ -139,74 +142,84 @@ def _check_chain(journal: Journal) -> None:
     assert len(set(digests)) == len(digests), "a digest must depend on all of its entry"
     assert _digest(journal, record, labels) == digests[0], "a digest must depend on nothing else"
     journal.write(Record({}, {}))
-    assert _digest(journal, record, labels) not in digests, "a digest must hold what is before"
+    assert _digest(journal, record, labels) not in digests, (
+        "a digest must cover the entries before it"
+    )
 
 
 def _digest(journal: Journal, record: Record, labels: Labels) -> bytes:
-    """Return the digest of what is written now, and taken back."""
+    """Return the digest of an entry that is written and rolled back."""
     digest = b""
-    with _taken_back(journal):
+    with _rolled_back(journal):
         digest = journal.write(record, labels).digest
-    assert 16 <= len(digest) <= 64, "a digest must be long enough that nobody finds another"
+    assert 16 <= len(digest) <= 64, (
+        "a digest must have 16 to 64 bytes, so that collisions cannot be found"
+    )
     return digest
 
 
-class _Regret(Exception):
-    """Raised to take a turn back."""
+class _RollBack(Exception):
+    """Raised to roll a transaction back."""
 
 
 @contextmanager
-def _taken_back(journal: Journal) -> Iterator[Head]:
+def _rolled_back(journal: Journal) -> Iterator[Head]:
     try:
         with journal.transaction() as head:
             yield head
-            raise _Regret
-    except _Regret:
+            raise _RollBack
+    except _RollBack:
         return
-    raise AssertionError("what the block of a turn raises must be raised")
+    raise AssertionError("an exception of the block must be raised")
 
 
 def _check_rollback(one: Journal, other: Journal) -> None:
     one.put(Record({"snapshot": 0}, {}))
     before = one.write(Record({"k": 0}, {}), Labels("ask", "a", 1))
-    with _taken_back(one) as head:
-        assert head == (before.number, before.digest), "a turn must begin with the head"
+    with _rolled_back(one) as head:
+        assert head == (before.number, before.digest), "a transaction must return the head"
         entry = one.write(Record({"k": 1}, {}), Labels("ask", "b", 1))
         one.put(Record({"snapshot": 1}, {}))
-        assert one.head() == (entry.number, entry.digest), "a turn must see what it wrote"
-        assert len(one.of_play(1)) == 2, "a turn must see what it wrote"
-        assert one.find("ask", "b") is not None, "a turn must see what it wrote"
-        assert [e.number for e in one.entries(FIRST)] == [FIRST, FIRST + 1], "a turn must see all"
+        assert one.head() == (entry.number, entry.digest), "a transaction must see what it wrote"
+        assert len(one.of_play(1)) == 2, "a transaction must see what it wrote"
+        assert one.find("ask", "b") is not None, "a transaction must see what it wrote"
+        assert [e.number for e in one.entries(FIRST)] == [FIRST, FIRST + 1], (
+            "a transaction must see all entries"
+        )
         snapshot = one.get()
-        assert snapshot is not None, "a turn must see the snapshot"
-        assert snapshot.header == {"snapshot": 1}, "a turn must see its snapshot"
+        assert snapshot is not None, "a transaction must see the snapshot"
+        assert snapshot.header == {"snapshot": 1}, "a transaction must see its snapshot"
     for journal in (one, other):
-        assert journal.head() == (before.number, before.digest), "nothing of it may be kept"
-        assert len(journal.of_play(1)) == 1, "nothing of it may be kept"
-        assert journal.find("ask", "b") is None, "nothing of it may be kept"
+        assert journal.head() == (before.number, before.digest), "everything must be rolled back"
+        assert len(journal.of_play(1)) == 1, "everything must be rolled back"
+        assert journal.find("ask", "b") is None, "everything must be rolled back"
         snapshot = journal.get()
         assert snapshot is not None, "an older snapshot must stay"
-        assert snapshot.header == {"snapshot": 0}, "a snapshot must be taken back as well"
-    assert other.append(Record({"k": 2}, {})) == FIRST + 1, "its numbers must be given again"
+        assert snapshot.header == {"snapshot": 0}, "a snapshot must be rolled back too"
+    assert other.append(Record({"k": 2}, {})) == FIRST + 1, "its numbers must be used again"
 
 
-def _check_turns(one: Journal, other: Journal) -> None:
+def _check_transactions(one: Journal, other: Journal) -> None:
     with one.transaction():
         for k in range(3):
             one.write(Record({"k": k}, {}), Labels("ask", f"{k}", 0))
-            assert other.head().number == FIRST - 1, "others must see nothing before the end"
-            assert other.find("ask", f"{k}") is None, "others must see nothing before the end"
+            assert other.head().number == FIRST - 1, (
+                "other handles must see nothing before the commit"
+            )
+            assert other.find("ask", f"{k}") is None, (
+                "other handles must see nothing before the commit"
+            )
         one.put(Record({}, {}))
-        assert other.get() is None, "others must see nothing before the end"
-    assert other.head().number == FIRST + 2, "others must see all after the end"
-    assert len(other.of_play(0)) == 3, "others must see all after the end"
+        assert other.get() is None, "other handles must see nothing before the commit"
+    assert other.head().number == FIRST + 2, "other handles must see all after the commit"
+    assert len(other.of_play(0)) == 3, "other handles must see all after the commit"
     with one.transaction() as head:
-        assert head.number == FIRST + 2, "a turn that does nothing is allowed"
-    assert other.head().number == FIRST + 2, "a turn that does nothing must change nothing"
+        assert head.number == FIRST + 2, "an empty transaction is allowed"
+    assert other.head().number == FIRST + 2, "an empty transaction must change nothing"
 
 
 def _check_waiting(one: Journal, other: Journal) -> None:
-    """Who does not wait for the turn gets the head from before it, and a number twice."""
+    """Begin two transactions at once: without a lock, both would use the same number."""
     waiting, done = Event(), Event()
     heads: list[int] = []
 
@@ -221,12 +234,12 @@ def _check_waiting(one: Journal, other: Journal) -> None:
         thread = Thread(target=wait, daemon=True)
         thread.start()
         waiting.wait()
-        assert not done.wait(PAUSE), "two must not have the turn at once"
+        assert not done.wait(PAUSE), "two transactions must not run at once"
         number = one.append(Record({"by": "one"}, {}))
     thread.join()
-    assert heads == [number], "who waited must get the head as it is then"
+    assert heads == [number], "a transaction that waited must get the new head"
     writers = [entry.record.header["by"] for entry in one.entries(FIRST)]
-    assert writers == ["one", "other"], "who waited must write behind it"
+    assert writers == ["one", "other"], "a transaction that waited must write after the first one"
 
 
 def _check_closing(journal: Journal) -> None:
@@ -246,12 +259,12 @@ def _check_damage(journal: Journal, damage: Callable[[Storage, int], None]) -> N
     assert _number_or_damaged(lambda: journal.find("ask", "1"), FIRST + 1) in shown, DAMAGED
     assert _number_or_damaged(lambda: journal.of_play(0)[-1], FIRST + 1) in shown, DAMAGED
     found = journal.find("ask", "2")
-    assert found is not None, "a record behind the damaged one must be found"
-    assert found.record.header == {"k": 2}, "a record behind the damaged one must be found"
+    assert found is not None, "a record after the damaged one must be found"
+    assert found.record.header == {"k": 2}, "a record after the damaged one must be found"
 
 
 def _number_or_damaged(look: Callable[[], Entry | None], damaged: int) -> int | None:
-    """Return the number of what is found; None if nothing is, or it says that it is damaged."""
+    """Return the number of the entry; None if it is not found, or damaged."""
     try:
         found = look()
     except Damaged as error:
@@ -268,7 +281,7 @@ def _check_snapshots(journal: Journal, damage: Callable[[Storage], None]) -> Non
         damage(journal)
         snapshot = journal.get()
         found = None if snapshot is None else snapshot.header["k"]
-        assert found == expected, "get must take the newest of two snapshots that can be read"
+        assert found == expected, "get must return the newest of two readable snapshots"
     journal.put(Record({"k": 4}, {}))
     snapshot = journal.get()
     assert snapshot is not None, "a new snapshot must be read"
@@ -276,12 +289,12 @@ def _check_snapshots(journal: Journal, damage: Callable[[Storage], None]) -> Non
 
 
 def check_store(store: Store) -> None:
-    """Check everything that a store of journals promises; what it made is deleted at the end.
+    """Check the contract of a store of journals; journals of the check are deleted at the end.
 
     Parameters
     ----------
     store
-        The store; what it holds already stays as it is.
+        The store; its existing journals are not changed.
 
     Examples
     --------
@@ -291,7 +304,7 @@ def check_store(store: Store) -> None:
     """
     before, mine = store.names(), ["check lanes", "check ways", "check Länder ü"]
     assert not set(before) & set(mine), "the names that are tried must be free"
-    assert store.url.partition("://")[1], "url must say where the store is"
+    assert store.url.partition("://")[1], "url must be a URL"
     made = [store.create(name, Record({"of": name}, {}), Labels("create", "0")) for name in mine]
     assert store.names() == sorted([*before, *mine]), "names must be those of all, sorted"
     for name, journal in zip(mine, made, strict=True):
@@ -303,17 +316,20 @@ def check_store(store: Store) -> None:
             assert handle.head() == (0, first[0].digest), "the first record is number 0"
         assert other.find("create", "0") is not None, "the first record must be found"
         other.close()
-    with _refused("a name that is taken"):
+    with _refused("a name that is in use"):
         store.create(mine[0], Record({"of": "another"}, {}))
-    assert next(made[0].entries()).record.header == {"of": mine[0]}, "it must stay as it was"
+    assert next(made[0].entries()).record.header == {"of": mine[0]}, (
+        "the existing journal must not change"
+    )
     for bad in ("", " ", "a\nb", "x" * 201, "\ud800"):
         with _refused(f"the name {bad!r}"):
             store.create(bad, Record({}, {}))
-    with _refused("a record that cannot be kept"):
+    with _refused("a record that cannot be stored"):
         store.create("check odd", Record({"odd": print}, {}))
     _check_beginning(store)
+    _check_keyring(store)
     for act in (store.open, store.delete):
-        with _refused("a name that there is not", near=mine[0]):
+        with _refused("an unknown name", near=mine[0]):
             act("check lines")
     made[1].write(Record({"n": 1}, {}))
     _check_deleting(store, mine[0], made[0])
@@ -321,34 +337,68 @@ def check_store(store: Store) -> None:
     for name, journal in zip(mine, made, strict=True):
         journal.close()
         store.delete(name)
-    assert store.names() == before, "what was deleted must be gone"
+    assert store.names() == before, "a deleted journal must not be listed"
 
 
 def _check_beginning(store: Store) -> None:
-    """A journal may begin with many records: all, or none."""
+    """Create a journal with many records: all are stored, or none."""
     name, first = "check many", (Record({"k": 0}, {}), Labels("ask", "0"))
     more = [(Record({"k": k}, {"x": np.arange(k)}), Labels("tell", f"{k}", k)) for k in (1, 2, 3)]
     for bad in ((Record({"odd": print}, {}), Labels()), more[0], first):
-        with _refused("a beginning of which one record cannot be kept"):
+        with _refused("a list of first records of which one cannot be stored"):
             store.create(name, *first, [*more, bad])
-        assert name not in store.names(), "then nothing of it may be kept"
+        assert name not in store.names(), "a refused journal must not be created"
     journal, single = store.create(name, *first, more), store.create("check single", *first)
     for record, labels in more:
         single.write(record, labels)
     together, one_by_one = list(journal.entries()), list(single.entries())
-    assert _same(together, one_by_one), "records of the beginning must be as if they came later"
+    assert _same(together, one_by_one), "first records must be stored as if they were written later"
     for handle, its_name in ((journal, name), (single, "check single")):
         handle.close()
         store.delete(its_name)
 
 
+def _check_keyring(store: Store) -> None:
+    """Store, find and remove API keys, if the store can keep them."""
+    try:
+        one, other = store.keyring(), store.keyring()
+    except InvalidInput:
+        return
+    before, name = one.all(), "check keys"
+    key = KeyRecord("check-1", b"1" * 32, "one", None, "manage", 1.0)
+    session = KeyRecord("check-2", b"2" * 32, "two", None, "play", 2.0, 4e9, "check-1")
+    expired = KeyRecord("check-3", b"3" * 32, "three", None, "read", 3.0, 10.0)
+    of_study = KeyRecord("check-4", b"4" * 32, "four", name, "read", 4.0)
+    for row in (session, key, of_study, expired):
+        one.add(row)
+    assert not other.is_empty(), "a keyring with keys must not be empty"
+    found = other.find(["check-2", "check-5", "check-1"])
+    assert sorted(found) == [key, session], "find must return the existing keys, as they were added"
+    mine = [row for row in other.all() if row.id.startswith("check-")]
+    assert mine == [key, session, expired, of_study], "all must return all keys, oldest first"
+    other.remove_expired(11.0)
+    assert one.find(["check-3"]) == [], "remove_expired must remove keys that expired before"
+    assert one.remove("check-1"), "remove must return True for an existing key"
+    assert not other.remove("check-1"), "remove must return False for an unknown key"
+    assert one.find(["check-1", "check-2"]) == [], "the sessions of a key must be removed with it"
+    store.create(name, Record({}, {})).close()
+    store.delete(name)
+    assert one.find(["check-4"]) == [], "the keys of a study must be deleted with it"
+    assert [row for row in one.all() if row.id.startswith("check-")] == [], "no key must be left"
+    assert set(one.all()) <= set(before), "other keys must not change"
+    for keyring in (one, other):
+        keyring.close()
+        assert keyring.find(["check-1"]) == [], "a keyring must work after it was closed"
+        keyring.close()
+
+
 def _check_deleting(store: Store, name: str, journal: Journal) -> None:
-    """A journal of the same name is another journal."""
+    """Delete a journal and create a new one of the same name: old handles must not see it."""
     closed = store.open(name)
     closed.head()
     closed.close()
     store.delete(name)
-    assert name not in store.names(), "what was deleted must be gone"
+    assert name not in store.names(), "a deleted journal must not be listed"
     with _refused("a name that was deleted"):
         store.open(name)
     acts: list[Callable[[Journal], object]] = [
@@ -372,13 +422,15 @@ def _check_deleting(store: Store, name: str, journal: Journal) -> None:
                     act(handle)
             handle.close()
     new = store.open(name)
-    assert [entry.record.header for entry in new.entries()] == [{"of": "another"}], "it is new"
+    assert [entry.record.header for entry in new.entries()] == [{"of": "another"}], (
+        "the new journal must be separate"
+    )
     new.close()
 
 
 @contextmanager
 def _refused(what: str, near: str = "") -> Iterator[None]:
-    """Expect ``InvalidInput``, whose hint names something near."""
+    """Expect ``InvalidInput`` with a hint that contains ``near``."""
     hint = None
     try:
         yield

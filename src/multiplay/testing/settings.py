@@ -1,4 +1,4 @@
-"""The contract of settings: what is written down can be built again."""
+"""Contract of settings: objects can be written as JSON and built again."""
 
 import json
 
@@ -10,16 +10,16 @@ CLASSES = classes_of(actions, environments, policies)
 
 
 def check_settings(thing: object) -> None:
-    """Check that a set, policy, environment or distribution of multiplay survives a file.
+    """Check that an object of multiplay is the same after it was written to a file and read.
 
     It is described, written as JSON, read and built again, and must have the same description.
-    What cannot be built from a file is left alone: classes of your own, functions, and logs, of
-    which only a digest is written down.
+    Objects that cannot be built from a file are skipped: your own classes, functions, and logged
+    data, of which only a digest is written.
 
     Parameters
     ----------
     thing
-        What is to be written down.
+        A set, policy, environment or distribution.
 
     Examples
     --------
@@ -33,5 +33,7 @@ def check_settings(thing: object) -> None:
     if not types_in(plain) <= CLASSES.keys():
         return
     again = Builder(CLASSES).build(type(thing).__name__, json.loads(json.dumps(plain)))
-    assert type(again) is type(thing), "what is built again must be of the same class"
-    assert describe(again) == plain, "settings must be the same after a file"
+    assert type(again) is type(thing), "an object that is built again must be of the same class"
+    assert describe(again) == plain, (
+        "the settings of an object that is built again must be the same"
+    )

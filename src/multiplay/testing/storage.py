@@ -1,4 +1,4 @@
-"""The contract of a storage."""
+"""Contract of storages: order, content, handles, snapshots and damage."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ def check_storage(
     damage: Callable[[Storage, int], None] | None = None,
     damage_snapshot: Callable[[Storage], None] | None = None,
 ) -> None:
-    """Check everything that a storage promises, and a journal if it is one.
+    """Check the contract of a storage, and that of a journal if it is one.
 
     Parameters
     ----------
@@ -22,16 +22,16 @@ def check_storage(
         Returns a new handle on the storage of this name. When it is first opened, a storage is
         empty, and a journal has one record.
     damage
-        Spoils the record of this number, if the storage can be spoiled from outside.
+        Damages the record of this number, if that is possible from outside.
     damage_snapshot
-        Spoils the newest snapshot of a journal.
+        Damages the newest snapshot of a journal.
 
     Examples
     --------
     >>> from multiplay.storage import MemoryStorage
     >>> from multiplay.testing import check_storage
-    >>> from multiplay.testing.storage import CHAPTERS
-    >>> memory = {name: MemoryStorage() for name in CHAPTERS}
+    >>> from multiplay.testing.storage import NAMES
+    >>> memory = {name: MemoryStorage() for name in NAMES}
     >>> check_storage(memory.__getitem__)
     """
     opened: list[Storage] = []
@@ -56,11 +56,11 @@ def check_storage(
                 storage.close()
 
 
-CHAPTERS = ("order", "content", "handles", "snapshot", "refusals", "damage")
+NAMES = ("order", "content", "handles", "snapshot", "refusals", "damage")
 
 
 def _begins(storage: Storage) -> int:
-    """Return the number of the first record that comes: a journal begins with one."""
+    """Return the number of the first new record: a journal begins with one record."""
     return 1 if isinstance(storage, Journal) else 0
 
 
@@ -70,10 +70,10 @@ def _check_order(storage: Storage) -> None:
     numbers = [storage.append(_numbered(k)) for k in range(12)]
     expected = list(range(first, first + 12))
     assert numbers == expected, "records must be numbered from 0, without gaps"
-    assert _seen(storage) == list(range(12)), "records must be read in the order they came"
+    assert _seen(storage) == list(range(12)), "records must be read in the order they were written"
     seen = _seen(storage, 7)
-    assert seen == list(range(7, 12)), "reading must begin at the number asked for"
-    assert _seen(storage, 12) == [], "behind the last record there must be nothing"
+    assert seen == list(range(7, 12)), "reading must begin at the given number"
+    assert _seen(storage, 12) == [], "after the last record there must be nothing"
 
 
 def _check_content(storage: Storage) -> None:
@@ -96,9 +96,9 @@ def _check_content(storage: Storage) -> None:
     header["text"] = "changed"
     kept.arrays["file"][:] = 0
     _, again = next(storage.read(_begins(storage)))
-    assert again.header["text"] != "changed", "a kept header must not be the caller's"
-    assert again.arrays["number"] == 7, "a kept array must not be the caller's"
-    assert again.arrays["file"][0] == 0.1, "an array that was read must not be the kept one"
+    assert again.header["text"] != "changed", "a stored header must be a copy"
+    assert again.arrays["number"] == 7, "a stored array must be a copy"
+    assert again.arrays["file"][0] == 0.1, "an array that was read must be a copy"
 
 
 def _check_handles(one: Storage, other: Storage) -> None:
@@ -117,7 +117,7 @@ def _check_snapshot(one: Storage, other: Storage) -> None:
         assert found is not None, "handles must see the same snapshot"
         assert found.header == {"k": k}, "a snapshot must replace the one before"
         assert len(found.arrays) == (k == 0), "nothing of an older snapshot may stay"
-    assert _seen(other) == [10, 11, 12], "a snapshot must leave the records alone"
+    assert _seen(other) == [10, 11, 12], "a snapshot must not change the records"
 
 
 def _check_refusals(storage: Storage) -> None:
@@ -130,11 +130,11 @@ def _check_refusals(storage: Storage) -> None:
                 write(record)
             except InvalidInput:
                 continue
-            raise AssertionError("what cannot be kept must be refused with InvalidInput")
-    assert _seen(storage) == [0], "what was refused must not be there"
+            raise AssertionError("a record that cannot be stored must raise InvalidInput")
+    assert _seen(storage) == [0], "a refused record must not be stored"
     snapshot = storage.get()
-    assert snapshot is not None, "a refused snapshot must leave the old one"
-    assert _same(snapshot, _numbered(0)), "a refused snapshot must leave the old one"
+    assert snapshot is not None, "a refused snapshot must not replace the old one"
+    assert _same(snapshot, _numbered(0)), "a refused snapshot must not replace the old one"
     number = storage.append(_numbered(1))
     assert number == _begins(storage) + 1, "a refused record must not use up a number"
 
@@ -153,7 +153,7 @@ def _check_damage(one: Storage, other: Storage, damage: Callable[[Storage, int],
             lost = damaged.number
         assert lost == first + 2, "a damaged record must raise Damaged, with its number"
         assert seen == [0, 1], "records before the damaged one must be read"
-        assert _seen(storage, 3) == [3], "records behind the damaged one must be read"
+        assert _seen(storage, 3) == [3], "records after the damaged one must be read"
     number = other.append(_numbered(4))
     assert number == first + 4, "the number of a damaged record must not be used again"
 
@@ -163,15 +163,17 @@ def _numbered(k: int) -> Record:
 
 
 def _seen(storage: Storage, start: int = 0) -> list[int]:
-    """Return the contents from a number on, after making sure that nothing is mixed up.
+    """Return the contents from a number on; raise if a record is inconsistent.
 
-    Numbers count from the first record that came.
+    Numbers count from the first new record.
     """
     seen = []
     start += _begins(storage)
     for expected, (number, record) in enumerate(storage.read(start), start):
         assert number == expected, "records must come with their numbers"
-        assert (record.arrays["k"] == record.header["k"]).all(), "a record must stay together"
+        assert (record.arrays["k"] == record.header["k"]).all(), (
+            "header and arrays of a record must belong together"
+        )
         seen.append(record.header["k"])
     return seen
 

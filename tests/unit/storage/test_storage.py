@@ -18,7 +18,7 @@ from multiplay._support.atomic_files import as_path, write_new, write_text, writ
 from multiplay.errors import InvalidInput
 from multiplay.storage import Damaged, FolderStorage, Journal, MemoryStorage, Record, Storage
 from multiplay.testing import check_storage
-from multiplay.testing.storage import CHAPTERS
+from multiplay.testing.storage import NAMES
 
 
 def cut_short(folder: Storage, number: int) -> None:
@@ -38,7 +38,7 @@ def check_folder(tmp_path: Path) -> None:
 
 
 def check_memory(tmp_path: Path) -> None:
-    check_storage({name: MemoryStorage() for name in CHAPTERS}.__getitem__)
+    check_storage({name: MemoryStorage() for name in NAMES}.__getitem__)
 
 
 PROTOCOLS = (Storage, Journal)
@@ -81,7 +81,7 @@ class Backwards(MemoryStorage):
 @pytest.mark.parametrize("kind", [Forgetful, Aliasing, Backwards])
 def test_the_contract_sees_a_storage_that_breaks_it(kind: type[MemoryStorage]) -> None:
     with pytest.raises((AssertionError, IndexError)):
-        check_storage({name: kind() for name in CHAPTERS}.__getitem__)
+        check_storage({name: kind() for name in NAMES}.__getitem__)
 
 
 APPEND = """

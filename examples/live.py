@@ -1,10 +1,10 @@
-"""Two months of a planner of trucks: what a learner pays for each truck, day by day.
+"""Two months of live use: the cost of a truck with several learners, day by day.
 
-Demands are others every day. A lane is closed for a week, there is a strike, a warehouse opens on
-day 30, and on day 45 a new toll makes one lane dear. The learner is told the bill of every truck,
-in euros. Beside it: the best plan of each day, for somebody who knows what lanes cost on average,
-and the plan that sends trucks in proportion to supplies and demands. One learner heeds the drift
-alarm: it starts anew from all bills but those that are out of date.
+Demand changes every day. A lane is closed for a week, there is a strike, a warehouse opens on day
+30, and on day 45 a new toll makes one lane expensive. The learner observes the cost of every truck,
+in euros. It is compared with the best plan of each day for the true mean costs, and with the plan
+that sends trucks in proportion to supplies and demands. One learner is restarted at a drift alarm,
+from all data except the outdated ones.
 """
 
 import argparse
@@ -36,17 +36,17 @@ EVENTS = {
     OPENING: "warehouse\nReims opens",
     TOLL: "toll on\nLyon->south",
 }
-PLAIN, HEEDING = "GenCTS()", "GenCTS(), anew at an alarm"
+PLAIN, RESTARTED = "GenCTS()", "GenCTS(), restarted at an alarm"
 LEARNERS = {
     PLAIN: (mp.GenCTS(), False),
-    HEEDING: (mp.GenCTS(), True),
+    RESTARTED: (mp.GenCTS(), True),
     "GenCTS(discount=0.97)": (mp.GenCTS(discount=0.97), False),
     "GenLBINFV()": (mp.GenLBINFV(), False),
 }
 
 
 def day(t: int) -> mp.Transport:
-    """What may be planned on day t = 1, 2, ..."""
+    """Return the action set of day t = 1, 2, ..."""
     demand = np.random.default_rng([2026, t]).integers([4, 5, 3], [8, 9, 7], endpoint=True)
     trucks = TRUCKS | {"Reims": 6} if t >= OPENING else TRUCKS
     if t == STRIKE:
@@ -61,7 +61,7 @@ def day(t: int) -> mp.Transport:
 
 
 def means(t: int, today: mp.Transport) -> FloatArray:
-    """What a truck costs on each lane of day t, on average, in euros."""
+    """Return the mean cost of a truck on each lane of day t, in euros."""
     euros = np.array([EUROS[name.split("->")[0]] for name in today.names[:: len(CUSTOMERS)]], float)
     if t >= TOLL:
         euros[list(EUROS).index("Lyon"), CUSTOMERS.index("south")] += 100
@@ -69,21 +69,21 @@ def means(t: int, today: mp.Transport) -> FloatArray:
 
 
 def in_proportion(today: mp.Transport) -> FloatArray:
-    """Share out the trucks in proportion to supplies and demands, over the lanes that are open."""
+    """Return the split in proportion to supplies and demands, over the open lanes."""
     assert today.capacities is not None
     served = min(today.supply.sum(), today.demand.sum())
     sent, wanted = (served * side / side.sum() for side in (today.supply, today.demand))
     plan = (today.capacities > 0).astype(float)
-    for _ in range(1000):  # make the rows right, then the columns, again and again
+    for _ in range(1000):  # scale the rows, then the columns, repeatedly
         plan *= (sent / np.maximum(plan.sum(axis=1), 1e-12))[:, None]
         plan *= wanted / plan.sum(axis=0)
     return plan.ravel()
 
 
-def live(policy: mp.Policy, seed: int, heed: bool = False) -> FloatArray:
-    """Play the two months; return what a truck cost on average, by plan of each day.
+def live(policy: mp.Policy, seed: int, restart: bool = False) -> FloatArray:
+    """Simulate two months; return the mean cost of a truck for the plan of each day.
 
-    ``heed`` says whether to start anew after an alarm, without the bills that are out of date.
+    ``restart``: restart the learner at a drift alarm, without the outdated data.
     """
     rng, book = np.random.default_rng([7, seed]), Book([], [], [])
     learner = mp.Learner(day(1), policy, seed, losses=(0, 250), changing=True)
@@ -97,7 +97,7 @@ def live(policy: mp.Policy, seed: int, heed: bool = False) -> FloatArray:
         learner.tell(play.id, bills, at=morning + timedelta(hours=14))
         paid.append(euros @ play.action / play.action.sum())
         book.add(t, bills)
-        if heed and len(alarms := learner.drift()):
+        if restart and len(alarms := learner.drift()):
             changed = alarms.set_index("arm")["since"]
             learner = mp.Learner(today, policy, seed + t, losses=(0, 250), changing=True)
             learner.learn_table(book.without(changed))
@@ -105,27 +105,27 @@ def live(policy: mp.Policy, seed: int, heed: bool = False) -> FloatArray:
 
 
 class Book(NamedTuple):
-    """All bills: one row for each truck."""
+    """Log of costs, with one row for each truck."""
 
     arm: list[str]
     round: list[int]
     loss: list[float]
 
     def add(self, t: int, bills: dict[str, list[float]]) -> None:
-        """Enter the bills of a day."""
+        """Add the costs of a day."""
         for lane, euros in bills.items():
             self.arm.extend([lane] * len(euros))
             self.round.extend([t] * len(euros))
             self.loss.extend(euros)
 
     def without(self, changed: pd.Series) -> pd.DataFrame:
-        """Return a table without the bills of lanes up to the day after which they changed."""
+        """Return a table without the costs of lanes before they changed."""
         table = pd.DataFrame(self._asdict())
         return table[table["round"] > table["arm"].map(changed).fillna(0)]
 
 
 def yardsticks() -> dict[str, FloatArray]:
-    """Return what a truck costs on each day by plans that learn nothing."""
+    """Return the cost of a truck on each day for plans that do not learn."""
     best, habit = [], []
     for t in range(1, DAYS + 1):
         today = day(t)
@@ -137,13 +137,13 @@ def yardsticks() -> dict[str, FloatArray]:
 
 
 def draw(paid: dict[str, FloatArray], fixed: dict[str, FloatArray]) -> Figure:
-    """Draw the cost of a truck, day by day; of learners the average, and the middle half."""
+    """Draw the cost of a truck, day by day; for learners the mean and the middle half."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes, days = figure.add_subplot(), np.arange(1, DAYS + 1)
-    plain, heeding = paid[PLAIN], paid[HEEDING].mean(axis=0)
-    heeding[: TOLL - 1] = np.nan  # the same until then, but for false alarms
+    plain, restarted = paid[PLAIN], paid[RESTARTED].mean(axis=0)
+    restarted[: TOLL - 1] = np.nan  # the same until then, except for false alarms
     lines = {f"{PLAIN}, average of {len(plain)} learners": plain.mean(axis=0), **fixed}
-    for number, (name, costs) in enumerate((lines | {HEEDING: heeding}).items()):
+    for number, (name, costs) in enumerate((lines | {RESTARTED: restarted}).items()):
         colour, line = style(number)
         axes.plot(days, costs, color=colour, linestyle=line, label=name)
     low, high = np.quantile(plain, [0.25, 0.75], axis=0)
@@ -168,14 +168,14 @@ def draw(paid: dict[str, FloatArray], fixed: dict[str, FloatArray]) -> Figure:
 
 
 def main() -> None:
-    """Play, print and draw."""
+    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--learners", type=int, default=100, help="of each policy")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for live.png")
     options = parser.parse_args()
     paid = {
-        name: np.array([live(policy, seed, heed) for seed in range(options.learners)])
-        for name, (policy, heed) in LEARNERS.items()
+        name: np.array([live(policy, seed, restart) for seed in range(options.learners)])
+        for name, (policy, restart) in LEARNERS.items()
     }
     fixed = yardsticks()
     weeks = [range(7), range(7, 29), range(OPENING - 1, TOLL - 1), range(TOLL - 1, DAYS)]

@@ -1,8 +1,8 @@
-"""What the paper claims and does not show: more units, native and duplicated.
+"""Regret and time as the number of units grows, for native and duplicated methods.
 
 The supplies and demands of the paper's experiment are multiplied by 1, 2, 4, ..., 64. Copies
 multiply with them: CTS and LBINFV have 20, 40, 80, ... arms where GenCTS and GenLBINFV have 6.
-GenAdaINF, which is not in the paper, is made for many units.
+GenAdaINF, which is not in the paper, is designed for many units.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def run(scales: list[int], horizon: int, trials: int) -> pd.DataFrame:
     """One row for each scale and policy: final regret, its interval, and time per round."""
     costs, rows = paper.costs(trials, seed=0), []
     world = mp.Stochastic(mp.Uniform(0, 2 * costs))
-    mp.simulate(paper.PLANS, world, POLICIES, 60, trials)  # compiles, so that time is fair
+    mp.simulate(paper.PLANS, world, POLICIES, 60, trials)  # compiles the kernels
     for scale in scales:
         plans = mp.Transport(scale * paper.PLANS.supply, scale * paper.PLANS.demand)
         result = mp.simulate(plans, world, POLICIES, horizon, trials, record=1)

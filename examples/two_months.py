@@ -1,4 +1,4 @@
-"""Two months of a live user: 60 days with other demands each day, and costs from 0 to 250 euros.
+"""Two months of live use: 60 days with a different demand each day, and costs of 0 to 250 euros.
 
 The lane from Lyon to the south is closed on days 20 to 26, and a warehouse in Metz opens on day 30.
 Every policy plays twice: once it meets the new lanes when they open, and once it was told of them
@@ -27,7 +27,7 @@ POLICIES: dict[str, mp.Policy] = {
 
 
 class Day(NamedTuple):
-    """The trucks of a day, and what each of them would cost on each lane."""
+    """The trucks of a day, and the cost of each of them on each lane."""
 
     supply: IntArray
     demand: IntArray
@@ -35,7 +35,7 @@ class Day(NamedTuple):
     open: bool  # whether the lane from Lyon to the south is
 
     def plans(self, with_metz: bool) -> mp.Transport:
-        """Return what may be done on this day."""
+        """Return the action set of this day."""
         rows = slice(None) if with_metz else slice(METZ)
         capacities = np.full((len(WAREHOUSES), len(CLIENTS)), int(self.demand.sum()))
         if not self.open:

@@ -1,7 +1,7 @@
-"""What units cost: regret as all supplies and demands of the paper's experiment are multiplied.
+"""Regret as all supplies and demands of the paper's experiment are multiplied.
 
 Prints the numbers of docs/adainf.md, and draws units.png: the stochastic regime, the corrupted
-regime, and how bad the corrupted regime is in one trial of twenty.
+regime, and the 95 % quantile of the corrupted regime.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def run(scales: list[int], horizon: int, trials: int) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame, horizon: int, trials: int) -> Figure:
-    """Draw regret over the scale; under corruption divided by it, since every policy may pay so."""
+    """Draw regret over the scale; under corruption, divided by the scale."""
     figure = Figure(figsize=(13, 4.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     stochastic, corrupted = (table[table["regime"] == regime] for regime in paper.REGIMES)

@@ -1,4 +1,4 @@
-"""GenAdaINF and others in eight worlds at three sizes, as worlds.toml beside this file says.
+"""Six policies in eight environments at three scales, as defined in worlds.toml.
 
 Prints a table of the regret of every policy in every cell, names the cells where GenAdaINF is
 significantly worse than GenLBINFV in the mean, and draws worlds.png.
@@ -33,7 +33,7 @@ Cells = dict[tuple[str, int], Result]
 
 @dataclass(frozen=True, eq=False)
 class Punishing(Environment):
-    """An adversary that reacts: l_i(t) = costs_i + penalty * (share of arm i in the last rounds).
+    """Adaptive adversary: l_i(t) = costs_i + penalty * (share of arm i in the last rounds).
 
     The share is the average of a_i / n_i over the last ``memory`` rounds. All units of an arm lose
     the same. ``costs`` has one number for each trial and arm.
@@ -45,7 +45,7 @@ class Punishing(Environment):
 
     @property
     def adaptive(self) -> bool:
-        """Losses depend on what is played."""
+        """Whether losses depend on the actions."""
         return True
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
@@ -64,7 +64,7 @@ class Punishing(Environment):
 
 
 def play(plain: dict[str, Any]) -> Iterator[tuple[tuple[str, int], Result]]:
-    """Yield the result of every world at every scale."""
+    """Yield the result of every environment at every scale."""
     rest = {key: value for key, value in plain.items() if key not in ("scales", "worlds")}
     actions = plain["actions"]
     for world, environment in plain["worlds"].items():
@@ -86,7 +86,7 @@ def rows(world: str, scale: int, result: Result) -> str:
 
 
 def worse(results: Cells, level: float) -> list[str]:
-    """Name the cells where the mean of a GenAdaINF is above its rival's, paired by trial."""
+    """Return the cells where the mean of GenAdaINF is above that of GenLBINFV, paired by trial."""
     named = []
     for (world, scale), result in results.items():
         for policy in _ours(result):

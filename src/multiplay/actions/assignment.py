@@ -1,4 +1,4 @@
-"""Assignments."""
+"""Assignments: a perfect matching of two sides of the same size."""
 
 from functools import cached_property
 from typing import Self

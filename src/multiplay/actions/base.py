@@ -55,7 +55,7 @@ class ActionSet(ABC):
     Parameters
     ----------
     names
-        What people call the arms; "arm 1", "arm 2" and so on if not given.
+        Names of the arms; "arm 1", "arm 2" and so on if not given.
     sense
         "min" if units bring losses, "max" if they bring rewards.
 
@@ -64,7 +64,7 @@ class ActionSet(ABC):
     n : array of shape (d,), read-only
         The most units of each arm, :math:`n_i`.
     names : tuple of d strings
-        What people call the arms.
+        Names of the arms.
     sense : "min" or "max"
         Whether units bring losses, to be minimised, or rewards, to be maximised.
     cost : SetCost or None
@@ -324,7 +324,7 @@ class ActionSet(ABC):
         return 1
 
     def over(self, horizon: int) -> Self:
-        """Return a set that knows n for so many rounds: this one, unless a function changes it."""
+        """Return a set whose n holds for so many rounds: this one, unless a function changes it."""
         return self
 
     @cached_property
@@ -497,7 +497,7 @@ def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     if len(checked) != d:
         raise InvalidInput("names", f"{d} names", f"{len(checked)}", "Give one for each arm.")
     checked = _different(checked)
-    if isinstance(names, tuple):  # which nobody can change
+    if isinstance(names, tuple):  # which cannot change
         if len(_checked) == MOST_CHECKED:
             _checked.clear()
         _checked[id(names)] = names, checked

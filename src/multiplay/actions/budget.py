@@ -1,4 +1,4 @@
-"""A total to be spread over the arms."""
+"""Budgets: a total that is spread over the arms, with caps."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -43,7 +43,7 @@ class Budget(FlowSet, vectorised=True):
     at_most
         True: :math:`\sum_i a_i \le \text{total}`, some units may be kept back.
     names
-        What people call the arms.
+        Names of the arms.
     sense
         "min" if units bring losses, "max" if they bring rewards.
 

@@ -1,4 +1,4 @@
-"""A set that is another one in every round."""
+"""Sets that differ from round to round, over the same arms."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ MOST_SETS_SHOWN = 7  # in a notebook
 
 
 class Changing(ActionSet, vectorised=True):
-    r"""Another set in each round, over the same arms.
+    r"""A different set in each round, over the same arms.
 
     .. math::
 

@@ -1,4 +1,4 @@
-"""Attempts that need to succeed once: a reward that is not linear."""
+"""Coverage: attempts that need to succeed once, with a reward that is not linear."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -55,7 +55,7 @@ class Coverage(Budget):
     weights
         :math:`w_i \ge 0`, what a success on target i is worth.
     names
-        What people call the targets.
+        Names of the targets.
 
     Examples
     --------

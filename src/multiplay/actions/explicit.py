@@ -1,4 +1,4 @@
-"""A list of actions."""
+"""Sets that are given as a list of actions."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,14 +23,14 @@ class Explicit(ActionSet, vectorised=True):
 
         \mathcal{A} = \{a^{(1)}, \dots, a^{(K)}\}, \text{ the rows of } \text{actions}
 
-    The slow twin of every other set, and the way to play a handful of plans that somebody drew up.
+    The slow twin of every other set, and the way to choose from a few given plans.
 
     Parameters
     ----------
     actions
         One action in each row; repeated rows count once.
     names, sense
-        What people call the arms; "min" if units bring losses, "max" if they bring rewards.
+        Names of the arms; "min" if units bring losses, "max" if they bring rewards.
 
     Examples
     --------

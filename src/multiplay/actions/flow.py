@@ -33,7 +33,7 @@ class FlowSet(ActionSet, vectorised=True):
     """A = {f[arms] : f integer, 0 <= f <= capacity, out - in = balance at every node}.
 
     The base of the sets that are networks. Arcs that are no arms are free: they cost nothing, and
-    take up what may be left over. A subclass that knows better than the general way (an oracle that
+    take up what may be left over. A subclass with a better way than the general one (an oracle that
     is a selection, n in closed form) overrides just that.
 
     Parameters

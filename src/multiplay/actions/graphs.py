@@ -28,7 +28,7 @@ class SpanningTree(ActionSet, vectorised=True):
     edges
         Pairs of nodes, in any order; a node is a text or an integer.
     names
-        What people call the edges.
+        Names of the edges.
     sense
         "min" if edges bring losses, "max" if they bring rewards.
 
@@ -113,7 +113,7 @@ class Matching(OracleSet, vectorised=True):
     edges
         Pairs (left, right) of nodes; a node is a text or an integer, and on one side only.
     names
-        What people call the edges.
+        Names of the edges.
     sense
         "max", the default, if edges bring rewards; "min" if they bring losses.
 

@@ -1,4 +1,4 @@
-"""Knapsacks."""
+"""Integer knapsacks: units of items within a capacity."""
 
 import math
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Knapsack(ActionSet, vectorised=True):
         The most units of each item, a number for all or a list; no limits but the capacity if not
         given.
     names
-        What people call the items.
+        Names of the items.
 
     See Also
     --------
@@ -199,7 +199,7 @@ def _not_negative(argument: str, values: ArrayLike) -> FloatArray:
 def _as_integers(weights: FloatArray, capacity: float) -> tuple[IntArray, int]:
     """Return weights and capacity in a unit in which all weights are integers.
 
-    A float stands for its shortest decimal form, the one that people write.
+    A float stands for its shortest decimal form, as a user writes it.
     """
     exact, room = [Fraction(repr(w)) for w in weights.tolist()], Fraction(repr(float(capacity)))
     unit = Fraction(math.gcd(*(w.numerator for w in exact)) or 1, 1) / math.lcm(

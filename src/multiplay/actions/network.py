@@ -101,7 +101,7 @@ class Network(FlowSet):
     capacities
         One for each arc, None for an arc without a limit; no limits at all if not given.
     names
-        What people call the arcs that are arms.
+        Names of the arcs that are arms.
     free
         The numbers of the arcs that are no arms.
     sense
@@ -186,7 +186,7 @@ class Path(FlowSet):
     units
         How many there are.
     names
-        What people call the arcs.
+        Names of the arcs.
     sense
         "min" if arcs bring losses (the shortest path is the best), "max" if they bring rewards.
 

@@ -63,7 +63,7 @@ class IntegerProgram(OracleSet, vectorised=True):
     sense
         "min" if units bring losses, "max" if they bring rewards.
     names
-        What people call the arms.
+        Names of the arms.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     @cached_property
     def hull(self) -> DecompositionHull:
-        """Simplicial decomposition, which asks for better actions before it asks for the best."""
+        """Simplicial decomposition that calls for better actions before it calls for the best."""
         return DecompositionHull(self.oracle, self.n, self._better, GAP)
 
     def _better(self, costs: FloatArray, known: IntArray, gap: float = 0.0) -> IntArray:

@@ -1,4 +1,4 @@
-"""Transport plans."""
+"""Transport plans: units from suppliers to demanders."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -62,10 +62,10 @@ class Transport(FlowSet):
         "min" if units bring losses, "max" if they bring rewards.
     shortage
         What an unmet unit costs, 0 or more, in the unit of the losses. Where supply or lanes are
-        too small for the demand, as many units as possible are delivered, nobody gets more than
-        demanded, and what cannot be delivered stays with its supplier. All actions leave the same
-        number of units unmet, so the penalty has no influence on the lanes that are used. Where all
-        demand can be met, nothing changes. Without it, a shortage is an error.
+        too small for the demand, as many units as possible are delivered, no demander gets more
+        than demanded, and what cannot be delivered stays with its supplier. All actions leave the
+        same number of units unmet, so the penalty has no influence on the lanes that are used.
+        Where all demand can be met, nothing changes. Without it, a shortage is an error.
 
     See Also
     --------

@@ -1,8 +1,7 @@
 """The convex hull of an action set: minimise over it, draw an action with a given mean."""
 
-from multiplay.hull.base import Hull, Regulariser
+from multiplay.hull.base import FixedHull, Hull, Regulariser
 from multiplay.hull.decomposition import DecompositionHull
-from multiplay.hull.fixed import FixedHull
 from multiplay.hull.network import NetworkHull
 from multiplay.hull.transport import TransportHull
 

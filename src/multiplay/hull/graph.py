@@ -50,6 +50,6 @@ def bipartite(supply: IntArray, demand: IntArray) -> Graph:
 
 @lru_cache(maxsize=16)
 def _lanes(suppliers: int, demanders: int) -> tuple[IntArray, IntArray]:
-    """Return tails and heads; the graphs of many days share them, and nobody writes to them."""
+    """Return tails and heads, which the graphs of many days share: they are not written to."""
     arms = np.arange(suppliers * demanders)
     return arms // demanders, suppliers + arms % demanders

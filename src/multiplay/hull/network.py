@@ -1,4 +1,4 @@
-"""The flow polytope of any directed graph."""
+"""The hull of flows on any directed graph: its flow polytope."""
 
 import numpy as np
 

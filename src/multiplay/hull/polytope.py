@@ -1,4 +1,4 @@
-"""The hull of actions that are all listed: its facets, a barrier on it, and draws from it."""
+"""The hull of actions in a list: its facets, a barrier on it, and draws from it."""
 
 from typing import NamedTuple
 

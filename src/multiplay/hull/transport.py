@@ -1,4 +1,4 @@
-"""The transport polytope."""
+"""The hull of transport plans: the transport polytope, by a Newton step without a general graph."""
 
 import numpy as np
 

@@ -26,8 +26,7 @@ from multiplay.learner.round_set import (
 )
 from multiplay.policies import Play, Policy
 from multiplay.policies.averages import predicted
-from multiplay.policies.base import check_fits, drop_warm_start, shown
-from multiplay.policies.feasible import check_play
+from multiplay.policies.base import check_fits, check_play, drop_warm_start, shown
 from multiplay.random import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 

@@ -1,4 +1,4 @@
-"""The average loss of every arm: what many policies believe in."""
+"""Average losses of the arms, which many policies are based on."""
 
 import numpy as np
 
@@ -14,12 +14,12 @@ FADED = kernels.FADED
 
 
 class Averages(Forgetting):
-    """Count: N_i += the units seen, S_i += the sum of their losses, t += 1 for each round told.
+    """Count: N_i += the units seen, S_i += the sum of their losses, t += 1 for each round reported.
 
     The start of every policy that believes in averages; a subclass writes ``choose``. Units that
-    were played and not seen count for nothing; plans of others count without being a round. Those
-    that forget, do so before each round told: N_i and S_i are multiplied by ``discount``, or lose
-    the round that leaves the ``window``.
+    were played and not seen count for nothing; external plans count without being a round. Those
+    that forget, do so before each round reported: N_i and S_i are multiplied by ``discount``, or
+    lose the round that leaves the ``window``.
     """
 
     sums = ("count", "sum")
@@ -43,7 +43,7 @@ class Averages(Forgetting):
         self.absorb(actions, state, feedback, rng)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Count every unit, whoever chose it."""
+        """Count every unit, also those of external plans."""
         if self.window is None:
             count(state, feedback)
         else:
@@ -86,7 +86,7 @@ def predicted(state: Arrays) -> FloatArray:
 def unseen_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArray:
     """Replace the action where an arm was never seen: by as many units of such arms as can be.
 
-    So every arm that can be played is seen after at most d rounds told, and again when it is
+    So every arm that can be played is seen after at most d rounds reported, and again when it is
     forgotten.
     """
     if kernels.any_unseen(state["count"], actions._n):

@@ -1,4 +1,4 @@
-"""Full bandit feedback: policies that see what a whole round lost, and nothing else."""
+"""Policies for full bandit feedback: only the total loss of a round is seen."""
 
 import numpy as np
 
@@ -7,8 +7,7 @@ from multiplay.actions import ActionSet
 from multiplay.actions.coordinates import Listed
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.policies.base import Policy
-from multiplay.policies.listing import all_actions
+from multiplay.policies.base import Policy, all_actions
 from multiplay.types import FloatArray
 
 

@@ -1,16 +1,17 @@
-"""What every policy has."""
+"""The base class of all policies, plays, and checks of a policy against a set."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
-from multiplay.actions import ActionSet, Changing
+from multiplay.actions import ActionSet, Changing, OracleSet
+from multiplay.actions.base import whole_box
 from multiplay.actions.costs import Requirement
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.random import Rng
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 LearnsFrom: TypeAlias = Literal["units", "totals", "round"]
 
@@ -51,7 +52,7 @@ class PolicyCost(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class Play:
-    """An action in every trial, and what the policy wants to know of it later.
+    """An action in every trial, and what the policy needs of it later.
 
     Attributes
     ----------
@@ -123,7 +124,7 @@ class Policy(ABC):
     partial : bool
         Whether it may be shown feedback of which some units are missing. A class attribute.
     absorbs : bool
-        Whether it can learn from plans that somebody else chose, by ``absorb``. A class attribute.
+        Whether it can learn from external plans, by ``absorb``. A class attribute.
 
     Examples
     --------
@@ -220,8 +221,8 @@ class Policy(ABC):
         """
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Learn from a plan that somebody else chose: changes the state."""
-        raise NotImplementedError(f"{type(self).__name__} does not learn from plans of others")
+        """Learn from an external plan: changes the state."""
+        raise NotImplementedError(f"{type(self).__name__} does not learn from external plans")
 
     def believed(self, state: Arrays) -> FloatArray | None:
         """Return the mean loss that a unit of each arm is believed to have, (trials, d).
@@ -258,8 +259,8 @@ def drop_warm_start(policy: Policy, state: Arrays, actions: ActionSet) -> None:
 def arm_totals(feedback: Feedback, state: FloatArray) -> FloatArray:
     """Return the total of each arm, for an array of the state with trials and arms.
 
-    Kernels do not look where an array ends: who has only the total of the round, or other trials
-    or arms, is refused here.
+    Kernels do not check the bounds of arrays: feedback with only the total of the round, or with
+    other trials or arms, is refused here.
     """
     total = feedback.total
     if not state.shape == total.shape == feedback.seen.shape == feedback.count.shape:
@@ -316,3 +317,56 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
         )
     for t in range(1, actions.period + 1):
         policy.start(actions.at(t), horizon, 1)
+
+
+def all_actions(policy: str, actions: ActionSet, limit: int, instead: str) -> IntArray:
+    """Return all actions, or say why this policy cannot look at them, and what to use instead."""
+    try:
+        return actions.all_actions(limit)
+    except InvalidInput as error:
+        if error.argument != "limit":
+            raise
+        raise InvalidInput(
+            "actions",
+            f"a set of at most {limit} actions: {policy} enumerates all of them",
+            f"more in {actions!r}",
+            f"Use {instead}; or write {policy}(limit=...).",
+        ) from error
+
+
+def check_play(
+    policy: Policy,
+    actions: ActionSet,
+    play: Play,
+    trials: int,
+    when: str,
+    *,
+    restored: bool = False,
+) -> None:
+    """Raise ``ArithmeticError`` unless a policy has chosen an action of the set in every trial.
+
+    ``restored`` says that the policy's state came from another process.
+    """
+    action, shape = play.action, (trials, actions.d)
+    if action.shape != shape or False in _inside(actions, action, restored).tolist():
+        raise no_action(policy, actions, trials, when)
+
+
+def no_action(policy: Policy, actions: ActionSet, trials: int, when: str) -> ArithmeticError:
+    """Return the error of a play that is outside the set."""
+    return ArithmeticError(
+        f"{policy!r} chose in {when} what is no action of {actions!r}. Fix choose(): it must "
+        f"return actions of the set, in an array of shape {(trials, actions.d)}."
+    )
+
+
+def _inside(actions: ActionSet, action: IntArray, restored: bool) -> BoolArray:
+    """Say which actions are in the set, as far as that can be computed.
+
+    A set that is defined by an oracle has the actions that the oracle returned in this process; a
+    restored state may have others.
+    """
+    if restored and isinstance(actions, OracleSet) and type(actions).contains is OracleSet.contains:
+        return whole_box(action.astype(float), actions.n)
+    inside: BoolArray = actions.contains(action)
+    return inside

@@ -1,4 +1,4 @@
-"""What people do without a library: follow the leader, sometimes at random, always at random."""
+"""Baselines: follow the leader, epsilon-greedy, and random actions."""
 
 from dataclasses import dataclass
 

@@ -66,7 +66,7 @@ class CombUCB(Averages):
     >>> sum(learner.ask().plan.values())
     10
 
-    Of two arms with the averages 0.3 and 0.4 it plays the second, of which it knows less:
+    Of two arms with the averages 0.3 and 0.4 it plays the second, of which less was seen:
 
     >>> seen, lost = np.array([[900.0, 100.0]]), np.array([[270.0, 40.0]])
     >>> state = {"t": np.array([1000]), "count": seen, "sum": lost}

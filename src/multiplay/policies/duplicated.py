@@ -32,7 +32,7 @@ class Duplicated(Policy):
 
     ``Duplicated(GenCTS())`` is CTS and ``Duplicated(GenLBINFV())`` is LBINFV, the baselines of the
     paper. The statistics of the copies stay apart; the samples of an arm are handed to its played
-    copies in order. Which copies were not seen nobody knows: all units must be seen.
+    copies in order. Copies that were not seen cannot be told from others: all units must be seen.
 
     Parameters
     ----------

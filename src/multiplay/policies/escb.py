@@ -8,8 +8,7 @@ import numpy as np
 from multiplay._support.checks import integer_setting
 from multiplay.actions import ActionSet
 from multiplay.policies.averages import Averages, averages, unseen_first
-from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.listing import all_actions
+from multiplay.policies.base import Play, PolicyCost, all_actions
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 

@@ -62,7 +62,7 @@ class ExplorationByOptimisation(Bandit):
     Parameters
     ----------
     horizon
-        T, the number of rounds; needed where the caller knows none, as in a ``Learner``.
+        T, the number of rounds; needed where the caller gives none, as in a ``Learner``.
     scale
         A factor of :math:`\beta`. Below 1/2, for experiments only, single trials can stay with a
         wrong action for very long.

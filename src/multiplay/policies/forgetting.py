@@ -16,17 +16,17 @@ LONGEST = 10**6  # rounds of a window: the state keeps all of them
 
 
 class Forgetting(Policy):
-    """What is learned is a sum over the rounds told, of which old ones count less, or nothing.
+    """What is learned is a sum over the rounds reported, of which old ones count less, or nothing.
 
-    With ``discount`` gamma in (0, 1), every round told multiplies by gamma what was learned of all
-    arms before: a sample of k rounds ago counts gamma^k. With ``window`` W, only the last W rounds
-    told count. For arms that could not be played the rounds pass as well. Plans of others add
-    samples to the last round told, and let no round pass.
+    With ``discount`` gamma in (0, 1), every round reported multiplies by gamma what was learned of
+    all arms before: a sample of k rounds ago counts gamma^k. With ``window`` W, only the last W
+    rounds reported count. For arms that could not be played the rounds pass as well. External
+    plans add samples to the last round reported, and let no round pass.
 
     A subclass names the entries of its state that are such sums in ``sums``, and says in
     ``prior`` from where they start; a dataclass gives itself the settings. For a window the
     state keeps what every round added, ``recent_...`` of shape (trials, d, W), round t in slot
-    (t - 1) mod W, where t is the round to be told.
+    (t - 1) mod W, where t is the round to be reported.
 
     References
     ----------
@@ -93,7 +93,7 @@ class Forgetting(Policy):
                     state[f"recent_{name}"][trials, :, slot] = 0.0
 
     def add(self, state: Arrays, *gains: NDArray[Any]) -> None:
-        """Add to each sum what the last round told showed, or somebody else's plan."""
+        """Add to each sum what the last round reported showed, or an external plan."""
         for name, gain in zip(self.sums, gains, strict=True):
             state[name] += gain
             if self.window is not None:

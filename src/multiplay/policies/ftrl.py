@@ -1,4 +1,4 @@
-"""Follow-the-regularised-leader: what all policies of this kind share."""
+"""The base class of follow-the-regularised-leader: its four steps."""
 
 from abc import abstractmethod
 
@@ -33,9 +33,9 @@ class FTRL(Policy):
     missing.
 
     Where units are missing, :math:`k_i` is the average of those seen. An arm of which nothing was
-    seen counts as if :math:`q_i` had come true, and so does an arm that could not be played. Plans
-    of others teach the predictions only: step 3 needs the probability that the policy would have
-    played them. Where units are known to lose more than what is learned (``actions.offset``),
+    seen counts as if :math:`q_i` had come true, and so does an arm that could not be played.
+    External plans teach the predictions only: step 3 needs the probability that the policy would
+    have played them. Where units are known to lose more than what is learned (``actions.offset``),
     :math:`\hat{L}` has that too.
 
     Examples

@@ -1,4 +1,4 @@
-"""Thompson sampling with a normal posterior."""
+"""GaussianCTS: Thompson sampling with a normal posterior for every arm."""
 
 from dataclasses import dataclass, field
 
@@ -37,7 +37,7 @@ class GaussianCTS(Averages):
     Parameters
     ----------
     beta
-        :math:`\beta`, how far to draw, positive; less explores less. The proof wants
+        :math:`\beta`, how far to draw, positive; less explores less. The proof needs
         :math:`\beta > 1`; the simulations of the authors draw with the variance of the losses
         divided by :math:`N_i`, which is :math:`\beta = 1`.
     discount

@@ -1,4 +1,4 @@
-"""Generalised combinatorial Thompson sampling."""
+"""GenCTS: generalised combinatorial Thompson sampling, with a beta posterior for every arm."""
 
 from dataclasses import dataclass, field
 
@@ -94,7 +94,7 @@ class GenCTS(Forgetting):
         self.absorb(actions, state, feedback, rng)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Count the heads and the tails, whoever chose the units."""
+        """Count the heads and the tails, also those of external plans."""
         heads, p = feedback.flip(rng), state["p"]
         if self.window is None and heads.shape == p.shape:
             count_coins(feedback.seen, heads, p, state["q"])

@@ -1,4 +1,4 @@
-"""The best-of-both-worlds policy: optimistic follow-the-regularised-leader with variances."""
+"""GenLBINFV: best of both worlds by optimistic follow-the-regularised-leader with variances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class GenLBINFV(LogBarrier):
     horizon
         T, the number of rounds, where you know it and the caller does not, as in a ``Learner``.
     any_horizon
-        Go on even if the horizon is shorter than the theory wants, :math:`T \ge \max(55, d)`.
+        Go on even if the horizon is shorter than the theory needs, :math:`T \ge \max(55, d)`.
     initial
         "paper": :math:`\beta_i(1) = 1 + e_i / n_i`. "units": that divided by :math:`n_i`, and
         nothing else is changed. Then far less regret is paid for units in the stochastic regime,

@@ -121,7 +121,7 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        r"""Count the round, and let believed losses stand for those that nobody could see.
+        r"""Count the round, and let believed losses replace those that were not seen.
 
         :math:`\hat{L}` of arms that could not be played grows by them; so does that of arms that
         were played and not seen, or they would look as if they had lost nothing.

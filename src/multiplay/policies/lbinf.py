@@ -1,4 +1,4 @@
-"""The predecessor of GenLBINFV: another linear part, larger first rates, gradient descent."""
+"""LBINF, the predecessor of GenLBINFV: a different linear part, larger first rates."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class LBINF(LogBarrier):
     eta, any_horizon
         As in GenLBINFV.
     horizon
-        T, the number of rounds; needed where the caller knows none, as in a ``Learner``.
+        T, the number of rounds; needed where the caller gives none, as in a ``Learner``.
 
     References
     ----------

@@ -7,8 +7,7 @@ import numpy as np
 from multiplay._support.checks import integer_setting
 from multiplay.actions import ActionSet
 from multiplay.kernels import regression as kernels
-from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.listing import all_actions
+from multiplay.policies.base import Play, PolicyCost, all_actions
 from multiplay.policies.regression import MOST_ARMS, Regression, unknown_first
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray

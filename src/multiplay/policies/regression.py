@@ -1,4 +1,4 @@
-"""A linear loss fitted to the totals of the rounds: what linear bandits believe in."""
+"""A linear loss fitted to the totals of the rounds, which linear bandits are based on."""
 
 import math
 
@@ -17,7 +17,7 @@ MOST_ARMS = 400  # the search for spanning actions takes 4 s there
 
 
 class Regression(Policy):
-    r"""Least squares for the total y of each round told.
+    r"""Least squares for the total y of each round reported.
 
     .. math::
 

@@ -1,4 +1,4 @@
-"""Lee, Luo, Wei, Zhang and Zhang (2021): explore, then exploit for as long as nothing changes."""
+"""BestOfThreeWorlds: explore, then exploit for as long as nothing changes (Lee et al. 2021)."""
 
 from dataclasses import dataclass
 

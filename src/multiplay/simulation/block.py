@@ -13,8 +13,7 @@ from multiplay.environments import Adversarial, Environment, World
 from multiplay.environments.base import largest_change
 from multiplay.kernels.units import inside_box
 from multiplay.policies import Policy
-from multiplay.policies.base import drop_warm_start, shown
-from multiplay.policies.feasible import no_action
+from multiplay.policies.base import drop_warm_start, no_action, shown
 from multiplay.random import POLICY, Streams
 from multiplay.results.measured import EACH_ROUND, FIXED, Measured
 from multiplay.simulation.comparator import BestOfEachRound

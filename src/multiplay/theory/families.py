@@ -1,4 +1,4 @@
-"""Which distributions a policy reckons with, and how hard it is to tell two of them apart."""
+"""Families of distributions that a policy must allow for, and how to tell two of them apart."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

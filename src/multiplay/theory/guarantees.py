@@ -37,12 +37,12 @@ TRADES = np.geomspace(1e-8, 1.0, 401)  # chi: each gives a bound, and neighbours
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A promise about regret.
+    """An upper bound on regret.
 
     Attributes
     ----------
     formula
-        What it says.
+        The bound.
     needs
         For which instances it is proved.
     proved
@@ -472,8 +472,8 @@ def _own(result: Result, policy: str | None, names: tuple[str, ...]) -> list[flo
         raise InvalidInput(
             "policy",
             f"one of {', '.join(result.policies)}",
-            "none, where their losses differ",
-            "Name the policy that the promise is for: policy='...'.",
+            "none, although their losses differ",
+            "Name the policy that the bound is for: policy='...'.",
         )
     return [float(own[name].mean()) for name in names]
 

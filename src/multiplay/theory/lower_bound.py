@@ -1,6 +1,6 @@
-"""The best that any policy could do on an instance: regret c log T.
+"""Lower bounds of one instance: the regret c log T that every good policy has.
 
-Once the best action is known, c is the value of a game, which ``exploration.py`` solves.
+Once the best action is known, c is the value of a game, which ``game.py`` solves.
 ``docs/lower-bound.md`` derives it.
 """
 
@@ -20,9 +20,8 @@ from multiplay._support.checks import (
 from multiplay._support.formatting import Table, counted, number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.theory.exploration import UNPLAYED, Game, best_exploration, smallest
 from multiplay.theory.families import Family, Gaussian
-from multiplay.theory.totals import totals_game
+from multiplay.theory.game import UNPLAYED, Game, best_exploration, smallest, totals_game
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def lower_bound(
     means
         The mean loss (or reward) of a unit of each arm; a number if it is the same for all.
     family
-        ``Gaussian(variance)`` or ``Bernoulli()``: what a policy knows of the distributions.
+        ``Gaussian(variance)`` or ``Bernoulli()``: the distributions that a policy must allow for.
     copies
         The bound for a policy on copied arms, :math:`b_i \ge n_i` of arm i, that learns about each
         copy alone: an action then profits from :math:`a_i / b_i` of the plays of arm i only.
@@ -204,15 +203,15 @@ def lower_bound(
     everything = _listed(actions, limit)
     if everything is None:
         return _arm_by_arm(actions, actions.sign * means, here, family, counts)
-    best, rivals, gaps = ranked(everything, actions.sign * means)
-    left_out = np.where(best == 0, rivals, 0).astype(float)
-    threats = family.reachable(here, left_out, gaps)
-    if not threats.any():
+    best, alternatives, gaps = ranked(everything, actions.sign * means)
+    left_out = np.where(best == 0, alternatives, 0).astype(float)
+    candidates = family.reachable(here, left_out, gaps)
+    if not candidates.any():
         return _nothing_to_learn(best)
-    rays = (rivals - best) / gaps[:, None]
-    nature = _Nature(family, here, left_out[threats], gaps[threats], counts)
-    game = Game(rays, np.unique(rays.argmax(axis=0)), threats, nature)
-    return _solution(game, best, rivals, gaps)
+    rays = (alternatives - best) / gaps[:, None]
+    nature = _Nature(family, here, left_out[candidates], gaps[candidates], counts)
+    game = Game(rays, np.unique(rays.argmax(axis=0)), candidates, nature)
+    return _solution(game, best, alternatives, gaps)
 
 
 def _from_totals(actions: ActionSet, means: FloatArray, family: Family, limit: int) -> LowerBound:
@@ -233,18 +232,18 @@ def _from_totals(actions: ActionSet, means: FloatArray, family: Family, limit: i
             f"{listed.K} actions",
             "Take a smaller set: with feedback='total' they do not fit into one table.",
         )
-    best, rivals, gaps = ranked(listed.E, actions.sign * means)
-    variances = rivals @ np.broadcast_to(family.variance, actions.d)
-    game = totals_game(best @ listed.S, rivals @ listed.S, gaps, variances)
-    return _nothing_to_learn(best) if game is None else _solution(game, best, rivals, gaps)
+    best, alternatives, gaps = ranked(listed.E, actions.sign * means)
+    variances = alternatives @ np.broadcast_to(family.variance, actions.d)
+    game = totals_game(best @ listed.S, alternatives @ listed.S, gaps, variances)
+    return _nothing_to_learn(best) if game is None else _solution(game, best, alternatives, gaps)
 
 
-def _solution(game: Game, best: IntArray, rivals: IntArray, gaps: FloatArray) -> LowerBound:
+def _solution(game: Game, best: IntArray, alternatives: IntArray, gaps: FloatArray) -> LowerBound:
     mixture = best_exploration(game)
     evidence, _ = game.nature.answers(mixture @ game.rays)
     least = float(evidence.min())
-    active = rivals[game.threats][evidence <= least * (1 + ACTIVE)]
-    return LowerBound(1 / least, mixture / gaps @ (rivals - best) / least, active, best)
+    active = alternatives[game.candidates][evidence <= least * (1 + ACTIVE)]
+    return LowerBound(1 / least, mixture / gaps @ (alternatives - best) / least, active, best)
 
 
 def _nothing_to_learn(best: IntArray) -> LowerBound:
@@ -252,7 +251,7 @@ def _nothing_to_learn(best: IntArray) -> LowerBound:
 
 
 class _Nature:
-    """Shifts the means of the arms that a* leaves out, where every unit is seen."""
+    """Shifts of the means of the arms that a* leaves out, where every unit is seen."""
 
     def __init__(
         self,
@@ -356,8 +355,7 @@ def _two_best(best: IntArray, other: IntArray) -> InvalidInput:
         "means",
         "means with one best action",
         f"two best ones, {best.tolist()} and {other.tolist()}",
-        "Either may be played forever at no loss, and the bound is another one: move the means "
-        "a little.",
+        "Change the means a little: the bound is for one best action.",
     )
 
 
@@ -388,12 +386,12 @@ def _listed(actions: ActionSet, limit: int) -> IntArray | None:
 def ranked(everything: IntArray, losses: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Return the best action, all others, and how much more they lose."""
     first = int((everything @ losses).argmin())
-    best, rivals = everything[first].copy(), np.delete(everything, first, axis=0)
-    gaps: FloatArray = (rivals - best) @ losses
-    tied = gaps <= TIE * ((rivals + best) @ np.abs(losses))
+    best, alternatives = everything[first].copy(), np.delete(everything, first, axis=0)
+    gaps: FloatArray = (alternatives - best) @ losses
+    tied = gaps <= TIE * ((alternatives + best) @ np.abs(losses))
     if tied.any():
-        raise _two_best(best, rivals[tied][0])
-    return best, rivals, gaps
+        raise _two_best(best, alternatives[tied][0])
+    return best, alternatives, gaps
 
 
 def _checked_means(actions: ActionSet, means: ArrayLike, family: Family) -> FloatArray:

@@ -305,7 +305,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unfinished_game_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = importlib.import_module("multiplay.theory.exploration")
+    game = importlib.import_module("multiplay.theory.game")
     monkeypatch.setattr(game, "MOST_ROUNDS", 2)
     means = np.random.default_rng(0).uniform(0.1, 0.9, 5)
     with pytest.raises(ArithmeticError, match=r"known to .* only"):

@@ -1,4 +1,4 @@
-"""The game behind the lower bound: the cheapest exploration that rules every rival out.
+"""The game behind the lower bound: the cheapest exploration that excludes every alternative.
 
 The learner spreads one unit of regret over the actions that are not best. Nature answers with the
 instance that is hardest to tell from the true one and in which another action is the best. The
@@ -13,6 +13,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-9  # between the two sides of the game
 GOOD_ENOUGH = 1e-6
+NEGLIGIBLE = 1e-9  # what is left of an action, relative to it, if it is a multiple of the best one
 MOST_ROUNDS = 100
 NEW = 5  # answers of each side in one round of the game
 STEPS = (0.25, 0.5, 1.0)  # from the best mixture so far to the equilibrium
@@ -34,14 +35,14 @@ class Nature(Protocol):
 class Game(NamedTuple):
     """What each side can do.
 
-    ``rays`` has the plays that a unit of regret on each rival buys; those of ``start`` together
-    leave nothing unplayed. ``threats`` are the rivals that could be the best, and ``nature`` has an
-    answer for each of them.
+    ``rays`` has the plays that a unit of regret on each alternative buys; those of ``start``
+    together leave nothing unplayed. ``candidates`` are the alternatives that could be the best, and
+    ``nature`` has an answer for each of them.
     """
 
     rays: FloatArray
     start: IntArray
-    threats: BoolArray
+    candidates: BoolArray
     nature: Nature
 
 
@@ -76,7 +77,7 @@ def best_exploration(game: Game) -> FloatArray:
 
 
 def _equilibrium(payoff: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mixed choices of a matrix game: of the columns, who gain, and of the rows."""
+    """Return the mixed strategies of a matrix game: of the columns, which gain, and of the rows."""
     from scipy.optimize import linprog  # here: importing multiplay should not wait for it
 
     rows, columns = payoff.shape
@@ -98,3 +99,66 @@ def _equilibrium(payoff: FloatArray) -> tuple[FloatArray, FloatArray]:
 def smallest(values: FloatArray) -> IntArray:
     """Return the places of the few smallest values."""
     return np.argsort(values, kind="stable")[:NEW]
+
+
+class TotalsNature:
+    """Shifts of the means by delta, <a*, delta> = 0 and <a, delta> = -gap_a for an alternative a.
+
+    The play of b is evidence <b, delta>^2 / (2 v_b), v_b the variance of its total. So all that
+    counts of the plays w is H = sum_b w_b b b' / v_b, and the shift with the least evidence is
+    -H^-1 u / (u' H^-1 u) with u = a / gap_a. ``directions`` has u modulo a*, one row for each
+    alternative that could be the best.
+    """
+
+    def __init__(self, directions: FloatArray) -> None:
+        self.directions = directions
+
+    def answers(self, plays: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the evidence of H = ``plays`` against each answer, and the hardest answers."""
+        rank = self.directions.shape[1]
+        H = plays.reshape(rank, rank)
+        sizes, axes = np.linalg.eigh(H)
+        sizes = np.maximum(sizes, UNPLAYED * sizes.max())
+        shifts = (self.directions @ axes) / sizes @ axes.T
+        shifts /= (self.directions * shifts).sum(axis=1)[:, None]
+        evidence = ((shifts @ H) * shifts).sum(axis=1) / 2
+        return evidence, _squares(shifts[smallest(evidence)]) / 2
+
+
+def totals_game(
+    best: FloatArray, alternatives: FloatArray, gaps: FloatArray, variances: FloatArray
+) -> Game | None:
+    """Return the game of all alternatives, in coordinates of the span of the actions.
+
+    ``variances`` are those of the totals. None if all alternatives are multiples of the best
+    action: its own total, which is known, then determines theirs.
+    """
+    from scipy.linalg import qr  # here: importing multiplay should not wait for it
+
+    left = _modulo(best, alternatives)
+    candidates = np.linalg.norm(left, axis=1) > NEGLIGIBLE * np.linalg.norm(alternatives, axis=1)
+    if not candidates.any():
+        return None
+    # in coordinates where the directions are orthonormal as a whole, H is far from singular
+    directions = np.linalg.qr(left[candidates] / gaps[candidates, None]).Q
+    bought = directions * np.sqrt(gaps[candidates] / variances[candidates])[:, None]
+    _, order = qr(bought.T, mode="r", pivoting=True)
+    rank = directions.shape[1]
+    rays = np.zeros((len(alternatives), rank**2))
+    rays[candidates] = _squares(bought)
+    start = np.flatnonzero(candidates)[np.sort(order[:rank])]
+    return Game(rays, start, candidates, TotalsNature(directions))
+
+
+def _modulo(best: FloatArray, alternatives: FloatArray) -> FloatArray:
+    """Return the coordinates of the alternatives in the space orthogonal to the best action."""
+    if not best.any():  # its total is always zero, and tells nothing
+        return alternatives
+    orthogonal = np.linalg.qr(best[:, None], mode="complete").Q[:, 1:]
+    left: FloatArray = alternatives @ orthogonal
+    return left
+
+
+def _squares(vectors: FloatArray) -> FloatArray:
+    """Return the entries of v v' for every row v."""
+    return (vectors[:, :, None] * vectors[:, None, :]).reshape(len(vectors), -1)

@@ -1,17 +1,17 @@
-"""Errors for people: what was expected or what failed, what came, and what to do."""
+"""Errors of the library: invalid arguments, missing names, conflicts and stores."""
 
 
 class InvalidInput(ValueError):
-    """An argument cannot be used; nothing was changed.
+    """An argument is invalid; nothing was changed.
 
     Parameters
     ----------
     argument
-        What it is called.
+        The name of the argument.
     expected, got
-        What was wanted, and what came.
+        The expected value, and the given one.
     hint
-        What to do now, as a sentence.
+        What to do, as a sentence.
 
     Examples
     --------
@@ -28,7 +28,7 @@ Raise the caps, or write at_most=True.
         super().__init__(f"{argument}: expected {expected}, got {got}. {hint}")
 
     def under(self, key: str) -> "InvalidInput":
-        """Return the same error, of an argument that stands below a key of a file."""
+        """Return the same error for an argument below a key of a file."""
         return type(self)(f"{key}.{self.argument}", self.expected, self.got, self.hint)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:
@@ -36,24 +36,24 @@ Raise the caps, or write at_most=True.
 
 
 class NotFound(InvalidInput):
-    """What was named is not there: a study, or a play."""
+    """A study or a play of this name does not exist."""
 
 
 class Conflict(InvalidInput):
-    """What was asked does not go with what was done before, such as other losses for a play."""
+    """A request contradicts an earlier one, such as different losses for the same play."""
 
 
 class StoreError(RuntimeError):
-    """A store cannot be read or written now: full, locked, read-only or not there.
+    """A store cannot be read or written now: full, locked, read-only or missing.
 
     Parameters
     ----------
     store
-        Where it is.
+        The URL of the store.
     reason
-        What is wrong with it.
+        The cause of the failure.
     hint
-        What to do now, as a sentence.
+        What to do, as a sentence.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What comes back from a play: the loss of every unit, of every arm, or of the whole round."""
+"""Feedback of a play: the loss of every unit, of every arm, or of the whole round."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from multiplay.types import FloatArray, IntArray
 
 
 class Units(ABC):
-    """The loss of every single unit, kept as a rule that draws them again when they are wanted."""
+    """The loss of every single unit, as a rule that draws the losses when they are read."""
 
     @abstractmethod
     def losses(self) -> FloatArray:
-        """Return all of them, as ``Feedback.units``."""
+        """Return all losses, as ``Feedback.units``."""
 
     @abstractmethod
     def flip(self, seen: IntArray, rng: Streams) -> IntArray:
@@ -27,7 +27,7 @@ class Units(ABC):
 
 
 class Feedback:
-    r"""The losses of one play in every trial. Nothing of it can be changed.
+    r"""The losses of one play in every trial; immutable.
 
     Of arm i, :math:`a_i` units were played, and their losses add up to
 
@@ -36,14 +36,14 @@ class Feedback:
         \text{total}_i = \sum_{j=1}^{a_i} L_{ij}, \qquad
         \text{mean}_i = \frac{\text{total}_i}{a_i},
 
-    or the same of those that were seen, where some were not.
+    or the same for the observed units, where some were not observed.
 
     Attributes
     ----------
     count : array of shape (trials, d)
         How many units of each arm were played, :math:`a_i`.
     total : array of shape (trials, d), or (trials, 1)
-        The sum of the losses seen of each arm; or that of all arms, where nothing else is known.
+        The sum of the observed losses of each arm; or that of all arms, for full-bandit feedback.
     units, first
         Where every single loss is known: arm i keeps those seen at
         ``units[:, first[i] : first[i] + seen_i]``. Where there are too many, ``units`` is None.
@@ -73,7 +73,7 @@ class Feedback:
         first: IntArray | None = None,
         seen: IntArray | None = None,
     ) -> None:
-        own = self.__dict__  # of every round: faster than setting one attribute after the other
+        own = self.__dict__  # in every round: faster than setting the attributes one by one
         own["count"], own["total"], own["_units"], own["first"] = count, total, units, first
         own["seen"] = count if seen is None else seen
 
@@ -94,13 +94,13 @@ class Feedback:
 
     @property
     def complete(self) -> bool:
-        """Whether every unit was seen for certain: nobody said that some were not."""
+        """Whether every unit was observed: no report of missing units was given."""
         return self.seen is self.count
 
     def extrapolated(self) -> Feedback:
-        """Return totals as if unseen units had lost what those seen of their arm lost on average.
+        """Return totals where unobserved units have the mean loss of the arm's observed units.
 
-        An arm of which nothing was seen counts as not played: nothing is known of it.
+        An arm without observed units counts as not played.
 
         Examples
         --------
@@ -116,12 +116,12 @@ class Feedback:
 
     @property
     def round_total(self) -> FloatArray:
-        """What all units of the round lost together, for each trial."""
+        """The total loss of all units of the round, for each trial."""
         together: FloatArray = self.total.sum(axis=1)
         return together
 
     def round_only(self) -> Feedback:
-        """Return what is known where only the total of the round is reported (full bandit).
+        """Return full-bandit feedback: only the total of the round.
 
         Examples
         --------
@@ -133,7 +133,7 @@ class Feedback:
 
     @property
     def mean(self) -> FloatArray:
-        """The average :math:`k_i` of the losses seen of arm i; 0 where none was seen."""
+        """The average :math:`k_i` of the observed losses of arm i; 0 where none was observed."""
         if self.total.shape != self.count.shape:
             raise InvalidInput(
                 "feedback",
@@ -145,7 +145,7 @@ class Feedback:
         return average
 
     def flip(self, rng: Rng) -> IntArray:
-        r"""Flip a coin for every unit seen, with its loss as the chance of heads; add up each arm.
+        r"""Flip a coin for every observed unit, with its loss as probability of heads; sum by arm.
 
         .. math::
 

@@ -1,4 +1,4 @@
-"""One random stream for each trial, so that a trial is the same trial in any company."""
+"""Random streams: one for each trial and purpose, independent of the number of trials."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from multiplay.errors import InvalidInput
 from multiplay.kernels import random as kernels
 from multiplay.types import FloatArray, IntArray
 
-# What a stream is for: losses must not depend on what a policy draws, nor on how it draws.
+# Purposes of streams: losses must not depend on the random numbers that a policy draws.
 LOSSES, POLICY, INSTANCE, ASK, TELL, LEARN = range(6)
 
 
 def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:
-    """Return the seed of one trial for one purpose, whatever else is run."""
+    """Return the seed sequence of one trial for one purpose."""
     if not is_integer(seed) or seed < 0:
         raise InvalidInput(
             "seed", "a whole number of at least 0", repr(seed), "Give a whole number such as 0."
@@ -36,9 +36,9 @@ def seed_or_random(seed: int | None) -> int:
 
 
 class Streams:
-    """Independent random streams, one for each trial, with the verbs of a numpy ``Generator``.
+    """Independent random streams, one for each trial, with methods of a numpy ``Generator``.
 
-    Row k of every answer comes from stream k alone: ``random((trials, 3))`` gives row k the next
+    Row k of every array comes from stream k alone: ``random((trials, 3))`` gives row k the next
     three numbers of stream k. So a policy that draws from ``rng`` works the same with a
     ``Generator`` (one trial, by hand) and with ``Streams`` (a simulation), and trial k of a
     simulation does not depend on the other trials.
@@ -62,7 +62,7 @@ class Streams:
 
     @classmethod
     def spawn(cls, seed: int, purpose: int, trials: Iterable[int]) -> Streams:
-        """Streams for these trials and this purpose, all from one seed."""
+        """Return streams for these trials and this purpose, all from one seed."""
         states = [
             np.random.SFC64(seed_sequence(seed, purpose, trial)).state["state"]["state"]
             for trial in trials
@@ -70,20 +70,20 @@ class Streams:
         return cls(np.reshape(states, (-1, 4)))
 
     def random(self, size: tuple[int, ...]) -> FloatArray:
-        """Uniform numbers on [0, 1); the first axis is the trial."""
+        """Return uniform numbers on [0, 1); the first axis is the trial."""
         out = np.empty(size)
         kernels.fill_uniform(self.state, out.reshape(len(self.state), -1))
         return out
 
     def beta(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
-        """Beta(a, b) numbers for parameters of shape (trials, d)."""
+        """Return Beta(a, b) numbers for parameters of shape (trials, d)."""
         a, b = _of_one_shape(np.asarray(a, float), np.asarray(b, float))
         out = np.empty(a.shape)
         kernels.fill_beta(self.state, a, b, out)
         return out
 
     def binomial(self, n: ArrayLike, p: ArrayLike) -> IntArray:
-        """Binomial(n, p) numbers for parameters of shape (trials, d)."""
+        """Return Binomial(n, p) numbers for parameters of shape (trials, d)."""
         n, p = _of_one_shape(np.asarray(n, dtype=np.int64), np.asarray(p, dtype=float))
         out = np.empty(n.shape, dtype=np.int64)
         kernels.fill_binomial(self.state, n, p, out)
@@ -94,7 +94,7 @@ NOTHING_DRAWN = np.zeros((1, 4), dtype=np.uint64)
 
 
 class Rounds:
-    """Random streams for the rounds of one purpose: that of round t comes from (seed, t).
+    """Random streams for the rounds of one purpose: the stream of round t depends on (seed, t).
 
     Examples
     --------

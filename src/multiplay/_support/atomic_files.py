@@ -1,4 +1,4 @@
-"""Files that are whole or not there: a killed process or a power cut never leaves half of one."""
+"""Atomic files: written completely or not at all, also when a process or machine fails."""
 
 import errno
 import os
@@ -17,11 +17,11 @@ from multiplay.errors import InvalidInput
 HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 START = secrets.token_hex(4)
 DRAFT = re.compile(r"\.draft-(?P<host>\w+)-(?P<process>\d+)-(?P<start>\w+)-")
-LONGEST = 32  # letters of the target's name in that of its draft
+LONGEST = 32  # characters of the target's name in that of its draft
 
 
 def as_path(argument: str, path: object) -> Path:
-    """Return what people give as a path, or say why it cannot be one.
+    """Return a path of user input, or raise ``InvalidInput``.
 
     Examples
     --------
@@ -49,7 +49,7 @@ Give text or a pathlib.Path.
 
 
 def writable_folder(argument: str, path: str | Path) -> Path:
-    """Return the folder, made if need be, after writing to it for a try."""
+    """Return the folder, created if missing, after a test that it can be written."""
     folder = as_path(argument, path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,16 +66,16 @@ def writable_folder(argument: str, path: str | Path) -> Path:
 
 
 def missing_folders(path: str | Path) -> list[Path]:
-    """Return the folder and those above it that are still to be made, the lowest first."""
+    """Return the folder and its parents that do not exist yet, the lowest first."""
     folder = Path(path)
     return [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
 
 
 @contextmanager
 def taken_back_if_refused(made: list[Path], *traces: str) -> Iterator[None]:
-    """Remove the folders that were made for work that is refused now.
+    """Remove the folders that were made for a run that is refused with ``InvalidInput``.
 
-    A folder that has more in it than the files named by ``traces`` stays: something was done.
+    A folder with more files than those named by ``traces`` stays.
     """
     try:
         yield
@@ -108,7 +108,7 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
 
 
 def write_new(path: Path, write: Callable[[Path], None]) -> bool:
-    """Write a file in one step unless there is one of that name; say whether it was written."""
+    """Write a file in one step unless it exists; return whether it was written."""
     try:
         _write(path, write, _link)
     except FileExistsError:
@@ -123,16 +123,16 @@ def remove_stale_drafts(folder: Path) -> None:
         if writer and writer["host"] == HOST and not _is_running(writer):
             try:
                 draft.unlink()
-            except OSError:  # another process was faster, or the folder is read-only
+            except OSError:  # removed by a different process, or the folder is read-only
                 continue
 
 
 def _is_running(writer: re.Match[str]) -> bool:
     process = int(writer["process"])
     if process == os.getpid():
-        return writer["start"] == START  # else an earlier process had our number
+        return writer["start"] == START  # else an earlier process had the same id
     if os.name != "posix":
-        return True  # there is no harmless way to ask
+        return True  # no harmless way to find out
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -158,7 +158,7 @@ def _write(path: Path, write: Callable[[Path], None], put: Callable[[Path, Path]
 
 
 def _link(draft: Path, path: Path) -> None:
-    """Give a file its name unless that name is taken."""
+    """Give a file its name unless a file of that name exists."""
     try:
         os.link(draft, path)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Objects from plain data: one builder, which knows its classes beforehand and imports nothing."""
+"""Builder of objects from plain data, from a given list of classes."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,10 +25,10 @@ def _as_it_is(where: str, leaf: Any) -> Any:
 
 
 class Builder:
-    """Builds what tables with a ``type`` describe, and everything below them.
+    """Builds objects from tables with a ``type``, and everything below them.
 
-    ``classes`` are all that can be built. ``leaf`` turns what is neither a list nor a table into
-    a value: a formula into its number, say. Errors name the place in the data, such as
+    ``classes`` are all classes that can be built. ``leaf`` converts anything but lists and tables
+    to a value, such as a formula to its number. Errors name the place in the data, such as
     ``policies.GenCTS.alpha``.
 
     Examples
@@ -48,7 +48,7 @@ class Builder:
     def build(self, where: str, plain: Any, wanted: type = object) -> Any:
         """Build plain data; tables without a type stay tables.
 
-        A class that is none of those ``wanted`` is refused before anything is built.
+        A class that is not a subclass of ``wanted`` is refused before anything is built.
         """
         if isinstance(plain, list):
             return [self.build(f"{where}[{i}]", value) for i, value in enumerate(plain)]
@@ -74,11 +74,11 @@ class Builder:
             return self.make(kind, settings)
 
     def make(self, kind: Callable[..., Any], settings: dict[str, Any]) -> Any:
-        """Make one thing of its settings, which are built already."""
+        """Make one object from its settings, which are built already."""
         return kind(**settings)
 
     def _arguments(self, kind: Callable[..., Any]) -> tuple[list[str], list[str]]:
-        """Return the keys that a table may have, and those it needs: looked up once for all."""
+        """Return the keys that a table may have, and the required keys, from a cache."""
         if kind not in self._known:
             given, empty = inspect.signature(kind).parameters, inspect.Parameter.empty
             needed = [name for name, parameter in given.items() if parameter.default is empty]
@@ -93,7 +93,7 @@ class Builder:
 
 
 def check_keys(where: str, table: Any, allowed: Iterable[str], needed: Iterable[str]) -> None:
-    """Raise ``InvalidInput`` unless a table has all the keys that it needs, and no others."""
+    """Raise ``InvalidInput`` unless a table has all required keys, and no unknown keys."""
     prefix = f"{where}." if where else ""
     if not isinstance(table, dict):
         raise InvalidInput(where, "a table", repr(table), "Write { key = value, ... }.")
@@ -102,18 +102,18 @@ def check_keys(where: str, table: Any, allowed: Iterable[str], needed: Iterable[
             raise unknown(f"{prefix}{key}", key, allowed)
     for key in needed:
         if key not in table:
-            raise InvalidInput(f"{prefix}{key}", "a value", "none", "It has no default: add it.")
+            raise InvalidInput(f"{prefix}{key}", "a value", "none", "Add it: it has no default.")
 
 
 def unknown(where: str, name: Any, allowed: Iterable[str]) -> InvalidInput:
-    """Return the error of a name that is none of those allowed, with the nearest one."""
+    """Return the error of a name that is not allowed, with a suggestion."""
     hint = suggestion(name, allowed).strip() or "Check the spelling."
     return InvalidInput(where, f"one of {', '.join(allowed)}", repr(name), hint)
 
 
 @contextmanager
 def errors_below(key: str) -> Iterator[None]:
-    """Let errors name the place in the data."""
+    """Prefix errors with the key of the data."""
     try:
         yield
     except InvalidInput as error:

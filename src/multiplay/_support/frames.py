@@ -1,4 +1,4 @@
-"""Tables that people bring: data frames and CSV files, with one row for each outcome."""
+"""User tables: data frames and CSV files with one row for each outcome."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def frame(table: Any, arm: str) -> pd.DataFrame:
 
 
 def with_all_digits(file: Any, arm: str, **options: Any) -> pd.DataFrame:
-    """Return what pandas reads, with all digits; an arm may be called 007 or NA."""
+    """Read a CSV file with full precision; an arm may have the name 007 or NA."""
     import pandas as pd
 
     if pd.__version__.startswith(
@@ -46,7 +46,7 @@ def with_all_digits(file: Any, arm: str, **options: Any) -> pd.DataFrame:
 
 
 def column(frame: pd.DataFrame, name: str, example: str, gaps: bool = False) -> pd.Series[Any]:
-    """Return the one column of that name; no value may be missing, unless ``gaps`` says so."""
+    """Return the one column of that name; no value may be missing, unless ``gaps`` is True."""
     columns = list(frame.columns)
     if columns.count(name) != 1:
         raise InvalidInput(
@@ -64,7 +64,7 @@ def column(frame: pd.DataFrame, name: str, example: str, gaps: bool = False) -> 
             f"table[{name!r}]",
             "a value in every row",
             f"{len(missing)} missing, the first in row {missing[0]}",
-            "Fill them in, or leave these rows out.",
+            "Fill in the missing values, or remove these rows.",
         )
     return values
 

@@ -1,7 +1,7 @@
-"""Objects as plain data: described for people, or stored to be built again.
+"""Objects as plain data: descriptions of configurations, and packed objects.
 
-``describe`` writes down what was run, beside what came out of it, and may shorten. ``pack`` loses
-nothing: ``unpack`` builds the same object again.
+``describe`` records a configuration beside its result, with large arrays by their digests. ``pack``
+loses nothing: ``unpack`` builds the same object again.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ from multiplay.types import Arrays
 SHORT_LIST = 8
 LEAVES = {type(None), bool, int, float, str}
 CONTAINERS = {"array", "tuple", "mapping"}  # packed under these names, beside the classes
-WITHOUT_ARRAYS: dict[str, Any] = {  # how those are built that need none
+WITHOUT_ARRAYS: dict[str, Any] = {  # builders of containers without arrays
     "tuple": lambda items: tuple(items),
     "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
 }
-LARGE = 100_000  # numbers; a larger array is written down by its shape and digest
+LARGE = 100_000  # numbers; a larger array is recorded by its shape and digest
 
 
 def settings(thing: object) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def settings(thing: object) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _arguments(kind: type) -> tuple[str, ...]:
-    """Return the arguments that build a thing of this class; who plays every day asks often."""
+    """Return the names of the arguments that build an object of this class."""
     return tuple(inspect.signature(kind).parameters)
 
 
@@ -83,7 +83,7 @@ def _digest(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def type_name(kind: type) -> str:
-    """Return a name that cannot be taken for one of ours if the class is somebody else's."""
+    """Return the name of a class of multiplay, or "module.Class" for a user class."""
     ours = kind.__module__.split(".")[0] == __name__.split(".")[0]
     return kind.__name__ if ours else f"{name_in_folder(kind.__module__)}.{kind.__qualname__}"
 
@@ -91,9 +91,9 @@ def type_name(kind: type) -> str:
 def pack(thing: Any, where: str = "thing") -> tuple[Any, Arrays]:
     """Return ``thing`` as plain data, with its arrays apart; nothing is lost.
 
-    A class that is not multiplay's own is packed by its name and settings, and only somebody who
-    has the class can unpack it. Functions, and objects that do not keep their settings as
-    attributes, are refused; ``where`` is what the error calls the thing. Mappings become dicts.
+    A class that is not multiplay's own is packed by its name and settings, and only a process
+    that has the class can unpack it. Functions, and objects that do not keep their settings as
+    attributes, are refused; ``where`` is the name of the object in errors. Mappings become dicts.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def pack(thing: Any, where: str = "thing") -> tuple[Any, Arrays]:
 
 
 def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
-    """Return what ``pack`` was given, built from the classes of ``builder``.
+    """Return the object that was packed, built from the classes of ``builder``.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _pack(where: str, thing: Any, arrays: Arrays) -> Any:
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     if type(thing) is list:
-        if all(type(value) in LEAVES for value in thing):  # names of many thousand arms, say
+        if all(type(value) in LEAVES for value in thing):  # such as the names of many thousand arms
             return list(thing)
         return [_pack(f"{where}[{i}]", value, arrays) for i, value in enumerate(thing)]
     if type(thing) is tuple:
@@ -184,13 +184,13 @@ def _pack(where: str, thing: Any, arrays: Arrays) -> Any:
     with errors_below(where):
         arguments = settings(thing)
     if "type" in arguments:
-        hint = "Files use this word for the class: rename the argument."
-        raise InvalidInput(where, "an argument with another name", "'type'", hint)
+        hint = "Rename the argument: files use this key for the class."
+        raise InvalidInput(where, "an argument with a different name", "'type'", hint)
     return {"type": type_name(type(thing)), **_pack(where, arguments, arrays)}
 
 
 def _is_plain_array(thing: object) -> bool:
-    """Say whether this is an array, or a number of numpy, that an array file can hold."""
+    """Return whether this is an array, or a numpy number, that an array file can hold."""
     if isinstance(thing, np.ma.MaskedArray):
         return False
     return isinstance(thing, np.ndarray | np.generic) and not thing.dtype.hasobject
@@ -223,7 +223,7 @@ def brief(plain: Any) -> str:
 
 
 def _shape(values: list[Any]) -> tuple[list[int], list[Any]]:
-    """Return the shape of nested lists, and what is in them; ragged ones are taken as they are."""
+    """Return the shape of nested lists, and their items; ragged lists count as items."""
     shape, flat = [len(values)], values
     while flat and all(isinstance(v, list) and len(v) == len(flat[0]) for v in flat):
         shape.append(len(flat[0]))

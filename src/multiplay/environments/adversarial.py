@@ -1,4 +1,4 @@
-"""The adversarial regime."""
+"""The adversarial regime: losses from a table, a rule, or a function of past actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from multiplay.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Adversarial(Environment):
-    r"""Any losses at all, fixed in advance or chosen in the light of all past actions.
+    r"""Arbitrary losses, fixed in advance or chosen from all past actions.
 
     .. math::
 
@@ -51,12 +51,12 @@ class Adversarial(Environment):
     >>> pairs = Transport([1, 1], [1, 1])
     >>> table = Adversarial([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]])
     >>> world = table.open(pairs, horizon=2, trials=[0], seed=0)
-    >>> for t in range(2):  # what was good in round 1 is bad in round 2
+    >>> for t in range(2):  # the best action of round 1 is the worst of round 2
     ...     print(world.observe(np.array([[1, 0, 0, 1]])).feedback.total)
     [[0. 0. 0. 0.]]
     [[1. 0. 0. 1.]]
 
-    An adversary that sees what is played, and lets it lose in the next round:
+    An adaptive adversary, which gives the arms of the last round the loss 1:
 
     >>> def punish(t, past):
     ...     return past[-1] if t > 1 else np.zeros(4)
@@ -93,12 +93,12 @@ class Adversarial(Environment):
         return callable(self.losses)
 
     def shows_units(self, actions: ActionSet) -> bool:
-        """Where there are slots, however many; a function may give slots, for all that is known."""
+        """Return True where losses have slots, or may have them: a function may return slots."""
         slots = self.adaptive or np.ndim(self.losses) == 3
         return slots or super().shows_units(actions)
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
-        """Enough rounds, the right number of arms, and a slot for every unit."""
+        """Raise ``InvalidInput`` unless rounds, arms and slots suffice."""
         if isinstance(self.losses, Oblivious):
             self.losses.check(actions.d)
             return
@@ -136,7 +136,7 @@ class AdversarialWorld(World):
             self.total_means = np.broadcast_to(total, self.shape)
 
     def observe(self, action: IntArray) -> Observation:
-        """Shuffle this round's losses over the slots, and show those that are played."""
+        """Shuffle this round's losses over the slots, and return those that are played."""
         losses = self._adversary(action) if callable(self.losses) else next(self.rows)
         self.round += 1
         means = np.broadcast_to(_means(losses, self.actions.n), self.shape).copy()
@@ -155,11 +155,11 @@ class AdversarialWorld(World):
 
     @cached_property
     def each(self) -> Slots:
-        """The slots where every unit has its own loss, however many there are."""
+        """The slots where every unit has its own loss, for any number of units."""
         return Slots(self.actions.n, every_unit=True)
 
     def _adversary(self, action: IntArray) -> FloatArray:
-        """Ask for the losses of this round, before it knows this round's action."""
+        """Call the adversary for this round's losses, with the actions of earlier rounds only."""
         argument = f"losses of round {self.round + 1}"
         losses = unit_interval(argument, self.losses(self.round + 1, self.past[: self.round]))
         self.past[self.round] = action

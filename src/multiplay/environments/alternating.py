@@ -1,4 +1,4 @@
-"""Between the stochastic and the adversarial regime: gaps that stay, means that jump."""
+"""The stochastically constrained adversarial regime: fixed gaps, alternating means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Alternating(Environment):
         \qquad \text{for } \text{first} \cdot \text{growth}^{\,p - 1} \text{ rounds,}
 
     rounded to whole ones: ``means + shift`` in odd phases and ``means - shift`` in even ones.
-    Differences between arms stay, and what was learnt in one phase misleads in the next. With means
+    Gaps between arms stay the same, but estimates of one phase mislead in the next. With means
     (1 - g) / 2 on good arms, (1 + g) / 2 on bad ones and shift (1 - g) / 2, the gap is always g,
     good arms jump between 0 and 1 - g, and bad ones between g and 1: a stochastically constrained
     adversary, as in J. Zimmert, H. Luo, C.-Y. Wei, *Beating Stochastic and Adversarial Semi-bandits
@@ -95,13 +95,13 @@ class Alternating(Environment):
         object.__setattr__(self, "shift", shift.copy())
 
     def marks(self, horizon: int) -> dict[int, str]:
-        """Tell the first round of every phase but the first, where figures have room for all."""
+        """Mark the first round of every phase but the first, unless there are too many."""
         lengths = self.lengths(horizon)[:-1]
         starts = np.cumsum(lengths) + 1
         return {} if len(starts) > MOST_MARKS else {int(t): "all means jump" for t in starts}
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
-        """One mean for each arm, or for each trial and arm."""
+        """Raise ``InvalidInput`` unless there is a mean for each arm, or trial and arm."""
         Bernoulli(self.means).check("means", actions.d, trials)
 
     def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:

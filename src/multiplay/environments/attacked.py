@@ -1,4 +1,4 @@
-"""The stochastic regime with adversarial corruption: an attack on a budget."""
+"""Corruption within a budget: an attack on the losses of the best action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ON = ("best", "all")
 
 @dataclass(frozen=True, eq=False)
 class Attacked(Environment):
-    r"""Clean losses that somebody makes misleading, within a budget.
+    r"""Clean losses that an attacker changes, within a budget.
 
     In each round the clean losses :math:`L'_{ij}` are drawn, and moved towards the target of their
     arm,
@@ -33,16 +33,16 @@ class Attacked(Environment):
     losses are drawn; so the mean of the round is :math:`\ell_i + s \, (\text{target}_i - \ell_i)`.
     A round costs :math:`\max_{i, j} \lvert L_{ij} - L'_{ij} \rvert \le s`, and the attack on a
     trial never costs more than ``budget``. Pseudo-regret is measured against the best fixed action
-    for the losses that came.
+    for the corrupted losses.
 
     Parameters
     ----------
     clean
-        The distribution of the losses :math:`L'` that would have come.
+        The distribution of the clean losses :math:`L'`.
     budget
         The largest sum over all rounds of :math:`\max_{i, j} \lvert L_{ij} - L'_{ij} \rvert`.
     when
-        ``"start"``: as hard as can be while the budget lasts, s = min(1, left / worst), where
+        ``"start"``: as strong as possible while the budget lasts, s = min(1, left / worst), where
         worst is the largest change that s = 1 could make. ``"spread"``: the same in every round,
         s = min(1, budget / horizon).
     on
@@ -88,14 +88,14 @@ class Attacked(Environment):
         _check_choice("on", self.on, ON)
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
-        """One distribution for each arm, or for each trial and arm."""
+        """Raise ``InvalidInput`` unless there is a distribution for each arm, or trial and arm."""
         self.clean.check("clean", actions.d, trials)
         if isinstance(actions, Changing):
             raise InvalidInput(
                 "environment",
-                f"one without a fixed target, for {actions!r} has another best action every day",
+                f"one without a fixed target, since the best action of {actions!r} changes",
                 "Attacked",
-                "Use Corrupted, or another environment.",
+                "Use Corrupted, or a different environment.",
             )
 
     def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
@@ -104,7 +104,7 @@ class Attacked(Environment):
 
 
 class Aim(NamedTuple):
-    """Where losses are moved, and which of them: arrays (trials, arms or slots)."""
+    """The target of each loss, and which losses move: arrays (trials, arms or slots)."""
 
     target: FloatArray
     moved: FloatArray
@@ -143,14 +143,14 @@ class AttackedWorld(DrawnWorld):
             self.total_means = horizon * self._means(self.pace)
 
     def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Draw clean losses, move them, and see what it cost."""
+        """Draw clean losses, move them, and add the cost to the corruption."""
         strength, clean = self._strength(), self.clean.quantile(u)
         losses: FloatArray = clean + strength[:, None] * self.aim.pull(clean)
         self.corruption = self.corruption + self._cost(losses, clean, strength)
         return losses, self._means(strength)
 
     def _cost(self, losses: FloatArray, clean: FloatArray, strength: FloatArray) -> FloatArray:
-        """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""
+        """Return max_ij |L_ij - L'_ij|; among very many units some unit has the worst quantile."""
         if self.slots.every_unit:
             return largest_change(losses, clean)
         worst: FloatArray = strength * self.worst
@@ -172,5 +172,5 @@ class AttackedWorld(DrawnWorld):
 def _check_choice(argument: str, choice: object, allowed: tuple[str, ...]) -> None:
     if not isinstance(choice, str) or choice not in allowed:
         raise InvalidInput(
-            argument, " or ".join(map(repr, allowed)), repr(choice), "Leave it out for the first."
+            argument, " or ".join(map(repr, allowed)), repr(choice), "Leave it out for the default."
         )

@@ -1,4 +1,4 @@
-"""What every environment has."""
+"""Base classes of environments, and the losses of single units in a round."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from multiplay.kernels import units as kernels
 from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
 
-EVERY_UNIT = 2048  # up to so many units in all, each has a loss of its own in every round
-SLOTS = 4  # beyond, each arm has this many, and stretches them over the units it plays
+EVERY_UNIT = 2048  # up to this many units in all, each has a loss of its own in every round
+SLOTS = 4  # beyond, an arm draws this many losses, and spreads them over the units it plays
 MANY = 32  # slots an arm: from here on their losses are not stored
 LARGEST_DRAW = 1 - 2**-53  # uniform numbers are below 1
 ROUNDING = 1e-9
 
 
 def few_enough(n: IntArray) -> bool:
-    """Say whether there are so few units that each has a loss of its own in every round."""
+    """Return whether there are so few units that each has a loss of its own in every round."""
     return bool(n.sum() <= EVERY_UNIT)
 
 
@@ -63,7 +63,7 @@ class Observation(NamedTuple):
 
 
 class World(ABC):
-    r"""An environment in action, for a block of trials: one ``observe`` is one round.
+    r"""The state of an environment for a block of trials: one ``observe`` is one round.
 
     .. math::
 
@@ -77,7 +77,7 @@ class World(ABC):
     total_means : array of shape (trials, d), or None
         The sum of the means over the whole horizon; None if it is only known at the end.
     corruption : array of shape (trials,), or None
-        C over the rounds s observed so far; None where nobody knows clean losses :math:`L'`.
+        C over the rounds s observed so far; None where clean losses :math:`L'` are not defined.
 
     Examples
     --------
@@ -100,22 +100,22 @@ class World(ABC):
 
     @abstractmethod
     def observe(self, action: IntArray) -> Observation:
-        """Play ``action`` (trials, d) in the next round, and see what comes."""
+        """Play ``action`` (trials, d) in the next round, and return its outcome."""
 
 
 class Environment(ABC):
-    r"""Where losses come from: a frozen description, the same for every policy.
+    r"""The source of losses: an immutable description, the same for every policy.
 
-    In round t, unit j of arm i has the loss :math:`L_{ij}(t) \in [0, 1]`, and who plays a pays
+    In round t, unit j of arm i has the loss :math:`L_{ij}(t) \in [0, 1]`, and the action a costs
 
     .. math::
 
         \sum_{i=1}^d \sum_{j=1}^{a_i} L_{ij}(t).
 
-    In one trial, all policies meet the same losses whatever they play (unless an adversary is
-    ``adaptive``), and trial k is the same whatever the number of trials.
+    In one trial, all policies get the same losses whatever they play (unless an adversary is
+    ``adaptive``), and trial k is the same for any number of trials.
 
-    What comes may as well be rewards: the action set says which, by its ``sense``.
+    Losses may as well be rewards: the ``sense`` of the action set decides.
 
     Attributes
     ----------
@@ -153,15 +153,15 @@ class Environment(ABC):
 
     @property
     def adaptive(self) -> bool:
-        """Whether losses depend on what is played; otherwise all policies meet the same."""
+        """Whether losses depend on the actions played; otherwise all policies get the same."""
         return False
 
     def shows_units(self, actions: ActionSet) -> bool:
-        """Say whether feedback will have the loss of every single unit, not totals alone."""
+        """Return whether feedback has the loss of every single unit, not only totals."""
         return few_enough(actions.n)
 
     def marks(self, horizon: int) -> dict[int, str]:
-        """Return what figures shall say about some rounds: nothing if nothing happens there."""
+        """Return texts that figures show at some rounds; empty by default."""
         return {}
 
     @abstractmethod
@@ -174,10 +174,10 @@ class Environment(ABC):
 
 
 class Slots:
-    """Where the units of each arm have their losses: arm i at first[i], ..., first[i + 1] - 1."""
+    """The slots of the units' losses: those of arm i are first[i], ..., first[i + 1] - 1."""
 
     def __init__(self, n: IntArray, every_unit: bool | None = None) -> None:
-        self.n = n.copy()  # the kernels are compiled for writable arrays
+        self.n = n.copy()  # kernels are compiled for writable arrays
         self.every_unit = few_enough(n) if every_unit is None else every_unit
         slots = n if self.every_unit else np.minimum(n, SLOTS)
         self.first = np.concatenate([[0], np.cumsum(slots)])
@@ -189,7 +189,7 @@ class Slots:
         """The arm of every slot."""
         return np.repeat(np.arange(len(self.n)), np.diff(self.first))
 
-    def luck(self, streams: Streams, t: int) -> FloatArray:
+    def uniforms(self, streams: Streams, t: int) -> FloatArray:
         """Return a uniform number for every slot in round t, (trials, slots)."""
         shape = len(streams.state), self.size
         if not self.many:
@@ -201,7 +201,7 @@ class Slots:
     def drawn(
         self, streams: Streams, t: int, law: Law, action: IntArray, means: FloatArray
     ) -> Observation:
-        """Return what comes of a play in round t: the law at the quantiles ``luck``, in one go."""
+        """Return the outcome of round t: the law at the quantiles ``uniforms``, in one kernel."""
         kind, numbers = law
         first, n, shape = self.first, self.n, action.shape
         total, averages = np.empty(shape), np.empty(shape)
@@ -220,7 +220,7 @@ class Slots:
         return Feedback(action, total)
 
     def observation(self, units: FloatArray, action: IntArray, means: FloatArray) -> Observation:
-        """Return what comes of a play, from the losses of all slots (trials, slots)."""
+        """Return the outcome of a round, from the losses of all slots (trials, slots)."""
         averages = self.averages(units, means)
         return Observation(self.feedback(units, action, means), means, averages)
 
@@ -238,19 +238,19 @@ class Slots:
 
 
 class DrawnUnits(Units):
-    """Losses of many units, which are drawn again when somebody wants to see them."""
+    """Losses of many units, which are drawn again when they are read."""
 
     def __init__(self, streams: Streams, t: int, law: Law, slots: Slots) -> None:
         self.streams, self.t, self.law, self.slots = streams, t, law, slots
 
     def losses(self) -> FloatArray:
         """Return the losses of all slots, played or not."""
-        units = self.slots.luck(self.streams, self.t)
+        units = self.slots.uniforms(self.streams, self.t)
         losses.apply(*self.law, self.slots.first, units)
         return units
 
     def flip(self, seen: IntArray, rng: Streams) -> IntArray:
-        """Draw every unit that was seen again, and flip its coin."""
+        """Draw every observed unit again, and flip its coin."""
         heads = np.empty(seen.shape, dtype=np.int64)
         losses.flip_again(self.streams.state, self.t, *self.law, seen, rng.state, heads)
         return heads
@@ -266,7 +266,7 @@ def largest_change(losses: FloatArray, clean: FloatArray) -> FloatArray:
 def swing(argument: str, centre: FloatArray, by: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return centre - by and centre + by, if losses that swing so far stay in [0, 1].
 
-    What leaves the interval by no more than rounding errors, as 0.7 + 0.2 + 0.1 might, is cut.
+    Values outside by no more than rounding errors, as 0.7 + 0.2 + 0.1 may be, are clipped.
 
     Examples
     --------

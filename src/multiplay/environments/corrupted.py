@@ -1,4 +1,4 @@
-"""The stochastic regime with adversarial corruption: another distribution from some round on."""
+"""Corruption by a switch: a different distribution from some round on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ QUANTILES = 2049
 
 @dataclass(frozen=True, eq=False)
 class Corrupted(Environment):
-    r"""Losses from one distribution up to some round, and from another one from then on.
+    r"""Losses from one distribution up to some round, and from a different one afterwards.
 
     With F and G the distributions ``before`` and ``after`` of arm i, and :math:`U_{ij}(t)`
     independent and uniform on [0, 1],
@@ -32,9 +32,9 @@ class Corrupted(Environment):
         L'_{ij}(t) &= F^{-1}(U_{ij}(t)), \\
         C &= \sum_t \max_{i, j} \lvert L_{ij}(t) - L'_{ij}(t) \rvert.
 
-    The clean losses :math:`L'` are those of ``before`` throughout, at the same quantiles: what
-    would have come with the same luck; C is the corruption. Pseudo-regret is measured against the
-    best fixed action for the losses that came.
+    The clean losses :math:`L'` are those of ``before`` throughout, at the same quantiles;
+    C is the corruption. Pseudo-regret is measured against the best fixed action for the corrupted
+    losses.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class Corrupted(Environment):
         integer_setting(self, "at", "Give a positive integer, the last clean round.")
 
     def marks(self, horizon: int) -> dict[int, str]:
-        """Tell the first corrupted round."""
+        """Mark the first corrupted round."""
         first = self.at + 1
         return {first: f"corruption from round {first}"} if first <= horizon else {}
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
-        """One distribution for each arm, or for each trial and arm, before and after."""
+        """Raise ``InvalidInput`` unless both distributions fit the arms and trials."""
         self.before.check("before", actions.d, trials)
         self.after.check("after", actions.d, trials)
 
@@ -90,7 +90,7 @@ class Corrupted(Environment):
 
 
 class CorruptedWorld(PhasedWorld):
-    """One distribution, then another, and how far this moves the losses."""
+    """One distribution, then a different one, with the corruption so far."""
 
     corruption: FloatArray
 
@@ -106,7 +106,7 @@ class CorruptedWorld(PhasedWorld):
     ) -> None:
         rounds = [min(at, horizon), max(horizon - at, 0)]
         super().__init__([before, after], rounds, actions, trials, seed)
-        self.last_unwatched = at
+        self.last_fused = at
         self.clean = before.spread(trials, self.slots.owner)
         self.corruption = np.zeros(len(trials))
         if not self.slots.every_unit:
@@ -116,12 +116,12 @@ class CorruptedWorld(PhasedWorld):
     def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Draw from the distribution of this phase, and compare with the clean losses."""
         losses, means = super().draw(u)
-        if self.round > self.last_unwatched:
+        if self.round > self.last_fused:
             self.corruption = self.corruption + self._change(losses, u)
         return losses, means
 
     def _change(self, losses: FloatArray, u: FloatArray) -> FloatArray:
-        """Return max_ij |L_ij - L'_ij|; among a great many units some meets the worst quantile."""
+        """Return max_ij |L_ij - L'_ij|; among very many units some unit has the worst quantile."""
         if self.slots.every_unit:
             return largest_change(losses, self.clean.quantile(u))
         return self.worst

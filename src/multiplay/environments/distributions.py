@@ -19,8 +19,8 @@ from multiplay.types import FloatArray, IntArray
 class Distribution(ABC):
     r"""One distribution for all arms, each arm, or each trial and arm.
 
-    A loss is drawn as the quantile of a uniform number u, so that distributions can be compared on
-    equal luck:
+    A loss is drawn as the quantile of a uniform number u, so that distributions can be compared at
+    the same quantiles:
 
     .. math::
 
@@ -51,7 +51,7 @@ class Distribution(ABC):
         """Return the parameters, all of one shape."""
         try:
             arrays = np.broadcast_arrays(*parameters.values())
-            return tuple(array.copy() for array in arrays)  # nobody else can change them
+            return tuple(array.copy() for array in arrays)  # not views of the arguments
         except ValueError:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in parameters.items())
             raise InvalidInput(
@@ -79,7 +79,7 @@ class Distribution(ABC):
         """Return the losses at the probabilities ``u``."""
 
     def mirrored(self) -> Distribution:
-        """Return the distribution of 1 - L: what is cheap becomes dear, as far as it can.
+        """Return the distribution of 1 - L.
 
         Examples
         --------
@@ -170,16 +170,16 @@ class Uniform(Distribution):
         return (self.low + self.high) / 2
 
     def quantile(self, u: FloatArray) -> FloatArray:
-        """Low + (high - low) u."""
+        """Return low + (high - low) u."""
         return self.low + (self.high - self.low) * u
 
     def mirrored(self) -> Uniform:
-        """Uniform on [1 - high, 1 - low]."""
+        """Return Uniform(1 - high, 1 - low)."""
         return Uniform(1 - self.high, 1 - self.low)
 
 
 class Bernoulli(Distribution):
-    r"""Losses of 0 or 1, like coins.
+    r"""Losses of 0 or 1.
 
     .. math::
 
@@ -215,11 +215,11 @@ class Bernoulli(Distribution):
         return self.p
 
     def quantile(self, u: FloatArray) -> FloatArray:
-        """1 where u >= 1 - p."""
+        """Return 1 where u >= 1 - p, else 0."""
         return (np.asarray(u) >= 1 - self.p).astype(float)
 
     def mirrored(self) -> Bernoulli:
-        """1 with probability 1 - p."""
+        """Return Bernoulli(1 - p)."""
         return Bernoulli(1 - self.p)
 
 
@@ -267,18 +267,18 @@ class Beta(Distribution):
         return self.a / (self.a + self.b)
 
     def quantile(self, u: FloatArray) -> FloatArray:
-        """Inverse of the regularised incomplete beta function."""
+        """Return the inverse of the regularised incomplete beta function."""
         from scipy import special  # here: importing multiplay should not wait for it
 
         return np.asarray(special.betaincinv(self.a, self.b, u), dtype=float)
 
     def mirrored(self) -> Beta:
-        """Beta(b, a)."""
+        """Return Beta(b, a)."""
         return Beta(self.b, self.a)
 
 
 class Constant(Distribution):
-    r"""Losses that never change.
+    r"""Constant losses.
 
     .. math::
 
@@ -309,7 +309,7 @@ class Constant(Distribution):
         return self.value
 
     def quantile(self, u: FloatArray) -> FloatArray:
-        """Return the value, whatever u."""
+        """Return the value, for every u."""
         return self.value + np.zeros_like(u)
 
     def mirrored(self) -> Constant:
@@ -318,7 +318,7 @@ class Constant(Distribution):
 
 
 class Law(NamedTuple):
-    """A distribution as ``multiplay.kernels.losses`` knows it.
+    """A distribution in the form that ``multiplay.kernels.losses`` implements.
 
     There are three numbers for each trial and arm: low, width and mean. STRAIGHT: a loss is
     low + width u, with u uniform; COIN: it is 1 if u >= low, else 0.

@@ -1,4 +1,4 @@
-"""Losses that are fixed in advance, by a rule instead of a table."""
+"""Oblivious losses: rules that fix the losses of all rounds in advance, without a table."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from multiplay.types import FloatArray
 
 
 class Oblivious(ABC):
-    """The losses of every round, whatever is played, for ``Adversarial``; all units lose the same.
+    """Losses that do not depend on the actions, for ``Adversarial``; all units lose the same.
 
     A subclass is a frozen dataclass whose fields are one number each, or one for each arm, and
     writes ``rounds``. Nothing is kept of past rounds: memory does not grow with the horizon.
@@ -26,7 +26,7 @@ class Oblivious(ABC):
 
     @abstractmethod
     def rounds(self, d: int, streams: Streams) -> Iterator[FloatArray]:
-        """Give the losses of rounds 1, 2, ..., each (trials, d), or (1, d) if trials are alike."""
+        """Yield the losses of rounds 1, 2, ..., each (trials, d), or (1, d) if trials are equal."""
 
     def total(self, d: int, horizon: int) -> FloatArray | None:
         """Return the sum of the losses over the whole horizon, where there is a formula."""
@@ -61,7 +61,7 @@ class Oblivious(ABC):
 
 @dataclass(frozen=True)
 class Sinusoids(Oblivious):
-    r"""Losses that go up and down in waves, for ``Adversarial``; all units of an arm lose the same.
+    r"""Sinusoidal losses, for ``Adversarial``; all units of an arm lose the same.
 
     .. math::
 
@@ -75,11 +75,11 @@ class Sinusoids(Oblivious):
     Parameters
     ----------
     centre, amplitude
-        The middle of a wave, and how far it goes up and down from there.
+        The mean of a wave, and its amplitude.
     period
         Rounds from one wave to the next.
     phase
-        How far a wave is ahead, as a part of its period.
+        The phase of a wave, as a fraction of its period.
 
     See Also
     --------
@@ -120,14 +120,14 @@ class Sinusoids(Oblivious):
             )
 
     def rounds(self, d: int, streams: Streams) -> Iterator[FloatArray]:
-        """The same waves in every trial."""
+        """Yield the same waves for every trial."""
         centre, amplitude, period, phase = self._arms(d)
         for t in count(1):
             losses = centre + amplitude * np.sin(2 * np.pi * (t / period + phase))
             yield np.clip(losses, 0, 1)  # rounding errors at the crests
 
     def total(self, d: int, horizon: int) -> FloatArray:
-        """T centre + amplitude sin(pi T f) / sin(pi f) sin(pi (2 phase + (T + 1) f)).
+        """Return T centre + amplitude sin(pi T f) / sin(pi f) sin(pi (2 phase + (T + 1) f)).
 
         Only the fraction of f = 1 / period matters; where it is 0, the ratio of the sines is T.
         """
@@ -192,7 +192,7 @@ class RandomWalk(Oblivious):
         unit_interval("start", self.start)
 
     def rounds(self, d: int, streams: Streams) -> Iterator[FloatArray]:
-        """Another walk in every trial."""
+        """Yield the steps of a different walk in every trial."""
         shape = len(streams.state), d
         losses = np.broadcast_to(np.asarray(self.start), shape)
         while True:

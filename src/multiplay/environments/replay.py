@@ -1,4 +1,4 @@
-"""What was logged, again."""
+"""Replay of logged outcomes: losses from a table with one row for each outcome."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 
 @dataclass(frozen=True, eq=False)
 class Replay(Environment):
-    r"""Real outcomes, from a table with one row for each: its arm, its round, its loss.
+    r"""Logged outcomes, from a table with a row for each: its arm, its round, its loss.
 
-    Each round replays a logged one (a day, say): the units that arm i plays are drawn without
+    Each round replays a logged round (such as a day): the units that arm i plays are drawn without
     replacement from the outcomes :math:`o_{i1}, \dots, o_{iK_i}` that arm i had there. The mean of
     arm i in that round is the average of these outcomes,
 
@@ -44,7 +44,7 @@ class Replay(Environment):
     ----------
     table
         A pandas ``DataFrame``, whatever ``pandas.DataFrame(table)`` takes, or the path of a CSV
-        file. Afterwards the attribute ``table`` is a ``Log``, which says what it was.
+        file. Afterwards the attribute ``table`` is a ``Log``, which identifies it.
     arm
         The column with the names of the arms, those of the action set.
     round
@@ -52,9 +52,9 @@ class Replay(Environment):
     loss
         The column with the losses, or rewards, in [0, 1].
     shuffle
-        True: the logged rounds come in a random order, another one in each trial; all come once
-        before any comes again, and then in a new order. False: in the order of their labels,
-        again and again.
+        True: the logged rounds come in a random order, different in each trial; all come once
+        before any is repeated, and then in a new order. False: in the order of their labels,
+        repeatedly.
 
     Examples
     --------
@@ -101,11 +101,11 @@ class Replay(Environment):
         object.__setattr__(self, "table", Log(len(rows), cells.digest()))
 
     def shows_units(self, actions: ActionSet) -> bool:
-        """Every unit has an outcome of its own, however many there are."""
+        """Return True: every unit has an outcome of its own."""
         return True
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
-        """Arms of the same names, and n_i outcomes of arm i in every logged round.
+        """Raise ``InvalidInput`` unless arm i has n_i outcomes in every logged round.
 
         Where the set changes and the rounds come in order, n_i is that of the round.
         """
@@ -115,7 +115,7 @@ class Replay(Environment):
                 f"table[{self.arm!r}]",
                 f"the names of the arms of {actions!r}, such as {actions.names[0]!r}",
                 repr(unknown[0]),
-                "Rename the arms, or leave the rows of the others out.",
+                "Rename the arms, or remove the rows of unknown arms.",
             )
         _, count, _ = self.cells.of(actions.names)
         silent = np.flatnonzero((actions.n > 0) & (count.sum(axis=0) == 0))
@@ -135,7 +135,7 @@ class Replay(Environment):
                 self._check_outcomes(actions, r, outcomes)
 
     def _check_outcomes(self, actions: ActionSet, r: int, count: IntArray) -> None:
-        """Refuse a logged round with fewer outcomes than an arm may play units."""
+        """Raise ``InvalidInput`` if an arm may play more units than it has outcomes."""
         short = count < actions.n
         if short.any():
             i = int(short.argmax())
@@ -154,7 +154,7 @@ class Replay(Environment):
 
 @dataclass(frozen=True)
 class Log:
-    """Which table was replayed: how many rows, and a digest that their order does not change."""
+    """The identity of a table: its number of rows, and a digest independent of their order."""
 
     rows: int
     sha256: str
@@ -172,7 +172,7 @@ class Cells(NamedTuple):
     outcomes: FloatArray
 
     def of(self, names: Sequence[str]) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return where the outcomes of these arms start, their number and average: (rounds, d)."""
+        """Return start, number and average of the outcomes of these arms: (rounds, d)."""
         place = {arm: i for i, arm in enumerate(self.arms)}
         column = np.array([place.get(name, -1) for name in names])
         counts = np.diff(self.first)
@@ -184,7 +184,7 @@ class Cells(NamedTuple):
         return start, count, total / np.maximum(count, 1)
 
     def digest(self) -> str:
-        """Return the SHA-256 of all that is here."""
+        """Return the SHA-256 of all outcomes with their rounds and arms."""
         sha = hashlib.sha256(repr((self.rounds, self.arms)).encode())
         sha.update(self.first.tobytes())
         sha.update(self.outcomes.tobytes())
@@ -214,7 +214,7 @@ class ReplayWorld(World):
         self.round = 0
 
     def observe(self, action: IntArray) -> Observation:
-        """Draw an outcome for every slot, played or not, so that all policies meet the same."""
+        """Draw an outcome for every slot, played or not: all policies get the same losses."""
         position = self.round % self.shape[1]
         if position == 0:
             self.order = self._order(self.orders)

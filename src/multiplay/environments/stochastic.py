@@ -1,4 +1,4 @@
-"""The stochastic regime."""
+"""The stochastic regime: independent losses from fixed distributions."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class Stochastic(Environment):
 
     See Also
     --------
-    Corrupted : Another distribution from some round on.
-    Attacked : Losses that somebody makes misleading.
+    Corrupted : A different distribution from some round on.
+    Attacked : Losses that an attacker changes within a budget.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Stochastic(Environment):
         check_instance("distribution", self.distribution, Distribution, "Uniform(0, 2 * means)")
 
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
-        """One distribution for each arm, or for each trial and arm."""
+        """Raise ``InvalidInput`` unless there is a distribution for each arm, or trial and arm."""
         self.distribution.check("distribution", actions.d, trials)
 
     def open(self, actions: ActionSet, horizon: int, trials: Sequence[int], seed: int) -> World:
@@ -68,7 +68,7 @@ class Stochastic(Environment):
 
 
 class DrawnWorld(World):
-    """Independent losses for every slot, played or not, so that all policies meet the same."""
+    """Independent losses for every slot, played or not: all policies get the same losses."""
 
     def __init__(self, actions: ActionSet, trials: Sequence[int], seed: int) -> None:
         self.slots = Slots(actions.n)
@@ -76,9 +76,9 @@ class DrawnWorld(World):
         self.round = 0
 
     def observe(self, action: IntArray) -> Observation:
-        """Draw the loss of every slot, and show those that are played."""
+        """Draw the loss of every slot, and return those that are played."""
         self.round += 1
-        units, means = self.draw(self.slots.luck(self.streams, self.round))
+        units, means = self.draw(self.slots.uniforms(self.streams, self.round))
         return self.slots.observation(units, action, means)
 
     @abstractmethod
@@ -89,10 +89,10 @@ class DrawnWorld(World):
 class PhasedWorld(DrawnWorld):
     """Losses whose distribution changes at given rounds.
 
-    Phase p lasts ``rounds[p]`` rounds; after the last distribution comes the first one again.
+    Phase p lasts ``rounds[p]`` rounds; the distributions repeat in a cycle.
     """
 
-    last_unwatched: float = np.inf  # the last round whose losses ``draw`` need not see
+    last_fused: float = np.inf  # the last round that one kernel may draw without ``draw``
 
     def __init__(
         self,
@@ -110,12 +110,12 @@ class PhasedWorld(DrawnWorld):
         self.phase_end = 0
 
     def observe(self, action: IntArray) -> Observation:
-        """Draw the losses in one go, where kernels know their law and nobody else asks for them."""
+        """Draw the losses by one kernel where it implements their law, else by ``draw``."""
         while self.round == self.phase_end:
             rounds, self.phase = next(self.phases)
             self.phase_end += rounds
         law = self.phase.law
-        if law is None or self.round >= self.last_unwatched:
+        if law is None or self.round >= self.last_fused:
             return super().observe(action)
         self.round += 1
         return self.slots.drawn(self.streams, self.round, law, action, self.phase.means)
@@ -126,7 +126,7 @@ class PhasedWorld(DrawnWorld):
 
 
 class Phase:
-    """A distribution as worlds need it: the means of the arms, and losses, by law or by slot."""
+    """One phase of a distribution: the means of the arms, and losses, by law or by slot."""
 
     def __init__(self, distribution: Distribution, trials: Sequence[int], slots: Slots) -> None:
         arms = distribution.spread(trials, np.arange(len(slots.n)))

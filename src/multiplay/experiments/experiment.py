@@ -1,4 +1,4 @@
-"""Experiments as files: read, checked before anything runs, built, run."""
+"""Experiment files: TOML files that are read, checked, built and run."""
 
 import itertools
 import tomllib
@@ -36,14 +36,14 @@ LARGEST = {"horizon": EXACT, "trials": MOST_TRIALS}
 
 @dataclass(frozen=True)
 class Experiment:
-    """What ``simulate`` needs, read from a file.
+    """The arguments of ``simulate``, read from a file.
 
     Attributes
     ----------
     title : str
-        What figures and reports say above.
+        The title of figures and reports.
     actions, environment, policies
-        What may be played, where losses come from, and who plays, by name.
+        The set of actions, the source of losses, and the policies by name.
     horizon, trials, seed, record, block, against
         As for ``simulate``.
 
@@ -74,7 +74,7 @@ class Experiment:
     against: str | None = None
 
     def check(self) -> None:
-        """Refuse what does not fit together; an error names the key."""
+        """Raise ``InvalidInput`` if the parts do not fit together; the error names the key."""
         with errors_below("actions"):
             actions = self.actions.over(self.horizon)
         with errors_below("environment"):
@@ -148,9 +148,9 @@ Give a positive whole number.
 
 
 def read_toml(argument: str, path: Path, expected: str, hint: str) -> dict[str, Any]:
-    """Return what stands in a TOML file, or say what is wrong with it."""
+    """Return the contents of a TOML file, or raise ``InvalidInput``."""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
+        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(argument, expected, f"{path} ({error})", hint) from None
     try:
@@ -160,7 +160,7 @@ def read_toml(argument: str, path: Path, expected: str, hint: str) -> dict[str, 
 
 
 def shipped(name: str) -> Path:
-    """Return the place of an experiment that comes with the package.
+    """Return the path of an experiment that comes with the package.
 
     Parameters
     ----------
@@ -207,7 +207,8 @@ def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
 def _draws(draw: Any, trials: int, d: int, seed: Any) -> dict[str, FloatArray]:
     """Draw one number for each arm in every trial; trial k has the same in any number of them."""
     if not isinstance(draw, dict):
-        raise InvalidInput("draw", "names of what is drawn", repr(draw), "See --print-example.")
+        expected = "a table of names, each with low and high"
+        raise InvalidInput("draw", expected, repr(draw), "See --print-example.")
     ranges = {}
     for name, limits in draw.items():
         check_keys(f"draw.{name}", limits, ("low", "high"), ("low", "high"))
@@ -247,7 +248,7 @@ def _policies(plain: Any, builder: Builder) -> dict[str, Policy]:
 
 
 def _grid(table: Any) -> Iterator[tuple[list[str], Any]]:
-    """Yield a table for every choice of a value from each of its lists, with what was chosen."""
+    """Yield a table for every combination of values of its lists, with the values chosen."""
     if isinstance(table, list):
         for value in table:
             yield [f"{value}"], value
@@ -269,7 +270,7 @@ def _leaf(names: Mapping[str, Any], where: str, value: Any) -> Any:
 
 
 def made(builder: Builder, where: str, plain: Any, wanted: type) -> Any:
-    """Build a table that must have a type, one of those wanted."""
+    """Build a table that must have a type, of the wanted class."""
     if not isinstance(plain, dict) or "type" not in plain:
         raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')
     return builder.build(where, plain, wanted)

@@ -1,4 +1,4 @@
-"""What a policy costs, in time and memory, and how that grows with the set."""
+"""Cost of a policy in time and memory, and its growth with the size of the set."""
 
 import time
 import tracemalloc
@@ -20,7 +20,7 @@ from multiplay.random import POLICY, Streams
 from multiplay.types import IntArray
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-PATIENCE = 0.4  # seconds of processor time: what takes longer is the last size
+LONGEST = 0.4  # seconds of processor time; the first size that takes longer is the last
 ROUNDS, TOGETHER = 20, 10  # rounds and trials that are timed
 UNDISTURBED = 0.25  # quantile of their times: others may have been slowed by other programs
 FEW_ROUNDS = 5  # for memory: it is all there by then
@@ -54,7 +54,7 @@ def memory(policy: Policy, actions: ActionSet, horizon: int) -> int:
         tracemalloc.stop()
 
 
-def growth(policy: Policy, sizes: Sequence[int] = SIZES, patience: float = PATIENCE) -> Growth:
+def growth(policy: Policy, sizes: Sequence[int] = SIZES, longest: float = LONGEST) -> Growth:
     """Measure time and memory on larger and larger sets, as far as it is quick and accepted."""
     found = Growth([], [], [], [])
     with suppress(Exception):  # a set that it refuses, or cannot play: what was measured stays
@@ -62,7 +62,7 @@ def growth(policy: Policy, sizes: Sequence[int] = SIZES, patience: float = PATIE
         for size in sizes:
             started = time.process_time()
             _measure(policy, _transport(size), found)
-            if time.process_time() - started > patience:
+            if time.process_time() - started > longest:
                 break
     found.actions.extend(map(_number_of_plans, sizes[: len(found.units)]))
     return found

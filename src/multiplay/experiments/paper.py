@@ -1,4 +1,4 @@
-"""The two experiments of the paper, from the files that describe them, and what it claims.
+"""The two experiments of the paper, and its claims.
 
 Transport with supplies (1, 4, 5) and demands (4, 6), 10,000 rounds, 30 trials, each with a new cost
 matrix c, uniform on [0.1, 0.5]. Stochastic: the losses of lane (x, y) are uniform on [0, 2 c_xy].
@@ -52,14 +52,14 @@ TITLES: dict[str, str]
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Read the files when somebody asks for what is in them, not when this is imported."""
+        """Read the files at the first access of their contents, not at import."""
         if name in ("PLANS", "POLICIES", "TITLES"):
             return _constants()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def all_policies() -> dict[str, Policy]:
-    """Return the four policies of the paper, and then all others of the library, by name."""
+    """Return the four policies of the paper, then all further policies, by name."""
     ours = dict(_constants()["POLICIES"])
     kinds = {name: kind for name, kind in classes_of(policies).items() if issubclass(kind, Policy)}
     others = {name: kind.example() for name, kind in kinds.items() if kind is not Duplicated}
@@ -86,7 +86,7 @@ def run(
     executor: Executor | None = None,
     policies: Mapping[str, Policy] | None = None,
 ) -> Result:
-    """Run figure 1 ("stochastic") or figure 2 ("corrupted"), with other policies if given."""
+    """Run figure 1 ("stochastic") or figure 2 ("corrupted"), with different policies if given."""
     figure = experiment(regime, horizon, trials, seed)
     if policies is not None:
         figure = replace(figure, policies=dict(policies))
@@ -106,7 +106,7 @@ class MeanBound:
 
 
 def lower_bounds(trials: int, seed: int, feedback: str = "units") -> MeanBound:
-    """Return what no policy can beat in the stochastic regime, on average over the instances.
+    """Return the lower bound of the stochastic regime, averaged over the instances.
 
     The losses of a lane are uniform on [0, 2c]; the bound takes them as Gaussian, with their true
     variances c^2 / 3. ``feedback`` is what a policy sees of a round: the losses of all "units", or
@@ -122,7 +122,7 @@ def lower_bounds(trials: int, seed: int, feedback: str = "units") -> MeanBound:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim of the paper, a number that is below zero if it holds, and what the trials say.
+    """A claim of the paper, and the estimate of a number that is negative if it holds.
 
     ``note`` has more numbers, in words. What is not ``judged`` is reported beside the claims.
     """
@@ -145,7 +145,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Growth:
-    """How much the regret of each trial grew under corruption.
+    """The growth of the regret of each trial under corruption.
 
     Right after the switch every policy plays what used to be best, and regret grows at its worst
     pace: ``early`` is the growth in the first fifth of the rounds after it, ``late`` that in the

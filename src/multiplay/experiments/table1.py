@@ -1,4 +1,4 @@
-"""Table 1 of the paper: what is promised of its seven rows, and what they do on an instance."""
+"""Table 1 of the paper: its formulas, and measurements of its seven rows on an instance."""
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -35,7 +35,7 @@ NONE = "-"  # as the paper prints it
 
 
 class Row(NamedTuple):
-    """A row: who wrote it, and regret and complexity in the paper's symbols, O(...) left out."""
+    """A row: its authors, and regret and complexity in the paper's symbols, without O(...)."""
 
     name: str
     source: str
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
     @property
     def size(self) -> str:
-        """What its cost is said to grow with."""
+        """The quantity that the cost grows with, according to the paper."""
         return "|A|" if self.sees_totals else "units"
 
 
@@ -141,7 +141,7 @@ class Instance:
     seed: int
 
     def environment(self, regime: str) -> Environment:
-        """Return where losses come from in a regime, or say why this instance has no such one."""
+        """Return the environment of a regime, or raise ``InvalidInput`` if there is none."""
         if regime == "stochastic":
             return Stochastic(self.distribution)
         if not self.actions.linear:
@@ -159,7 +159,7 @@ class Instance:
 
     @property
     def shift(self) -> float:
-        """How far all means can jump up and down together, within [0, 1]."""
+        """The largest shift of all means, up and down, within [0, 1]."""
         means = self.distribution.mean
         return min(float(means.min()), 1 - float(means.max()))
 
@@ -196,7 +196,7 @@ def instance(file: Path | None = None, **changes: int) -> Instance:
 
 
 class Outcome(NamedTuple):
-    """What the rows did in one regime, or why there is no such one."""
+    """The result of one regime, or the reason why there is no such regime."""
 
     result: Result | None
     refused: str = ""
@@ -238,7 +238,7 @@ def reason(error: Exception) -> str:
 
 
 def lower_bounds(trials: int, seed: int) -> dict[str, paper.MeanBound]:
-    """Return what no policy can beat on the paper's instance, by what it sees."""
+    """Return the lower bounds on the paper's instance, by kind of feedback."""
     return {
         "lower bound, every unit seen": paper.lower_bounds(trials, seed),
         "lower bound, totals seen": paper.lower_bounds(trials, seed, feedback="total"),
@@ -249,7 +249,7 @@ def lower_bounds(trials: int, seed: int) -> dict[str, paper.MeanBound]:
 
 
 class Fitting(NamedTuple):
-    """The bytes that every row takes which can play an instance, and why the others cannot."""
+    """The memory of every row that can play an instance, and the reasons of those that cannot."""
 
     memory: dict[str, int]
     refused: dict[str, str]

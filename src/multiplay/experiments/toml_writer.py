@@ -1,4 +1,4 @@
-"""A result as the experiment file that gives it again."""
+"""Experiment files of results: TOML that repeats the run."""
 
 import json
 import re

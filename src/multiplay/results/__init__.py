@@ -1,4 +1,4 @@
-"""Results: what was measured, with intervals, comparisons and figures. They know no policy."""
+"""Results: measurements with intervals, comparisons and figures; independent of policies."""
 
 from multiplay.results.intervals import Interval, interval
 from multiplay.results.measured import QUANTITIES, Measured, Quantity

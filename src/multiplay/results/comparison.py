@@ -1,4 +1,4 @@
-"""Every pair of policies, compared on the same trials."""
+"""Comparison of every pair of policies on the same trials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compare(final: Mapping[str, FloatArray]) -> pd.DataFrame:
     Intervals and p values allow for skewness, see ``multiplay.results.intervals``, and belong
     together. With m pairs the intervals have the level 1 - 0.05 / m each, so that all of them hold
     at once with 95 % (Bonferroni), and so does every verdict. The p values are adjusted by Holm; as
-    his steps can be smaller, p may be below 0.05 where the interval still holds 0.
+    its steps can be smaller, p may be below 0.05 where the interval still holds 0.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def holm(p: FloatArray) -> FloatArray:
 
 
 def verdict(difference: Interval) -> str:
-    """Say which of the two is lower, if the interval of A - B excludes 0."""
+    """Return which of the two is lower, if the interval of A - B excludes 0."""
     if difference.high < 0:
         return "A lower"
     return "B lower" if difference.low > 0 else "undecided"

@@ -1,4 +1,4 @@
-"""Means over trials, with confidence intervals.
+"""Confidence intervals of means over trials.
 
 Regrets are skewed: a few unlucky trials cost much, and Student's interval, which is as long on
 either side, then misses the true mean too often, nearly always from below. Hall's transformation of
@@ -21,11 +21,11 @@ import numpy as np
 from multiplay.types import FloatArray
 
 LEVEL = 0.95
-FEW = 8  # trials that say too little about a skewness
+FEW = 8  # fewer trials do not determine a skewness
 
 
 class Interval(NamedTuple):
-    """A mean over trials, and its confidence interval, at the level 95 % if nothing is said.
+    """A mean over trials, and its confidence interval, at the level 95 % by default.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Interval(NamedTuple):
 
 
 def student(trials: int, level: float = LEVEL) -> float:
-    """Return how many standard errors of a mean over ``trials`` make half a Student interval."""
+    """Return half the width of a Student interval over ``trials``, in standard errors."""
     from scipy import special  # here: importing multiplay should not wait for it
 
     return float(special.stdtrit(trials - 1, (1 + level) / 2))

@@ -46,7 +46,7 @@ def test_one_pass_gives_what_quantiles_give(actions: Transport, distribution: Di
     here, there = (Streams.spawn(3, LOSSES, TRIALS) for _ in range(2))
     for t in range(1, 4):
         quick = slots.drawn(here, t, law, action, arms.mean)
-        slow = slots.observation(each.quantile(slots.luck(there, t)), action, arms.mean)
+        slow = slots.observation(each.quantile(slots.uniforms(there, t)), action, arms.mean)
         np.testing.assert_allclose(quick.feedback.total, slow.feedback.total, rtol=1e-12)
         np.testing.assert_allclose(quick.averages, slow.averages, rtol=1e-12)
         if slots.every_unit:
@@ -108,7 +108,7 @@ def test_heads_are_those_of_the_units_that_were_seen() -> None:
 def test_luck_is_uniform_and_independent() -> None:
     """Five tests at the level 1e-4 each."""
     slots, streams = Slots(MANY.n), Streams.spawn(1, LOSSES, range(2))
-    rounds = np.stack([slots.luck(streams, t) for t in range(1, 21)])  # (rounds, trials, slots)
+    rounds = np.stack([slots.uniforms(streams, t) for t in range(1, 21)])  # (rounds, trials, slots)
     assert stats.kstest(rounds.ravel(), "uniform").pvalue > 1e-4
     flat = rounds.reshape(len(rounds), -1)
     pairs = [

@@ -370,7 +370,7 @@ class Hoarder(Policy):
 
 
 def test_memory_that_grows_with_units_has_the_exponent_one() -> None:
-    grown = growth(Hoarder(), sizes=(1, 2, 4, 8), patience=np.inf)
+    grown = growth(Hoarder(), sizes=(1, 2, 4, 8), longest=np.inf)
     assert grown.units == [10, 20, 40, 80]
     assert grown.actions == [9, 24, 75, 261]
     for units, found in zip(grown.units, grown.memory, strict=True):
@@ -380,14 +380,14 @@ def test_memory_that_grows_with_units_has_the_exponent_one() -> None:
 
 
 def test_memory_that_grows_with_actions_has_the_exponent_one() -> None:
-    grown = growth(Hoarder("actions"), sizes=(1, 2, 3), patience=np.inf)
+    grown = growth(Hoarder("actions"), sizes=(1, 2, 3), longest=np.inf)
     assert exponent(grown.actions, grown.memory) == pytest.approx(1, abs=0.05)
 
 
 def test_growth_ends_where_it_is_slow_or_refused() -> None:
-    assert growth(Hoarder(), patience=0).units == [10]
+    assert growth(Hoarder(), longest=0).units == [10]
     copies = Duplicated(GenCTS())
-    assert growth(copies, sizes=(1, 2, 1000, 2000), patience=np.inf).units == [10, 20]
+    assert growth(copies, sizes=(1, 2, 1000, 2000), longest=np.inf).units == [10, 20]
 
 
 def test_exponents_need_two_sizes() -> None:

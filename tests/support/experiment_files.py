@@ -69,6 +69,10 @@ BESIDE = {
 }
 
 OWN = SMALL.replace("trials = 100", "trials = 4").replace('"Bernoulli"', '"bare.below.Below"')
+OWN += """
+Own = { type = "habits.Always", times = 3 }
+Deep = { type = "pack.deep.Deep" }
+"""
 
 
 def written(folder: Path, experiment: str = OWN, files: dict[str, str] = BESIDE) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import MULTIPLAY, Forked, forked, fresh
-from experiment_files import BESIDE, OWN, SMALL, plain, same, stored, wait_for_blocks, written
+from experiment_files import BESIDE, SMALL, plain, same, stored, wait_for_blocks, written
 from refusal import refused
 
 from multiplay import (
@@ -71,12 +71,6 @@ def test_the_same_as_in_python() -> None:
         record=5,
     )
     assert (experiment.run().regret.values == again.regret.values).all()
-
-
-OWN += """
-Own = { type = "habits.Always", times = 3 }
-Deep = { type = "pack.deep.Deep" }
-"""
 
 
 def test_classes_beside_the_file_are_loaded_by_their_place(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_a_part_may_leave_arms_out_but_not_all() -> None:
     assert forms.losses(Form({"total": "7"}), plan, by_round=True, partly=False) == 7
 
 
-def forms_of_hints() -> list[InvalidInput]:
+def errors_with_python_hints() -> list[InvalidInput]:
     """Return errors whose hints contain Python, as the library raises them."""
     learner = mp.Learner(lanes(), mp.GenCTS(), losses=(0, 250))
     play = learner.ask()
@@ -215,7 +215,7 @@ def forms_of_hints() -> list[InvalidInput]:
 def test_hints_contain_no_python() -> None:
     """Their texts are written elsewhere: here it is checked that none reaches a page as code."""
     replaced = 0
-    for error in forms_of_hints():
+    for error in errors_with_python_hints():
         text = forms.error_text(error)
         assert not re.search(r"\w=\S|\w\(", text.partition(". ")[2]), text
         replaced += error.hint not in text

@@ -8,8 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from multiplay.service.app import create_app
-from multiplay.service.settings import Settings
+from multiplay.service.api import openapi
 
 METHODS = ("get", "post", "put", "patch", "delete")
 HEAD = ("method", "path", "effect")
@@ -21,8 +20,7 @@ class Operations(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the tables of the OpenAPI document."""
         groups: dict[str, list[tuple[nodes.Node, ...]]] = defaultdict(list)
-        document = create_app(Settings(store="memory:")).openapi()
-        for path, operations in document["paths"].items():
+        for path, operations in openapi.document()["paths"].items():
             for method in METHODS:
                 if method in operations:
                     groups[operations[method]["tags"][0]].append(

@@ -22,8 +22,7 @@ from test_reference import in_the_reference
 from typer.main import get_command
 
 from multiplay.cli import app as commands
-from multiplay.service.app import create_app
-from multiplay.service.settings import Settings
+from multiplay.service.api import openapi
 
 pytest.importorskip("sphinx", reason="needs the extra 'docs'")
 
@@ -157,7 +156,7 @@ def test_every_command_is_described(site: Path, pages: dict[Path, Contents]) -> 
 
 def test_every_operation_is_described(site: Path) -> None:
     text = (site / "reference" / "http.html").read_text(encoding="utf-8")
-    paths = create_app(Settings(store="memory:")).openapi()["paths"]
+    paths = openapi.document()["paths"]
     shown = re.sub(r"<[^>]*>", "", text)
     assert len(paths) > 10
     assert [path for path in paths if path not in shown] == []

@@ -35,7 +35,9 @@ class World:
 
     def __init__(self, url: str, store: Path) -> None:
         self.url, self.store = url, store
-        self.keys = {can: keys.create(store, can, study="lanes").token for can in tokens.RIGHTS}
+        self.keys = {
+            can: keys.create(store, can, study="lanes").token for can in tokens.PERMISSIONS
+        }
         self.master = keys.create(store, "manage").token
         self.other = keys.create(store, "manage", study="others").token
 
@@ -116,7 +118,7 @@ def test_who_may_read_changes_nothing(world: World) -> None:
     for path in PLAYS:
         answer = world.verb(path, world.keys["read"])
         assert answer.status_code == 403, path
-        assert answer.json()["expected"] == "one that may play"
+        assert answer.json()["expected"] == "a key with the permission play"
     for can in ("read", "play"):
         made = {"name": "lanes", "actions": TRANSPORT}
         assert world.send("POST", "/v1/studies", world.keys[can], json=made).status_code == 403
@@ -200,7 +202,7 @@ def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) 
     assert tokens.is_of(made.row, claim.digest)
     assert not tokens.is_of(other.row, claim.digest)
     assert not tokens.is_of(None, claim.digest)
-    assert not tokens.is_of(None, tokens.NOBODY), "the digest of nobody is nobody's"
+    assert not tokens.is_of(None, tokens.NO_DIGEST), "the digest of nobody is nobody's"
     assert compared == [(32, 32)] * 4
 
 

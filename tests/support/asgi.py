@@ -1,4 +1,4 @@
-"""An application without a server: requests are made in this process, one after the other."""
+"""An ASGI application without a server: requests within this process, one after the other."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 
 class Client:
-    """Somebody who uses an application; cookies are kept, redirections are not followed."""
+    """A client of an application; cookies are kept, redirects are not followed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
         self._loop, self._client = loop, client
@@ -29,7 +29,7 @@ class Client:
 
 
 @contextmanager
-def client_of(app: FastAPI, base_url: str = "http://localhost") -> Iterator[Client]:
+def client_of(app: Starlette, base_url: str = "http://localhost") -> Iterator[Client]:
     """Start an application, and stop it at the end."""
     loop = asyncio.new_event_loop()
     life = app.router.lifespan_context(app)

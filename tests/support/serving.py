@@ -1,8 +1,9 @@
-"""Services for tests, on ports of their own: in a thread of this process, or as processes."""
+"""Services for tests, on free ports: in a thread of this process, or as processes."""
 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,31 +14,48 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from multiplay.service.server.run import FACTORY, Server, address, bound
+import uvicorn
+
+from multiplay.service.server.run import FACTORY, address, bound, uvicorn_config
 from multiplay.service.server.workers import environment
 from multiplay.service.settings import VARIABLE, Settings
 
-PATIENCE = 60.0  # seconds
+TIME_LIMIT = 60.0  # seconds
 LISTENS = re.compile(r'"url": "(http://[^"]*:(\d+))"')
+
+
+class Server(uvicorn.Server):
+    """A server in a thread: it sets an event when it is ready, and ends streams when it stops."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.loaded_app.state.manager.stopping.set()
+        await super().shutdown(sockets)
 
 
 @contextmanager
 def serving(store: str | PathLike[str], **settings: Any) -> Iterator[str]:
     """Serve the studies of a store until the end of the block; give the address."""
-    ready = threading.Event()
     chosen = Settings(store=str(store), **settings)
     with bound("127.0.0.1", chosen.port if "port" in settings else 0) as listener:
-        server = Server(chosen, FACTORY, ready.set)
+        server = Server(uvicorn_config(chosen, FACTORY))
         thread = threading.Thread(target=server.run, args=([listener],))
         with environment(VARIABLE, chosen.to_text()):
             thread.start()
-            started = ready.wait(PATIENCE)
+            started = server.ready.wait(TIME_LIMIT)
         try:
             assert started, "the service has not started"
             yield address(listener)
         finally:
-            server.stop()
-            thread.join(PATIENCE)
+            server.should_exit = True
+            thread.join(TIME_LIMIT)
 
 
 class Served:
@@ -76,7 +94,7 @@ class Served:
                 stderr=file,
                 start_new_session=True,
             )
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIME_LIMIT
         while not (found := LISTENS.search("\n".join(self.log.split("\n")[said:]))):
             assert self.process.poll() is None, f"the service has ended: {self.log[-2000:]}"
             assert time.monotonic() < end, "the service does not start"
@@ -91,7 +109,7 @@ class Served:
     def stop(self) -> int:
         """Ask it to stop; return its exit code."""
         self.process.terminate()
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIME_LIMIT)
 
     @property
     def log(self) -> str:

@@ -1,20 +1,32 @@
-"""An app around which the service is tested: it knows no studies."""
+"""A small application without studies, for tests of the server around it."""
 
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 from multiplay.service.api import problems
-from multiplay.service.server import metrics, middleware
+from multiplay.service.api.routing import Endpoint
+from multiplay.service.server import logs, metrics, middleware
+from multiplay.service.server.connection import LIMITS, ConnectionLimits
+from multiplay.service.server.workers import stopping_on_signals
 from multiplay.service.settings import VARIABLE, Settings
 
-router = APIRouter(prefix="/studies/{study}")
+STUDY = "/v1/studies/{study}"
 ERRORS = {
     "not-found": NotFound("play", "a play", 7, "Look at the list."),
     "conflict": Conflict("losses", "those of before", "others", "Ask again."),
@@ -24,26 +36,28 @@ ERRORS = {
 }
 
 
-@router.get("/process")
-async def process(study: str) -> int:
-    return os.getpid()
+class Count(BaseModel):
+    """The number of characters to return."""
+
+    count: int
 
 
-@router.put("/process")
-async def replace(study: str) -> None:
-    pass
+async def process(request: Request) -> Response:
+    return JSONResponse(os.getpid())
 
 
-@router.get("/wait")
-async def wait(request: Request, study: str) -> str:
-    """Answer only when the service stops already."""
+async def replace(request: Request) -> Response:
+    return Response(status_code=204)
+
+
+async def wait(request: Request) -> Response:
+    """Respond only when the service stops already."""
     await request.app.state.stopping.wait()
     await asyncio.sleep(0.3)
-    return "done"
+    return JSONResponse("done")
 
 
-@router.get("/events")
-async def events(request: Request, study: str) -> StreamingResponse:
+async def events(request: Request) -> Response:
     async def lines() -> AsyncIterator[bytes]:
         yield b"data: first\n\n"
         await request.app.state.stopping.wait()
@@ -53,45 +67,67 @@ async def events(request: Request, study: str) -> StreamingResponse:
     return StreamingResponse(lines(), headers=headers, media_type="text/event-stream")
 
 
-@router.post("/size")
-async def size(request: Request, study: str) -> dict[str, Any]:
+async def size(request: Request) -> Response:
     size = len(await request.body())
     request.state.key_id = "0123456789ab"
-    return {"size": size, "trailer": request.headers.get("x-trailer")}
+    return JSONResponse({"size": size, "trailer": request.headers.get("x-trailer")})
 
 
-@router.get("/letters/{count}")
-async def letters(study: str, count: int) -> PlainTextResponse:
-    return PlainTextResponse("x" * count)
+async def characters(request: Request, query: Count) -> Response:
+    return PlainTextResponse("x" * query.count)
 
 
-@router.get("/page")
-async def page(study: str) -> HTMLResponse:
+async def page(request: Request) -> Response:
     return HTMLResponse("x" * 5_000)
 
 
-@router.get("/error/{kind}")
-async def error(study: str, kind: str) -> None:
-    raise ERRORS[kind]
+async def error(request: Request) -> Response:
+    raise ERRORS[request.path_params["kind"]]
 
 
-def make() -> FastAPI:
+async def measured(request: Request) -> Response:
+    return PlainTextResponse(metrics.text())
+
+
+ENDPOINTS = (
+    Endpoint("GET", f"{STUDY}/process", process),
+    Endpoint("PUT", f"{STUDY}/process", replace),
+    Endpoint("GET", f"{STUDY}/wait", wait),
+    Endpoint("GET", f"{STUDY}/events", events),
+    Endpoint("POST", f"{STUDY}/size", size),
+    Endpoint("GET", f"{STUDY}/characters", characters, query=Count),
+    Endpoint("GET", f"{STUDY}/page", page),
+    Endpoint("GET", f"{STUDY}/error/{{kind}}", error),
+    Endpoint("GET", "/metrics", measured),
+)
+
+
+def make() -> Starlette:
     settings = Settings.from_text(os.environ[VARIABLE])
-    if settings.store.startswith("broken"):
-        raise InvalidInput("store", "a store", settings.store, "Mend it.")
-    app = FastAPI(openapi_url=None)
-    app.state.stopping = asyncio.Event()
-    app.state.office = SimpleNamespace(store=SimpleNamespace(url="sqlite:///plans.db"))
-    app.include_router(router, prefix="/v1")
-    app.add_api_route("/metrics", lambda: PlainTextResponse(metrics.text()))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
+        app.state.stopping = asyncio.Event()
+        with stopping_on_signals(app.state.stopping):
+            yield {LIMITS: ConnectionLimits(settings.limits)}
+        logs.flush()
+
+    app = Starlette(routes=[one.route() for one in ENDPOINTS], lifespan=lifespan)
+    app.state.manager = SimpleNamespace(store=SimpleNamespace(url="sqlite:///plans.db"))
     problems.install(app)
     middleware.install(app, settings)
     return app
+
+
+def fail() -> Starlette:
+    """Fail in the way of a worker that cannot start."""
+    raise SystemExit(3)
 
 
 if __name__ == "__main__":
     from multiplay.service.server.run import serve
 
     given = Settings.from_text(os.environ.pop(VARIABLE))
-    serve(given, lambda url: print(url, flush=True), "tiny_service:make")
+    factory = os.environ.get("TINY_SERVICE", "make")
+    serve(given, lambda url: print(url, flush=True), f"tiny_service:{factory}")
     print("stopped", flush=True)

@@ -12,7 +12,7 @@ from multiplay.cli.app import app
 from multiplay.errors import InvalidInput
 
 SOURCE = Path(__file__).parents[3]
-COMPARED = ("clarabel", "cvxpy", "optuna", "ot")  # installed by the extra "bench"
+COMPARED = ("clarabel", "cvxpy", "fastapi", "optuna", "ot")  # installed by the extra "bench"
 
 
 @app.command()

@@ -16,7 +16,7 @@ from multiplay.service.auth import keys
 from multiplay.storage.base import KeyRecord
 
 # of the extra "service"
-MODULES = ("fastapi", "uvicorn", "prometheus_client", "jinja2", "httptools")
+MODULES = ("starlette", "pydantic", "uvicorn", "prometheus_client", "jinja2", "httptools")
 
 
 @app.command()

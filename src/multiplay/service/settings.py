@@ -1,4 +1,4 @@
-"""How the service runs; worker processes are given it as text."""
+"""Settings of the service, which worker processes read from the environment."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from dataclasses import asdict, dataclass, field
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.studies.study import PLACE
 
-VARIABLE = "MULTIPLAY_SERVICE"  # of the environment, for worker processes
+VARIABLE = "MULTIPLAY_SERVICE"  # environment variable for worker processes
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service runs.
+    """Settings of the service.
 
     Attributes
     ----------
     store : str
-        Where studies and keys are.
+        The URL or the path of the store with studies and keys.
     host, port
-        Where it listens.
+        The address to listen on.
     workers : int
-        Processes that answer.
+        The number of worker processes.
     open : bool
-        It may be used without a key, as long as the store has none: only on a loopback address.
+        Whether requests without a key are accepted, as long as the store has no key. Use it on a
+        loopback address only.
     https : bool
-        People come by https, through a proxy: then cookies are sent over https only.
+        Whether clients connect by https, through a proxy: then cookies are sent over https only.
     limits : ServiceLimits
-        What one request may have.
+        ServiceLimits of requests.
 
     Examples
     --------
@@ -46,11 +47,11 @@ class Settings:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
 
     def to_text(self) -> str:
-        """Return all of it as text."""
+        """Return the settings as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> Settings:
-        """Return what ``to_text`` wrote."""
+        """Return the settings that ``to_text`` wrote."""
         given = json.loads(text)
         return cls(**given | {"limits": ServiceLimits(**given["limits"])})

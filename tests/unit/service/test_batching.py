@@ -1,4 +1,4 @@
-"""Desks: many requests share a turn, and none of them harms another."""
+"""Request batching: many requests share a turn, and none of them harms another."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from trucks import euros, new_study, verified
 
 import multiplay as mp
 from multiplay.service.api import events
-from multiplay.service.api.refusals import Forbidden, Unknown
 from multiplay.service.auth import keys, tokens
-from multiplay.service.auth.authenticator import ANYBODY, Caller
+from multiplay.service.auth.authenticator import ANONYMOUS, Caller
+from multiplay.service.errors import Forbidden, Unauthenticated
 from multiplay.service.settings import Settings
-from multiplay.service.studies.manager import Office
+from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import store_at
 
 
@@ -23,7 +23,9 @@ class Turns:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.jobs: list[int] = []
-        monkeypatch.setattr("multiplay.service.studies.batching.metrics.turn", self.jobs.append)
+        monkeypatch.setattr(
+            "multiplay.service.studies.batching.metrics.count_turn", self.jobs.append
+        )
 
 
 @pytest.fixture
@@ -38,27 +40,27 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     return Turns(monkeypatch)
 
 
-def at_once(store: Path, act: Callable[[Office], Any]) -> Any:
-    """Do something with an office, in a loop of its own."""
+def at_once(store: Path, act: Callable[[StudyManager], Any]) -> Any:
+    """Do something with an manager, in a loop of its own."""
 
     async def done() -> Any:
-        office = Office(Settings(store=f"{store}"))
+        manager = StudyManager(Settings(store=f"{store}"))
         try:
-            return await act(office)
+            return await act(manager)
         finally:
-            office.close()
+            manager.close()
 
     return asyncio.run(done())
 
 
-def ask(office: Office, caller: Caller = ANYBODY, request: str | None = None) -> Any:
-    return office.write("lanes", caller, "ask", lambda study: study.ask(), None, request)
+def ask(manager: StudyManager, caller: Caller = ANONYMOUS, request: str | None = None) -> Any:
+    return manager.write("lanes", caller, "ask", lambda study: study.ask(), None, request)
 
 
 def test_requests_that_come_together_share_turns(store: Path, turns: Turns) -> None:
-    async def act(office: Office) -> list[Any]:
-        await ask(office)
-        return await asyncio.gather(*(ask(office) for _ in range(60)))
+    async def act(manager: StudyManager) -> list[Any]:
+        await ask(manager)
+        return await asyncio.gather(*(ask(manager) for _ in range(60)))
 
     plays = at_once(store, act)
     assert sorted(play.id for play in plays) == [*range(2, 62)]
@@ -76,10 +78,10 @@ def test_one_that_fails_does_not_take_the_others_with_it(store: Path) -> None:
     def refused(study: mp.Study) -> None:
         study.tell(999, {})
 
-    async def act(office: Office) -> list[Any]:
-        jobs = [ask(office) for _ in range(5)]
+    async def act(manager: StudyManager) -> list[Any]:
+        jobs = [ask(manager) for _ in range(5)]
         for act in (fails, refused):
-            jobs.insert(2, office.write("lanes", ANYBODY, "ask", act))
+            jobs.insert(2, manager.write("lanes", ANONYMOUS, "ask", act))
         return await asyncio.gather(*jobs, return_exceptions=True)
 
     answers = at_once(store, act)
@@ -93,8 +95,8 @@ def test_one_that_fails_does_not_take_the_others_with_it(store: Path) -> None:
 
 
 def test_a_request_that_comes_twice_at_once_is_done_once(store: Path) -> None:
-    async def act(office: Office) -> list[Any]:
-        return await asyncio.gather(*(ask(office, request=f"{k % 3}") for k in range(12)))
+    async def act(manager: StudyManager) -> list[Any]:
+        return await asyncio.gather(*(ask(manager, request=f"{k % 3}") for k in range(12)))
 
     plays = at_once(store, act)
     assert len({play.id for play in plays}) == 3
@@ -107,9 +109,9 @@ def test_answers_are_of_what_is_durable(store: Path) -> None:
     def seen_by_others(play: Any) -> bool:
         return play.id in [one.id for one in mp.Study.open("lanes", store=store).pending()]
 
-    async def act(office: Office) -> Any:
+    async def act(manager: StudyManager) -> Any:
         act = [
-            office.write("lanes", ANYBODY, "ask", lambda study: study.ask(), seen_by_others)
+            manager.write("lanes", ANONYMOUS, "ask", lambda study: study.ask(), seen_by_others)
             for _ in range(4)
         ]
         return await asyncio.gather(*act)
@@ -118,15 +120,15 @@ def test_answers_are_of_what_is_durable(store: Path) -> None:
 
 
 def test_a_study_that_was_made_anew_is_found(store: Path) -> None:
-    async def act(office: Office) -> list[int]:
-        first = await ask(office)
-        await office.look("lanes", ANYBODY, lambda journal: journal.head())
+    async def act(manager: StudyManager) -> list[int]:
+        first = await ask(manager)
+        await manager.read_journal("lanes", ANONYMOUS, lambda journal: journal.head())
         mp.Study.delete("lanes", store=store)
         with pytest.raises(mp.InvalidInput):
-            await ask(office)
+            await ask(manager)
         new_study(store_at(store)).disconnect()
-        second = await ask(office)
-        head = await office.look("lanes", ANYBODY, lambda journal: journal.head())
+        second = await ask(manager)
+        head = await manager.read_journal("lanes", ANONYMOUS, lambda journal: journal.head())
         return [first.id, second.id, head.number]
 
     assert at_once(store, act) == [1, 1, 1]
@@ -135,33 +137,33 @@ def test_a_study_that_was_made_anew_is_found(store: Path) -> None:
 def test_a_key_is_confirmed_where_something_is_done(store: Path) -> None:
     made = keys.create(store, "play")
 
-    async def act(office: Office) -> None:
-        caller = await office.claimed(made.token)
-        await ask(office, caller)
+    async def act(manager: StudyManager) -> None:
+        caller = await manager.remembered_caller(made.token)
+        await ask(manager, caller)
         keys.revoke(store, made.row.id)
-        assert await office.claimed(made.token) == caller, "it is remembered"
+        assert await manager.remembered_caller(made.token) == caller, "it is remembered"
         for job in (
-            ask(office, caller),
-            office.read("lanes", caller, lambda study: study.asked),
-            office.look("lanes", caller, lambda journal: journal.head()),
-            office.names(caller),
-            office.verify("lanes", caller),
+            ask(manager, caller),
+            manager.read("lanes", caller, lambda study: study.asked),
+            manager.read_journal("lanes", caller, lambda journal: journal.head()),
+            manager.names(caller),
+            manager.verify("lanes", caller),
         ):
-            with pytest.raises(Unknown):
+            with pytest.raises(Unauthenticated):
                 await job
-        with pytest.raises(Unknown):
-            await office.claimed(made.token)
+        with pytest.raises(Unauthenticated):
+            await manager.remembered_caller(made.token)
 
     at_once(store, act)
     assert mp.Study.open("lanes", store=store).asked == 1
 
 
 def test_rights_are_those_of_the_key(store: Path) -> None:
-    rows = {can: tokens.make("a key", can, "lanes", 0.0).row for can in tokens.RIGHTS}
+    rows = {can: tokens.make("a key", can, "lanes", 0.0).row for can in tokens.PERMISSIONS}
     callers = {can: Caller(row.id, "", "lanes", can, row.id) for can, row in rows.items()}
     for can, caller in callers.items():
-        for needed in tokens.RIGHTS:
-            if tokens.RIGHTS.index(can) >= tokens.RIGHTS.index(needed):
+        for needed in tokens.PERMISSIONS:
+            if tokens.PERMISSIONS.index(can) >= tokens.PERMISSIONS.index(needed):
                 caller.check(needed, "lanes")
             else:
                 with pytest.raises(Forbidden):
@@ -176,8 +178,8 @@ def test_too_many_that_wait_are_told_to_come_again(
 ) -> None:
     monkeypatch.setattr("multiplay.service.studies.manager.MOST_JOBS", 3)
 
-    async def act(office: Office) -> list[Any]:
-        jobs = (ask(office) for _ in range(20))
+    async def act(manager: StudyManager) -> list[Any]:
+        jobs = (ask(manager) for _ in range(20))
         return await asyncio.gather(*jobs, return_exceptions=True)
 
     answers = at_once(store, act)
@@ -187,11 +189,11 @@ def test_too_many_that_wait_are_told_to_come_again(
 
 
 def test_who_does_not_wait_for_the_answer_harms_nobody(store: Path) -> None:
-    async def act(office: Office) -> Any:
-        left = asyncio.ensure_future(ask(office))
+    async def act(manager: StudyManager) -> Any:
+        left = asyncio.ensure_future(ask(manager))
         await asyncio.sleep(0)
         left.cancel()
-        return await ask(office)
+        return await ask(manager)
 
     at_once(store, act)
     study = mp.Study.open("lanes", store=store)
@@ -201,17 +203,17 @@ def test_who_does_not_wait_for_the_answer_harms_nobody(store: Path) -> None:
 
 
 def test_only_some_studies_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multiplay.service.studies.manager.MOST_DESKS", 2)
+    monkeypatch.setattr("multiplay.service.studies.manager.MOST_OPEN_STUDIES", 2)
     place = tmp_path / "many.db"
     names = [f"study {k}" for k in range(6)]
     for name in names:
         new_study(store_at(place), name).disconnect()
 
-    async def act(office: Office) -> int:
+    async def act(manager: StudyManager) -> int:
         for name in names * 2:
-            await office.write(name, ANYBODY, "ask", lambda study: study.ask())
-            await office.look(name, ANYBODY, lambda journal: journal.head())
-        return len(office._desks)
+            await manager.write(name, ANONYMOUS, "ask", lambda study: study.ask())
+            await manager.read_journal(name, ANONYMOUS, lambda journal: journal.head())
+        return len(manager._batchers)
 
     assert at_once(place, act) <= 3
     assert [mp.Study.open(name, store=place).asked for name in names] == [2] * 6
@@ -223,16 +225,16 @@ def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(events, "PAUSE", 0.01)
     made = keys.create(store, "play")
 
-    async def act(office: Office) -> list[str]:
-        caller = await office.caller(made.token)
-        stream: Any = (await events.stream(office, "lanes", made.token)).body_iterator
+    async def act(manager: StudyManager) -> list[str]:
+        caller = await manager.caller(made.token)
+        stream: Any = (await events.stream(manager, "lanes", made.token)).body_iterator
         said = [str(await anext(stream)), str(await anext(stream))]
-        await ask(office, caller)
+        await ask(manager, caller)
         while "data: 1" not in (text := str(await anext(stream))):
             said.append(text)
         keys.revoke(store, made.row.id)
         said += [str(text) async for text in stream]
-        assert office._streams == 0
+        assert manager._streams == 0
         return said
 
     said = at_once(store, act)
@@ -241,5 +243,5 @@ def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_who_only_reads_has_no_turn(store: Path, turns: Turns) -> None:
-    at_once(store, lambda office: office.read("lanes", ANYBODY, lambda study: study.asked))
+    at_once(store, lambda manager: manager.read("lanes", ANONYMOUS, lambda study: study.asked))
     assert turns.jobs == []

@@ -1,1 +1,1 @@
-"""The HTTP API: routes, schemas, the OpenAPI document, problem responses."""
+"""The HTTP API: operations, schemas, the OpenAPI document, problem documents."""

@@ -1,4 +1,4 @@
-"""What is sent and answered: the schemas of the OpenAPI document, with examples."""
+"""Schemas of requests and responses, with examples for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from multiplay.learner.engine import LONGEST_KEY
 from multiplay.storage.base import LONGEST_NAME
 
-MOST = 2**53  # all languages can hold it
+MOST = 2**53  # the largest whole number that all languages represent exactly
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 KeyText = Annotated[
-    str, Field(min_length=1, max_length=LONGEST_KEY, description="The same key, the same answer.")
+    str,
+    Field(
+        min_length=1, max_length=LONGEST_KEY, description="The same key always has the same result."
+    ),
 ]
 
 
 def whole(value: Any) -> Any:
-    """Return 3 for 3.0: JSON has one kind of numbers."""
+    """Return 3 for 3.0: JSON does not distinguish whole numbers from others."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Units = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(whole)]
 When = Annotated[
     float | str,
-    Field(description="A time, 2026-11-15T08:00:00Z, or seconds since 1970; now if left out."),
+    Field(
+        description="A time such as 2026-11-15T08:00:00Z, or seconds since 1970; now by default."
+    ),
 ]
 Set = Annotated[
     dict[str, Any],
     Field(
-        description="What may be played: a class of multiplay, and its arguments.",
+        description="The possible plans: a class of multiplay and its arguments.",
         json_schema_extra={"required": ["type"], "properties": {"type": {"type": "string"}}},
     ),
 ]
@@ -55,7 +60,7 @@ WHEN = "2026-11-15T08:00:00.000000+00:00"
 
 
 class Body(BaseModel):
-    """A body of a request; fields that nobody knows are refused."""
+    """The body of a request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -65,11 +70,43 @@ def example(**fields: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
+# ------------------------------------------------------------ query parameters
+
+
+class PageQuery(BaseModel):
+    """A page of a list."""
+
+    cursor: str | None = Field(
+        default=None, max_length=500, description="`next` of the previous page; none for the first."
+    )
+    limit: int = Field(default=100, ge=1, le=1000, description="The largest number of items.")
+
+
+class EntriesQuery(PageQuery):
+    """A page of the journal."""
+
+    start: int = Field(
+        default=0, ge=0, le=MOST, description="The number of the first entry, without a cursor."
+    )
+
+
+class ArmsQuery(BaseModel):
+    """The level of the intervals."""
+
+    level: float = Field(default=0.95, gt=0, lt=1, description="The confidence of the intervals.")
+
+
+class DriftQuery(BaseModel):
+    """The level of the test for drift."""
+
+    level: float = Field(default=0.05, gt=0, lt=1, description="The chance of a false alarm.")
+
+
 # ------------------------------------------------------------ requests
 
 
 class NewStudy(Body):
-    """A study to begin."""
+    """A study to create."""
 
     model_config = example(
         name="lanes", actions=TRANSPORT, policy={"type": "GenCTS"}, losses=[0, 250], seed=7
@@ -77,10 +114,15 @@ class NewStudy(Body):
 
     name: Text
     actions: Set
-    policy: Set = Field(default={"type": "GenCTS"}, description="How to learn.")
-    losses: Range | None = Field(default=None, description="What a unit can cost: [low, high].")
+    policy: Set = Field(
+        default={"type": "GenCTS"},
+        description="The policy: a class of multiplay and its arguments.",
+    )
+    losses: Range | None = Field(
+        default=None, description="The range of the loss of a unit: [low, high]."
+    )
     rewards: Range | None = Field(
-        default=None, description="What a unit can bring, instead of losses."
+        default=None, description="The range of the reward of a unit, in place of losses."
     )
     outside: Literal["refuse", "clip"] = "refuse"
     missing: Missing = "refuse"
@@ -89,34 +131,38 @@ class NewStudy(Body):
     key: KeyText | None = None
 
 
-class Limited(Body):
-    """A set of today, and limits; the usual set if nothing is said."""
+class Constraints(Body):
+    """A set for this round, and constraints; the set of the study by default."""
 
-    actions: Set | None = Field(default=None, description="The set of today, if another.")
-    at_most: dict[str, Units] | None = Field(default=None, description="The most units of arms.")
-    exclude: list[str] = Field(default=[], description="Arms that are not played today.")
-    fixed: dict[str, Units] | None = Field(default=None, description="Exactly so many units.")
+    actions: Set | None = Field(default=None, description="The set of this round, if it differs.")
+    at_most: dict[str, Units] | None = Field(
+        default=None, description="The largest number of units, by arm."
+    )
+    exclude: list[str] = Field(default=[], description="Arms that are not played in this round.")
+    fixed: dict[str, Units] | None = Field(
+        default=None, description="The exact number of units, by arm."
+    )
 
 
-class Ask(Limited):
+class Ask(Constraints):
     """A play to choose."""
 
     model_config = example(key="2026-11-15", at_most={"Lyon->north": 1})
 
     key: KeyText | None = None
-    time_limit: Seconds | None = Field(default=None, description="Seconds in which to choose.")
+    time_limit: Seconds | None = Field(default=None, description="Seconds to choose the play.")
     at: When | None = None
 
 
 class Tell(Body):
-    """What the units of a play have cost."""
+    """The losses of the units of a play."""
 
-    model_config = example(losses=LOSSES, key="report of Monday")
+    model_config = example(losses=LOSSES, key="report-2026-11-15")
 
     losses: LossesByArm = Field(
-        description="For each arm, the loss of every unit (null: it did not report), or a total."
+        description="By arm, the loss of every unit (null if it was not observed), or the total."
     )
-    final: bool = Field(default=True, description="False: more will come.")
+    final: bool = Field(default=True, description="False if more losses will be reported.")
     missing: Missing | None = None
     key: KeyText | None = None
     at: When | None = None
@@ -125,37 +171,37 @@ class Tell(Body):
 class End(Body):
     """A play to close or to cancel."""
 
-    model_config = example(key="Monday is over")
+    model_config = example(key="end-of-2026-11-15")
 
     key: KeyText | None = None
     at: When | None = None
 
 
 class Expire(Body):
-    """Plays to end because they are old."""
+    """The age of plays to end."""
 
     model_config = example(older_than=604800)
 
-    older_than: Annotated[float, Field(ge=0, le=1e12)] = Field(description="In seconds.")
+    older_than: Annotated[float, Field(ge=0, le=1e12)] = Field(description="The age in seconds.")
     key: KeyText | None = None
     at: When | None = None
 
 
 class Learn(Body):
-    """A plan that somebody else chose, and what it cost."""
+    """An external plan and its losses."""
 
     model_config = example(plan=PLAN, losses=LOSSES, key="2026-11-14")
 
     plan: UnitsByArm
     losses: LossesByArm
-    actions: Set | None = Field(default=None, description="The set of that day, if another.")
+    actions: Set | None = Field(default=None, description="The set of that round, if it differs.")
     missing: Missing | None = None
     key: KeyText | None = None
     at: When | None = None
 
 
 class Table(Body):
-    """Years of history: one entry of each list for each unit."""
+    """Logged data: one entry of each list for each unit."""
 
     model_config = example(
         arm=["Lyon->north", "Lille->south"], round=[1, 1], loss=[120.0, None], key="2025"
@@ -167,14 +213,14 @@ class Table(Body):
     key: KeyText | None = None
 
 
-class Best(Limited):
-    """The set for the best plan."""
+class Best(Constraints):
+    """The set for the best plan, and constraints."""
 
     model_config = example(exclude=["Lyon->north"])
 
 
 class Expect(Body):
-    """A plan of yours."""
+    """A plan to estimate."""
 
     model_config = example(plan=PLAN)
 
@@ -183,11 +229,11 @@ class Expect(Body):
     level: Level = 0.95
 
 
-# ------------------------------------------------------------ answers
+# ------------------------------------------------------------ responses
 
 
 class Estimate(BaseModel):
-    """What a plan should cost in all, with an interval; null where nobody knows."""
+    """The expected total loss of a plan, with an interval; null where it is unknown."""
 
     model_config = example(**EXPECTED)
 
@@ -197,7 +243,7 @@ class Estimate(BaseModel):
 
 
 class Plan(BaseModel):
-    """Units by arm, the same in the order of the arms, and what that should cost."""
+    """Units by arm, the same in the order of the arms, and the expected loss."""
 
     model_config = example(plan=PLAN, action=[*PLAN.values()], expected=EXPECTED)
 
@@ -207,7 +253,7 @@ class Plan(BaseModel):
 
 
 class Play(Plan):
-    """A play: its id is what losses are told to."""
+    """A play; its losses are reported by its id."""
 
     model_config = example(
         id=1,
@@ -224,7 +270,7 @@ class Play(Plan):
 
 
 class Receipt(BaseModel):
-    """What became of a report."""
+    """The result of a report."""
 
     model_config = example(id=1, seen=3, missing=0, clipped=0, repeated=False, final=True)
 
@@ -237,7 +283,7 @@ class Receipt(BaseModel):
 
 
 class Ended(BaseModel):
-    """The plays that have ended."""
+    """The ids of the plays that were ended."""
 
     model_config = example(plays=[1, 2])
 
@@ -245,7 +291,7 @@ class Ended(BaseModel):
 
 
 class PlayRow(BaseModel):
-    """A play, and what became of it."""
+    """A play and its results."""
 
     id: int
     key: str | None
@@ -260,13 +306,13 @@ class PlayRow(BaseModel):
 
 
 class OnePlay(PlayRow):
-    """A play, what became of it, and its plan."""
+    """A play, its results and its plan."""
 
     plan: dict[str, int]
 
 
 class Arm(BaseModel):
-    """What is known of an arm, in the unit of the study."""
+    """The statistics of an arm, in the unit of the study."""
 
     arm: str
     seen: int
@@ -278,7 +324,7 @@ class Arm(BaseModel):
 
 
 class Drift(BaseModel):
-    """An arm whose recent losses do not fit the old ones."""
+    """An arm whose recent losses differ from its earlier losses."""
 
     arm: str
     since: int
@@ -300,7 +346,7 @@ class Study(BaseModel):
     pending: int
     clipped: int
     entries: int
-    digest: str = Field(description="Of the last entry, and so of all of them.")
+    digest: str = Field(description="The digest of the last entry, which covers all entries.")
 
 
 class StudyName(BaseModel):
@@ -310,7 +356,7 @@ class StudyName(BaseModel):
 
 
 class Entry(BaseModel):
-    """An entry of the journal; arrays are those of numpy, packed, in base64."""
+    """An entry of the journal; arrays are a NumPy archive in base64."""
 
     number: int
     last: int
@@ -325,7 +371,7 @@ class Entry(BaseModel):
 
 
 class Verified(BaseModel):
-    """What replaying the journal has shown."""
+    """The result of a replay of the journal."""
 
     model_config = example(entries=3, plays=1, problems=[], ok=True)
 
@@ -347,51 +393,51 @@ class Key(BaseModel):
 
 
 class Studies(BaseModel):
-    """Names of studies, and where to go on."""
+    """Names of studies, and the cursor of the next page."""
 
     items: list[StudyName]
     next: str | None
 
 
 class Pending(BaseModel):
-    """Plays that wait for their losses, oldest first, and where to go on."""
+    """Plays without a final report, oldest first, and the cursor of the next page."""
 
     items: list[Play]
     next: str | None
 
 
 class Plays(BaseModel):
-    """Plays, oldest first, and where to go on."""
+    """Plays, oldest first, and the cursor of the next page."""
 
     items: list[PlayRow]
     next: str | None
 
 
 class Arms(BaseModel):
-    """All arms ever met."""
+    """All arms of the study, in all its sets."""
 
     items: list[Arm]
 
 
 class Drifts(BaseModel):
-    """Arms that have changed; none if all is well."""
+    """Arms with drift; empty if there is none."""
 
     items: list[Drift]
 
 
 class Entries(BaseModel):
-    """Entries of the journal, oldest first, and where to go on."""
+    """Entries of the journal, oldest first, and the cursor of the next page."""
 
     items: list[Entry]
     next: str | None
 
 
 class Problem(BaseModel):
-    """What went wrong (RFC 9457): the argument, what was expected, what came, and what to do."""
+    """A problem (RFC 9457): the argument, what was expected, what was given, and what to do."""
 
     model_config = example(
         type="urn:multiplay:invalid-input",
-        title="The request cannot be used",
+        title="Invalid input",
         status=422,
         detail="losses['Lyon->north']: expected numbers from 0 to 250, got 310. Check the unit.",
         instance="urn:request:6f1d2c",

@@ -1,39 +1,45 @@
-"""The OpenAPI document: what every operation may answer, besides what it is for."""
+"""The OpenAPI document, made from the table of operations."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Literal
 
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
-from multiplay.service.api.models import Problem
+from multiplay.service.api.models import MOST, Problem
+from multiplay.service.api.routes import OPERATIONS
+from multiplay.service.api.routing import JSON, Operation
 from multiplay.version import __version__
 
-PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-MEANINGS = {
-    400: "The request cannot be read: not JSON, or not the fields that it should have.",
-    401: "There is no key, or it is not valid.",
-    403: "The key may not do this.",
-    404: "There is no such study or play.",
-    408: "The body came too slowly.",
-    409: "It does not go with what was done before.",
+REF = "#/components/schemas/{model}"
+PROBLEM = {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}}
+ERRORS = {
+    400: "The request cannot be parsed: it is not JSON, or a field is missing, unknown or invalid.",
+    401: "The API key is missing or not valid (unknown, revoked or expired).",
+    403: "The API key lacks the permission.",
+    404: "The study or the play does not exist.",
+    408: "The body was sent too slowly.",
+    409: "The request contradicts an earlier one.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    422: "The content cannot be used: what was expected, what came, and what to do.",
-    503: "The store is not available now, or too much is asked at once: try again.",
+    422: "The content cannot be used: what was expected, what was given, and what to do.",
+    503: "The store is not available, or there are too many requests. Try again.",
 }
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": PROBLEM} for status, text in MEANINGS.items()
+ERROR_RESPONSES: dict[str, dict[str, Any]] = {
+    f"{status}": {"description": text, "content": PROBLEM} for status, text in ERRORS.items()
 }
-ANSWERS[401]["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
-ANSWERS[503]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
-NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It is as you have it."}}
-TITLE = "multiplay"
+ERROR_RESPONSES["401"]["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+ERROR_RESPONSES["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+NOT_MODIFIED = {"description": "Not modified since your ETag."}
 KEY = {
     "type": "http",
     "scheme": "bearer",
-    "description": "A key, made by `multiplay key create`. None as long as there is none.",
+    "description": "An API key, created by `multiplay key create`. Not needed as long as the store "
+    "has no key.",
 }
 STUDY = {
     "name": "study",
@@ -42,66 +48,111 @@ STUDY = {
     "schema": {"type": "string", "minLength": 1},
     "description": "The name of the study.",
 }
-KNOWN = {
+PLAY = {
+    "name": "play",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "integer", "minimum": 0, "maximum": MOST},
+    "description": "The id of the play.",
+}
+IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
     "required": False,
     "schema": {"type": "string"},
-    "description": "The ETag of what you have.",
+    "description": "The ETag of an earlier response.",
 }
-AGAIN = {
+IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[\x21-\x7e]+$"},
-    "description": "The same request with the same key again changes nothing, and is answered the "
-    "very same. Choose a new random text for every new request.",
+    "description": "A request that is repeated with the same key changes nothing, and has the same "
+    "response. Use a new random text for every new request.",
 }
-READ_ONLY = ("/best", "/expect", "/verify")
 ABOUT = """
-How many of everything to use, again and again, when nobody knows what a unit costs.
+Decide how many units of each arm to use, round after round, when the costs are unknown.
 
-Make a study of what may be played. Every day, `ask` for a plan; when the costs have come, `tell`
-them. It does better next time. What was answered is safe.
+Create a study with a set of possible plans. In every round, `ask` for a plan; when the costs are
+known, `tell` them. The study learns from them. Every response is durable.
 
-Send your key with every request: `Authorization: Bearer mp_...`. Give every request that changes
-something an `Idempotency-Key`; then it is safe to send it again when an answer was lost.
+Send your API key with every request: `Authorization: Bearer mp_...`. Give every request that
+changes something an `Idempotency-Key`; then it can be repeated safely when a response was lost.
 """
 
 
-def _parameters(path: str, method: str, operation: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parameters that a visit reads itself."""
-    found = [STUDY] if "{study}" in path else []
-    if "304" in operation["responses"]:
-        found.append(KNOWN)
-    if method == "post" and not path.endswith(READ_ONLY):
-        found.append(AGAIN)
+@cache
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "multiplay",
+            "description": ABOUT.strip(),
+            "license": {"name": "MIT"},
+            "version": __version__,
+        },
+        "paths": paths,
+        "components": {"schemas": _schemas(), "securitySchemes": {"key": KEY}},
+    }
+
+
+def _schemas() -> dict[str, Any]:
+    """Return the schemas of all bodies and responses."""
+    models: dict[type[BaseModel], Literal["validation", "serialization"]] = {}
+    for operation in OPERATIONS:
+        if operation.body is not None:
+            models[operation.body] = "validation"
+        if operation.answer is not None:
+            models[operation.answer] = "serialization"
+    models[Problem] = "serialization"
+    _, found = models_json_schema([*models.items()], ref_template=REF)
+    schemas: dict[str, Any] = found["$defs"]
+    return dict(sorted(schemas.items()))
+
+
+def _described(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "tags": [operation.tag],
+        "summary": operation.name.replace("_", " ").capitalize(),
+        "description": inspect.getdoc(operation.handler),
+        "operationId": operation.name,
+        "parameters": _parameters(operation),
+        "responses": _responses(operation),
+        "security": [{"key": []}, {}],
+    }
+    if operation.body is not None:
+        schema: dict[str, Any] = {"$ref": REF.format(model=operation.body.__name__)}
+        if not operation.body_required:
+            schema = {"anyOf": [schema, {"type": "null"}]}
+        described["requestBody"] = {"content": {JSON: {"schema": schema}}}
+        if operation.body_required:
+            described["requestBody"]["required"] = True
+    return described
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    found = [one for one in (STUDY, PLAY) if f"{{{one['name']}}}" in operation.path]
+    if operation.etag:
+        found.append(IF_NONE_MATCH)
+    if operation.idempotency_key:
+        found.append(IDEMPOTENCY_KEY)
+    if operation.query is not None:
+        schema = operation.query.model_json_schema()
+        for name, given in schema["properties"].items():
+            is_required = name in schema.get("required", ())
+            one = {"name": name, "in": "query", "required": is_required, "schema": given}
+            found.append({**one, "description": given["description"]})
     return found
 
 
-def describe(app: FastAPI) -> None:
-    """Let an app give its document, with the schema of problems."""
-
-    def openapi() -> dict[str, Any]:
-        if not app.openapi_schema:
-            document = get_openapi(
-                title=TITLE,
-                version=__version__,
-                description=ABOUT.strip(),
-                routes=app.routes,
-                license_info={"name": "MIT"},
-            )
-            for path, operations in document["paths"].items():
-                for method, operation in operations.items():
-                    operation["security"] = [{"key": []}, {}]
-                    given = _parameters(path, method, operation)
-                    operation["parameters"] = [*given, *operation.get("parameters", [])]
-            document["components"]["securitySchemes"] = {"key": KEY}
-            schemas = document["components"]["schemas"]
-            schemas["Problem"] = Problem.model_json_schema()
-            for unused in ("HTTPValidationError", "ValidationError"):
-                schemas.pop(unused, None)
-            app.openapi_schema = document
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+def _responses(operation: Operation) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
+    if operation.answer is not None:
+        schema = {"$ref": REF.format(model=operation.answer.__name__)}
+        answer["content"] = {JSON: {"schema": schema}}
+    found = {f"{operation.status}": answer, **ERROR_RESPONSES, **operation.responses}
+    return {**found, "304": NOT_MODIFIED} if operation.etag else found

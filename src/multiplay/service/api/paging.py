@@ -1,4 +1,4 @@
-"""What every answer to a reader has: an ETag, and pages that follow each other."""
+"""ETags and cursors: responses that may be 304, and lists in pages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from multiplay.storage import Head
 
 
 def etag(head: Head) -> str:
-    """Return what a state is known by; weak, for the bytes may be compressed."""
+    """Return the ETag of a state; weak, because a proxy may compress the response."""
     return f'W/"{head.number}-{head.digest[:8].hex()}"'
 
 
-def is_known(given: str | None, tag: str) -> bool:
-    """Say whether the client has this already."""
+def matches(given: str | None, tag: str) -> bool:
+    """Return whether the header If-None-Match contains an ETag."""
     return given is not None and (given.strip() == "*" or tag in _tags(given))
 
 
 def _tags(given: str) -> list[str]:
-    """Return tags of a header, all of them as weak ones."""
+    """Return the ETags of a header, all of them as weak ones."""
     parts = [part.strip() for part in given.split(",")]
     return [part if part.startswith("W/") else f"W/{part}" for part in parts]
 
 
-def answer(tag: str, content: Any) -> Response:
-    """Return what was read; None: the client has it already."""
+def response(tag: str, content: Any) -> Response:
+    """Return a response with an ETag; 304 if the content is None."""
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if content is None:
         return Response(status_code=304, headers=headers)
@@ -38,12 +38,12 @@ def answer(tag: str, content: Any) -> Response:
 
 
 def page(items: list[Any], after: Any) -> dict[str, Any]:
-    """Return a page of a list; ``after`` is where the next one begins, None if there is none."""
+    """Return a page of a list; ``after`` is the start of the next page, None for the last page."""
     return {"items": items, "next": None if after is None else to_cursor(after)}
 
 
 def to_cursor(place: int | str) -> str:
-    """Return a place in a list as a cursor.
+    """Return a position in a list as a cursor.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def to_cursor(place: int | str) -> str:
 
 
 def from_cursor(cursor: str | None, first: Any) -> Any:
-    """Return the place of a cursor, of the type of the first one."""
+    """Return the position of a cursor, which has the type of the first position."""
     if cursor is None:
         return first
     try:
@@ -63,6 +63,6 @@ def from_cursor(cursor: str | None, first: Any) -> Any:
     except (ValueError, binascii.Error, RecursionError):
         place = None
     if type(place) is not type(first) or (type(place) is int and not 0 <= place < 2**63):
-        hint = "Give the text of next, as it was answered."
-        raise InvalidInput("cursor", "where a page ended", repr(cursor)[:60], hint)
+        hint = "Use the value of next in the previous page."
+        raise InvalidInput("cursor", "a cursor of this list", repr(cursor)[:60], hint)
     return place

@@ -1,295 +1,383 @@
-"""The HTTP interface: the verbs of a study, one route for each."""
+"""Operations of the HTTP API: the verbs of a study, one handler for each, and their table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from enum import Enum
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from multiplay.errors import InvalidInput
 from multiplay.service.api import events, models, paging
-from multiplay.service.api.context import Reading, StudyVisit, Visit, Writing
-from multiplay.service.api.openapi import ANSWERS, NOT_MODIFIED
-from multiplay.service.api.strict import StrictRoute, token_of
+from multiplay.service.api.context import RequestContext, StudyContext
+from multiplay.service.api.routing import Operation, token_of
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Journal, Store
 from multiplay.studies import Study, play_history, wire
 from multiplay.studies.export import of_entry
 
-Id = Annotated[int, Path(ge=0, le=models.MOST, description="The id of the play.")]
-Cursor = Annotated[
-    str | None, Query(max_length=500, description="`next` of the page before; the first if none.")
-]
-Rows = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
-Number = Annotated[
-    int, Query(ge=0, le=models.MOST, description="Of the first entry, without a cursor.")
-]
-Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
-
-router = APIRouter(prefix="/v1", route_class=StrictRoute, responses=ANSWERS)
-STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
-DAILY: list[str | Enum] = ["Every day"]
-KNOWN: list[str | Enum] = ["What is known"]
-JOURNAL: list[str | Enum] = ["The journal"]
+STUDIES, STUDY = "/v1/studies", "/v1/studies/{study}"
+PLAY = f"{STUDY}/plays/{{play}}"
+KEYS, MANAGE, PLAYS, QUERIES, JOURNAL = "Keys", "Studies", "Plays", "Queries", "Journal"
 
 
 # ------------------------------------------------------------ keys and studies
 
 
-@router.get("/key", response_model=models.Key, tags=["Keys"])
-async def key(request: Request) -> Response:
-    """Say which key this is, and what it may do."""
-    visit = Visit(request)
-    caller = await visit.office.caller(token_of(visit.request))
+async def key(context: RequestContext) -> Response:
+    """Return the key of this request, and its permission."""
+    caller = await context.manager.caller(token_of(context.request))
     return JSONResponse({name: getattr(caller, name) for name in ("id", "name", "study", "can")})
 
 
-@router.get("/studies", response_model=models.Studies, tags=["Studies"])
-async def list_studies(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
+async def list_studies(context: RequestContext, query: models.PageQuery) -> Response:
     """List the studies."""
-    visit = Visit(request)
-    after = paging.from_cursor(cursor, "")
-    names = [name for name in await visit.office.names(visit.caller) if name > after]
-    rest = names[limit - 1] if len(names) > limit else None
-    return JSONResponse(paging.page([{"name": name} for name in names[:limit]], rest))
+    after = paging.from_cursor(query.cursor, "")
+    names = [name for name in await context.manager.names(context.caller) if name > after]
+    rest = names[query.limit - 1] if len(names) > query.limit else None
+    return JSONResponse(paging.page([{"name": name} for name in names[: query.limit]], rest))
 
 
-@router.post("/studies", status_code=201, response_model=models.Study, tags=["Studies"])
-async def create_study(request: Request, body: models.NewStudy) -> Response:
-    """Begin a study: what may be played, how to learn, and what a unit can cost."""
-    visit = Visit(request)
-    office, caller, limits = visit.office, visit.caller, visit.limits
+async def create_study(context: RequestContext, body: models.NewStudy) -> Response:
+    """Create a study: a set, a policy, and the range of losses."""
+    manager, caller, limits = context.manager, context.caller, context.limits
     given = body.model_dump()
-    name, known = given.pop("name"), given.pop("key") or _request_key(visit)
-    if name in (".", ".."):  # not a name that a path can have
-        raise InvalidInput("name", "a name", repr(name), "Give a short name of letters.")
+    name, known = given.pop("name"), given.pop("key") or _request_key(context)
+    if name in (".", ".."):  # cannot be part of a path
+        raise InvalidInput("name", "a name", repr(name), "Use letters and digits.")
 
     for unit in ("losses", "rewards"):
         given[unit] = _ranges(given[unit])
 
-    def made(store: Store) -> Study:
+    def create(store: Store) -> Study:
         return bounded_verbs.create(limits, store, name, key=known, by=caller.id, **given)
 
-    await office.create(name, caller, made)
-    return JSONResponse(await office.read(name, caller, of_study), status_code=201)
+    await manager.create(name, caller, create)
+    return JSONResponse(await manager.read(name, caller, of_study), status_code=201)
 
 
-@router.get(STUDY, response_model=models.Study, tags=["Studies"], responses=NOT_MODIFIED)
-async def show_study(request: Request) -> Response:
-    """Show a study: its set, its policy, its arms, and how much was done."""
-    visit = Reading(request)
-    return await visit.read(of_study)
+async def show_study(context: StudyContext) -> Response:
+    """Return a study: its set, its policy, its arms, and how many plays it has."""
+    return await context.read_with_etag(of_study)
 
 
-@router.delete(STUDY, status_code=204, tags=["Studies"])
-async def delete_study(request: Request) -> Response:
-    """Remove a study with all that it knows, for good."""
-    visit = StudyVisit(request)
-    await visit.office.delete(visit.study, visit.caller)
+async def delete_study(context: StudyContext) -> Response:
+    """Delete a study with all its entries. This cannot be undone."""
+    await context.manager.delete(context.study, context.caller)
     return Response(status_code=204)
 
 
 # ------------------------------------------------------------ plays
 
 
-@router.post(f"{STUDY}/ask", response_model=models.Play, tags=DAILY)
-async def ask(request: Request, body: models.Ask | None = None) -> Response:
-    """Choose the next play. The same key gives the same play for ever."""
-    visit = Writing(request)
-    body, limits = body or models.Ask(), visit.limits
-    given = await _limited(visit, body)
+async def ask(context: StudyContext, body: models.Ask | None = None) -> Response:
+    """Choose the next play. The same key always returns the same play."""
+    body, limits = body or models.Ask(), context.limits
+    given = await _constraints(context, body)
     given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
-    return await visit.write(lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play)
+    return await context.write(
+        lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play
+    )
 
 
-@router.post(f"{PLAY}/tell", response_model=models.Receipt, tags=DAILY)
-async def tell(request: Request, play: Id, body: models.Tell) -> Response:
-    """Learn from the losses of a play. The same report again changes nothing."""
-    visit = Writing(request)
+async def tell(context: StudyContext, play: int, body: models.Tell) -> Response:
+    """Report the losses of a play. The same report again changes nothing."""
     given = body.model_dump() | {"at": _time(body.at)}
-    return await visit.write(lambda study: study.tell(play, **given), wire.of_receipt)
+    return await context.write(lambda study: study.tell(play, **given), wire.of_receipt)
 
 
-@router.post(f"{PLAY}/close", response_model=models.Receipt, tags=DAILY)
-async def close(request: Request, play: Id, body: models.End | None = None) -> Response:
-    """Learn from what was told of a play so far: the rest will not come."""
-    visit = Writing(request)
+async def close(context: StudyContext, play: int, body: models.End | None = None) -> Response:
+    """Learn from the losses reported so far for a play, when no more will be reported."""
     given = _end(body)
-    return await visit.write(lambda study: study.close(play, **given), wire.of_receipt)
+    return await context.write(lambda study: study.close(play, **given), wire.of_receipt)
 
 
-@router.post(f"{PLAY}/cancel", status_code=204, tags=DAILY)
-async def cancel(request: Request, play: Id, body: models.End | None = None) -> Response:
-    """Forget a play that was never driven: nothing is learned from it."""
-    visit = Writing(request)
+async def cancel(context: StudyContext, play: int, body: models.End | None = None) -> Response:
+    """Discard a play that was not carried out, without learning from it."""
     given = _end(body)
-    return await visit.write(lambda study: study.cancel(play, **given))
+    return await context.write(lambda study: study.cancel(play, **given))
 
 
-@router.post(f"{STUDY}/expire", response_model=models.Ended, tags=DAILY)
-async def expire(request: Request, body: models.Expire) -> Response:
-    """End the plays that were asked longer ago than this."""
-    visit = Writing(request)
+async def expire(context: StudyContext, body: models.Expire) -> Response:
+    """End the pending plays that are older than a given age."""
     given = body.model_dump() | {"at": _time(body.at)}
-    return await visit.write(lambda study: study.expire(**given), lambda ids: {"plays": ids})
+    return await context.write(lambda study: study.expire(**given), lambda ids: {"plays": ids})
 
 
-@router.post(f"{STUDY}/learn", response_model=models.Receipt, tags=DAILY)
-async def learn(request: Request, body: models.Learn) -> Response:
-    """Learn from a plan that somebody else chose."""
-    visit = Writing(request)
-    given, limits = body.model_dump() | {"at": _time(body.at)}, visit.limits
-    given["actions"] = await visit.actions(body.actions)
-    return await visit.write(
+async def learn(context: StudyContext, body: models.Learn) -> Response:
+    """Learn from an external plan and its losses."""
+    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
+    given["actions"] = await context.build_actions(body.actions)
+    return await context.write(
         lambda study: bounded_verbs.learn(limits, study, **given), wire.of_receipt
     )
 
 
-@router.post(f"{STUDY}/learn-table", response_model=models.Receipt, tags=DAILY)
-async def learn_table(request: Request, body: models.Table) -> Response:
-    """Learn from years of history: one entry of each list for each unit."""
-    visit = Writing(request)
+async def learn_table(context: StudyContext, body: models.Table) -> Response:
+    """Learn from logged data: one entry of each list for each unit."""
     columns = {name: getattr(body, name) for name in ("arm", "round", "loss")}
     if len({len(column) for column in columns.values()}) > 1:
         got = ", ".join(f"{len(column)} of {name}" for name, column in columns.items())
         raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
     table = wire.to_logged_table(columns)
-    return await visit.write(
+    return await context.write(
         lambda study: bounded_verbs.learn_table(study, table, body.key), wire.of_receipt
     )
 
 
-# ------------------------------------------------------------ what is known
+# ------------------------------------------------------------ queries
 
 
-@router.get(f"{STUDY}/pending", response_model=models.Pending, tags=KNOWN, responses=NOT_MODIFIED)
-async def pending(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
-    """Return the plays that wait for their losses, oldest first."""
-    visit = Reading(request)
-    last = paging.from_cursor(cursor, 0)  # an id: others may end plays between two pages
+async def pending(context: StudyContext, query: models.PageQuery) -> Response:
+    """Return the plays without a final report, oldest first."""
+    last = paging.from_cursor(query.cursor, 0)  # an id: plays may end between two pages
 
     def act(study: Study) -> Any:
         found = [play for play in study.pending() if play.id > last]
-        after = found[limit - 1].id if len(found) > limit else None
-        return paging.page([wire.of_play(play) for play in found[:limit]], after)
+        after = found[query.limit - 1].id if len(found) > query.limit else None
+        return paging.page([wire.of_play(play) for play in found[: query.limit]], after)
 
-    return await visit.read(act)
+    return await context.read_with_etag(act)
 
 
-@router.get(f"{STUDY}/plays", response_model=models.Plays, tags=KNOWN, responses=NOT_MODIFIED)
-async def plays(request: Request, cursor: Cursor = None, limit: Rows = 100) -> Response:
-    """Return all plays, oldest first: what was asked, and what became of it."""
-    visit = Reading(request)
-    first = paging.from_cursor(cursor, 0)
+async def plays(context: StudyContext, query: models.PageQuery) -> Response:
+    """Return all plays with their results, oldest first."""
+    first = paging.from_cursor(query.cursor, 0)
 
     def act(journal: Journal) -> Any:
-        table, after = play_history.page(journal, first, limit)
+        table, after = play_history.page(journal, first, query.limit)
         return paging.page(wire.of_table(table), after)
 
-    return await visit.look(act)
+    return await context.read_journal(act)
 
 
-@router.get(PLAY, response_model=models.OnePlay, tags=KNOWN, responses=NOT_MODIFIED)
-async def play(request: Request, play: Id) -> Response:
-    """Return one play: what was asked, and what became of it."""
-    visit = Reading(request)
+async def play(context: StudyContext, play: int) -> Response:
+    """Return one play with its plan and its results."""
 
     def act(journal: Journal) -> Any:
         pair = play_history.pair_of(play_history.about(journal, play))
         (row,) = wire.of_table(play_history.table_of([pair]))
         return {**row, "plan": pair[0].record.header["plan"]}
 
-    return await visit.look(act)
+    return await context.read_journal(act)
 
 
-@router.get(f"{STUDY}/arms", response_model=models.Arms, tags=KNOWN, responses=NOT_MODIFIED)
-async def arms(request: Request, level: Level = 0.95) -> Response:
-    """Return all arms: units seen, the mean with an interval, when last seen, share of plans."""
-    visit = Reading(request)
-    return await visit.read(lambda study: {"items": wire.of_table(study.arms(level))})
-
-
-@router.get(f"{STUDY}/drift", response_model=models.Drifts, tags=KNOWN, responses=NOT_MODIFIED)
-async def drift(request: Request, level: Level = 0.05) -> Response:
-    """Return the arms whose recent losses do not fit the old ones."""
-    visit = Reading(request)
-    return await visit.read(lambda study: {"items": wire.of_table(study.drift(level))})
-
-
-@router.post(f"{STUDY}/best", response_model=models.Plan, tags=KNOWN)
-async def best(request: Request, body: models.Best | None = None) -> Response:
-    """Return the best plan by what is known now, without exploration; it is no play."""
-    visit = StudyVisit(request)
-    given, limits = await _limited(visit, body or models.Best()), visit.limits
-    return await _read(
-        visit, lambda study: wire.of_plan(bounded_verbs.best(limits, study, **given))
+async def arms(context: StudyContext, query: models.ArmsQuery) -> Response:
+    """Return the statistics of all arms: units seen, mean with interval, time last seen, share."""
+    return await context.read_with_etag(
+        lambda study: {"items": wire.of_table(study.arms(query.level))}
     )
 
 
-@router.post(f"{STUDY}/expect", response_model=models.Estimate, tags=KNOWN)
-async def expect(request: Request, body: models.Expect) -> Response:
-    """Say what a plan of yours should cost, with an interval."""
-    visit = StudyVisit(request)
-    given, limits = body.model_dump() | {"actions": await visit.actions(body.actions)}, visit.limits
-    return await _read(
-        visit, lambda study: wire.of_estimate(bounded_verbs.expect(limits, study, **given))
+async def drift(context: StudyContext, query: models.DriftQuery) -> Response:
+    """Return the arms whose recent losses differ from their earlier losses."""
+    return await context.read_with_etag(
+        lambda study: {"items": wire.of_table(study.drift(query.level))}
     )
 
 
-# ------------------------------------------------------------ the journal
+async def best(context: StudyContext, body: models.Best | None = None) -> Response:
+    """Return the best plan by the current estimates, without exploration; it is not a play."""
+    given, limits = await _constraints(context, body or models.Best()), context.limits
+    return await context.read(
+        lambda study: wire.of_plan(bounded_verbs.best(limits, study, **given))
+    )
 
 
-@router.get(f"{STUDY}/entries", response_model=models.Entries, tags=JOURNAL, responses=NOT_MODIFIED)
-async def entries(
-    request: Request, start: Number = 0, cursor: Cursor = None, limit: Rows = 100
-) -> Response:
-    """Return the entries of the journal, oldest first: the same as an export has."""
-    visit = Reading(request)
-    first = paging.from_cursor(cursor, start)
+async def expect(context: StudyContext, body: models.Expect) -> Response:
+    """Return the expected loss of a plan, with an interval."""
+    given, limits = body.model_dump(), context.limits
+    given["actions"] = await context.build_actions(body.actions)
+    return await context.read(
+        lambda study: wire.of_estimate(bounded_verbs.expect(limits, study, **given))
+    )
+
+
+# ------------------------------------------------------------ journal
+
+
+async def entries(context: StudyContext, query: models.EntriesQuery) -> Response:
+    """Return the entries of the journal, oldest first, as an export has them."""
+    first, limit = paging.from_cursor(query.cursor, query.start), query.limit
 
     def act(journal: Journal) -> Any:
         last = journal.head().number
         found = [of_entry(entry, last) for entry in islice(journal.entries(first), limit)]
         return paging.page(found, first + limit if first + limit <= last else None)
 
-    return await visit.look(act)
+    return await context.read_journal(act)
 
 
-@router.post(f"{STUDY}/verify", response_model=models.Verified, tags=JOURNAL)
-async def verify(request: Request) -> Response:
+async def verify(context: StudyContext) -> Response:
     """Replay the whole journal, and compare every play and the state, bit for bit."""
-    visit = StudyVisit(request)
-    found = await visit.office.verify(visit.study, visit.caller)
+    found = await context.manager.verify(context.study, context.caller)
     return JSONResponse({**found._asdict(), "ok": found.ok})
 
 
-@router.get(
-    f"{STUDY}/events",
-    tags=JOURNAL,
-    response_class=Response,
-    responses={
-        200: {
-            "description": "An event called `changed` for every change; its data is the number of "
-            "the last entry.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        }
-    },
-)
-async def watch(request: Request) -> Response:
+async def watch(context: StudyContext) -> Response:
     """Watch a study: server-sent events."""
-    visit = StudyVisit(request)
-    return await events.stream(visit.office, visit.study, token_of(visit.request))
+    return await events.stream(context.manager, context.study, token_of(context.request))
+
+
+# ------------------------------------------------------------ the table of operations
+
+EVENTS: Mapping[str, Any] = {
+    "200": {
+        "description": "An event named `changed` for every change; its data is the number of the "
+        "last entry.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+# Routes are tried in this order, so the most frequent operations come first.
+OPERATIONS = (
+    Operation(
+        "POST",
+        f"{STUDY}/ask",
+        ask,
+        PLAYS,
+        models.Play,
+        body=models.Ask,
+        body_required=False,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{PLAY}/tell",
+        tell,
+        PLAYS,
+        models.Receipt,
+        body=models.Tell,
+        idempotency_key=True,
+    ),
+    Operation("GET", "/v1/key", key, KEYS, models.Key),
+    Operation("GET", STUDIES, list_studies, MANAGE, models.Studies, query=models.PageQuery),
+    Operation(
+        "POST",
+        STUDIES,
+        create_study,
+        MANAGE,
+        models.Study,
+        status=201,
+        body=models.NewStudy,
+        idempotency_key=True,
+    ),
+    Operation("GET", STUDY, show_study, MANAGE, models.Study, etag=True),
+    Operation("DELETE", STUDY, delete_study, MANAGE, status=204),
+    Operation(
+        "POST",
+        f"{PLAY}/close",
+        close,
+        PLAYS,
+        models.Receipt,
+        body=models.End,
+        body_required=False,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{PLAY}/cancel",
+        cancel,
+        PLAYS,
+        status=204,
+        body=models.End,
+        body_required=False,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/expire",
+        expire,
+        PLAYS,
+        models.Ended,
+        body=models.Expire,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/learn",
+        learn,
+        PLAYS,
+        models.Receipt,
+        body=models.Learn,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/learn-table",
+        learn_table,
+        PLAYS,
+        models.Receipt,
+        body=models.Table,
+        idempotency_key=True,
+    ),
+    Operation(
+        "GET",
+        f"{STUDY}/pending",
+        pending,
+        QUERIES,
+        models.Pending,
+        query=models.PageQuery,
+        etag=True,
+    ),
+    Operation(
+        "GET",
+        f"{STUDY}/plays",
+        plays,
+        QUERIES,
+        models.Plays,
+        query=models.PageQuery,
+        etag=True,
+    ),
+    Operation("GET", PLAY, play, QUERIES, models.OnePlay, etag=True),
+    Operation(
+        "GET",
+        f"{STUDY}/arms",
+        arms,
+        QUERIES,
+        models.Arms,
+        query=models.ArmsQuery,
+        etag=True,
+    ),
+    Operation(
+        "GET",
+        f"{STUDY}/drift",
+        drift,
+        QUERIES,
+        models.Drifts,
+        query=models.DriftQuery,
+        etag=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/best",
+        best,
+        QUERIES,
+        models.Plan,
+        body=models.Best,
+        body_required=False,
+    ),
+    Operation("POST", f"{STUDY}/expect", expect, QUERIES, models.Estimate, body=models.Expect),
+    Operation(
+        "GET",
+        f"{STUDY}/entries",
+        entries,
+        JOURNAL,
+        models.Entries,
+        query=models.EntriesQuery,
+        etag=True,
+    ),
+    Operation("POST", f"{STUDY}/verify", verify, JOURNAL, models.Verified),
+    Operation("GET", f"{STUDY}/events", watch, JOURNAL, responses=EVENTS),
+)
 
 
 # ------------------------------------------------------------ inside
 
 
 def of_study(study: Study) -> dict[str, Any]:
-    """Return what a study is."""
+    """Return a study as plain data."""
     head = study.head
     return {
         "name": study.name,
@@ -306,20 +394,16 @@ def of_study(study: Study) -> dict[str, Any]:
     }
 
 
-async def _read(visit: StudyVisit, act: Any) -> Response:
-    return JSONResponse(await visit.office.read(visit.study, visit.caller, act))
+def _request_key(context: RequestContext) -> str | None:
+    """Return the key of a new study, derived from the Idempotency-Key of the request."""
+    given = context.idempotency_key
+    return None if given is None else context.caller.request(given)[:200]
 
 
-def _request_key(visit: Visit) -> str | None:
-    """Return the key of a study that is made by a request that may come twice."""
-    again = visit.again
-    return None if again is None else visit.caller.request(again)[:200]
-
-
-async def _limited(visit: Visit, body: models.Limited) -> dict[str, Any]:
-    """Return what ``ask`` and ``best`` are given of a set and its limits."""
+async def _constraints(context: RequestContext, body: models.Constraints) -> dict[str, Any]:
+    """Return the arguments of ``ask`` and ``best`` that restrict the set."""
     return {
-        "actions": await visit.actions(body.actions),
+        "actions": await context.build_actions(body.actions),
         "at_most": body.at_most,
         "exclude": tuple(body.exclude),
         "fixed": body.fixed,
@@ -327,12 +411,12 @@ async def _limited(visit: Visit, body: models.Limited) -> dict[str, Any]:
 
 
 def _end(body: models.End | None) -> dict[str, Any]:
-    """Return what ``close`` and ``cancel`` are given."""
+    """Return the arguments of ``close`` and ``cancel``."""
     return {} if body is None else {"key": body.key, "at": _time(body.at)}
 
 
 def _ranges(given: Any) -> Any:
-    """Return what a unit can cost, as pairs."""
+    """Return the range of losses, as pairs."""
     if isinstance(given, dict):
         return {arm: tuple(pair) for arm, pair in given.items()}
     return None if given is None else tuple(given)
@@ -346,6 +430,6 @@ def _time(at: float | str | None) -> datetime | float | None:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        expected, hint = "a time with its zone", "Write 2026-11-15T08:00:00Z, or leave it out."
+        expected, hint = "a time with a time zone", "Use 2026-11-15T08:00:00Z, or omit it."
         raise InvalidInput("at", expected, repr(at)[:60], hint)
     return found

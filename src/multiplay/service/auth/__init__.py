@@ -1,1 +1,1 @@
-"""Authentication: API keys, tokens and their cache."""
+"""Authentication: API keys, their format, and callers."""

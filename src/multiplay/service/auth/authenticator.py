@@ -1,4 +1,4 @@
-"""Who may come in: the keys of a store, as one worker knows them."""
+"""Authentication of callers: API keys of the store, with a cache of the keys seen before."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from multiplay.service.api.refusals import Forbidden, Unknown
 from multiplay.service.auth import tokens
+from multiplay.service.errors import Forbidden, Unauthenticated
 from multiplay.storage.base import KeyRecord, Keyring
 
 T = TypeVar("T")
-MOST = 1_000  # keys that are remembered
-HINT = "Check it, or make another one: multiplay key create."
+MOST_CACHED = 1_000  # keys
+EXPECTED = "a valid API key"
+HINT = "Check the key, or create a new one: multiplay key create."
 
 
 class Caller(NamedTuple):
-    """Who asks, and what they may do.
+    """The key of a request, and its permission.
 
     Attributes
     ----------
     id, name : str or None
         Of the key; None where the service is open.
     study : str or None
-        The only study that the key is for.
+        The only study that the key is valid for.
     can : "read", "play" or "manage"
-        What may be done with it.
+        The permission.
     row : str or None
-        What the store knows it by: that of a session is not that of its key.
+        The id of the row in the store: a session has a row of its own, not that of its key.
     """
 
     id: str | None
@@ -39,98 +40,106 @@ class Caller(NamedTuple):
     row: str | None = None
 
     def request(self, key: str) -> str:
-        """Return what a request of this caller is known by; those of others do not meet it."""
+        """Return an idempotency key that is distinct from those of other callers."""
         return f"{self.id or ''}:{key}"
 
     def check(self, needed: str, study: str | None = None) -> None:
-        """Raise ``Forbidden`` unless this may be done, with a study or with all of them."""
+        """Raise ``Forbidden`` unless the key has a permission for one study, or for all of them."""
         if not tokens.includes(self.can, needed):
             raise Forbidden(
                 "key",
-                f"one that may {needed}",
-                f"one that may {self.can}",
-                f"Make another one: multiplay key create --can {needed}.",
+                f"a key with the permission {needed}",
+                f"one with the permission {self.can}",
+                f"Create another key: multiplay key create --can {needed}.",
             )
         if self.study is not None and self.study != study:
-            expected = "one for all studies" if study is None else f"one for the study {study!r}"
+            expected = (
+                "a key for all studies" if study is None else f"a key for the study {study!r}"
+            )
             got, hint = f"one for the study {self.study!r}", "Use the key of that study."
             raise Forbidden("key", expected, got, hint)
 
 
-ANYBODY = Caller(None, None, None, "manage")
+ANONYMOUS = Caller(None, None, None, "manage")
 
 
-class Register:
-    """Knows callers by their keys.
+class Authenticator:
+    """Finds callers by their keys.
 
-    A key that was valid once is remembered, so that a request need not wait for the store before
-    it is read. ``is_valid`` asks the store, and is called before anything is done: a key that is
-    revoked is of no use from then on.
+    A key that was valid once is cached, so that a request need not wait for the store before its
+    body is read. ``is_valid`` reads the store, and is called before every operation: a revoked key
+    is refused immediately.
 
     Parameters
     ----------
     keyring
         The keys of the store; one thread at a time uses it.
     is_open
-        Anybody may come in, as long as there is no key.
+        Whether requests without a key are accepted, as long as the store has no key.
     """
 
     def __init__(self, keyring: Keyring, is_open: bool) -> None:
         self._keyring, self._is_open = keyring, is_open
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, KeyRecord] = OrderedDict()
+        self._cached: OrderedDict[str, KeyRecord] = OrderedDict()
 
     def close(self) -> None:
-        """Give back the connection to the store."""
+        """Close the connection to the store."""
         self._keyring.close()
 
     def use(self, act: Callable[[Keyring], T]) -> T:
-        """Call something with the keyring."""
+        """Call a function with the keyring."""
         with self._lock:
             return act(self._keyring)
 
     def caller(self, token: str | None) -> Caller:
-        """Return who has a key, as the store knows; raise ``Unknown`` if nobody has it."""
+        """Return the caller of a key, read from the store; raise ``Unauthenticated`` if none."""
         if token is None:
             if self._is_open and self.use(lambda keyring: keyring.is_empty()):
-                return ANYBODY
-            raise Unknown("key", "a key", "none", "Send it as: Authorization: Bearer mp_...")
-        claim = tokens.split(token) or tokens.Claim("", tokens.NOBODY)
+                return ANONYMOUS
+            hint = "Send the header Authorization: Bearer mp_..."
+            raise Unauthenticated("key", EXPECTED, "none", hint)
+        claim = tokens.split(token) or tokens.Claim("", tokens.NO_DIGEST)
         row = next(iter(self.use(lambda keyring: keyring.find([claim.id]))), None)
-        if not tokens.is_of(row, claim.digest) or row is None or _is_over(row):
-            raise Unknown("key", "a key that is valid", "another one", HINT)
-        self._known[row.id] = row
-        while len(self._known) > MOST:
-            self._known.popitem(last=False)
+        if not tokens.is_of(row, claim.digest) or row is None or _is_expired(row):
+            raise _not_valid()
+        self._cached[row.id] = row
+        while len(self._cached) > MOST_CACHED:
+            self._cached.popitem(last=False)
         return _caller(row)
 
-    def remembered(self, token: str | None) -> Caller | None:
-        """Return who has a key, if that is remembered; never somebody without one."""
+    def cached(self, token: str | None) -> Caller | None:
+        """Return the caller of a key from the cache; None for a request without a key."""
         claim = None if token is None else tokens.split(token)
-        row = None if claim is None else self._known.get(claim.id)
+        row = None if claim is None else self._cached.get(claim.id)
         if claim is None or row is None or not tokens.is_of(row, claim.digest):
             return None
         return _caller(row)
 
     def is_valid(self, caller: Caller) -> bool:
-        """Say whether the store still knows a caller."""
+        """Return whether the store still has the key of a caller."""
         if caller.row is None:
             return self._is_open and self.use(lambda keyring: keyring.is_empty())
         row = next(iter(self.use(lambda keyring: keyring.find([str(caller.row)]))), None)
-        if row is None or _is_over(row):
-            self._known.pop(caller.row, None)
+        if row is None or _is_expired(row):
+            self._cached.pop(caller.row, None)
             return False
         return True
 
     def confirm(self, caller: Caller) -> None:
-        """Raise ``Unknown`` unless the store still knows a caller."""
+        """Raise ``Unauthenticated`` unless the store still has the key of a caller."""
         if not self.is_valid(caller):
-            raise Unknown("key", "a key that is valid", "one that is not any more", HINT)
+            raise _not_valid()
+
+
+def _not_valid() -> Unauthenticated:
+    got = "one that is not valid (unknown, revoked or expired)"
+    return Unauthenticated("key", EXPECTED, got, HINT)
 
 
 def _caller(row: KeyRecord) -> Caller:
     return Caller(row.parent or row.id, row.name, row.study, row.can, row.id)
 
 
-def _is_over(row: KeyRecord) -> bool:
+def _is_expired(row: KeyRecord) -> bool:
     return row.expires is not None and row.expires < time.time()

@@ -1,4 +1,4 @@
-"""Making, listing and revoking keys."""
+"""Management of API keys: create, list, revoke."""
 
 from __future__ import annotations
 
@@ -23,58 +23,58 @@ def create(
     name: str | None = None,
     days: float | None = None,
 ) -> tokens.Made:
-    """Make a key; the secret is in the answer, and nowhere else.
+    """Create a key; the secret is in the result, and is stored nowhere else.
 
     Parameters
     ----------
     store
-        Where the studies are.
+        The store with the studies.
     can
         "read", "play" or "manage".
     study
-        The only study that it is for; all of them if not given. It must be there.
+        The only study that the key is valid for; all studies if not given. It must exist.
     name
-        What people call it.
+        A name for the list of keys.
     days
-        After these it ends; never if not given.
+        Days until the key expires; it never expires if not given.
 
     Examples
     --------
-    >>> made = create("memory://keys", "read", name="the boss")
+    >>> made = create("memory://keys", "read", name="night job")
     >>> [(row.name, row.can, row.study) for row in list_all("memory://keys")]
-    [('the boss', 'read', None)]
+    [('night job', 'read', None)]
     >>> revoke("memory://keys", made.row.id)
     >>> has_keys("memory://keys")
     False
     """
     place, now = store_at(store), time.time()
     if days is not None and not (is_number(days) and 0 < days <= 1e6):
-        hint = "Write 90, or leave it out."
+        hint = "Use 90, or omit it for a key that does not expire."
         raise InvalidInput("days", "a positive number of days", repr(days), hint)
     expires = None if days is None else now + days * DAY
     made = tokens.make(name or "unnamed", can, study, now, expires=expires)
     if study is not None:
-        place.open(study).close()  # refuses what is not there
+        place.open(study).close()  # raises NotFound if there is no such study
     with closing(place.keyring()) as keyring:
         keyring.add(made.row)
     return made
 
 
 def list_all(store: Place) -> list[KeyRecord]:
-    """Return all keys, oldest first, without those of sessions."""
+    """Return all keys, oldest first, without the keys of sessions."""
     with closing(store_at(store).keyring()) as keyring:
         return [row for row in keyring.all() if row.parent is None]
 
 
 def revoke(store: Place, id: str) -> None:
-    """Make a key invalid, and the sessions that were begun with it."""
+    """Revoke a key, and the sessions that were started with it."""
     with closing(store_at(store).keyring()) as keyring:
         if not keyring.remove(id):
-            hint = "Look at the list of keys: multiplay key list."
+            hint = "List the keys: multiplay key list."
             raise NotFound("id", "the id of a key", repr(id)[:60], hint)
 
 
 def has_keys(store: Place) -> bool:
-    """Say whether there is a key at all."""
+    """Return whether the store has any key."""
     with closing(store_at(store).keyring()) as keyring:
         return not keyring.is_empty()

@@ -1,4 +1,4 @@
-"""Keys: a part that is known, and a secret of 256 bits of which only the digest is kept."""
+"""API key format: a public id and a secret of 256 bits, of which only the digest is stored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from multiplay.errors import InvalidInput
 from multiplay.storage.base import KeyRecord, checked_name
 
-RIGHTS = ("read", "play", "manage")  # each includes those before it
+PERMISSIONS = ("read", "play", "manage")  # each includes those before it
 PATTERN = re.compile(r"mp_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-NOBODY = b"\0" * 32  # the digest of no secret
+NO_DIGEST = b"\0" * 32  # not the digest of any secret
 
 
 class Made(NamedTuple):
-    """A new key: what the store keeps of it, and the key itself, which is shown once."""
+    """A new key: the row in the store, and the key itself, which is shown once."""
 
     row: KeyRecord
     token: str
@@ -32,18 +32,18 @@ def make(
     expires: float | None = None,
     parent: str | None = None,
 ) -> Made:
-    """Make a key with a right, for one study or for all.
+    """Make a key with a permission, for one study or for all.
 
     Examples
     --------
     >>> row, token = make("night job", "play", "lanes", now=0.0)
     >>> found = split(token)
-    >>> found.id == row.id, is_of(row, found.digest), is_of(row, NOBODY), is_of(None, NOBODY)
+    >>> found.id == row.id, is_of(row, found.digest), is_of(row, NO_DIGEST), is_of(None, NO_DIGEST)
     (True, True, False, False)
     """
-    if can not in RIGHTS:
-        expected = f"one of {', '.join(RIGHTS)}"
-        raise InvalidInput("can", expected, repr(can), "Write play to ask and tell.")
+    if can not in PERMISSIONS:
+        expected = f"one of {', '.join(PERMISSIONS)}"
+        raise InvalidInput("can", expected, repr(can), "Use play for programs that ask and tell.")
     if study is not None:
         checked_name(study)
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -52,29 +52,29 @@ def make(
 
 
 class Claim(NamedTuple):
-    """What a key says: who it is, and the digest of its secret."""
+    """The parts of a key: its id, and the digest of its secret."""
 
     id: str
     digest: bytes
 
 
 def split(token: str) -> Claim | None:
-    """Return the parts of a key; None if it cannot be one."""
+    """Return the parts of a key; None if the text does not have the format of a key."""
     found = PATTERN.fullmatch(token)
     return None if found is None else Claim(found[1], _digest(found[2]))
 
 
 def is_of(row: KeyRecord | None, digest: bytes) -> bool:
-    """Say whether a secret is that of a key, in the same time whether or not there is one."""
-    kept = NOBODY if row is None else row.digest
+    """Return whether a secret belongs to a row, in constant time with or without a row."""
+    kept = NO_DIGEST if row is None else row.digest
     return hmac.compare_digest(kept, digest) and row is not None
 
 
 def includes(can: str, needed: str) -> bool:
-    """Say whether a right includes another one."""
-    return RIGHTS.index(can) >= RIGHTS.index(needed)
+    """Return whether a permission includes another."""
+    return PERMISSIONS.index(can) >= PERMISSIONS.index(needed)
 
 
 def _digest(secret: str) -> bytes:
-    """Return the digest of a secret; one with 256 bits needs no slow function."""
+    """Return the digest of a secret; 256 random bits need no slow hash function."""
     return hashlib.sha256(secret.encode()).digest()

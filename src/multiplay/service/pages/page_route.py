@@ -1,157 +1,155 @@
-"""Routes of pages: they know who looks, and their errors are pages too."""
+"""Page endpoints: sessions, forms, and errors that are pages."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from fastapi import Depends, Path, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.service.api.problems import Kind, discreet, kind_of, request_id
-from multiplay.service.api.refusals import Unknown
-from multiplay.service.api.strict import check_type
+from multiplay.service.api.problems import Kind, kind_of, request_id, without_store
+from multiplay.service.api.routing import Endpoint, check_media_type
 from multiplay.service.auth.authenticator import Caller
+from multiplay.service.errors import InvalidFields, Unauthenticated
 from multiplay.service.pages import render, sessions
 from multiplay.service.pages.forms import Form, error_text
 from multiplay.service.pages.sessions import Visitor
-from multiplay.service.studies.manager import Office
+from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import Journal
 from multiplay.studies import Study
 
 MOST_FIELDS = 10_000
 YEAR = 365 * 86_400  # seconds
-EVENTS, JSON = "text/event-stream", "application/json"  # what scripts of ours accept
-TYPED = "application/x-www-form-urlencoded"
+EVENTS, JSON = "text/event-stream", "application/json"  # media types that our scripts accept
+FORM = "application/x-www-form-urlencoded"
 
-UNFORESEEN = Kind(500, "Something went wrong that should not")
+UNEXPECTED = Kind(500, "Unexpected error")
 
 log = logging.getLogger("multiplay.service")
 
 
-class PageRoute(APIRoute):
-    """A route whose answers are pages, whatever happens."""
+class Page(Endpoint):
+    """An endpoint whose responses are pages, also those to errors.
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers."""
-        handle = super().get_route_handler()
+    Its handler gets a context in place of the request.
+    """
 
-        async def shown(request: Request) -> Response:
-            office: Office = request.app.state.office
-            try:
-                visitor = await sessions.visitor_of(request, office)
-            except StoreError as error:
-                return _failed(request, _nobody(request), error)
-            request.state.visitor = visitor
-            if visitor.caller is not None:
-                request.state.key_id = visitor.caller.id
-            try:
-                answer = await handle(request)
-            except Unknown:
-                answer = _to_login(request, visitor)
-            except Exception as error:
-                answer = _failed(request, visitor, error)
-            if visitor.is_new and answer.media_type == "text/html":
-                secret, secure = visitor.secret, visitor.secure
-                sessions.set_cookie(answer, sessions.VISITOR, secret, secure, YEAR)
-            return answer
+    async def respond(self, request: Request) -> Response:
+        """Return the response to a request."""
+        manager: StudyManager = request.app.state.manager
+        try:
+            visitor = await sessions.visitor_of(request, manager)
+        except StoreError as error:
+            return _error_page(request, _anonymous(request), error)
+        if visitor.caller is not None:
+            request.state.key_id = visitor.caller.id
+        try:
+            response = await self.handler(
+                self._context(request, visitor), **self.parameters(request)
+            )
+        except Unauthenticated:
+            response = _to_login(request, visitor)
+        except Exception as error:
+            response = _error_page(request, visitor, error)
+        if visitor.is_new and response.media_type == "text/html":
+            secret, secure = visitor.secret, visitor.secure
+            sessions.set_cookie(response, sessions.VISITOR, secret, secure, YEAR)
+        return response
 
-        return shown
+    def _context(self, request: Request, visitor: Visitor) -> PageContext:
+        kind = StudyPageContext if "study" in request.path_params else PageContext
+        return kind(request, visitor, self.name)
 
 
-class Look:
-    """Somebody who looks at a page, of a study perhaps."""
+class PageContext:
+    """A request for a page.
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.office: Office = request.app.state.office
-        self.visitor: Visitor = request.state.visitor
+    Parameters
+    ----------
+    request
+        The request.
+    visitor
+        The session of the browser.
+    verb
+        The name of the endpoint.
+    """
+
+    def __init__(self, request: Request, visitor: Visitor, verb: str) -> None:
+        self.request, self.visitor, self.verb = request, visitor, verb
+        self.manager: StudyManager = request.app.state.manager
 
     @property
     def caller(self) -> Caller:
-        """What they may do; who has not logged in is sent to the page for that."""
+        """The caller of the session; without one, the browser is redirected to the login."""
         return self.visitor.certain()
 
     async def page(self, template: str, status: int = 200, **shown: Any) -> Response:
-        """Answer with a page; a long one keeps nobody else waiting."""
+        """Return a page, rendered in a thread: a long page does not block other requests."""
         return await run_in_threadpool(render.page, self.visitor, template, status, **shown)
 
-    def discreet(self, error: InvalidInput) -> InvalidInput:
-        """Return an error without the place of the store."""
-        return discreet(error, self.office.store.url)
+    def without_store(self, error: InvalidInput) -> InvalidInput:
+        """Return an error without the location of the store."""
+        return without_store(error, self.manager.store.url)
 
     async def form(self) -> Form:
-        """Return what was typed, if it was typed into a form of ours."""
-        check_type(self.request, TYPED, "Use the form of the page.")
+        """Return the fields of a form, if one of our own pages sent it."""
+        check_media_type(self.request, FORM, "Use the form of the page.")
         text = (await self.request.body()).decode("utf-8", "replace")
         try:
-            typed = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+            fields = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
         except ValueError:
-            hint = "Use the interface for programs."
+            hint = "Use the HTTP API."
             expected = f"at most {MOST_FIELDS} fields"
             raise InvalidInput("form", expected, "more", hint) from None
-        sessions.check_form(self.request, self.visitor, typed)
-        return Form(typed)
+        sessions.check_form(self.request, self.visitor, fields)
+        return Form(fields)
 
 
-class StudyLook(Look):
-    """Somebody who looks at a study."""
+class StudyPageContext(PageContext):
+    """A request for a page of a study."""
 
-    def __init__(self, request: Request, study: str) -> None:
-        super().__init__(request)
-        self.name = unquote(study)  # a slash in it was kept apart from those of the path
+    def __init__(self, request: Request, visitor: Visitor, verb: str) -> None:
+        super().__init__(request, visitor, verb)
+        self.name = unquote(request.path_params["study"])  # a slash in the name is still %2F
         self.base = render.url(self.name)
         self.caller.check("read", self.name)
 
     async def read(self, act: Callable[[Study], Any]) -> Any:
-        """Look at the study, quickly."""
-        return await self.office.read(self.name, self.caller, act)
+        """Call a short function that reads the study."""
+        return await self.manager.read(self.name, self.caller, act)
 
-    async def look(self, act: Callable[[Journal], Any]) -> Any:
-        """Look at its journal."""
-        return await self.office.look(self.name, self.caller, act)
+    async def read_journal(self, act: Callable[[Journal], Any]) -> Any:
+        """Call a function that reads the journal."""
+        return await self.manager.read_journal(self.name, self.caller, act)
 
     async def write(
-        self, form: Form, act: Callable[[Study], Any], shown: Callable[[Any], Any] | None = None
+        self, form: Form, act: Callable[[Study], Any], present: Callable[[Any], Any] | None = None
     ) -> Any:
-        """Change the study by the verb of this route; a form that is sent twice changes it once."""
-        request, verb = form.get("request")[:100] or None, self.request.scope["route"].name
-        return await self.office.write(self.name, self.caller, verb, act, shown, request)
+        """Change the study; a form that is sent twice changes it once."""
+        request = form.get("request")[:100] or None
+        return await self.manager.write(self.name, self.caller, self.verb, act, present, request)
 
-    async def named(self, ids: set[str]) -> dict[str, str]:
+    async def key_names(self, ids: set[str]) -> dict[str, str]:
         """Return the names of keys by their ids."""
         if not ids:
             return {}
-        rows = await self.office.with_keys(lambda keyring: keyring.find(sorted(ids)))
+        rows = await self.manager.use_keyring(lambda keyring: keyring.find(sorted(ids)))
         return {row.id: row.name for row in rows}
 
 
-async def _look(request: Request) -> Look:
-    return Look(request)
-
-
-async def _of_study(request: Request, study: Annotated[str, Path(min_length=1)]) -> StudyLook:
-    return StudyLook(request, study)
-
-
-ALook = Annotated[Look, Depends(_look)]
-AStudy = Annotated[StudyLook, Depends(_of_study)]
-
-
 def to(address: str) -> Response:
-    """Send a browser somewhere after a form was done: loading that again does nothing."""
+    """Redirect a browser after a form: reloading the page does not send the form again."""
     return RedirectResponse(address, 303)
 
 
 def _to_login(request: Request, visitor: Visitor) -> Response:
-    """Ask for a key; only where a person waits for a page."""
+    """Redirect to the login, if a browser loads a page."""
     accepted = request.headers.get("accept", "")
     script = "hx-request" in request.headers or accepted in (EVENTS, JSON)
     if script:
@@ -164,22 +162,22 @@ def _to_login(request: Request, visitor: Visitor) -> Response:
     return to(f"/login?next={quote(here, safe='')}")
 
 
-def _nobody(request: Request) -> Visitor:
+def _anonymous(request: Request) -> Visitor:
     return Visitor(None, None, "", is_new=False, secure=request.url.scheme == "https")
 
 
-def _failed(request: Request, visitor: Visitor, error: Exception) -> Response:
-    """Answer an error as a page; what nobody foresaw is told to the log only."""
+def _error_page(request: Request, visitor: Visitor, error: Exception) -> Response:
+    """Return the page of an error; the details of an unexpected error are only logged."""
     id = request_id(request.scope)
-    kind = kind_of(error) or UNFORESEEN
-    if isinstance(error, RequestValidationError | HTTPException):  # an address that means nothing
+    kind = kind_of(error) or UNEXPECTED
+    if isinstance(error, InvalidFields | HTTPException):  # parameters of the address
         kind, words = Kind(404, "Not found"), "There is no such page."
     elif isinstance(error, InvalidInput):
-        words = error_text(discreet(error, request.app.state.office.store.url))
+        words = error_text(without_store(error, request.app.state.manager.store.url))
     else:
         log.error("failed", exc_info=error, extra={"fields": {"id": id}})
-        words = f"The log of the service says what, by the id {id}."
+        words = f"The log of the service has the details under the id {id}."
         if isinstance(error, StoreError):
-            words = f"{error.reason}. {error.hint}"  # where the store is concerns no visitor
+            words = f"{error.reason}. {error.hint}"  # without the location of the store
     shown = {"heading": kind.title, "words": words}
     return render.page(visitor, "error.html", kind.status, **shown)

@@ -13,13 +13,13 @@ import time
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from starlette.requests import Request
 from starlette.responses import Response
 
-from multiplay.service.api.refusals import Forbidden, Unknown
 from multiplay.service.auth import tokens
 from multiplay.service.auth.authenticator import Caller
-from multiplay.service.studies.manager import Office
+from multiplay.service.errors import Forbidden, Unauthenticated
+from multiplay.service.studies.manager import StudyManager
 from multiplay.storage.base import Keyring
 
 SESSION, VISITOR = "multiplay_session", "multiplay_visitor"
@@ -82,30 +82,30 @@ class Visitor(NamedTuple):
         return hmac.new(self.secret.encode(), PURPOSE, hashlib.sha256).hexdigest()
 
     def certain(self) -> Caller:
-        """Return the permissions; raise ``Unknown`` before login."""
+        """Return the permissions; raise ``Unauthenticated`` before login."""
         if self.caller is None:
-            raise Unknown("session", "a session", "none", "Log in.")
+            raise Unauthenticated("session", "a session", "none", "Log in.")
         return self.caller
 
 
-async def visitor_of(request: Request, office: Office) -> Visitor:
+async def visitor_of(request: Request, manager: StudyManager) -> Visitor:
     """Return the visitor of a request."""
     secure = request.url.scheme == "https"
     token = request.cookies.get(cookie(SESSION, secure))
     visitor = request.cookies.get(cookie(VISITOR, secure))
-    caller = await _caller(office, token)
+    caller = await _caller(manager, token)
     if caller is not None and token is not None and caller.id is not None:
         return Visitor(caller, token, token, is_new=False, secure=secure)
     secret = visitor or secrets.token_urlsafe(32)
     return Visitor(caller, None, secret, is_new=visitor is None, secure=secure)
 
 
-async def _caller(office: Office, token: str | None) -> Caller | None:
+async def _caller(manager: StudyManager, token: str | None) -> Caller | None:
     """Return the caller of a session, or the anonymous caller if the service is open."""
     for one in dict.fromkeys((token, None)):
         try:
-            return await office.caller(one)
-        except Unknown:
+            return await manager.caller(one)
+        except Unauthenticated:
             continue
     return None
 
@@ -128,13 +128,13 @@ def set_cookie(response: Response, name: str, value: str, secure: bool, seconds:
     )
 
 
-async def log_in(office: Office, token: str) -> str | None:
+async def log_in(manager: StudyManager, token: str) -> str | None:
     """Start a session with an API key, and return its token; None if the key is not valid."""
     try:
-        caller = await office.caller(token.strip())
-    except Unknown:
+        caller = await manager.caller(token.strip())
+    except Unauthenticated:
         return None
-    return await office.with_keys(
+    return await manager.use_keyring(
         lambda keyring: start_session(keyring, str(caller.row), time.time())
     )
 

@@ -1,1 +1,1 @@
-"""The server process: sockets, workers, middleware, logs, metrics."""
+"""The server: connections, worker processes, middleware, logs, metrics."""

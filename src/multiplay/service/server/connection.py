@@ -1,272 +1,318 @@
-"""A connection that does not wait for ever: for headers, for the end of a body, for a reader."""
+"""Connections with limits: requests whose headers are too slow or too large, and slow readers.
+
+A connection parses what it receives, and passes complete heads and bodies on to the HTTP protocol
+of uvicorn, which it wraps. So uvicorn never waits for a head.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, cast
 
 import httptools
-from starlette.responses import Response
-from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
-from uvicorn.server import ServerState
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from multiplay.service.api.problems import problem
-from multiplay.service.server.middleware import new_id, with_safe_headers
+from multiplay.service.errors import RequestRefused
+from multiplay.service.server.middleware import CONNECTION, new_id, with_security_headers
 from multiplay.service.studies.limits import ServiceLimits
 
-PIPELINED = 16  # requests that may wait behind one that is being answered
-LINGER = 10.0  # seconds in which a client that was answered may still send what nobody reads
-LEAST = 65_536  # bytes that a client must take within the seconds of the limits
-
-BAD = (400, "Malformed request", "This is not a request in HTTP/1.1.")
-BUSY = (503, "Too many connections", "The service has all the connections that it can have.")
+LIMITS = "connection_limits"  # in the state of the application
+PIPELINED = 16  # requests of one connection that may wait for their responses
+LINGER = 10.0  # seconds in which a client may still send after the last response
+LEAST = 65_536  # bytes that a client must read within the seconds of the limits
 
 log = logging.getLogger("multiplay.service")
 
 
-class LimitedConfig(Config):
-    """How uvicorn serves, and what a connection may take."""
+class ConnectionLimits:
+    """The limits of the connections of one server, which the lifespan of its application returns.
 
-    limits: ServiceLimits
-
-
-class TooMuch(Exception):
-    """Headers are larger than they may be, or too many requests came at once."""
-
-
-class Connection(HttpToolsProtocol):
-    """Hangs up on clients that send too slowly, send too much before a body, or do not read.
-
-    A clock runs while the connection waits for bytes that are not the body of a request that is
-    being answered: whoever answers a request waits for its body himself.
+    Attributes
+    ----------
+    limits : ServiceLimits
+        The limits of each connection, and of their number.
+    open : int
+        The number of open connections.
     """
 
-    def __init__(
-        self,
-        config: LimitedConfig,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self.limits = config.limits
-        self._clock: asyncio.TimerHandle | None = None
-        self._reader: asyncio.TimerHandle | None = None  # looks whether the client still reads
-        self._unsent = 0  # bytes that were not taken when it looked last
-        self._unread = 0  # bytes of which nothing came out yet: a header, say, without its end
-        self._size = 0  # bytes of the headers
-        self._in_headers, self._is_whole = False, True
-        self._refusal: tuple[int, str, str] | None = None
-        self._is_left = False
+    def __init__(self, limits: ServiceLimits) -> None:
+        self.limits, self.open = limits, 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin."""
-        super().connection_made(transport)
+
+class TooManyRequests(Exception):
+    """A client sent too many requests without waiting for responses."""
+
+
+class HeadersTooLarge(Exception):
+    """The headers of a request are larger than the limit."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection to one client.
+
+    It closes when the client sends its headers too slowly, sends too much before a body, or does
+    not read its responses. A clock runs while the connection waits for anything but the body of a
+    request in progress; the time limit of a body is middleware.
+
+    Parameters
+    ----------
+    app_state
+        The state that the lifespan of the application returned, with ``ConnectionLimits``.
+    arguments
+        The other arguments of a protocol of uvicorn.
+    """
+
+    def __init__(self, *, app_state: dict[str, Any], **arguments: Any) -> None:
+        state = {**app_state, CONNECTION: self}  # each request gets a copy of it
+        self._http: asyncio.Protocol = HttpToolsProtocol(app_state=state, **arguments)
+        self._shared: ConnectionLimits = app_state[LIMITS]
+        self._limits = self._shared.limits
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn
+        self._parsed: list[bytes] = []  # not yet passed on
+        self._url, self._headers = b"", list[tuple[bytes, bytes]]()
+        self._is_chunked = False
+        self._in_headers, self._is_complete = False, True  # the request that is being received
+        self._head_size = 0  # bytes
+        self._unparsed = 0  # bytes since the last progress: of a trailer without an end, say
+        self._in_progress = 0  # requests that were passed on and have no complete response
+        self._is_left = False  # whatever is received is discarded
+        self._clock: asyncio.TimerHandle | None = None
+        self._reader_check: asyncio.TimerHandle | None = None
+        self._unread = 0  # bytes that the client had not read at the last check
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the connection, or refuse it."""
+        self._transport = cast(asyncio.Transport, transport)  # that of uvloop has another class
+        self._http.connection_made(transport)
+        self._shared.open += 1
         self._start_clock()
-        if len(self.connections) > self.limits.connections:
-            self._refuse(BUSY)
+        if self._shared.open > self._limits.connections:
+            detail = f"The service has {self._limits.connections} open connections already."
+            self._refuse(RequestRefused(503, "Too many connections", detail))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """End the connection."""
+        self._shared.open -= 1
         self._stop_clock()
-        self._stop_reader()
-        super().connection_lost(exc)
+        self._stop_reader_check()
+        self._http.connection_lost(exc)
 
-    # what comes in
+    def eof_received(self) -> bool | None:
+        """End the connection after what was sent."""
+        return self._http.eof_received()
+
+    # ------------------------------------------------------------ requests
 
     def data_received(self, data: bytes) -> None:
-        """Take what came."""
+        """Parse data, and pass on what is complete."""
         if self._is_left:
             return
-        self._unread += len(data)
-        if not self._is_answering():
+        self._unparsed += len(data)
+        if not self._in_progress:
             self._start_clock()
-        self._unset_keepalive_if_required()
         try:
-            self._feed(data)
-        except httptools.HttpParserError:
-            self._refuse(self._refusal or BAD)
-        if self._unread > self.limits.headers:
-            self._refuse(self._too_large())
+            self._parse(data)
+        except httptools.HttpParserError as error:
+            too_large = isinstance(error.__context__, HeadersTooLarge)
+            self._refuse(self._headers_too_large() if too_large else _malformed())
+            return
+        if self._unparsed > self._limits.headers:
+            self._refuse(self._headers_too_large())
+        elif self._parsed:
+            parsed, self._parsed = b"".join(self._parsed), []
+            self._http.data_received(parsed)
 
-    def _feed(self, data: bytes) -> None:
-        """Read what came.
+    def _parse(self, data: bytes) -> None:
+        """Parse data.
 
         Some clients offer another protocol with a request, and send its body in any case. The
-        parser believes that the body is of that protocol already, so it is given the request again
-        without the offer.
+        parser treats that body as data of the other protocol, so it gets the head again without the
+        offer.
         """
         while data:
             try:
-                self.parser.feed_data(data)
+                self._parser.feed_data(data)
                 return
             except httptools.HttpParserUpgrade as offer:
-                data = self._head_without_offer() + data[offer.args[0] :]
-                self.parser = httptools.HttpRequestParser(self)
-                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn
+                if self._parser.get_method() == b"CONNECT":  # nothing but the offer
+                    raise httptools.HttpParserError from None
+                self._headers = [one for one in self._headers if one[0].lower() != b"upgrade"]
+                data = self._head() + data[offer.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+                self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
-    def _head_without_offer(self) -> bytes:
-        method = self.parser.get_method()
-        if method == b"CONNECT":  # nothing but the offer
-            raise httptools.HttpParserError
-        version = self.parser.get_http_version().encode()
-        headers = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
-        return b"\r\n".join([method + b" " + self.url + b" HTTP/" + version, *headers, b"", b""])
+    def _head(self) -> bytes:
+        method, version = self._parser.get_method(), self._parser.get_http_version().encode()
+        lines = [name + b": " + value for name, value in self._headers]
+        return b"\r\n".join([method + b" " + self._url + b" HTTP/" + version, *lines, b"", b""])
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
-        if len(self.pipeline) >= PIPELINED:
-            raise TooMuch
-        self._unread = self._size = 0
-        self._in_headers, self._is_whole = True, False
+        """Start a request; called by the parser, as all methods that begin with "on_"."""
+        if self._in_progress >= PIPELINED:
+            raise TooManyRequests
+        self._url, self._headers, self._is_chunked = b"", [], False
+        self._unparsed = self._head_size = 0
+        self._in_headers, self._is_complete = True, False
         self._start_clock()
-        super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the address."""
-        self._count(len(url))
-        super().on_url(url)
+        """Add a part of the URL."""
+        self._url += url
+        self._count_head(len(url))
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; those behind a body would change what was checked already."""
+    def on_header(self, name: bytes, value: bytes | None) -> None:
+        """Add a header; trailers behind a body are discarded."""
         if self._in_headers:
-            self._count(len(name) + len(value) + len(b": \r\n"))
-            super().on_header(name, value)
+            value = value or b""
+            self._headers.append((name, value))
+            self._count_head(len(name) + len(value) + len(b": \r\n"))
+            if name.lower() == b"transfer-encoding":
+                self._is_chunked = True
 
     def on_headers_complete(self) -> None:
-        """Begin to answer."""
-        self._in_headers, self._unread = False, 0
-        if not self.parser.should_upgrade():
+        """Pass on the head."""
+        self._in_headers, self._unparsed = False, 0
+        if not self._parser.should_upgrade():
             self._stop_clock()
-            super().on_headers_complete()
+            self._in_progress += 1
+            self._parsed.append(self._head())
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body."""
-        self._unread = 0
-        super().on_body(body)
+        """Pass on a part of a body."""
+        self._unparsed = 0
+        self._parsed.append(b"%x\r\n%b\r\n" % (len(body), body) if self._is_chunked else body)
 
     def on_message_complete(self) -> None:
-        """End a request."""
-        if not self.parser.should_upgrade():
-            self._is_whole, self._unread = True, 0
-            super().on_message_complete()
+        """Complete a request."""
+        if not self._parser.should_upgrade():
+            self._is_complete, self._unparsed = True, 0
+            if self._is_chunked:
+                self._parsed.append(b"0\r\n\r\n")
 
-    def _count(self, size: int) -> None:
-        self._size += size
-        if self._size > self.limits.headers:
-            self._refusal = self._too_large()
-            raise TooMuch
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self._limits.headers:
+            raise HeadersTooLarge
 
-    # what goes out
+    # ------------------------------------------------------------ responses
 
-    def on_response_complete(self) -> None:
-        """Go on to the next request, or to what is left of this one."""
-        super().on_response_complete()
-        if self._is_answering():
+    def response_finished(self) -> None:
+        """Go on to the next request; called by middleware after each response."""
+        self._in_progress -= 1
+        if self._in_progress:
             return
-        self._start_reader()
-        if not self._is_whole and not self._in_headers:
+        self._start_reader_check()
+        if not self._is_complete and not self._in_headers:  # the rest of a body is not needed
             self._leave()
 
     def pause_writing(self) -> None:
-        """Wait for a client to read."""
-        super().pause_writing()
-        self._start_reader()
+        """Wait for the client to read."""
+        self._http.pause_writing()
+        self._start_reader_check()
 
     def resume_writing(self) -> None:
-        """Go on: the client reads."""
-        super().resume_writing()
-        self._stop_reader()
-        if not self._is_answering():  # the rest of an answer must be taken as well
-            self._start_reader()
+        """Go on writing: the client has read."""
+        self._http.resume_writing()
+        self._stop_reader_check()
+        if not self._in_progress:  # the rest of a response must be read too
+            self._start_reader_check()
 
-    # clocks
-
-    def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+    # ------------------------------------------------------------ clocks
 
     def _start_clock(self) -> None:
         if self._clock is None:
-            self._clock = self.loop.call_later(self.limits.seconds, self._be_too_slow)
+            self._clock = self._loop.call_later(self._limits.seconds, self._time_out)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
 
-    def _be_too_slow(self) -> None:
+    def _time_out(self) -> None:
         self._clock = None
         if self._in_headers:
-            detail = f"The headers must be here within {self.limits.seconds:g} seconds."
-            self._refuse((408, "Request too slow", detail))
-        elif not self.transport.is_closing():
-            self.transport.close()
-            self._start_reader()
+            detail = f"The headers were not complete within {self._limits.seconds:g} seconds."
+            self._refuse(RequestRefused(408, "Request too slow", detail))
+        elif not self._transport.is_closing():
+            self._transport.close()
+            self._start_reader_check()
 
-    def _start_reader(self) -> None:
-        unsent = self.transport.get_write_buffer_size()
-        if self._reader is None and unsent:
-            self._unsent = unsent
-            self._reader = self.loop.call_later(self.limits.seconds, self._look_at_reader)
+    def _start_reader_check(self) -> None:
+        unread = self._transport.get_write_buffer_size()
+        if self._reader_check is None and unread:
+            self._unread = unread
+            self._reader_check = self._loop.call_later(self._limits.seconds, self._check_reader)
 
-    def _stop_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.cancel()
-            self._reader = None
+    def _stop_reader_check(self) -> None:
+        if self._reader_check is not None:
+            self._reader_check.cancel()
+            self._reader_check = None
 
-    def _look_at_reader(self) -> None:
-        """Hang up if a client takes next to nothing of what is there for it."""
-        self._reader = None
-        unsent = self.transport.get_write_buffer_size()
-        if unsent and unsent > self._unsent - LEAST:
-            log.info("not read", extra={"fields": {"bytes": unsent, "client": self._client()}})
-            self.transport.abort()
+    def _check_reader(self) -> None:
+        """Close the connection if the client has read almost nothing since the last check."""
+        self._reader_check = None
+        unread = self._transport.get_write_buffer_size()
+        if unread and unread > self._unread - LEAST:
+            fields = {"bytes": unread, "client": self._client()}
+            log.info("response not read", extra={"fields": fields})
+            self._transport.abort()
         else:
-            self._start_reader()
+            self._start_reader_check()
 
-    # refusals
+    # ------------------------------------------------------------ refusals
 
-    def _too_large(self) -> tuple[int, str, str]:
-        detail = f"All headers may have {self.limits.headers} bytes."
-        return 431, "Headers too large", detail
+    def _headers_too_large(self) -> RequestRefused:
+        detail = f"The headers have more than {self._limits.headers} bytes."
+        return RequestRefused(431, "Headers too large", detail)
 
-    def _refuse(self, reason: tuple[int, str, str]) -> None:
-        """Say why, and hang up as soon as the client can have read it."""
-        if self._is_left or self.transport.is_closing():
+    def _refuse(self, error: RequestRefused) -> None:
+        """Respond with a problem, and close the connection when the client can have read it."""
+        if self._is_left or self._transport.is_closing():
             return
         self._is_left = True
-        status, title, detail = reason
         id = new_id()
-        fields = {"id": id, "status": status, "why": title, "client": self._client()}
-        log.info("refused", extra={"fields": fields})
-        if self._is_answering():  # what we say would be read as part of another answer
-            self.transport.close()
-            self._start_reader()
+        fields = {"id": id, "status": error.status, "reason": error.title}
+        log.info("refused", extra={"fields": {**fields, "client": self._client()}})
+        if self._in_progress:  # the problem would be read as part of another response
+            self._transport.close()
+            self._start_reader_check()
             return
-        self.transport.write(self._written(problem(status, title, detail, request_id=id), id))
+        self._transport.write(_response(error, id))
         self._leave()
 
     def _leave(self) -> None:
-        """Close the connection after a while, in which the client may still send what it will.
+        """Close the connection after a while, in which data of the client is discarded.
 
-        Were it closed while a client sends, our answer could be lost with it.
+        If it were closed while the client sends, the response could be lost.
         """
-        if self.transport.is_closing():
+        if self._transport.is_closing():
             return
         self._is_left = True
         self._stop_clock()
-        self._unset_keepalive_if_required()
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        self._clock = self.loop.call_later(LINGER, self.transport.abort)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._clock = self._loop.call_later(LINGER, self._transport.abort)
 
     def _client(self) -> str | None:
-        return self.client[0] if self.client else None
+        peer = self._transport.get_extra_info("peername")
+        return str(peer[0]) if peer else None
 
-    def _written(self, answer: Response, id: str) -> bytes:
-        own = [*self.server_state.default_headers, (b"connection", b"close")]
-        headers = with_safe_headers([*own, *answer.raw_headers], id)
-        lines = [name + b": " + value + b"\r\n" for name, value in headers]
-        return b"".join([STATUS_LINE[answer.status_code], *lines, b"\r\n", bytes(answer.body)])
+
+def _malformed() -> RequestRefused:
+    return RequestRefused(400, "Malformed request", "The data is not a valid HTTP/1.1 request.")
+
+
+def _response(error: RequestRefused, id: str) -> bytes:
+    """Return the bytes of a response with a problem."""
+    answer = problem(error.status, error.title, error.detail, request_id=id)
+    own = [(b"date", formatdate(usegmt=True).encode()), (b"connection", b"close")]
+    headers = with_security_headers([*own, *answer.raw_headers], id)
+    status = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\n".encode()
+    lines = [name + b": " + value + b"\r\n" for name, value in headers]
+    return b"".join([status, *lines, b"\r\n", bytes(answer.body)])

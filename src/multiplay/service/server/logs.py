@@ -1,35 +1,43 @@
-"""What the service tells the people who run it: one line of JSON for each event, on stderr."""
+"""Logs: one line of JSON for each event, on stderr, written by a thread."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-import threading
-import time
-from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
-from typing import TextIO
+from logging.handlers import QueueHandler, QueueListener
+from queue import SimpleQueue
+from typing import Any
 
-PAUSE = 0.05  # seconds for which lines are collected
-# Nothing here logs a secret; should a text of others have one in it, it is not shown. The first
-# part of a key is no secret.
+# No message contains a secret on purpose; secrets in messages of other libraries are masked. The
+# first part of an API key is not secret.
 SECRETS = re.compile(r"(mp_[0-9a-f]{12}_)[\w-]+|(://[^\s:/@]*:)[^\s@/]+(?=@)")
-SIGNS = ("mp_", "://")  # of a secret: a line without any is not searched
+SIGNS = ("mp_", "://")  # a line without any of them has no secret
+
+# For logging.config.dictConfig; uvicorn applies it in every worker process.
+CONFIG: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"queue": {"()": "multiplay.service.server.logs.queue_handler"}},
+    "root": {"handlers": ["queue"], "level": "WARNING"},
+    "loggers": {"multiplay.service": {"level": "INFO"}},
+}
 
 _encode = json.JSONEncoder(default=str).encode
+_listeners: list[QueueListener] = []
 
 
-class Lines(logging.Formatter):
-    """Writes an event as a line of JSON; a traceback is a field of it.
+class JsonFormatter(logging.Formatter):
+    """Formats an event as a line of JSON; a traceback is a field of it.
 
-    What stands in the attribute ``fields`` of a record stands in the line.
+    The attribute ``fields`` of a record is a mapping of further fields.
 
     Examples
     --------
     >>> fields = {"id": "a1", "path": "/v1"}
     >>> record = logging.makeLogRecord({"msg": "request", "levelname": "INFO", "fields": fields})
-    >>> list(json.loads(Lines().format(record)))
+    >>> list(json.loads(JsonFormatter().format(record)))
     ['time', 'level', 'event', 'id', 'path']
     """
 
@@ -46,44 +54,35 @@ class Lines(logging.Formatter):
         return without_secrets(_encode(line))
 
 
-class Writer(logging.StreamHandler[TextIO]):
-    """Writes lines some at a time: who answers requests must not wait for a file each time.
+class RecordQueue(QueueHandler):
+    """Puts records in a queue as they are: the thread that writes them formats them."""
 
-    A line of an error, and the last ones of the process, are written at once.
-    """
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Return the record."""
+        return record
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines: list[str] = []
-        self._wanted = threading.Event()
-        threading.Thread(target=self._write_now_and_then, name="log", daemon=True).start()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take a line."""
-        self._lines.append(self.format(record))  # the lock of the handler is held
-        if record.levelno >= logging.ERROR:
-            self.flush()
-        else:
-            self._wanted.set()
+def queue_handler() -> RecordQueue:
+    """Return a handler, and start the thread that writes its records as JSON to stderr."""
+    queue: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    writer = logging.StreamHandler()
+    writer.setFormatter(JsonFormatter())
+    listener = QueueListener(queue, writer)
+    listener.start()
+    _listeners.append(listener)
+    logging.captureWarnings(True)
+    return RecordQueue(queue)
 
-    def flush(self) -> None:
-        """Write what waits."""
-        with self.lock or nullcontext():
-            lines, self._lines = self._lines, []
-            if lines:
-                self.stream.write("\n".join([*lines, ""]))
-                super().flush()
 
-    def _write_now_and_then(self) -> None:
-        while self._wanted.wait():
-            time.sleep(PAUSE)
-            self._wanted.clear()
-            with suppress(ValueError):  # the stream is closed: the process ends
-                self.flush()
+def flush() -> None:
+    """Write all records that are in a queue."""
+    for listener in _listeners:
+        listener.stop()
+        listener.start()
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without keys of clients and passwords of databases.
+    """Return a text with API keys and passwords of databases masked.
 
     Examples
     --------
@@ -93,14 +92,3 @@ def without_secrets(text: str) -> str:
     if not any(sign in text for sign in SIGNS):
         return text
     return SECRETS.sub(lambda found: f"{found[1] or found[2]}***", text)
-
-
-def set_up() -> None:
-    """Write all events of this process as lines: our own, and warnings of uvicorn and others."""
-    handler = Writer()
-    handler.setFormatter(Lines())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.captureWarnings(True)
-    # what no line shows need not be found out
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging.getLogger("multiplay.service").setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""How much is done, and how fast, for Prometheus; no names of studies or keys."""
+"""Metrics for Prometheus, over all worker processes; without names of studies or keys."""
 
 from __future__ import annotations
 
@@ -18,39 +18,37 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import REGISTRY, Collector
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # of the environment: where several processes write
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # environment variable: the folder where workers write
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 JOBS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second number for each
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each
 
-_requests = Counter(
-    "multiplay_requests", "Requests that were answered.", ["method", "route", "status"]
-)
+_requests = Counter("multiplay_requests", "Finished requests.", ["method", "route", "status"])
 _seconds = Histogram(
-    "multiplay_request_seconds", "How long requests took.", ["method", "route"], buckets=SECONDS
+    "multiplay_request_seconds", "Durations of requests.", ["method", "route"], buckets=SECONDS
 )
 _in_flight = Gauge(
-    "multiplay_requests_in_flight", "Requests being answered.", multiprocess_mode="livesum"
+    "multiplay_requests_in_flight", "Requests in progress.", multiprocess_mode="livesum"
 )
-_verbs = Counter("multiplay_verbs", "Verbs that were done, ask or tell say.", ["verb"])
-_turns = Histogram(
-    "multiplay_turn_jobs", "Jobs that were done in one turn of a study.", buckets=JOBS
+_verbs = Counter(
+    "multiplay_verbs", "Verbs that changed a study, for example ask or tell.", ["verb"]
 )
+_turns = Histogram("multiplay_turn_jobs", "Jobs that shared one turn of a study.", buckets=JOBS)
 
 
-def begin() -> None:
-    """Say that a request came."""
+def count_start() -> None:
+    """Count a request in progress."""
     _in_flight.inc()
 
 
-def end(method: str, route: str | None, status: int, seconds: float) -> None:
-    """Say that a request was answered; ``route`` is a template, None if there is no such path."""
+def count_end(method: str, route: str | None, status: int, seconds: float) -> None:
+    """Count a finished request; ``route`` is the path of the endpoint, None if there is none."""
     _in_flight.dec()
     requests, times = _of(method if method in METHODS else "other", route or "none", status)
     requests.inc()
@@ -62,43 +60,64 @@ def _of(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
     return _requests.labels(method, route, str(status)), _seconds.labels(method, route)
 
 
-def verb(name: str) -> None:
-    """Say that a verb was done."""
+def count_verb(name: str) -> None:
+    """Count a verb."""
     _verbs.labels(name).inc()
 
 
-def turn(jobs: int) -> None:
-    """Say that so many jobs were done in one turn of a study."""
+def count_turn(jobs: int) -> None:
+    """Count a turn of a study, and its jobs."""
     _turns.observe(jobs)
 
 
 def text() -> bytes:
-    """Return all of it as Prometheus reads it, over all worker processes."""
+    """Return all metrics in the text format of Prometheus."""
     folder = os.environ.get(FOLDER)
     if folder is None:
         return generate_latest(REGISTRY)
+    _forget_dead_workers(Path(folder))
     registry = CollectorRegistry()
     MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
-    registry.register(_Workers(Path(folder)))
+    registry.register(_WorkerProcesses(Path(folder)))
     return generate_latest(registry)
 
 
-class _Workers(Collector):
-    """What each worker process takes, which it need not be asked for."""
+class _WorkerProcesses(Collector):
+    """CPU time, memory and files of each worker process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
         found: dict[str, Metric] = {}
-        for worker in self._processes():
+        for worker in _workers(self._folder):
             for one in ProcessCollector(pid=partial(int, worker), registry=None).collect():
                 measure = found.setdefault(one.name, Metric(one.name, one.documentation, one.type))
                 for sample in one.samples:
-                    measure.add_sample(sample.name, {"worker": worker}, sample.value)
+                    measure.add_sample(sample.name, {"worker": f"{worker}"}, sample.value)
         yield from found.values()
 
-    def _processes(self) -> list[str]:
-        """Return the workers that live; the file of one that died is removed by the parent."""
-        named = (re.search(r"(\d+)\.db$", file.name) for file in self._folder.glob("gauge_live*"))
-        return sorted({name[1] for name in named if name})
+
+def _workers(folder: Path) -> list[int]:
+    """Return the ids of the worker processes that wrote metrics."""
+    named = (re.search(r"(\d+)\.db$", file.name) for file in folder.glob("gauge_live*"))
+    return sorted({int(name[1]) for name in named if name})
+
+
+def _forget_dead_workers(folder: Path) -> None:
+    """Remove the gauges of worker processes that ended."""
+    for worker in _workers(folder):
+        if not _is_running(worker):
+            mark_process_dead(worker, str(folder))  # type: ignore[no-untyped-call]
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # where signal 0 would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

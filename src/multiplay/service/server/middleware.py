@@ -1,4 +1,4 @@
-"""What happens to every request, whatever it asks: an id, a log line, measures, safe headers."""
+"""Middleware of every request: its id, log line and metrics, security headers, path decoding."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ import secrets
 import time
 from itertools import count
 from typing import Any
+from urllib.parse import unquote
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from multiplay._support.checks import shortened
 from multiplay.service.api.problems import of_error
 from multiplay.service.server import metrics
-from multiplay.service.server.compression import Compression
-from multiplay.service.server.request_limits import Doors
+from multiplay.service.server.request_limits import RequestLimits
 from multiplay.service.settings import Settings
 
-REQUEST_ID = re.compile(rb"(?!mp_)[A-Za-z0-9._-]{1,64}")  # a key is none, nor is it logged
-WORKER, NUMBERS = secrets.token_hex(6), count()  # ids of requests that bring none
-LEFT = 499  # the status in the log when nobody waited for an answer
-LONGEST = 200  # letters of a path in the log
+REQUEST_ID = re.compile(rb"(?!mp_)[A-Za-z0-9._-]{1,64}")  # an API key is not accepted, nor logged
+WORKER, NUMBERS = secrets.token_hex(6), count()  # for ids of requests without one
+CONNECTION = "connection"  # in the state of a request: the connection it came by
+CLIENT_CLOSED = 499  # the status in the log when the client left before the response
+LONGEST = 200  # characters of a path in the log
 HTML = b"text/html"
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     b"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; "
     b"base-uri 'none'"
 )
-SAFE = [
+SECURITY_HEADERS = [
     (b"content-security-policy", POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -41,18 +42,20 @@ SAFE = [
 log = logging.getLogger("multiplay.service")
 
 
-def install(app: FastAPI, settings: Settings) -> None:
-    """Put all of it around an app."""
-    app.add_middleware(Compression)
-    app.add_middleware(Doors, settings=settings)
-    app.add_middleware(Account)  # outermost: what the others answer is counted too
+def install(app: Starlette, settings: Settings) -> None:
+    """Add all middleware to an application."""
+    app.add_middleware(EncodedPaths)
+    if settings.https:
+        app.add_middleware(HttpsScheme)
+    app.add_middleware(RequestLimits, settings=settings)
+    app.add_middleware(RequestLog)  # outermost: it also counts responses of the others
 
 
-class Account:
-    """Gives every request an id, and an account of it to the log and to the measures.
+class RequestLog:
+    """Gives every request an id, a log line and metrics, and every response security headers.
 
-    Whoever knows the key of a request leaves its id, which is no secret, in
-    ``scope["state"]["key_id"]``.
+    An endpoint stores its path in ``scope["state"]["route"]``, and the id of the API key, which is
+    not secret, in ``scope["state"]["key_id"]``.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -65,43 +68,45 @@ class Account:
             return
         begin = time.perf_counter()
         id = _request_id(scope)
-        scope.setdefault("state", {})["request_id"] = id
+        state = scope.setdefault("state", {})
+        state["request_id"] = id
         status, size = 0, 0
 
         async def send_safely(message: Message) -> None:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = with_safe_headers(message.get("headers", ()), id)
+                message["headers"] = with_security_headers(message.get("headers", ()), id)
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))
             await send(message)
 
-        metrics.begin()
+        metrics.count_start()
         try:
             try:
                 await self.app(scope, receive, send_safely)
             except ClientDisconnect:
                 pass
             except Exception as error:
-                answer = of_error(error, id)
-                if status:  # half of it is sent: it must not look whole
-                    raise Broken from None
-                await answer(scope, receive, send_safely)
+                response = of_error(error, id)
+                if status:  # part of a response is sent: it must not look complete
+                    raise IncompleteResponse from None
+                await response(scope, receive, send_safely)
         finally:
+            if (connection := state.get(CONNECTION)) is not None:
+                connection.response_finished()
             seconds = time.perf_counter() - begin
-            status = status or LEFT
-            route = _route(scope)
-            metrics.end(scope["method"], route, status, seconds)
-            log.info("request", extra={"fields": _line(scope, route, status, seconds, size)})
+            status = status or CLIENT_CLOSED
+            metrics.count_end(scope["method"], state.get("route"), status, seconds)
+            log.info("request", extra={"fields": _line(scope, status, seconds, size)})
 
 
-class Broken(RuntimeError):
-    """An answer broke off; the log says why already."""
+class IncompleteResponse(RuntimeError):
+    """A response ended early; the error that caused it is logged already."""
 
 
 def _request_id(scope: Scope) -> str:
-    """Return the id that a client gave, or a new one."""
+    """Return the id that the client sent, or a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
             given: str = value.decode("ascii")
@@ -110,16 +115,16 @@ def _request_id(scope: Scope) -> str:
 
 
 def new_id() -> str:
-    """Return an id for a request, unlike all others."""
+    """Return a unique id for a request."""
     return f"{WORKER}-{next(NUMBERS):x}"
 
 
-def with_safe_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer and those that keep browsers out of trouble."""
+def with_security_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response together with the security headers and the request id."""
     given = {name.lower(): value for name, value in headers}
     page = given.get(b"content-type", b"").startswith(HTML)
     added = [
-        *SAFE,
+        *SECURITY_HEADERS,
         (b"referrer-policy", b"same-origin" if page else b"no-referrer"),
         (b"x-request-id", id.encode("ascii")),
     ]
@@ -128,29 +133,55 @@ def with_safe_headers(headers: list[tuple[bytes, bytes]], id: str) -> list[tuple
     return [*headers, *added]
 
 
-def _route(scope: Scope) -> str | None:
-    """Return the template of the path, without names of studies; None if there is no such path."""
-    # of a router within a router the route knows the last part only, and this context all of it
-    context = scope.get("fastapi", {}).get("effective_route_context")
-    template: str | None = getattr(context or scope.get("route"), "path_format", None)
-    if template is None and "endpoint" in scope:  # a folder of files
-        template = scope["root_path"] + "/{path}"
-    return template
-
-
-def _line(
-    scope: Scope, route: str | None, status: int, seconds: float, size: int
-) -> dict[str, Any]:
-    """Return what the log says: no query, no header but the id, no body."""
+def _line(scope: Scope, status: int, seconds: float, size: int) -> dict[str, Any]:
+    """Return the fields of a log line: no query, no header but the id, no body."""
     state, client = scope["state"], scope.get("client")
     return {
         "id": state["request_id"],
         "method": scope["method"],
         "path": shortened(scope["path"], LONGEST),
-        "route": route,
+        "route": state.get("route"),
         "status": status,
         "ms": round(seconds * 1000, 3),
         "bytes": size,
         "caller": state.get("key_id"),
         "client": client[0] if client else None,
     }
+
+
+class EncodedPaths:
+    """Keeps ``%2F`` and ``%25`` encoded in paths, so that ``unquote`` gives a name with slashes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] == "http" and b"%" in scope.get("raw_path", b""):
+            scope = {**scope, "path": partly_decoded(scope["raw_path"].decode("latin-1"))}
+        await self.app(scope, receive, send)
+
+
+class HttpsScheme:
+    """Sets the scheme to https, for a service behind a proxy that ends TLS."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] == "http":
+            scope = {**scope, "scheme": "https"}
+        await self.app(scope, receive, send)
+
+
+def partly_decoded(raw: str) -> str:
+    """Return a path with its parts decoded, except for slashes and percent signs in them.
+
+    Examples
+    --------
+    >>> partly_decoded("/studies/north%2Fsouth%20100%25/ask")
+    '/studies/north%2Fsouth 100%25/ask'
+    """
+    parts = (unquote(part).replace("%", "%25").replace("/", "%2F") for part in raw.split("/"))
+    return "/".join(parts)

@@ -1,4 +1,4 @@
-"""Requests that are refused before anybody reads them: too large, too slow, not meant for us."""
+"""Request limits: requests that are refused for their host, encoding, size or speed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import re
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from multiplay.service.api.problems import Refused, of_error, request_id
+from multiplay.service.api.problems import of_error, request_id
+from multiplay.service.errors import RequestRefused
 from multiplay.service.settings import Settings
 
-# A page of a stranger can make a browser send requests to a name that the stranger's name server
-# says is this machine: such a request still has the stranger's name.
-OURS = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+# DNS rebinding: a page of another site can make a browser send requests to a domain that resolves
+# to this machine. Such requests still have the name of that domain.
+LOOPBACK = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 
 
-class Doors:
-    """Lets requests in that are meant for this service, and whose bodies are small and quick."""
+class RequestLimits:
+    """Refuses requests for other hosts, and bodies that are encoded, too large or too slow."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -27,72 +28,73 @@ class Doors:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = Given(scope)
+        headers = RequestHeaders(scope)
         try:
-            self._check(given)
-        except Refused as error:
+            self._check(headers)
+        except RequestRefused as error:
             await of_error(error, request_id(scope))(scope, receive, send)
             return
-        if given.length or given.transfer:
+        if headers.content_length or headers.transfer_encoding:
             receive = self._limited(receive)
         await self.app(scope, receive, send)
 
-    def _check(self, given: Given) -> None:
-        """Refuse what should not be read."""
+    def _check(self, given: RequestHeaders) -> None:
+        """Raise ``RequestRefused`` if the body should not be read."""
         if len(given.hosts) > 1 or (not given.hosts and given.version != "1.0"):
-            detail = f"A request has one header Host; this one has {len(given.hosts)}."
-            raise Refused(400, "Invalid host", detail)
-        if self._open and not all(OURS.fullmatch(host) for host in given.hosts or [b""]):
-            detail = "Without keys this service answers to localhost, 127.0.0.1 and [::1] only."
-            hint = "Use one of these names, or make a key and name the address to listen on."
-            raise Refused(421, "Misdirected request", detail, hint)
-        if given.coding or given.transfer not in (b"", b"chunked"):
-            hint = "Send the body as it is, without Content-Encoding."
-            raise Refused(415, "Unsupported encoding", "Bodies may not be compressed.", hint)
-        if given.length > self._limits.body:
+            detail = f"Expected one Host header, got {len(given.hosts)}."
+            raise RequestRefused(400, "Invalid host", detail)
+        if self._open and not all(LOOPBACK.fullmatch(host) for host in given.hosts or [b""]):
+            detail = "Without API keys, the host must be localhost, 127.0.0.1 or [::1]."
+            hint = "Use one of these hosts, or create a key and start the service with --host."
+            raise RequestRefused(421, "Misdirected request", detail, hint)
+        if given.content_encoding or given.transfer_encoding not in (b"", b"chunked"):
+            hint = "Send the body without Content-Encoding."
+            detail = "Compressed bodies are not accepted."
+            raise RequestRefused(415, "Unsupported encoding", detail, hint)
+        if given.content_length > self._limits.body:
             raise self._too_large()
 
     def _limited(self, receive: Receive) -> Receive:
-        """Return what gives a body as it comes, as long as it is neither too large nor too slow."""
+        """Return a ``receive`` that raises if the body is too large or too slow."""
         deadline = asyncio.get_running_loop().time() + self._limits.seconds
-        size, is_whole = 0, False
+        size, is_complete = 0, False
 
         async def limited() -> Message:
-            nonlocal size, is_whole
-            if is_whole:
+            nonlocal size, is_complete
+            if is_complete:
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                detail = f"The body must be here within {self._limits.seconds:g} seconds."
-                raise Refused(408, "Request too slow", detail) from None
+                detail = f"The body was not complete within {self._limits.seconds:g} seconds."
+                raise RequestRefused(408, "Request too slow", detail) from None
             size += len(message.get("body", b""))
             if size > self._limits.body:
                 raise self._too_large()
-            is_whole = not message.get("more_body", False)
+            is_complete = not message.get("more_body", False)
             return message
 
         return limited
 
-    def _too_large(self) -> Refused:
-        detail = f"A body may have {self._limits.body} bytes."
-        return Refused(413, "Body too large", detail, "Send it in parts.")
+    def _too_large(self) -> RequestRefused:
+        detail = f"The body has more than {self._limits.body} bytes."
+        return RequestRefused(413, "Body too large", detail, "Send it in parts.")
 
 
-class Given:
-    """The headers of a request that say where it goes and what its body is."""
+class RequestHeaders:
+    """The headers that name the host and describe the body."""
 
     def __init__(self, scope: Scope) -> None:
         self.version: str = scope.get("http_version", "1.1")
         self.hosts: list[bytes] = []
-        self.length, self.transfer, self.coding = 0, b"", b""
+        self.content_length, self.transfer_encoding, self.content_encoding = 0, b"", b""
         for name, value in scope["headers"]:
             if name == b"host":
                 self.hosts.append(value)
             elif name == b"content-length":
-                self.length = int(value)
+                self.content_length = int(value)
             elif name == b"transfer-encoding":
-                self.transfer += value.strip().lower()
+                self.transfer_encoding += value.strip().lower()
             elif name == b"content-encoding" and value.strip().lower() != b"identity":
-                self.coding = value
+                self.content_encoding = value

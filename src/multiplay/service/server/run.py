@@ -1,4 +1,4 @@
-"""The service as a process, or as several: it begins, answers, and stops without losing a word."""
+"""The service as one process or several: start, listen, and stop after open requests are done."""
 
 from __future__ import annotations
 
@@ -8,23 +8,35 @@ import os
 import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from types import FrameType
+from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from multiplay._support.checks import natural_number, positive_integer
-from multiplay.errors import InvalidInput, StoreError
+from multiplay.errors import InvalidInput
 from multiplay.service.server import logs
-from multiplay.service.server.connection import Connection, LimitedConfig
-from multiplay.service.server.workers import FAILED, GRACE, STOPS, Parent, Workers, environment
+from multiplay.service.server.workers import (
+    GRACE,
+    STOPS,
+    WorkerReady,
+    environment,
+    metrics_folder,
+    signals_handled,
+)
 from multiplay.service.settings import VARIABLE, Settings
+from multiplay.storage import store_at
 
 FACTORY = "multiplay.service.app:app_from_environment"
+CONNECTION = "multiplay.service.server.connection:Connection"
 IDLE = 30  # seconds that a connection may wait for its next request
-QUEUE = 2_048  # connections that nobody took yet
+BACKLOG = 2_048  # connections that are not accepted yet
+RESPONSIVE = 30  # seconds in which a worker must respond to its parent
 MOST_WORKERS = 1_000
+FAILED = 3  # the exit code of a process that cannot start, as that of uvicorn
 
 log = logging.getLogger("multiplay.service")
 
@@ -34,102 +46,127 @@ def serve(
     announce: Callable[[str], None] = lambda url: None,
     factory: str = FACTORY,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; requests that are being answered then are answered.
+    """Serve until SIGTERM or SIGINT, and finish the requests that are being handled then.
 
     Parameters
     ----------
     settings
-        How; port 0 is any that is free.
+        The settings; port 0 is any free port.
     announce
-        Is given the address as soon as it answers.
+        Called with the address, as soon as a process serves; in another thread if there are
+        several.
     factory
-        Makes the app, as "module:function"; ``settings.VARIABLE`` of the environment has the
-        settings. ``app.state.stopping`` is an event that is set when the service stops: streams
-        that have no end of their own end then.
+        Makes the ASGI application, as "module:function"; the environment variable
+        ``settings.VARIABLE`` has the settings.
     """
-    positive_integer("workers", settings.workers, "Give the number of processes.", MOST_WORKERS)
-    listener = bound(settings.host, settings.port)
-    logs.set_up()
-
-    def ready() -> None:
-        url = address(listener)
-        log.info("listening", extra={"fields": {"url": url, "workers": settings.workers}})
-        announce(url)
-
-    with listener, environment(VARIABLE, settings.to_text()):
-        if settings.workers == 1:
-            Server(settings, factory, ready).run([listener])
-        else:
-            Workers(settings.workers, _work, settings, factory, listener).run(ready, listener.close)
+    positive_integer("workers", settings.workers, "Use the number of processes.", MOST_WORKERS)
+    check_store(settings.store)
+    with bound(settings.host, settings.port) as listener:
+        listener.listen(BACKLOG)
+        with environment(VARIABLE, settings.to_text()):
+            announcement = _Announcement(listener, settings.workers, announce)
+            if settings.workers == 1:
+                _serve(settings, factory, listener, announcement)
+            else:
+                _serve_with_workers(settings, factory, listener, announcement)
     log.info("stopped")
+    logs.flush()
 
 
-class Server(uvicorn.Server):
-    """Serves in this process: says when it answers, and ends streams when it stops."""
-
-    def __init__(self, settings: Settings, factory: str, ready: Callable[[], None]) -> None:
-        config = LimitedConfig(
-            factory,
-            factory=True,
-            interface="asgi3",
-            http=Connection,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            workers=settings.workers,
-            proxy_headers=False,  # anybody can write them
-            server_header=False,
-            backlog=QUEUE,
-            timeout_keep_alive=IDLE,
-            timeout_graceful_shutdown=GRACE,
-        )
-        config.limits = settings.limits
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
-        await super().startup(sockets)
-        self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more requests, and finish those that are being answered."""
-        self.config.loaded_app.state.stopping.set()
-        await super().shutdown(sockets)
-
-    def stop(self) -> None:
-        """Begin to stop; from any thread."""
-        self.should_exit = True
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Stop on signals. To have stopped is a success, so they are not raised again after it."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {one: signal.signal(one, self.handle_exit) for one in STOPS}
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+def check_store(store: str) -> None:
+    """Raise an error if the store cannot be opened: no worker could start."""
+    opened = store_at(store)
+    with closing(opened.keyring()) as keyring:
+        keyring.is_empty()
 
 
-def _work(settings: Settings, factory: str, listener: socket.socket, parent: Parent) -> None:
-    """Serve as one of several processes."""
-    logs.set_up()
-    server = Server(settings, factory, parent.ready)
-    parent.watch(server.stop)
+def uvicorn_config(
+    settings: Settings,
+    factory: str,
+    log_config: dict[str, Any] | None = None,
+    ready: Callable[[], Awaitable[None]] | None = None,
+) -> uvicorn.Config:
+    """Return the configuration of uvicorn; ``ready`` is called when it serves, and repeatedly."""
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        interface="asgi3",
+        http=CONNECTION,
+        ws="none",
+        lifespan="on",
+        log_config=log_config,
+        access_log=False,
+        workers=settings.workers,
+        proxy_headers=False,  # any client can send them
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=GRACE,
+        timeout_worker_healthcheck=RESPONSIVE,
+        callback_notify=ready,
+    )
+
+
+class _Announcement:
+    """The announcement of the address, made once."""
+
+    def __init__(
+        self, listener: socket.socket, workers: int, announce: Callable[[str], None]
+    ) -> None:
+        self._url, self._workers, self._announce = address(listener), workers, announce
+        self._is_made = False
+
+    def make(self) -> None:
+        """Announce the address, unless that was done."""
+        if not self._is_made:
+            self._is_made = True
+            fields = {"url": self._url, "workers": self._workers}
+            log.info("listening", extra={"fields": fields})
+            self._announce(self._url)
+
+    async def ready(self) -> None:
+        """Announce the address: the server in this process serves."""
+        self.make()
+
+
+def _serve(
+    settings: Settings, factory: str, listener: socket.socket, announcement: _Announcement
+) -> None:
+    """Serve in this process."""
+    config = uvicorn_config(settings, factory, logs.CONFIG, announcement.ready)
+    server = uvicorn.Server(config)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    # These handlers are called before those of the server are installed, and again after it has
+    # stopped: it raises the signals again, which must not end this process.
+    before = {one: signal.signal(one, stop) for one in STOPS}
     try:
         server.run([listener])
-    except (InvalidInput, StoreError) as error:
-        parent.fail(error)
-        sys.exit(FAILED)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _serve_with_workers(
+    settings: Settings, factory: str, listener: socket.socket, announcement: _Announcement
+) -> None:
+    """Serve in worker processes, and replace those that die."""
+    ready = WorkerReady()
+    config = uvicorn_config(settings, factory, logs.CONFIG, ready)
+    logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # workers that die
+    with metrics_folder():
+        supervisor = Multiprocess(config, [listener])
+        ready.then(announcement.make)
+        with signals_handled(listener.close):  # the supervisor keeps it open
+            supervisor.run()
+        if any(worker.process.exitcode == FAILED for worker in supervisor.processes):
+            sys.exit(FAILED)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket at an address of this machine, or say why there is none.
+    """Return a socket bound to an address of this machine.
 
     Examples
     --------
@@ -137,9 +174,9 @@ def bound(host: str, port: int) -> socket.socket:
     Traceback (most recent call last):
     ...
     multiplay.errors.InvalidInput: port: expected a whole number from 0 to 65535, got 70000. \
-Choose another one.
+Choose another port.
     """
-    another = "Choose another one."
+    another = "Choose another port."
     if natural_number("port", port, another) > 65_535:
         raise InvalidInput("port", "a whole number from 0 to 65535", port, another)
     try:
@@ -150,15 +187,15 @@ Choose another one.
     except OSError as error:
         raise _no_address(host, error) from None
     try:
-        if os.name == "posix":  # elsewhere it would let two programs have one port
+        if os.name == "posix":  # on Windows it would let two programs use one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
         return listener
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            hint = "Stop the other program, or choose another port: 0 is any that is free."
-            raise InvalidInput("port", "a free port", f"{port}, which is used", hint) from None
+            hint = "Stop the other program, or choose another port: 0 is any free port."
+            raise InvalidInput("port", "a free port", f"{port}, which is in use", hint) from None
         if error.errno == errno.EACCES:
             got = f"{port}, which this user may not use"
             raise InvalidInput("port", "a free port", got, "Choose one above 1023.") from None
@@ -171,6 +208,6 @@ def _no_address(host: str, error: OSError) -> InvalidInput:
 
 
 def address(listener: socket.socket) -> str:
-    """Return where to call."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

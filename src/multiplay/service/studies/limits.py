@@ -21,7 +21,7 @@ from multiplay.actions import ActionSet
 from multiplay.actions.costs import Requirement, positive
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
-from multiplay.service.api.refusals import Malformed
+from multiplay.service.errors import MalformedRequest
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ def _check_text(value: Any) -> None:
             raise _too_much(f"the text {_short(one)}", "Remove NUL characters and lone surrogates.")
 
 
-def _no_json(got: str, hint: str) -> Malformed:
-    return Malformed("body", "JSON", got, hint)
+def _no_json(got: str, hint: str) -> MalformedRequest:
+    return MalformedRequest("body", "JSON", got, hint)
 
 
 def _too_much(got: str, hint: str) -> InvalidInput:

@@ -1,0 +1,59 @@
+"""Errors of HTTP requests: authentication, permission, malformed requests, requests refused unread.
+
+``api/problems.py`` gives each of them its status and its problem document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from multiplay.errors import InvalidInput
+
+
+class Unauthenticated(InvalidInput):
+    """The API key is missing, or it is not valid."""
+
+
+class Forbidden(InvalidInput):
+    """The API key is valid, but lacks the permission."""
+
+
+class MalformedRequest(InvalidInput):
+    """The request cannot be parsed: its body, or one of its parameters."""
+
+
+class UnsupportedMediaType(InvalidInput):
+    """The body has a media type that the operation does not accept."""
+
+
+class InvalidFields(Exception):
+    """Fields of a body or of a query that do not fit the schema.
+
+    Parameters
+    ----------
+    where
+        "body" or "query".
+    errors
+        The errors of pydantic, at least one.
+    """
+
+    def __init__(self, where: str, errors: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(where, errors)
+        self.where, self.errors = where, errors
+
+
+class RequestRefused(Exception):
+    """A request that is refused before its body is read.
+
+    Parameters
+    ----------
+    status
+        The HTTP status.
+    title, detail, hint
+        The texts of the problem document.
+    """
+
+    def __init__(self, status: int, title: str, detail: str, hint: str | None = None) -> None:
+        super().__init__(status, title, detail, hint)
+        self.status, self.title, self.detail, self.hint = status, title, detail, hint

@@ -1,12 +1,13 @@
-"""The command line: in a new process, as people run it, or in one that has imported already.
+"""Commands run in three ways: in this process, in a forked process, and in a new process.
 
-A start takes a second or two, most of it for imports. What a command does can be tested without
-paying this each time: a server imports once and forks for every command. Its children have
-arguments, a folder, streams and a way out of their own, and run the program as Python does. Every
-command is started anew in some test.
+``called`` runs ``main`` in this process. A new process takes a second or two to start, most of it
+for imports. Where a process is needed (signals, exit codes, files that are written at the end), a
+server imports once and forks for every command: ``forked`` has arguments, a folder, streams and an
+exit code of its own. ``fresh`` starts a new process, for every command in some test.
 """
 
 import atexit
+import io
 import json
 import os
 import select
@@ -16,6 +17,8 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 FORCES_COLOUR = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS", "PY_COLORS")
 ENVIRONMENT = {
@@ -61,6 +64,34 @@ os.environ.update(request["environment"])
 sys.argv = ["multiplay", *request["arguments"]]
 runpy.run_module("multiplay", run_name="__main__", alter_sys=True)
 """
+
+
+def called(
+    *arguments: object, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process."""
+    from multiplay.cli import main
+
+    said, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*FORCES_COLOUR, "COLUMNS"):
+            patch.delenv(name, raising=False)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.chdir(folder or Path.cwd())
+        patch.setattr(sys, "argv", ["multiplay", *map(str, arguments)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+        patch.setattr(sys, "stdout", said)
+        patch.setattr(sys, "stderr", complained)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    texts = []
+    for stream in (said, complained):
+        stream.seek(0)
+        texts.append(stream.read())
+    code = ended.value.code or 0
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(list(map(str, arguments)), code, *texts)
 
 
 def fresh(
@@ -111,19 +142,19 @@ class Forked:
         self.pid = self._answer(PATIENCE)
 
     def poll(self) -> int | None:
-        """Return how the process ended, or None while it runs."""
+        """Return the exit code of the process, or None while it runs."""
         if self.returncode is None and select.select([self.answers], [], [], 0)[0]:
             self.returncode = self._answer(PATIENCE)
         return self.returncode
 
     def wait(self) -> int:
-        """Wait for the end of the process, and return how it ended."""
+        """Wait for the end of the process, and return its exit code."""
         if self.returncode is None:
             self.returncode = self._answer(PATIENCE)
         return self.returncode
 
     def kill(self) -> int:
-        """End the process as nobody can refuse, and return how it ended."""
+        """Kill the process, and return its exit code."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
         return self.wait()
@@ -142,7 +173,7 @@ class Forked:
 
 @cache
 def _server() -> tuple[int, int]:
-    """Start the server; return where it is asked, and where it answers."""
+    """Start the server; return the file descriptors of its requests and its answers."""
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER],
         stdin=subprocess.PIPE,

@@ -86,7 +86,7 @@ class Facts:
         )
 
     def as_text(self) -> dict[str, str]:
-        """Return the facts by name, for people."""
+        """Return the facts by name, as text."""
         return {
             "policy": self.policy,
             "set": f"{self.set_type}, {counted(self.arm_count, 'arm')}",

@@ -1,4 +1,4 @@
-"""Reports: results in tables of words and on a page."""
+"""Reports: tables as text and HTML pages about results and studies."""
 
 from multiplay.reports.page import report
 

@@ -28,7 +28,7 @@ LINE = 0.24  # inches of an arm in its figure
 SMALL = 9  # points of text
 
 
-def study_page(facts: StudyFacts, store: str | None = None) -> str:
+def study_report(facts: StudyFacts, store: str | None = None) -> str:
     """Return the page of a study: the content of ``multiplay study show``, with figures.
 
     ``store`` is the option --store of the commands on it, if needed.

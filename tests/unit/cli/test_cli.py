@@ -1,4 +1,4 @@
-"""The command, run as people run it."""
+"""The command line: help, version, reproduce, and refused input."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from commands import ENVIRONMENT, MULTIPLAY, forked, fresh
+from commands import ENVIRONMENT, MULTIPLAY, called, forked, fresh
 from processes import alive, wait_until
 from scipy import stats
 
@@ -62,7 +62,7 @@ def reproduce(tmp_path_factory: pytest.TempPathFactory) -> Reproduce:
 
 
 def test_help_teaches_and_its_python_code_runs() -> None:
-    said = forked("--help")
+    said = called("--help")
     assert said.returncode == 0
     for words in ("how many", "multiplay reproduce", "import multiplay as mp", "--version"):
         assert words in said.stdout
@@ -76,7 +76,7 @@ def test_help_teaches_and_its_python_code_runs() -> None:
 
 
 def test_help_of_reproduce_teaches() -> None:
-    said = forked("reproduce", "--help")
+    said = called("reproduce", "--help")
     assert said.returncode == 0
     words = " ".join(said.stdout.split())
     for option, default in (
@@ -181,7 +181,7 @@ def test_all_policies_are_run_and_reported(tmp_path: Path) -> None:
     assert result.policies[:4] == ["GenCTS", "CTS", "GenLBINFV", "LBINFV"]
     classes = {type(policy).__name__ for policy in paper.all_policies().values()}
     exported = {name for name, kind in classes_of(policies).items() if issubclass(kind, Policy)}
-    assert classes == exported, "whoever is exported joins"
+    assert classes == exported, "every exported policy is included"
     page = (out / "report.html").read_text(encoding="utf-8")
     assert all(escape(name) in page for name in result.policies)
 
@@ -261,7 +261,7 @@ def test_bad_options_are_refused_and_nothing_is_written(
     option: str, value: object, expected: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "results"
-    said = forked("reproduce", f"--{option}", value, "--out", out)
+    said = called("reproduce", f"--{option}", value, "--out", out)
     assert said.returncode == 2
     message = " ".join(said.stderr.split())
     assert option in message
@@ -286,7 +286,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_command_is_refused() -> None:
-    said = forked("reprodcue")
+    said = called("reprodcue")
     assert said.returncode == 2
     assert "reprodcue" in said.stderr
     assert "Traceback" not in said.stderr

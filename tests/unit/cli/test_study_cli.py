@@ -1,4 +1,4 @@
-"""The commands of studies: as people use them, and what they get wrong."""
+"""The commands of studies: normal use, and invalid input."""
 
 import io
 import json
@@ -247,7 +247,7 @@ def test_a_bad_file_makes_nothing(run: Run, tmp_path: Path, text: str) -> None:
     assert run("list").out == ""
 
 
-# ---------------------------------------------------------------- what people get wrong
+# ---------------------------------------------------------------- invalid input
 
 
 @pytest.fixture

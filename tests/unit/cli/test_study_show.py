@@ -41,7 +41,7 @@ from multiplay.reports import study as reading
 from multiplay.reports import study_text
 from multiplay.reports.study import BestPlan, study_facts
 from multiplay.reports.study_curve import MOST, Curve
-from multiplay.reports.study_page import study_page
+from multiplay.reports.study_page import study_report
 
 STORE = "memory://shown"
 NAMES = ["<script>alert(1)</script>", "a&b", "x" * 200, "esc\x1b[31m\n[b]bold[/b]", "$a$ 東京"]
@@ -263,20 +263,20 @@ def test_a_new_study() -> None:
     assert "none was told yet" in screen
     assert "●" not in screen, "no mean is known"
     assert "Ask for the first plan:\n    multiplay study ask new" in screen
-    assert study_page(study_facts(new)).count("<svg") == 1
+    assert study_report(study_facts(new)).count("<svg") == 1
 
     play = new.ask()
     assert "1 play is pending. Tell the costs of the oldest" in shown(new)
     new.cancel(play.id)
     assert "1 play asked: 0 told, 0 pending, 1 cancelled" in shown(new)
     assert "none was told yet" in shown(new)
-    assert study_page(study_facts(new)).count("<svg") == 1, "nothing to draw of rounds"
+    assert study_report(study_facts(new)).count("<svg") == 1, "nothing to draw of rounds"
 
     new.tell(new.ask().id, [[1.0], [0.5]])
     screen = shown(new)
     assert "1 round    cost 1.5 on average; expected: 1\n" in screen
     assert "known after about 20 rounds" in screen
-    assert study_page(study_facts(new)).count("<svg") == 2
+    assert study_report(study_facts(new)).count("<svg") == 2
 
 
 def test_three_hundred_arms_and_rewards() -> None:
@@ -299,7 +299,7 @@ def test_three_hundred_arms_and_rewards() -> None:
     assert "Reward per round" in screen
     assert "1 round    brought 35.0 on average" in screen
     assert "best plan  should bring" in screen
-    text = study_page(study_facts(many))
+    text = study_report(study_facts(many))
     assert "The 20 of 300 arms that are in most plans." in text
     assert all(name in text for name in names)
 
@@ -322,7 +322,7 @@ def test_who_knows_totals_only_says_so() -> None:
     assert "Tell the losses of each arm, or play on with ask()." in screen
     assert "◂" not in screen
     assert "refused" in json.loads(shown(blind, "--json"))["best"]
-    assert study_page(study_facts(blind)).count("<svg") == 2
+    assert study_report(study_facts(blind)).count("<svg") == 2
 
 
 def test_rewards_that_are_no_sums_are_not_drawn() -> None:
@@ -333,7 +333,7 @@ def test_rewards_that_are_no_sums_are_not_drawn() -> None:
     screen = shown(cover)
     assert "the reward of a round is not known: it is not the sum" in screen
     assert f"should bring {number(cover.best().expected.total)} " in screen
-    assert study_page(study_facts(cover)).count("<svg") == 1
+    assert study_report(study_facts(cover)).count("<svg") == 1
 
 
 def test_alarms_are_shown() -> None:
@@ -350,7 +350,7 @@ def test_alarms_are_shown() -> None:
         assert row.split()[-4:] == numbers
     assert "No alarm" not in screen
     assert "GenCTS(discount=0.97)" in screen
-    assert f'<td class="">{alarms["since"][0]}</td>' in study_page(study_facts(changed))
+    assert f'<td class="">{alarms["since"][0]}</td>' in study_report(study_facts(changed))
 
 
 # ---------------------------------------------------------------- the page
@@ -382,7 +382,7 @@ class Reader(HTMLParser):
 
 
 def test_the_page_says_what_the_study_says(study: Study, seen: reading.StudyFacts) -> None:
-    read = Reader(study_page(seen))
+    read = Reader(study_report(seen))
     for arm in rows_of(study.arms()):
         cells = [number(arm.mean), between(arm.low, arm.high)]
         row = [legible(arm.arm), str(arm.seen), *cells, minute(arm.last_seen)]
@@ -401,7 +401,7 @@ def test_the_page_says_what_the_study_says(study: Study, seen: reading.StudyFact
 
 
 def test_the_page_runs_and_fetches_nothing(seen: reading.StudyFacts) -> None:
-    read = Reader(study_page(seen, "postgresql://<host>"))
+    read = Reader(study_report(seen, "postgresql://<host>"))
     assert not {"script", "link", "img", "iframe"} & set(read.tags)
     assert not any(name.startswith("on") or name == "src" for name, _ in read.attributes)
     assert all((to or "").startswith("#") for name, to in read.attributes if name == "href")
@@ -411,7 +411,7 @@ def test_the_page_runs_and_fetches_nothing(seen: reading.StudyFacts) -> None:
 
 
 def test_a_phone_shows_the_page_in_the_dark(seen: reading.StudyFacts, tmp_path: Path) -> None:
-    found = measured(study_page(seen), tmp_path, "--blink-settings=preferredColorScheme=0")
+    found = measured(study_report(seen), tmp_path, "--blink-settings=preferredColorScheme=0")
     assert found["scroll"] <= found["inner"] == 360
     assert len(found["figures"]) == 2
     assert all(300 < width <= 360 for width in found["figures"])
@@ -433,7 +433,7 @@ def test_the_page_is_written_whole_or_not_at_all(
     def broken(*_: Any) -> str:
         raise RuntimeError("no room")
 
-    monkeypatch.setattr(command, "study_page", broken)
+    monkeypatch.setattr(command, "study_report", broken)
     with pytest.raises(RuntimeError, match="no room"):
         shown(study, "--html", str(file))
     assert [*tmp_path.iterdir()] == [file]

@@ -1,4 +1,4 @@
-"""multiplay show, plot and report, run as people run them, and the page read in a browser."""
+"""The commands show, plot and report, and the report in a browser."""
 
 import html
 import json
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from browser import measured
-from commands import forked, fresh
+from commands import called, fresh
 
 from multiplay import (
     Bernoulli,
@@ -37,7 +37,7 @@ from multiplay.reports.tables import comparisons_table, conclusion
 
 NASTY = '<b>&"A"</b>'
 BRACKETS = "[red]B[/red] 5$ a$ id='x'"
-multiplay, multiplay_anew = (partial(start, COLUMNS="200") for start in (forked, fresh))
+multiplay, multiplay_anew = (partial(start, COLUMNS="200") for start in (called, fresh))
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_plot_has_every_choice(folder: Path, tmp_path: Path) -> None:
             "plot",
             ["--trials", "--measure", "straight line", "multiplay plot", ".png, .svg or .pdf"],
         ),
-        ("report", ["multiplay report results/stochastic.nc", "--title", "fetches nothing"]),
+        ("report", ["multiplay report results/stochastic.nc", "--title", "loads nothing else"]),
     ],
 )
 def test_help_teaches(command: str, words: list[str], tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _limits(
     limits: dict[str, Any] = {"exclude": tuple(exclude or ())}
     for name, texts in (("at_most", at_most), ("fixed", fixed)):
         if texts:
-            limits[name] = options.units_by_arm(f"--{name.replace('_', '-')}", texts)
+            limits[name] = options.parsed_units(f"--{name.replace('_', '-')}", texts)
     return limits
 
 
@@ -184,7 +184,7 @@ def expect(
     """
     with opened(name, store) as known:
         today = None if file is None else options.read_set(file).actions
-        found = known.expect(options.units_by_arm("plan", plan), actions=today, level=level)
+        found = known.expect(options.parsed_units("plan", plan), actions=today, level=level)
         if as_json:
             return print_json({"expected": found._asdict()})
         typer.echo(outlook(found, known.actions.sense))

@@ -281,12 +281,12 @@ def number_pair(option: str, text: str | None) -> tuple[float, float] | None:
     return found[0], found[1]
 
 
-def units_by_arm(option: str, texts: Iterable[str]) -> dict[str, int]:
+def parsed_units(option: str, texts: Iterable[str]) -> dict[str, int]:
     """Return units by arm, from texts such as ``Lyon->north=2``; a name may have a ``=``.
 
     Examples
     --------
-    >>> units_by_arm("--fixed", ["Lyon->north=2", "a=b=1"])
+    >>> parsed_units("--fixed", ["Lyon->north=2", "a=b=1"])
     {'Lyon->north': 2, 'a=b': 1}
     """
     found: dict[str, int] = {}

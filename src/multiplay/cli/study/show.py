@@ -28,7 +28,7 @@ from multiplay.cli.study.drawing import draw_study
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import TOLD
 from multiplay.reports.study import LAST, study_facts
-from multiplay.reports.study_page import study_page
+from multiplay.reports.study_page import study_report
 from multiplay.storage import store_at
 from multiplay.studies import Study
 
@@ -70,7 +70,7 @@ def show(
         seen = study_facts(found, last, level)
     said = None if store in (DEFAULT_STORE, os.environ.get("MULTIPLAY_STORE")) else seen.store
     if html is not None:
-        write_text(html, study_page(seen, said))
+        write_text(html, study_report(seen, said))
     if as_json:
         print_json(seen.plain())
     elif html is not None:

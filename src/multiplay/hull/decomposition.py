@@ -1,4 +1,4 @@
-"""The hull of a set that knows nothing but its oracle."""
+"""The hull of a set that is defined by its oracle: simplicial decomposition."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -41,8 +41,8 @@ class DecompositionHull(Hull):
         x = \sum_k w_k a^{(k)}, \qquad a^{(k)} \in \mathcal{A}, \qquad
         w_k \ge 0, \; \sum_k w_k = 1.
 
-    Simplicial decomposition finds the best weights of the atoms that it knows, and asks the oracle
-    for one more until there is none that descends (Holloway 1974; Wolfe 1976). The weights it ends
+    Simplicial decomposition finds the best weights of the atoms found so far, and calls the oracle
+    for one more until no atom descends (Holloway 1974; Wolfe 1976). The weights it ends
     with are a distribution with mean x. Atoms are kept from round to round, half of them as a
     memory.
 
@@ -289,7 +289,7 @@ class DecompositionHull(Hull):
         todo: IntArray,
     ) -> IntArray:
         """Move some trials to their minimisers; return those for which that failed."""
-        newcomer, phi = np.full(len(costs), careful.NOBODY), regulariser.phi
+        newcomer, phi = np.full(len(costs), careful.NONE), regulariser.phi
         gradient, terms = np.zeros(costs.shape), np.empty(len(costs))
         missed = PROVED * self.harmless(costs, beta, regulariser) * (self.gap > 0.0)
         now: Any = tuple(point[name] for name in ("atoms", "weights", "x", "rest"))
@@ -321,7 +321,7 @@ class DecompositionHull(Hull):
         return todo
 
     def _mixed(self, point: Arrays, todo: IntArray) -> IntArray:
-        """Leave the mixtures as they are now, with their means; nobody failed, but time is up."""
+        """Leave the mixtures as they are now, with their means: the time is up."""
         for t in todo:
             self._mix(point, t)
         return todo[:0]

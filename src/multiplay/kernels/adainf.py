@@ -1,8 +1,8 @@
-"""What GenAdaINF does besides its two steps over the hull, arm by arm."""
+"""Weights, estimates and costs of GenAdaINF, arm by arm; its two steps are those of the hull."""
 
 import math
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 
@@ -75,7 +75,7 @@ def pay(
         new_v[k] += (common + max(bound, 0.0)) / half_M
 
 
-@kernel
+@subroutine
 def divergence(w: float, v: float, x: float, rest: float, y: float, rest_y: float) -> float:
     """D_i = w (x/y - 1 - log(x/y)) + v [x log(x/y) - x + y + the same of the complements].
 

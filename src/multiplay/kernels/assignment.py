@@ -17,14 +17,14 @@ import math
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 NONE = -1
 AUCTIONS = 2
 
 
-@kernel
+@subroutine
 def two_cheapest(cost: FloatArray, price: FloatArray, row: int) -> tuple[int, float, float]:
     """Return the column that is cheapest for a row, its cost, and the cost of the second one."""
     column, first, second = NONE, math.inf, math.inf
@@ -38,7 +38,7 @@ def two_cheapest(cost: FloatArray, price: FloatArray, row: int) -> tuple[int, fl
     return column, first, second
 
 
-@kernel
+@subroutine
 def auction(cost: FloatArray, price: FloatArray, column_of: IntArray, row_of: IntArray) -> None:
     """Give each row without a column the one that is cheapest for it."""
     for row in range(len(column_of)):
@@ -53,7 +53,7 @@ def auction(cost: FloatArray, price: FloatArray, column_of: IntArray, row_of: In
         row_of[column], column_of[row] = row, column
 
 
-@kernel
+@subroutine
 def extend(
     costs: FloatArray,
     open_price: FloatArray,
@@ -70,7 +70,7 @@ def extend(
         previous[j] = row if shorter else previous[j]
 
 
-@kernel
+@subroutine
 def nearest(length: FloatArray, row_of: IntArray) -> int:
     """Return the open column with the shortest path, a free one if there is a choice."""
     column, least = 0, length[0]
@@ -80,7 +80,7 @@ def nearest(length: FloatArray, row_of: IntArray) -> int:
     return column
 
 
-@kernel
+@subroutine
 def cheapest_path(
     cost: FloatArray,
     price: FloatArray,
@@ -113,7 +113,7 @@ def cheapest_path(
     return column
 
 
-@kernel
+@subroutine
 def assign(
     cost: FloatArray,
     price: FloatArray,

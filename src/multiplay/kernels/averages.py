@@ -1,9 +1,9 @@
-"""What is counted of every arm, and the bounds that follow from it."""
+"""Sums of the losses of every arm, and the confidence bounds that follow from them."""
 
 import math
 from typing import Any
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 FADED = 0.1  # units: an arm of which less is left counts as unseen
@@ -37,13 +37,13 @@ def any_unseen(N: FloatArray, n: IntArray) -> bool:
     return unseen > 0
 
 
-@kernel
+@subroutine
 def samples(N: float) -> float:
     """N_i; 1 for an arm that counts as unseen, so that one can divide by it."""
     return 1.0 if N < FADED else N
 
 
-@kernel
+@subroutine
 def remembered(rounds: float, discount: float, window: float) -> Any:
     """How many of so many rounds count: min(rounds, W), or the sum of gamma^k if gamma < 1."""
     if discount < 1.0:

@@ -1,4 +1,4 @@
-"""What the nodes of a graph lack to their balance, and arcs that can carry it.
+"""Imbalances at the nodes of a graph, and their correction along arcs with room for it.
 
 Flows of 10^9 units leave no digits for an arc that carries a millionth of one. So sums at nodes
 have twice the digits of a float, and what is missing is carried along a spanning forest of the arcs
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import subroutine
 from multiplay.types import FloatArray, IntArray
 
 NEGLIGIBLE = 1e-10  # of a unit: no run is long enough to notice
 
 
-@kernel
+@subroutine
 def add(total: FloatArray, v: int, term: float) -> None:
     """total[0, v] + total[1, v] += term, without rounding (Knuth's two-sum)."""
     old = total[0, v]
@@ -25,7 +25,7 @@ def add(total: FloatArray, v: int, term: float) -> None:
     total[1, v] += (old - (new - seen)) + (term - seen)
 
 
-@kernel
+@subroutine
 def measure_missing(
     tail: IntArray,
     head: IntArray,
@@ -51,7 +51,7 @@ def measure_missing(
         add(missing, head[e], part)
 
 
-@kernel
+@subroutine
 def largest(missing: FloatArray) -> Any:
     """Return how much is missing where most is."""
     most = 0.0
@@ -60,7 +60,7 @@ def largest(missing: FloatArray) -> Any:
     return most
 
 
-@kernel
+@subroutine
 def carry(
     tail: IntArray, head: IntArray, strength: FloatArray, missing: FloatArray, dx: FloatArray
 ) -> None:
@@ -81,7 +81,7 @@ def carry(
         add(missing, w, missing[1, v])
 
 
-@kernel
+@subroutine
 def spanning_forest(tail: IntArray, head: IntArray, strength: FloatArray, nodes: int) -> Any:
     """Return a forest of the strongest arcs: (leaves, up).
 
@@ -113,7 +113,7 @@ def spanning_forest(tail: IntArray, head: IntArray, strength: FloatArray, nodes:
     return leaves, up
 
 
-@kernel
+@subroutine
 def leader_of(leader: IntArray, v: int) -> Any:
     """Return the node that stands for the tree of v, and shorten the way to it."""
     while leader[v] != v:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 FIRST_LOOKS = 8.0  # beyond as many as the star has arcs, times the root of the number of nodes
@@ -93,7 +93,7 @@ def cancel_short_cycles(
     return pushes
 
 
-@kernel
+@subroutine
 def take_out(start: int, v: int, around: IntArray, last: IntArray, fraction: FloatArray) -> None:
     """Take integral arcs out of those at node v, ``around[start:last[v]]``."""
     kept = start
@@ -104,7 +104,7 @@ def take_out(start: int, v: int, around: IntArray, last: IntArray, fraction: Flo
     last[v] = kept
 
 
-@kernel
+@subroutine
 def settle_all(
     arcs: IntArray,
     number: int,
@@ -119,7 +119,7 @@ def settle_all(
         settle(arcs[i], tail, head, fraction, flow, need)
 
 
-@kernel
+@subroutine
 def push_walk(
     path: IntArray,
     path_arc: IntArray,
@@ -166,7 +166,7 @@ def push_cycle(
         fraction[path_arc[step]] = end if room <= delta else min(max(moved, 0.0), 1.0)
 
 
-@kernel
+@subroutine
 def settle(
     e: int, tail: IntArray, head: IntArray, fraction: FloatArray, flow: IntArray, need: IntArray
 ) -> Any:

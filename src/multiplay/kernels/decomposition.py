@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels import regulariser
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.random import pick
 from multiplay.types import FloatArray, IntArray
 
@@ -34,7 +34,7 @@ EAGER = 3.0  # times what active atoms differ by: descent that is worth an entry
 INEXACT = 1e-9  # an oracle whose action is worse than a known one, by more than this, is wrong
 DEPENDENT = 1e-10  # what elimination leaves of an atom that the others span, relative to n
 FLOOR = 1e-15  # of rest / n: below it the entropy becomes a barrier
-NOBODY, DONE = -1, -2
+NONE, DONE = -1, -2
 
 
 @kernel
@@ -56,7 +56,7 @@ def improve(
     """Move the trials ``todo`` to the minimiser over the atoms in their slots.
 
     ``c, beta, x, rest, gradient`` are (trials, d), ``atoms`` (trials, slots, d). ``newcomer`` is
-    the slot of the oracle's last action, or NOBODY; it leaves as NOBODY where the oracle is to be
+    the slot of the oracle's last action, or NONE; it leaves as NONE where the oracle is to be
     asked again, with ``gradient``, and as DONE where its action turned out to be of no use.
     ``terms`` is the size of what gradients are made of. Returns whether all trials converged.
     """
@@ -69,14 +69,14 @@ def improve(
         f, w, known = phi[k], weights[k], atoms[k]
         at, to, g = x[k], rest[k], gradient[k]
         entering, converged = newcomer[k], False
-        settled, moved = entering != NOBODY, True
+        settled, moved = entering != NONE, True
         for _ in range(MAX_ITERATIONS * slots):
             terms[k] = differentiate(free, n, c[k], beta[k], f, at, to, g, bend)
-            if entering == NOBODY and moved:
+            if entering == NONE and moved:
                 entering = best_known(free, known, w, g, GAP * terms[k], settled)
-            converged = settled and entering == NOBODY
+            converged = settled and entering == NONE
             if converged:
-                newcomer[k] = NOBODY
+                newcomer[k] = NONE
                 break
             size = list_active(w, entering, active, old)
             set_up(free, n, known, active, size, g, bend, matrix, right, scale)
@@ -94,7 +94,7 @@ def improve(
             # independent of them and gains weight at once. Otherwise the descent was rounding.
             converged = settled and (rank < size - 1 or reach == 0.0)
             if converged:
-                newcomer[k] = DONE if entering == newcomer[k] else NOBODY
+                newcomer[k] = DONE if entering == newcomer[k] else NONE
                 break
             length = reach if rank < size - 1 else min(1.0, 0.95 * room, reach)
             for _ in range(MAX_SHORTER):
@@ -109,7 +109,7 @@ def improve(
                 if not new_slope > 0.3 * slope:
                     break
                 length *= slope / (slope + new_slope)
-            entering = NOBODY
+            entering = NONE
             moved = rank == size - 1 and length > 0.0
             settled = moved and largest < SMALL_STEP and length == 1.0
         if not converged:
@@ -117,7 +117,7 @@ def improve(
     return True
 
 
-@kernel
+@subroutine
 def list_active(w: FloatArray, entering: int, active: IntArray, old: FloatArray) -> int:
     """List the slots of positive weight and the entering one, the heaviest first."""
     size = 0
@@ -132,7 +132,7 @@ def list_active(w: FloatArray, entering: int, active: IntArray, old: FloatArray)
     return size
 
 
-@kernel
+@subroutine
 def differentiate(
     free: IntArray,
     n: FloatArray,
@@ -167,7 +167,7 @@ def differentiate(
     return size
 
 
-@kernel
+@subroutine
 def set_up(
     free: IntArray,
     n: FloatArray,
@@ -246,7 +246,7 @@ def triangulate(
     return cols
 
 
-@kernel
+@subroutine
 def reflect(
     matrix: FloatArray,
     right: FloatArray,
@@ -294,7 +294,7 @@ def newton_step(
     dw[0] = -total
 
 
-@kernel
+@subroutine
 def exchange(
     matrix: FloatArray,
     right: FloatArray,
@@ -320,7 +320,7 @@ def exchange(
     return reach
 
 
-@kernel
+@subroutine
 def measure(
     free: IntArray,
     atoms: IntArray,
@@ -351,7 +351,7 @@ def measure(
     return slope, largest, room
 
 
-@kernel
+@subroutine
 def first_to_vanish(w: FloatArray, dw: FloatArray, size: int) -> float:
     """Return the length at which the first weight is zero."""
     reach = np.inf
@@ -361,7 +361,7 @@ def first_to_vanish(w: FloatArray, dw: FloatArray, size: int) -> float:
     return reach
 
 
-@kernel
+@subroutine
 def place(
     active: IntArray, size: int, old: FloatArray, dw: FloatArray, length: float, w: FloatArray
 ) -> None:
@@ -380,7 +380,7 @@ def place(
     w[active[heaviest]] = 1.0 - others
 
 
-@kernel
+@subroutine
 def mix(
     free: IntArray,
     n: FloatArray,
@@ -403,7 +403,7 @@ def mix(
                 rest[a] += part * (n[a] - atom[a])
 
 
-@kernel
+@subroutine
 def inner(free: IntArray, a: FloatArray, b: FloatArray) -> float:
     """Return the sum of the products over the free arms."""
     total = 0.0
@@ -412,7 +412,7 @@ def inner(free: IntArray, a: FloatArray, b: FloatArray) -> float:
     return total
 
 
-@kernel
+@subroutine
 def advantage(free: IntArray, gradient: FloatArray, atom: IntArray, other: IntArray) -> float:
     """Return <gradient, other - atom>."""
     total = 0.0
@@ -421,7 +421,7 @@ def advantage(free: IntArray, gradient: FloatArray, atom: IntArray, other: IntAr
     return total
 
 
-@kernel
+@subroutine
 def heaviest(w: FloatArray) -> int:
     """Return the slot of the largest weight."""
     top = 0
@@ -431,7 +431,7 @@ def heaviest(w: FloatArray) -> int:
     return top
 
 
-@kernel
+@subroutine
 def best_known(
     free: IntArray,
     atoms: IntArray,
@@ -440,12 +440,12 @@ def best_known(
     tolerance: float,
     settled: bool,
 ) -> int:
-    """Return the slot of the inactive atom that descends most, or NOBODY.
+    """Return the slot of the inactive atom that descends most, or NONE.
 
     Before the active ones have settled, it must descend far more than they differ.
     """
     top = heaviest(w)
-    best, most = NOBODY, tolerance
+    best, most = NONE, tolerance
     for s in range(len(w)):
         gain = advantage(free, gradient, atoms[s], atoms[top])
         if w[s] == 0.0:
@@ -453,7 +453,7 @@ def best_known(
                 best, most = s, gain
         elif not settled:
             tolerance = max(tolerance, EAGER * abs(gain))
-    return best if most > tolerance else NOBODY
+    return best if most > tolerance else NONE
 
 
 @kernel
@@ -473,12 +473,12 @@ def admit(
     """
     for row in range(len(todo)):
         k = todo[row]
-        if newcomer[k] != NOBODY:
+        if newcomer[k] != NONE:
             continue
         w, g = weights[k], gradient[k]
         top = heaviest(w)
         gain = advantage(free, g, found[row], atoms[k, top])
-        worst, least = NOBODY, np.inf
+        worst, least = NONE, np.inf
         for s in range(len(w)):
             known = advantage(free, g, atoms[k, s], atoms[k, top])
             if known - gain > INEXACT * terms[k]:

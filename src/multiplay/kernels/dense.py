@@ -5,7 +5,7 @@ A library would spend its time on being called, and might add in another order e
 
 import math
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray
 
 MOST_SWEEPS = 30  # of Jacobi's method; about five are needed
@@ -25,14 +25,14 @@ def cholesky(A: FloatArray) -> bool:
     return bool(A[-1, -1] > 0.0)
 
 
-@kernel
+@subroutine
 def solve_lower(C: FloatArray, b: FloatArray) -> None:
     """Write C^-1 b over b."""
     for i in range(len(b)):
         b[i] = (b[i] - inner(C[i], b, i)) / C[i, i]
 
 
-@kernel
+@subroutine
 def solve_upper(C: FloatArray, b: FloatArray) -> None:
     """Write C'^-1 b over b."""
     for i in range(len(b) - 1, -1, -1):
@@ -48,7 +48,7 @@ def solve_cholesky(C: FloatArray, b: FloatArray) -> None:
     solve_upper(C, b)
 
 
-@kernel
+@subroutine
 def inner(a: FloatArray, b: FloatArray, n: int) -> float:
     """Return the sum of a_i b_i over the first n entries."""
     total = 0.0
@@ -57,7 +57,7 @@ def inner(a: FloatArray, b: FloatArray, n: int) -> float:
     return total
 
 
-@kernel
+@subroutine
 def dot(a: FloatArray, b: FloatArray) -> float:
     """Return <a, b>."""
     return inner(a, b, len(a))
@@ -87,7 +87,7 @@ def jacobi(a: FloatArray, values: FloatArray, vectors: FloatArray) -> None:
             values[i] += a[j, i] * a[j, i]
 
 
-@kernel
+@subroutine
 def rotate(a: FloatArray, vectors: FloatArray, p: int, q: int) -> bool:
     """Make columns p and q orthogonal, by at most 45 degrees; say whether they were not."""
     pp, qq, pq = 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Experimental design on a list of points: where to look, to know all points well.
+"""Experimental design on a list of points: weights that estimate all points well.
 
 ``X`` has a point in each row, ``p`` a weight for each, and S(p) = sum p x x'. The variance of what
 is estimated at x is in proportion to the norm x' S(p)^-1 x.
@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from multiplay.kernels.dense import cholesky, dot, solve_cholesky, solve_lower
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray
 
 FASTER = 10.0  # how much the weight of the costs grows from one barrier problem to the next
@@ -17,7 +17,7 @@ CENTRED = 1e-3  # a Newton decrement below which the next barrier problem may st
 MAX_STEPS = 200  # Newton steps of one barrier problem; about 6 are taken
 
 
-@kernel
+@subroutine
 def factor(X: FloatArray, p: FloatArray, L: FloatArray) -> bool:
     """Fill L, the lower factor of S(p); False if S(p) is singular."""
     L[:] = 0.0
@@ -28,7 +28,7 @@ def factor(X: FloatArray, p: FloatArray, L: FloatArray) -> bool:
     return cholesky(L)
 
 
-@kernel
+@subroutine
 def norm(L: FloatArray, x: FloatArray, work: FloatArray) -> float:
     """Return x' S^-1 x, where S = L L'."""
     work[:] = x
@@ -101,7 +101,7 @@ def cheapest(
     p /= p.sum()
 
 
-@kernel
+@subroutine
 def barrier(
     X: FloatArray,
     gap: FloatArray,
@@ -127,7 +127,7 @@ def barrier(
     return value
 
 
-@kernel
+@subroutine
 def expand(
     gap: FloatArray,
     bound: FloatArray,
@@ -162,7 +162,7 @@ def expand(
         hessian[a, a] += 1.0
 
 
-@kernel
+@subroutine
 def newton_step(
     p: FloatArray, slope: FloatArray, hessian: FloatArray, step: FloatArray, other: FloatArray
 ) -> float:

@@ -1,16 +1,16 @@
-"""Checkpoints of what every arm lost so far, and the split of them that speaks most for a change.
+"""Checkpoints of the losses of every arm, and the split with the most evidence for a change.
 
 Arm i has ``length[i]`` checkpoints: after round ``rounds[i, j]`` it had been seen ``seen[i, j]``
-times, with losses of ``total[i, j]`` together. The last one is how things stand.
+times, with losses of ``total[i, j]`` together. The last one is the present.
 """
 
 import math
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 
-@kernel
+@subroutine
 def add(
     when: int,
     arms: IntArray,
@@ -89,7 +89,7 @@ def thin(
             allowed *= 1.5
 
 
-@kernel
+@subroutine
 def log_likelihood(total: float, n: float) -> float:
     """Return the largest log likelihood of n losses: total ln(mean) + (n - total) ln(1 - mean)."""
     if total <= 0.0 or total >= n:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 STAY = -1
@@ -39,7 +39,7 @@ def descend(
                     room[k] -= sign[change] * A[k, arm[change]]
 
 
-@kernel
+@subroutine
 def list_changes(
     lo: IntArray, hi: IntArray, action: IntArray, arm: IntArray, sign: FloatArray
 ) -> int:
@@ -55,7 +55,7 @@ def list_changes(
     return size
 
 
-@kernel
+@subroutine
 def best_exchange(
     A: FloatArray,
     room: FloatArray,
@@ -86,7 +86,7 @@ def best_exchange(
     return found
 
 
-@kernel
+@subroutine
 def fits(
     A: FloatArray, room: FloatArray, arm: IntArray, sign: FloatArray, p: int, q: int, r: int
 ) -> bool:

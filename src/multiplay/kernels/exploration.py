@@ -16,7 +16,7 @@ import numpy as np
 
 from multiplay.kernels.dense import cholesky, inner, solve_cholesky, solve_lower, solve_upper
 from multiplay.kernels.design import factor
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.random import pick
 from multiplay.types import FloatArray, IntArray
 
@@ -58,7 +58,7 @@ def reference(Y: FloatArray, costs: FloatArray, levels: IntArray) -> Any:
     return W, Cq, p
 
 
-@kernel
+@subroutine
 def weigh(
     e: FloatArray,
     loss: FloatArray,
@@ -88,7 +88,7 @@ def weigh(
     normalise(weight)
 
 
-@kernel
+@subroutine
 def normalise(weight: FloatArray) -> float:
     """Divide by the sum, and return it."""
     total = 0.0
@@ -99,13 +99,13 @@ def normalise(weight: FloatArray) -> float:
     return total
 
 
-@kernel
+@subroutine
 def exp_or_zero(x: float) -> float:
     """exp(x), without the time that it takes to find a 0."""
     return math.exp(x) if x > NOTHING else 0.0
 
 
-@kernel
+@subroutine
 def centre(
     e: FloatArray,
     leader: FloatArray,
@@ -146,7 +146,7 @@ def centre(
             W[a, i] -= mu[i]
 
 
-@kernel
+@subroutine
 def spread(
     e: FloatArray, near: FloatArray, far: FloatArray, weight: FloatArray, p: FloatArray
 ) -> None:
@@ -180,7 +180,7 @@ def explore(W: FloatArray, Cq: FloatArray, feasible: FloatArray, p: FloatArray) 
             p[t] = feasible[t]
 
 
-@kernel
+@subroutine
 def stability(W: FloatArray, Cq: FloatArray, p: FloatArray) -> float:
     """z = tr(Cq V(p)^-1)."""
     K, r = W.shape
@@ -192,7 +192,7 @@ def stability(W: FloatArray, Cq: FloatArray, p: FloatArray) -> float:
     return z
 
 
-@kernel
+@subroutine
 def whiten(W: FloatArray, Cq: FloatArray, p: FloatArray, y: FloatArray, Q: FloatArray) -> Any:
     """Take coordinates in which V(p) is the identity: actions y_a, and Q in the place of Cq.
 
@@ -212,7 +212,7 @@ def whiten(W: FloatArray, Cq: FloatArray, p: FloatArray, y: FloatArray, Q: Float
     return C
 
 
-@kernel
+@subroutine
 def newton(W: FloatArray, Cq: FloatArray, nu: float, p: FloatArray, steps: int) -> bool:
     """Newton's method in relative steps x = dp / p; says whether it has converged.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 
@@ -81,7 +81,7 @@ def widen(
         mean[e] = (mean[e] + flow[e] * (pushes - since[e])) / pushes
 
 
-@kernel
+@subroutine
 def change(
     e: int,
     push: int,
@@ -99,7 +99,7 @@ def change(
     low[e], high[e] = min(low[e], flow[e]), max(high[e], flow[e])
 
 
-@kernel
+@subroutine
 def find_path(
     tail: IntArray,
     head: IntArray,
@@ -148,7 +148,7 @@ def find_path(
     return -1
 
 
-@kernel
+@subroutine
 def room_on_path(
     tail: IntArray,
     head: IntArray,

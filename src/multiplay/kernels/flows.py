@@ -1,4 +1,4 @@
-"""What is a flow, and what is not."""
+"""Membership tests of flows: imbalances at nodes, and bounds of arcs."""
 
 from multiplay.kernels.jit import kernel
 from multiplay.types import BoolArray, IntArray

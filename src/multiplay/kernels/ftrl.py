@@ -1,4 +1,4 @@
-"""What follow-the-regularised-leader learns from a round, arm by arm.
+"""Updates of follow-the-regularised-leader after a round, arm by arm.
 
 As in the policies: ``a`` units of an arm were played, ``seen`` of them were seen and lost ``total``
 together, k = total / seen on average; ``x`` and ``rest`` = n - x are of the minimiser that the

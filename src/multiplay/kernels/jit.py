@@ -1,92 +1,171 @@
-"""How every kernel is compiled: one decorator, so that the options stand in one place."""
+"""Compilation of kernels: one decorator with the options of numba, and a cache on disk."""
 
 import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache, cached_property, partial
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.compiler_lock import global_compiler_lock
+from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+config: Any = numba.config  # CACHE_DIR is the setting NUMBA_CACHE_DIR
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}  # division as of IEEE
+PACKAGE = Path(__file__).parent
+STALE = 86_400.0  # seconds without a new kernel, after which an old version of the cache is removed
+MOST_WAITING = 60.0  # seconds for another process that compiles; then both compile
+STEP = 0.01  # seconds between two attempts to lock
+
 
 def kernel(function: F) -> F:
-    """Compile a loop over arrays: cached on disk, without the interpreter lock, IEEE division."""
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    if hasattr(compiled, "enable_caching"):  # not a plain function, with numba switched off
-        compiled._cache = late = LateCache(function)
-        compiled.compile = partial(_in_one_process, compiled.compile, late)
-        compiled.get_call_template = partial(_for_any_number, compiled.get_call_template)
-    return cast(F, compiled)
+    """Compile a function that Python calls: cached on disk, without the interpreter lock."""
+    folder = cache_folder()
+    with cached_in(folder):
+        return cast(F, numba.njit(cache=folder is not None, **OPTIONS)(function))
 
 
-def _for_any_number(template: Callable[..., Any], args: Any, kws: Any) -> Any:
-    """Let a kernel that is called with 0 be the one for all numbers: numba compiles one for 0."""
-    of_any: Callable[[Any], Any] = numba.types.unliteral
-    return template(tuple(map(of_any, args)), {name: of_any(one) for name, one in kws.items()})
-
-
-def _in_one_process(compile: Callable[..., Any], cache: "LateCache", signature: Any) -> Any:
-    """Compile, or take what another process has compiled meanwhile: it is waited for.
-
-    Kernels do not call each other in circles, so nobody waits for one that waits.
-    """
-    with global_compiler_lock, cache.alone():  # in this order: threads wait for the first
-        return compile(signature)
-
-
-class LateCache:
-    """A cache that looks for its folder when the kernel is called first; most never are."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    @cached_property
-    def _cache(self) -> "KernelCache":
-        return KernelCache(self._function)
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other processes from compiling this kernel, where files can be locked."""
-        with ExitStack() as stack:
-            with suppress(ImportError, OSError):  # no such locks here, or no folder to write to
-                from fcntl import LOCK_EX, flock
-
-                name = f"{self._cache._impl.filename_base}.lock"
-                flock(stack.enter_context(Path(self._cache.cache_path, name).open("w")), LOCK_EX)
-            yield
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
+def subroutine(function: F) -> F:
+    """Compile a function that only kernels call: the compiled kernels contain it."""
+    return cast(F, numba.njit(**OPTIONS)(function))
 
 
 def part(function: F) -> F:
     """Make a piece of kernels, which is written into each of them: some run faster than a call."""
-    return cast(F, numba.njit(nogil=True, error_model="numpy", inline="always")(function))
+    return cast(F, numba.njit(inline="always", **OPTIONS)(function))
 
 
-class KernelCache(FunctionCache):
-    """The cache of numba, which knows the file of a kernel alone; here all kernels count.
+@contextmanager
+def cached_in(folder: Path | None) -> Iterator[None]:
+    """Let numba cache the functions that are decorated in the block in this folder."""
+    before = config.CACHE_DIR
+    if folder is not None:
+        config.CACHE_DIR = str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
 
-    Compiled code contains the kernels that it calls: an edit of any of them makes it stale.
+
+@cache
+def cache_folder() -> Path | None:
+    """Return the folder of compiled kernels, or None if none can be written to.
+
+    Compiled code contains the kernels that it calls, and numba looks at the file of one kernel
+    only. So the folder is named by a digest of all kernels: an edit of any of them compiles all.
     """
+    place = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:8]
+    for parent in _parents():
+        folder = parent / f"multiplay-{place}-{digest_of_kernels()[:16]}"
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            _remove_stale(folder, f"multiplay-{place}-*")
+            lock = CompilerLock(folder / "lock")
+            event.register("numba:compiler_lock", lock)  # type: ignore[no-untyped-call]
+            return folder
+    return None
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        stamp = self._impl.locator.get_source_stamp(), digest_of_kernels()
-        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-            self._cache_path, self._impl.filename_base, stamp
-        )
+
+def _parents() -> Iterator[Path]:
+    """Give the folders to try: NUMBA_CACHE_DIR, beside the kernels, in the user's cache."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
+    yield PACKAGE / "__pycache__"
+    with suppress(RuntimeError):  # a user without a home
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "multiplay"
+
+
+def _remove_stale(folder: Path, pattern: str) -> None:
+    """Remove the folders of earlier versions of these kernels that are no longer used."""
+    for other in folder.parent.glob(pattern):
+        with suppress(OSError):
+            newest = max(path.stat().st_mtime for path in (other, *other.iterdir()))
+            if other != folder and time.time() - newest > STALE:
+                shutil.rmtree(other, ignore_errors=True)
 
 
 @cache
 def digest_of_kernels() -> str:
     """Return a digest of the source of all kernels."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
+    for file in sorted(PACKAGE.glob("*.py")):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+class CompilerLock(event.Listener):
+    """A file that processes lock while they compile, so that each kernel is compiled once.
+
+    A process that waited finds the kernel on disk. The lock only saves work: where files cannot be
+    locked, or another process takes too long, both compile.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._threads = threading.RLock()  # taken before the lock of numba, and left after it
+        self._owner: int | None = None
+        self._depth = 0  # compiling a kernel compiles the subroutines that it calls
+        self._file: IO[bytes] | None = None
+
+    def on_start(self, event: event.Event) -> None:
+        """Lock the file, unless this thread has done so."""
+        self._threads.acquire()
+        try:
+            if self._depth == 0:
+                self._file = _locked(self.path)
+        except BaseException:  # an interrupt, while it waits
+            self._threads.release()
+            raise
+        self._owner = threading.get_ident()
+        self._depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        """Unlock the file when the outermost kernel is compiled."""
+        if self._owner != threading.get_ident():  # it began before kernels were imported
+            return
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None
+            if self._file is not None:
+                _unlock(self._file)
+                self._file = None
+        self._threads.release()
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """Return the open file, with a lock if it was to be had in time, or None if it has no locks."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        file = path.open("ab")
+    except (ImportError, OSError):  # no such locks here, or the folder is gone
+        return None
+    until = time.monotonic() + MOST_WAITING
+    while time.monotonic() < until:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            time.sleep(STEP)
+        except OSError:  # a file system without locks
+            break
+        else:
+            break
+    return file
+
+
+def _unlock(file: IO[bytes]) -> None:
+    """Unlock and close a file; a process that was forked meanwhile would keep the lock."""
+    from fcntl import LOCK_UN, flock
+
+    with suppress(OSError):
+        flock(file, LOCK_UN)
+    file.close()

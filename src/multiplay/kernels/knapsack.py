@@ -22,7 +22,7 @@ Ranks are only found as far as the search looks: the items wait in a heap.
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 History = NDArray[np.int32]  # (states, 2): the state before, and the piece that was added to it
@@ -41,7 +41,7 @@ NOTHING = -1  # the place of the state before the first piece
 PLACE, FIRST, STOP = 0, 1, 2
 
 
-@kernel
+@subroutine
 def sift_down(heap: IntArray, ratio: FloatArray, place: int, size: int) -> None:
     """Move an item down a heap until no item below it has a higher ratio."""
     item = heap[place]
@@ -56,7 +56,7 @@ def sift_down(heap: IntArray, ratio: FloatArray, place: int, size: int) -> None:
     heap[place] = item
 
 
-@kernel
+@subroutine
 def heap_of_items(
     weights: IntArray, limits: IntArray, values: FloatArray, ratio: FloatArray, heap: IntArray
 ) -> int:
@@ -72,7 +72,7 @@ def heap_of_items(
     return size
 
 
-@kernel
+@subroutine
 def rank_one_more(
     heap: IntArray, ratio: FloatArray, waiting: int, order: IntArray, items: int
 ) -> int:
@@ -84,7 +84,7 @@ def rank_one_more(
     return waiting
 
 
-@kernel
+@subroutine
 def branch_and_bound(
     weights: IntArray,
     capacity: int,
@@ -155,7 +155,7 @@ def branch_and_bound(
     return items == 0, best, waiting
 
 
-@kernel
+@subroutine
 def fix_units(
     weights: IntArray,
     capacity: int,
@@ -186,7 +186,7 @@ def fix_units(
     return left
 
 
-@kernel
+@subroutine
 def split_into_pieces(
     weights: IntArray, limits: IntArray, values: FloatArray, order: IntArray, items: int
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
@@ -214,13 +214,13 @@ def split_into_pieces(
     return item, units, weight, value
 
 
-@kernel
+@subroutine
 def new_states(size: int) -> States:
     """Return a list with room for so many states."""
     return np.empty(size, dtype=np.int64), np.empty(size), np.empty(size, dtype=np.int32)
 
 
-@kernel
+@subroutine
 def lengthened(history: History, size: int) -> History:
     """Return the history with room for so many states."""
     longer = np.empty((size, 2), dtype=np.int32)
@@ -229,7 +229,7 @@ def lengthened(history: History, size: int) -> History:
     return longer
 
 
-@kernel
+@subroutine
 def whole_pieces(
     weight: IntArray, value: FloatArray, first: int, room: int
 ) -> tuple[int, int, float]:
@@ -242,7 +242,7 @@ def whole_pieces(
     return stop, load, gain
 
 
-@kernel
+@subroutine
 def add_piece(
     weight: IntArray,
     value: FloatArray,
@@ -304,7 +304,7 @@ def add_piece(
         kept += 1
 
 
-@kernel
+@subroutine
 def dynamic_programme(
     weights: IntArray,
     capacity: int,
@@ -392,7 +392,7 @@ def best_packings(
         for item in range(items):
             free = weights[item] == 0 and values[row, item] > 0
             actions[row, item] = limits[item] if free else 0
-        rivals = heap_of_items(weights, limits, values[row], ratio, heap)
+        competing = heap_of_items(weights, limits, values[row], ratio, heap)
         solved, best, waiting = branch_and_bound(
             weights,
             capacity,
@@ -400,7 +400,7 @@ def best_packings(
             values[row],
             ratio,
             heap,
-            rivals,
+            competing,
             lightest,
             node_cap,
             order,
@@ -408,14 +408,14 @@ def best_packings(
         )
         if not solved:
             while waiting > 0:
-                waiting = rank_one_more(heap, ratio, waiting, order, rivals)
+                waiting = rank_one_more(heap, ratio, waiting, order, competing)
             status = dynamic_programme(
                 weights,
                 capacity,
                 limits,
                 values[row],
                 order,
-                rivals,
+                competing,
                 best,
                 STATE_CAP,
                 actions[row],

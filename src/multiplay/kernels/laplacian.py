@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import subroutine
 from multiplay.types import FloatArray, IntArray
 
 MOST_STEPS = 1000
 
 
-@kernel
+@subroutine
 def solve_laplacian(
     tail: IntArray,
     head: IntArray,
@@ -76,7 +76,7 @@ def solve_laplacian(
     return taken
 
 
-@kernel
+@subroutine
 def close(
     tail: IntArray, head: IntArray, leaves: IntArray, up: IntArray, b: FloatArray, total: FloatArray
 ) -> None:
@@ -94,7 +94,7 @@ def close(
         b[v] -= total[v]
 
 
-@kernel
+@subroutine
 def eliminate_forest(
     tail: IntArray,
     head: IntArray,
@@ -120,7 +120,7 @@ def eliminate_forest(
         pivot[v] += weight[e]
 
 
-@kernel
+@subroutine
 def apply_forest(
     tail: IntArray,
     head: IntArray,

@@ -7,8 +7,8 @@ numbers low, width and mean, ``law[:, k, i]`` in trial k. A loss is a function o
 
 There are two ways to draw. ``observe`` draws u for every slot from the generator of the trial, one
 after the other. ``observe_many`` is for arms of many units: slot j of arm i in round t has the j-th
-number of a generator that begins anew for every trial, round and arm. So nothing is stored; whoever
-wants the losses again draws the same ones again.
+number of a generator that begins anew for every trial, round and arm. So nothing is stored: the
+same losses can be drawn again.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.random import Generators, advance, mixed, seeded, uniform
 from multiplay.kernels.units import stretched
 from multiplay.types import FloatArray, IntArray
@@ -25,7 +25,7 @@ STRAIGHT, COIN = 0, 1
 WORD = 2.0**32  # a slot of many takes half of 64 random bits
 
 
-@kernel
+@subroutine
 def loss(kind: int, law: FloatArray, k: int, i: int, u: float) -> Any:
     """Return the loss at the quantile u."""
     if kind == STRAIGHT:
@@ -89,13 +89,13 @@ def observe_many(
             averages[k, i] = stretched(every, slots, n[i], law[2, k, i])
 
 
-@kernel
+@subroutine
 def generator_of_arm(base: Generators, t: int, i: int) -> Any:
     """Return the words of the generator of arm i in round t, in the trial of ``base``."""
     return seeded(base, mixed(mixed(t) + np.uint64(i)))
 
 
-@kernel
+@subroutine
 def sums(base: Generators, t: int, i: int, kind: int, least: float, count: int, slots: int) -> Any:
     """Add up the first ``count`` and all numbers of an arm: words, or words of at least ``least``.
 
@@ -123,19 +123,19 @@ def sums(base: Generators, t: int, i: int, kind: int, least: float, count: int, 
     return float(some), float(some + others)
 
 
-@kernel
+@subroutine
 def upper(bits: Any) -> Any:
     """Return the first half of 64 bits."""
     return bits >> np.uint64(32)
 
 
-@kernel
+@subroutine
 def lower(bits: Any) -> Any:
     """Return the second half of 64 bits."""
     return bits & np.uint64(0xFFFFFFFF)
 
 
-@kernel
+@subroutine
 def value(kind: int, limit: Any, word: Any) -> Any:
     """Return what a word counts for."""
     return word if kind == STRAIGHT else np.uint64(word >= limit)
@@ -195,7 +195,7 @@ def flip_again(
         generators[k, 0], generators[k, 1], generators[k, 2], generators[k, 3] = d, e, f, v
 
 
-@kernel
+@subroutine
 def unit(word: Any) -> float:
     """Return a half of 64 bits as a number in [0, 1)."""
     return np.int64(word) / WORD

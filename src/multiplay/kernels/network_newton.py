@@ -4,7 +4,7 @@ Minimise ``<c, x> + sum beta phi(x)`` over the flows of a graph, where ``x`` are
 arms; phi stands in ``multiplay.kernels.regulariser``, and ``u = x / n``. The other arcs are *free*:
 they cost nothing and are only bounded, ``0 <= f <= n``.
 
-What keeps the digits is told in ``multiplay.kernels.newton``, whose general form this is:
+What keeps the digits is described in ``multiplay.kernels.newton``, whose general form this is:
 complements as numbers of their own, reduced costs, and a Laplacian without subtractions.
 Two things are new.
 
@@ -47,7 +47,7 @@ from multiplay.kernels.conservation import (
     measure_missing,
     spanning_forest,
 )
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.laplacian import solve_laplacian
 from multiplay.kernels.newton import eliminate_columns
 from multiplay.types import FloatArray, IntArray
@@ -60,10 +60,10 @@ SMALL_FREE_STEP = 1e-3  # a free arc matters through its bounds only
 
 NEARLY_FULL = 1e-2  # complements below this part of n move on a logarithmic scale
 FULL = 1e-30  # complements never fall below this part of n
-PATIENCE = 100  # steps before complements that are nothing may be wrong
+STEPS_BEFORE_DOUBT = 100  # then complements that are nothing may be wrong
 
 # What is tried, one after the other: (careful, the last mu relative to beta n, nothing), where
-# nothing is the part of a unit below which it does not matter who carries it
+# nothing is the part of a unit below which it does not matter which arc carries it
 ATTEMPTS = (
     (False, 1e-14, 1e-15),
     (False, 1e-11, 1e-15),
@@ -170,7 +170,7 @@ def minimise(
     return steps
 
 
-@kernel
+@subroutine
 def attempt(
     pattern: Pattern,
     balance: FloatArray,
@@ -206,7 +206,7 @@ def attempt(
     return FAILED
 
 
-@kernel
+@subroutine
 def begin_again(n: FloatArray, centre: FloatArray, state: FloatArray, dual: FloatArray) -> None:
     """Forget the warm start."""
     for e in range(len(n)):
@@ -215,7 +215,7 @@ def begin_again(n: FloatArray, centre: FloatArray, state: FloatArray, dual: Floa
         dual[v] = 0.0
 
 
-@kernel
+@subroutine
 def descend(
     pattern: Pattern,
     balance: FloatArray,
@@ -285,7 +285,7 @@ def descend(
             dx[e] = weight[e] * (step[tail[e]] - step[head[e]] - gradient[e])
         if careful:
             correct(tail, head, weight, missing, dx)
-        unasked = nothing if careful and taken > PATIENCE else 0.0
+        unasked = nothing if careful and taken > STEPS_BEFORE_DOUBT else 0.0
         slope, longest, room = newton_step(
             tail, head, n, arms, mu, doubt, unasked, noise, weight, state, dx
         )
@@ -365,7 +365,7 @@ def entries(pattern: Pattern, nodes: int) -> Any:
     return pattern.first[-1] + dense * dense
 
 
-@kernel
+@subroutine
 def restart(n: FloatArray, arms: int, mu: float, state: FloatArray) -> None:
     """Move free arcs away from their bounds; Newton's step repairs the balance of the nodes."""
     for e in range(arms, len(n)):
@@ -377,7 +377,7 @@ def restart(n: FloatArray, arms: int, mu: float, state: FloatArray) -> None:
         state[2, e], state[3, e] = mu / state[0, e], mu / state[1, e]
 
 
-@kernel
+@subroutine
 def differentiate(
     tail: IntArray,
     head: IntArray,
@@ -411,7 +411,7 @@ def differentiate(
         weight[e] = 1.0 / (state[2, e] / f + state[3, e] / rest + doubt / min(f, rest))
 
 
-@kernel
+@subroutine
 def flow_missing(
     tail: IntArray,
     head: IntArray,
@@ -453,7 +453,7 @@ def flow_missing(
     return balanced
 
 
-@kernel
+@subroutine
 def leave_full(
     n: FloatArray, arms: int, gradient: FloatArray, state: FloatArray, pull: FloatArray
 ) -> None:
@@ -502,7 +502,7 @@ def solve(
             step[p] += laplacian[i] * step[neighbour[i]]
 
 
-@kernel
+@subroutine
 def pull_nodes(
     tail: IntArray, head: IntArray, weight: FloatArray, gradient: FloatArray, step: FloatArray
 ) -> None:
@@ -513,7 +513,7 @@ def pull_nodes(
         step[head[e]] -= push
 
 
-@kernel
+@subroutine
 def solve_dense(flat: FloatArray, step: FloatArray) -> None:
     """Solve for the last nodes; the very last one is grounded."""
     nodes = len(step)
@@ -528,7 +528,7 @@ def solve_dense(flat: FloatArray, step: FloatArray) -> None:
         step[p] /= laplacian[p, p]
 
 
-@kernel
+@subroutine
 def newton_step(
     tail: IntArray,
     head: IntArray,
@@ -572,7 +572,7 @@ def newton_step(
     return slope, largest, room
 
 
-@kernel
+@subroutine
 def correct(
     tail: IntArray, head: IntArray, weight: FloatArray, missing: FloatArray, dx: FloatArray
 ) -> None:
@@ -586,7 +586,7 @@ def correct(
         dx[e] += more[e]
 
 
-@kernel
+@subroutine
 def conserve(
     tail: IntArray,
     head: IntArray,
@@ -626,7 +626,7 @@ def conserve(
     return True
 
 
-@kernel
+@subroutine
 def move(
     n: FloatArray,
     arms: int,
@@ -654,7 +654,7 @@ def move(
             state[0, e], state[1, e] = f, n[e] - f
 
 
-@kernel
+@subroutine
 def stretched(factor: float) -> Any:
     """Return the factor by which a complement changes, linear near 1, on a log scale elsewhere."""
     if factor < 0.05:
@@ -664,7 +664,7 @@ def stretched(factor: float) -> Any:
     return factor + 0.5 * (factor - 1.0) ** 2
 
 
-@kernel
+@subroutine
 def slope_along(
     tail: IntArray,
     head: IntArray,
@@ -681,7 +681,7 @@ def slope_along(
     return slope, ROUNDING * noise
 
 
-@kernel
+@subroutine
 def follow(
     arms: int,
     mu: float,

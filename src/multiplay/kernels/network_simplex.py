@@ -29,7 +29,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 Ends = NDArray[np.uint32]  # unsigned, for numba then omits the test for negative indices
@@ -49,7 +49,7 @@ FEW_ARCS = 64  # a feasible tree is the faster start below, the star of artifici
 BLOCKS_PER_ARC = 1000  # the search gives up after so many; it never should
 
 
-@kernel
+@subroutine
 def set_potentials(ends: Ends, costs: FloatArray, tree: IntArray, potential: FloatArray) -> None:
     """Make the reduced costs of the tree arcs zero."""
     root = len(tree) - 1
@@ -62,7 +62,7 @@ def set_potentials(ends: Ends, costs: FloatArray, tree: IntArray, potential: Flo
         node = tree[node, NEXT]
 
 
-@kernel
+@subroutine
 def reduced_cost(
     ends: Ends, costs: FloatArray, side: Sides, potential: FloatArray, arc: int
 ) -> float:
@@ -71,7 +71,7 @@ def reduced_cost(
     return float(side[arc] * around)
 
 
-@kernel
+@subroutine
 def blocking_node(
     tree: IntArray, source: int, target: int, capacity: int
 ) -> tuple[int, int, int, bool]:
@@ -96,7 +96,7 @@ def blocking_node(
     return source, target_push, target_block, False
 
 
-@kernel
+@subroutine
 def push_up(tree: IntArray, node: int, apex: int, push: int) -> None:
     """Push flow from a node up to the apex of the cycle; a negative push goes down."""
     while node != apex:
@@ -105,14 +105,14 @@ def push_up(tree: IntArray, node: int, apex: int, push: int) -> None:
         node = tree[node, PARENT]
 
 
-@kernel
+@subroutine
 def link(tree: IntArray, node: int, following: int) -> None:
     """Let one node follow another in the thread."""
     tree[node, NEXT] = following
     tree[following, PREVIOUS] = node
 
 
-@kernel
+@subroutine
 def shift_run(
     tree: IntArray, potential: FloatArray, last: int, above: int, hole: int, lift: int, rise: float
 ) -> int:
@@ -125,7 +125,7 @@ def shift_run(
     return last
 
 
-@kernel
+@subroutine
 def hang(
     tree: IntArray,
     potential: FloatArray,
@@ -166,7 +166,7 @@ def hang(
     link(tree, new_parent, top)
 
 
-@kernel
+@subroutine
 def pivot(
     ends: Ends,
     capacity: IntArray,
@@ -201,7 +201,7 @@ def pivot(
     return True
 
 
-@kernel
+@subroutine
 def optimise(
     ends: Ends,
     capacity: IntArray,
@@ -221,7 +221,7 @@ def optimise(
     fresh, priced, first = True, 0, 0
     for _ in range(BLOCKS_PER_ARC * len(ends)):
         stop = min(first + block, arcs)
-        best, lowest = -1, -tolerance
+        best, lowest = np.int64(-1), -tolerance
         for arc in range(first, stop):
             change = reduced_cost(ends, costs, side, potential, arc)
             if change < lowest:
@@ -241,7 +241,7 @@ def optimise(
     return STALLED
 
 
-@kernel
+@subroutine
 def copy_start(start_side: Sides, start_tree: IntArray, side: Sides, tree: IntArray) -> None:
     """Reset the workspace, in loops: numba takes seconds to compile an assignment of slices."""
     for arc in range(len(side)):
@@ -251,7 +251,7 @@ def copy_start(start_side: Sides, start_tree: IntArray, side: Sides, tree: IntAr
             tree[node, column] = start_tree[node, column]
 
 
-@kernel
+@subroutine
 def copy_costs(costs: FloatArray, all_costs: FloatArray) -> None:
     """Set the costs of the real arcs, and those of the artificial arcs above any path of them."""
     arcs, largest = len(costs), 0.0
@@ -263,7 +263,7 @@ def copy_costs(costs: FloatArray, all_costs: FloatArray) -> None:
         all_costs[arcs + node] = (nodes + 1) * largest if largest > 0 else 1.0
 
 
-@kernel
+@subroutine
 def write_flow(ends: Ends, capacity: IntArray, side: Sides, tree: IntArray, flow: IntArray) -> int:
     """Write the flow of a tree; return ``INFEASIBLE`` if an artificial arc carries some of it."""
     for arc in range(len(flow)):

@@ -12,7 +12,7 @@ The arms of the plan are ``arm`` (rows, cols), indices into the flat arrays of a
 are left out, and a plan with more columns than rows is transposed. ``minimise`` copies what it is
 given into matrices of this shape, one trial at a time.
 
-Small plans spend their time on branches that nobody can foresee: whether x > n - x, say. So both
+Small plans spend their time on branches that cannot be predicted: whether x > n - x, say. So both
 numbers are computed before one of them is chosen, which needs no branch.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels import regulariser
-from multiplay.kernels.jit import kernel, part
+from multiplay.kernels.jit import kernel, part, subroutine
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
@@ -217,7 +217,7 @@ def join_columns(weight: FloatArray, share: FloatArray, laplacian: FloatArray) -
             laplacian[j, h] = total
 
 
-@kernel
+@subroutine
 def eliminate_columns(laplacian: FloatArray, wanted: FloatArray) -> None:
     """Eliminate all columns but the last: a star of weights becomes a mesh, its centre vanishes.
 
@@ -252,7 +252,7 @@ def eliminate_columns(laplacian: FloatArray, wanted: FloatArray) -> None:
                 row[o] += p0 * r0[o] + p1 * r1[o] + p2 * r2[o] + p3 * r3[o]
 
 
-@kernel
+@subroutine
 def add_multiple(target: FloatArray, factor: float, source: FloatArray, start: int) -> None:
     """target[start:] += factor * source[start:]."""
     for h in range(start, len(target)):

@@ -20,10 +20,10 @@ import math
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import subroutine
 from multiplay.types import BoolArray, FloatArray, IntArray
 
-PATIENCE = 8  # rounds of block pivoting in which the number of wrong slots need not fall
+MOST_STALLED = 8  # rounds of block pivoting in which the number of wrong slots need not fall
 WORST = 0.2  # of the most negative weight: those beyond it are held at once
 ROUNDING = 1e-14  # of a weight, which is a share of 1
 SMALL = 1e-12  # of the largest multiplier
@@ -31,7 +31,7 @@ RESIDUAL = 1e-6  # of the largest change of a weight: what may be left in a held
 REFINEMENTS = 4  # of the multipliers of the same held slots
 
 
-@kernel
+@subroutine
 def project(
     sides: FloatArray,
     g: FloatArray,
@@ -52,19 +52,19 @@ def project(
     """Fill ``held``, ``mu``, ``pull``, ``dx`` and ``w``, from a guess of the first two.
 
     ``G`` has entries between the slots that are ``ready``, and ``factor`` is that of the first
-    ``size`` slots in the order: the held ones, or nobody if there is none yet. Returns the new
+    ``size`` slots in the order: the held ones, or none at first. Returns the new
     ``size``, or -1 if it was not solved.
     """
     slots = len(base)
     right, lost = np.empty(slots), np.empty(slots)
-    fewest, patience, refinements = slots + 1, PATIENCE, REFINEMENTS
+    fewest, attempts, refinements = slots + 1, MOST_STALLED, REFINEMENTS
     if size == 0:
         size = list_held(real, held, mu, order)
         gram(sides, h, order, size, G, ready)
         if not factorise(G, order, 0, size, factor):
-            patience = 0
-    settled = False  # the first multipliers are a guess, and prove nobody wrong
-    while patience > 0:
+            attempts = 0
+    settled = False  # the first multipliers are a guess, and prove nothing
+    while attempts > 0:
         wrong, left, change = weigh(sides, g, h, base, real, held, mu, pull, dx, w)
         if wrong == 0 or not settled:
             settled = True
@@ -74,7 +74,7 @@ def project(
             for i in range(size):
                 right[i] = w[order[i]]
         else:
-            patience = PATIENCE if wrong < fewest else patience - 1
+            attempts = MOST_STALLED if wrong < fewest else attempts - 1
             fewest, refinements = min(wrong, fewest), REFINEMENTS
             first, size = flip(real, held, mu, w, order, size, lost, factor)
             gram(sides, h, order, size, G, ready)
@@ -94,7 +94,7 @@ def project(
     )
 
 
-@kernel
+@subroutine
 def list_held(real: int, held: BoolArray, mu: FloatArray, order: IntArray) -> int:
     """List the held slots, equations first; the others have no multiplier."""
     size = 0
@@ -111,7 +111,7 @@ def list_held(real: int, held: BoolArray, mu: FloatArray, order: IntArray) -> in
     return size
 
 
-@kernel
+@subroutine
 def gram(
     sides: FloatArray, h: FloatArray, order: IntArray, size: int, G: FloatArray, ready: BoolArray
 ) -> None:
@@ -129,7 +129,7 @@ def gram(
                 G[k, j] = G[j, k] = product(scaled, sides[j], len(h))
 
 
-@kernel
+@subroutine
 def product(a: FloatArray, b: FloatArray, size: int) -> float:
     """Return the sum of a_i b_i, in four sums that a processor adds up side by side."""
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
@@ -144,7 +144,7 @@ def product(a: FloatArray, b: FloatArray, size: int) -> float:
     return (one + two) + (three + four)
 
 
-@kernel
+@subroutine
 def factorise(G: FloatArray, order: IntArray, first: int, size: int, factor: FloatArray) -> bool:
     """Write R with R'R = G over the held slots; columns before ``first`` are there already."""
     for i in range(size):
@@ -167,7 +167,7 @@ def factorise(G: FloatArray, order: IntArray, first: int, size: int, factor: Flo
     return True
 
 
-@kernel
+@subroutine
 def solve(factor: FloatArray, size: int, right: FloatArray) -> None:
     """Write (R'R)^-1 right over right."""
     for i in range(size):
@@ -182,7 +182,7 @@ def solve(factor: FloatArray, size: int, right: FloatArray) -> None:
         right[i] = value / row[i]
 
 
-@kernel
+@subroutine
 def weigh(
     sides: FloatArray,
     g: FloatArray,
@@ -222,7 +222,7 @@ def weigh(
     return wrong, left, change
 
 
-@kernel
+@subroutine
 def flip(
     real: int,
     held: BoolArray,
@@ -260,7 +260,7 @@ def flip(
     return first, size
 
 
-@kernel
+@subroutine
 def turn(one: FloatArray, two: FloatArray, place: int, first: int, size: int) -> None:
     """Rotate two rows from the column ``first`` on, so that two[place] becomes 0."""
     length = math.hypot(one[place], two[place])
@@ -272,7 +272,7 @@ def turn(one: FloatArray, two: FloatArray, place: int, first: int, size: int) ->
             two[j] = cosine * two[j] - sine * old
 
 
-@kernel
+@subroutine
 def drop(factor: FloatArray, order: IntArray, size: int, place: int) -> None:
     """Take one slot out of the order and of the factor."""
     for i in range(size):
@@ -284,7 +284,7 @@ def drop(factor: FloatArray, order: IntArray, size: int, place: int) -> None:
         order[i] = order[i + 1]
 
 
-@kernel
+@subroutine
 def replace(
     factor: FloatArray, order: IntArray, size: int, z: int, alpha: FloatArray, row: FloatArray
 ) -> None:
@@ -313,7 +313,7 @@ def replace(
         turn(target, row, i, i, size - 1)
 
 
-@kernel
+@subroutine
 def lawson_hanson(
     sides: FloatArray,
     g: FloatArray,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 Generators = NDArray[np.uint64]  # (trials, 4)
@@ -18,7 +18,7 @@ Generators = NDArray[np.uint64]  # (trials, 4)
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 
-@kernel
+@subroutine
 def advance(a: Any, b: Any, c: Any, w: Any) -> Any:
     """Return 64 random bits, and the four words of the generator after them."""
     bits = a + b + w
@@ -26,14 +26,14 @@ def advance(a: Any, b: Any, c: Any, w: Any) -> Any:
     return bits, b ^ (b >> np.uint64(11)), c + (c << np.uint64(3)), turned + bits, w + np.uint64(1)
 
 
-@kernel
+@subroutine
 def next_bits(g: Generators) -> Any:
     """64 random bits; advances the generator ``g``."""
     bits, g[0], g[1], g[2], g[3] = advance(g[0], g[1], g[2], g[3])
     return bits
 
 
-@kernel
+@subroutine
 def mixed(number: Any) -> Any:
     """Return 64 bits that look random, other ones for every number.
 
@@ -45,7 +45,7 @@ def mixed(number: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@kernel
+@subroutine
 def seeded(base: Generators, salt: Any) -> Any:
     """Return the words of a generator of its own, for every ``base`` of three words and salt.
 
@@ -63,13 +63,13 @@ def begin(base: Generators, t: int, g: Generators) -> None:
     g[0], g[1], g[2], g[3] = seeded(base, mixed(t))
 
 
-@kernel
+@subroutine
 def uniform(g: Generators) -> float:
     """Uniform on [0, 1)."""
     return np.int64(next_bits(g) >> np.uint64(11)) * _TO_UNIT
 
 
-@kernel
+@subroutine
 def normal_pair(g: Generators) -> tuple[float, float]:
     """Return two standard normal numbers by Marsaglia's polar method."""
     while True:
@@ -81,7 +81,7 @@ def normal_pair(g: Generators) -> tuple[float, float]:
             return v * scale, w * scale
 
 
-@kernel
+@subroutine
 def gamma_above_one(g: Generators, shape: float, z: float) -> float:
     """Gamma(shape, 1) for shape >= 1, from a normal number z: Marsaglia and Tsang (2000)."""
     d = shape - 1.0 / 3.0
@@ -96,7 +96,7 @@ def gamma_above_one(g: Generators, shape: float, z: float) -> float:
         z = normal_pair(g)[0]
 
 
-@kernel
+@subroutine
 def log_gamma_variate(g: Generators, shape: float, z: float) -> float:
     """Logarithm of a Gamma(shape, 1) number; it does not underflow for small shapes."""
     if shape >= 1.0:
@@ -105,7 +105,7 @@ def log_gamma_variate(g: Generators, shape: float, z: float) -> float:
     return math.log(gamma_above_one(g, shape + 1.0, z)) + boost
 
 
-@kernel
+@subroutine
 def beta(g: Generators, a: float, b: float) -> float:
     """Beta(a, b) as a ratio of gamma numbers."""
     z, w = normal_pair(g)
@@ -116,7 +116,7 @@ def beta(g: Generators, a: float, b: float) -> float:
     return 1.0 / (1.0 + math.exp(min(log_ratio, 700.0)))
 
 
-@kernel
+@subroutine
 def stirling_tail(k: float) -> float:
     """log k! minus Stirling's log sqrt(2 pi) + (k + 1/2) log(k + 1) - (k + 1)."""
     if k < 10.0:
@@ -130,7 +130,7 @@ def stirling_tail(k: float) -> float:
     return (1.0 / 12.0 - (1.0 / 360.0 - r * r / 1260.0) * r * r) * r
 
 
-@kernel
+@subroutine
 def binomial(g: Generators, n: int, p: float) -> int:
     """Binomial(n, p): inversion for small means, Hörmann's (1993) BTRS otherwise."""
     if n == 0 or p <= 0.0:
@@ -142,7 +142,7 @@ def binomial(g: Generators, n: int, p: float) -> int:
     return binomial_small_p(g, n, p)
 
 
-@kernel
+@subroutine
 def binomial_small_p(g: Generators, n: int, p: float) -> int:
     """Binomial(n, p) for p <= 1/2."""
     if n * p < 10.0:
@@ -171,7 +171,7 @@ def binomial_small_p(g: Generators, n: int, p: float) -> int:
                 return int(k)
 
 
-@kernel
+@subroutine
 def log_relative_to_mode(n: int, p: float, k: float) -> float:
     """Logarithm of P(k) / P(mode) for Binomial(n, p)."""
     mode, odds = math.floor((n + 1) * p), p / (1.0 - p)
@@ -186,7 +186,7 @@ def log_relative_to_mode(n: int, p: float, k: float) -> float:
     )
 
 
-@kernel
+@subroutine
 def pick(weights: FloatArray, mass: float) -> int:
     """Return the first place up to which the weights add up to more than ``mass``.
 

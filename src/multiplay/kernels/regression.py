@@ -1,7 +1,7 @@
 """Least squares, round after round: a linear loss fitted to the totals of the rounds.
 
 The state of a trial is a triangle R and a vector z, with R'R = V = sum of x x' and R'z = b = sum of
-x y over the rounds told. So R theta = z solves the normal equations V theta = b, and V^-1 is the
+x y over the rounds seen. So R theta = z solves the normal equations V theta = b, and V^-1 is the
 covariance of R^-1 w for independent w of variance 1. R keeps half as many digits of trouble as V:
 it is as well conditioned as the data are.
 """
@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 
@@ -26,7 +26,7 @@ def add_rounds(
 ) -> None:
     """Append the row x = a_J to R, and y to z, by plane rotations (Givens).
 
-    ``seen`` counts the spanning actions, the rows of X, that were told, in their order.
+    ``seen`` counts the spanning actions, the rows of X, that were played, in their order.
     """
     s = len(J)
     x = np.empty(s)
@@ -47,7 +47,7 @@ def add_rounds(
                 z[k, i], y = cos * z[k, i] + sin * y, cos * y - sin * z[k, i]
 
 
-@kernel
+@subroutine
 def back_substitute(R: FloatArray, z: FloatArray, theta: FloatArray) -> None:
     """Solve R theta = z, for one trial."""
     for i in range(len(z) - 1, -1, -1):

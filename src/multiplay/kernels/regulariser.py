@@ -3,18 +3,18 @@
 ``phi(x) = n [barrier (u - 1 - log u) + entropy (u + (1 - u) log(1 - u)) - root sqrt(u)
 + shannon (1 - u + u log u)]`` with ``u = x / n``. The weights of its four parts stand in an array
 ``phi`` (arms, 4), in this order, or (1, 4) if they are the same for all arms. What happens near
-``u = 0``, by all parts but the entropy, and near ``v = 1 - u = 0``, by the entropy, is asked for
-one by one: each caller knows its own way to treat tiny numbers.
+``u = 0``, by all parts but the entropy, and near ``v = 1 - u = 0``, by the entropy, is computed
+by separate functions: each caller treats tiny numbers in its own way.
 """
 
 import math
 from typing import Any
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray
 
 
-@kernel
+@subroutine
 def weights(phi: FloatArray, arm: int) -> Any:
     """Return the weights of the four parts for an arm."""
     row = arm if len(phi) > 1 else 0

@@ -16,7 +16,7 @@ import numpy as np
 
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry
 from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, settle
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 SELDOM = 1e-9  # a mean that no run is long enough to see
@@ -91,7 +91,7 @@ def round_with_care(
     return len(x)
 
 
-@kernel
+@subroutine
 def new_walk(nodes: int) -> Any:
     """Return room for the cursors of all nodes, and for a walk: nodes, arcs, directions, places."""
     cursor, path = np.empty((nodes, 2), np.int64), np.empty(nodes + 1, np.int64)
@@ -99,7 +99,7 @@ def new_walk(nodes: int) -> Any:
     return cursor, path, path_arc, along, np.full(nodes, -1)
 
 
-@kernel
+@subroutine
 def walk_cycles(
     tail: IntArray,
     head: IntArray,
@@ -167,7 +167,7 @@ def walk_cycles(
     return unbalanced == 0
 
 
-@kernel
+@subroutine
 def round_down(
     tail: IntArray,
     head: IntArray,
@@ -180,7 +180,7 @@ def round_down(
 ) -> Any:
     """Round all arcs down; need = what the nodes lack then. Return what fractions leave at most.
 
-    That is seen with few digits, as fits who asks whether there is anything to see.
+    Few digits are enough: callers only test whether it is 0.
     """
     for v in range(len(balance)):
         need[v], missing[0, v] = balance[v], 0.0
@@ -198,7 +198,7 @@ def round_down(
     return most
 
 
-@kernel
+@subroutine
 def leave_needed(
     tail: IntArray,
     head: IntArray,
@@ -221,7 +221,7 @@ def leave_needed(
         add(missing, head[e], fraction[e])
 
 
-@kernel
+@subroutine
 def matters(missing: float, x: FloatArray, rest: FloatArray) -> Any:
     """Whether so much missing could be seen in the mean of any arc."""
     if missing <= NEGLIGIBLE:
@@ -234,7 +234,7 @@ def matters(missing: float, x: FloatArray, rest: FloatArray) -> Any:
     return missing > least
 
 
-@kernel
+@subroutine
 def conserve(
     tail: IntArray,
     head: IntArray,
@@ -271,7 +271,7 @@ def conserve(
     return True
 
 
-@kernel
+@subroutine
 def fractional_arc(
     v: int,
     entered: int,

@@ -1,4 +1,4 @@
-"""Rows, one for each trial: their products, every sum in the same order in any company."""
+"""Products of rows, one row for each trial: sums have the same order for any number of rows."""
 
 import math
 

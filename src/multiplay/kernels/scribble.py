@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from multiplay.kernels.dense import cholesky, jacobi, solve_cholesky
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.random import pick
 from multiplay.types import FloatArray, IntArray
 
@@ -59,7 +59,7 @@ def minimise(C: FloatArray, b: FloatArray, costs: FloatArray, x: FloatArray) -> 
                 break
 
 
-@kernel
+@subroutine
 def measure_slack(C: FloatArray, b: FloatArray, y: FloatArray, slack: FloatArray) -> bool:
     """slack = b - C y; say whether y is inside, with a slack of more than 0 at every facet."""
     inside = True
@@ -71,7 +71,7 @@ def measure_slack(C: FloatArray, b: FloatArray, y: FloatArray, slack: FloatArray
     return inside
 
 
-@kernel
+@subroutine
 def curvature(C: FloatArray, inverse: FloatArray, hessian: FloatArray) -> None:
     """Return the Hessian of psi, sum_j C_j C_j' / slack_j^2."""
     r = len(hessian)

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray, IntArray
 
 FEW = 64  # arms that are compared each with each
@@ -26,7 +26,7 @@ SAMPLE, MARGIN = 32, 4  # the limit is expected within so many places of the sor
 LANES = 16  # vectors are added up so many numbers at a time, and the rest slowly, one by one
 
 
-@kernel
+@subroutine
 def weigh_cheaper(
     value: FloatArray, weight: IntArray, n: int, low: float, high: float
 ) -> tuple[int, int]:
@@ -38,7 +38,7 @@ def weigh_cheaper(
     return below_low, below_high
 
 
-@kernel
+@subroutine
 def keep(
     value: FloatArray,
     weight: IntArray,
@@ -61,7 +61,7 @@ def keep(
     return kept
 
 
-@kernel
+@subroutine
 def limits_of_few(
     value: FloatArray, weight: IntArray, n: int, room: int, more_room: int
 ) -> tuple[float, float]:
@@ -144,7 +144,7 @@ def find_limit(
     return limits_of_few(value, weight, n, room, room)[0] if n > 0 else math.inf
 
 
-@kernel
+@subroutine
 def fill(
     costs: FloatArray, weight: IntArray, limit: float, room: int, actions: IntArray, k: int
 ) -> None:

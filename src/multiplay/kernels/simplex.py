@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels import regulariser
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.projection import product, project, replace
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -58,7 +58,7 @@ MARKS = 16
 ASKING, DONE, FAILED, WRONG, DRIFTED, GO = range(6)  # the status of a trial
 
 
-@kernel
+@subroutine
 def differentiate(
     n: FloatArray,
     c: FloatArray,
@@ -99,7 +99,7 @@ def differentiate(
     return size
 
 
-@kernel
+@subroutine
 def mix(n: FloatArray, atoms: FloatArray, w: FloatArray, x: FloatArray, rest: FloatArray) -> None:
     """x = sum w_k a_k and rest = sum w_k (n - a_k): no term is negative."""
     for i in range(len(x)):
@@ -113,7 +113,7 @@ def mix(n: FloatArray, atoms: FloatArray, w: FloatArray, x: FloatArray, rest: Fl
                 rest[i] += share * (n[i] - atom[i])
 
 
-@kernel
+@subroutine
 def place(w: FloatArray, new: FloatArray, held: BoolArray, real: int) -> None:
     """w = new, but exactly 0 in held slots and nowhere below; the heaviest makes it 1."""
     heaviest, others = 0, 0.0
@@ -127,7 +127,7 @@ def place(w: FloatArray, new: FloatArray, held: BoolArray, real: int) -> None:
     w[heaviest] = 1.0 - others
 
 
-@kernel
+@subroutine
 def solve_arm(
     target: float,
     barrier: float,
@@ -157,7 +157,7 @@ def solve_arm(
     return u
 
 
-@kernel
+@subroutine
 def foresee(
     n: FloatArray,
     c: FloatArray,
@@ -211,7 +211,7 @@ def improve(
             )
 
 
-@kernel
+@subroutine
 def prepare(
     n: FloatArray,
     c: FloatArray,
@@ -246,7 +246,7 @@ def prepare(
     return ASKING
 
 
-@kernel
+@subroutine
 def centre(
     n: FloatArray,
     c: FloatArray,
@@ -280,7 +280,7 @@ def centre(
     return marks[GAP] >= 0.0 and slack + marks[GAP] <= marks[EPS]
 
 
-@kernel
+@subroutine
 def renewed(metric: FloatArray, bend: FloatArray) -> bool:
     """Make the Hessian the metric, unless the old one is near: G and its factor stay with it."""
     for i in range(len(metric)):
@@ -291,7 +291,7 @@ def renewed(metric: FloatArray, bend: FloatArray) -> bool:
     return False
 
 
-@kernel
+@subroutine
 def measure(n: FloatArray, arms: FloatArray, dx: FloatArray) -> tuple[float, float, float, float]:
     """Return the slack, |dx|^2 in the metric, the largest |dx| / min(x, rest), the room ahead."""
     slack, square, largest, room = 0.0, 0.0, 0.0, np.inf
@@ -307,7 +307,7 @@ def measure(n: FloatArray, arms: FloatArray, dx: FloatArray) -> tuple[float, flo
     return slack, square, largest, room
 
 
-@kernel
+@subroutine
 def descend(
     n: FloatArray,
     c: FloatArray,
@@ -346,7 +346,7 @@ def descend(
         length *= slope / (slope + new_slope)
 
 
-@kernel
+@subroutine
 def approach(
     n: FloatArray,
     c: FloatArray,
@@ -484,7 +484,7 @@ def admit(
                 mark[AGAIN] = 1.0
 
 
-@kernel
+@subroutine
 def enter(
     atoms: FloatArray,
     newcomer: int,
@@ -522,7 +522,7 @@ def enter(
     return True
 
 
-@kernel
+@subroutine
 def exchange(
     sides: FloatArray,
     offsets: FloatArray,

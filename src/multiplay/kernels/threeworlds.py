@@ -10,7 +10,7 @@ import numpy as np
 
 from multiplay.kernels.dense import dot, solve_cholesky
 from multiplay.kernels.design import cheapest, factor, norm
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.random import pick
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -220,7 +220,7 @@ def robust_mean_within(values: FloatArray, alpha: float, low: float, high: float
     return above and below
 
 
-@kernel
+@subroutine
 def influence(values: FloatArray, alpha: float, z: float) -> float:
     """Return sum psi(alpha (values - z)), psi(u) = sign(u) log(1 + |u| + u^2 / 2)."""
     total = 0.0

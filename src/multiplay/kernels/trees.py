@@ -7,18 +7,18 @@ component, ``towards[node]``, and by and by to the root, which points to itself.
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 
-@kernel
+@subroutine
 def separate(towards: IntArray) -> None:
     """Make every node a component."""
     for node in range(len(towards)):
         towards[node] = node
 
 
-@kernel
+@subroutine
 def root_of(towards: IntArray, node: int) -> int:
     """Return the root of a node; on the way, let the nodes skip what lies next."""
     while towards[node] != node:
@@ -27,7 +27,7 @@ def root_of(towards: IntArray, node: int) -> int:
     return node
 
 
-@kernel
+@subroutine
 def join(towards: IntArray, v: int, w: int) -> bool:
     """Join the components of two nodes; return whether they were different ones."""
     v, w = root_of(towards, v), root_of(towards, w)

@@ -1,13 +1,13 @@
-"""Book-keeping of units: arm i keeps its units at ``units[first[i]:first[i + 1]]``, in order."""
+"""Losses of single units: those of arm i are ``units[first[i]:first[i + 1]]``, in order."""
 
 import math
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.random import Generators, uniform
 from multiplay.types import FloatArray, IntArray
 
 
-@kernel
+@subroutine
 def stretched(s: float, slots: int, units: int, mean: float) -> float:
     """Return the average loss of ``units`` units, from the sum s of the losses of all slots.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.kernels import ledger as kernels
+from multiplay.kernels import measurements as kernels
 from multiplay.types import FloatArray, IntArray
 
 REMEMBERED = 1 << 22  # numbers in the best actions that are kept

@@ -4,7 +4,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet, Changing
 from multiplay.environments import Observation
-from multiplay.kernels import ledger as kernels
+from multiplay.kernels import measurements as kernels
 from multiplay.results import Measured
 from multiplay.simulation.comparator import BestOfEachRound
 from multiplay.types import FloatArray, IntArray

@@ -1,5 +1,6 @@
-"""Compiled kernels on disk: they know of edits in the kernels that they call."""
+"""Compiled kernels on disk: an edit of any kernel compiles all of them again."""
 
+import ast
 import os
 import pickle
 import shutil
@@ -8,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 import multiplay
-from multiplay.kernels.cycles import push_cycle
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
 from multiplay.kernels.units import collect
 
+KERNELS = Path(multiplay.__file__).parent / "kernels"
+PREFIX = "multiplay.kernels."
 CALLER = '''"""A kernel that calls another one."""
 
 from multiplay.kernels.callee import twice
@@ -39,8 +40,8 @@ def twice(number: float) -> float:
 '''
 
 
-def run(folder: Path, program: str) -> str:
-    paths = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": ""}
+def run(folder: Path, program: str, variables: dict[str, str] | None = None) -> str:
+    paths = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": "", **(variables or {})}
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | paths,
@@ -67,6 +68,92 @@ def test_an_edit_reaches_the_kernels_that_call(tmp_path: Path) -> None:
     assert run(tmp_path, ask) == "6.0 1"  # compiled once, and found on disk
     callee.write_text(CALLEE.format(factor=5.0))
     assert run(tmp_path, ask) == "15.0 0"
+
+
+def test_only_subroutines_are_not_cached() -> None:
+    """A function that Python calls is a kernel, or every process would compile it."""
+    uncached = {
+        f"{place.stem}.{one.name}"
+        for place in KERNELS.glob("*.py")
+        for one in ast.parse(place.read_text(encoding="utf-8")).body
+        if isinstance(one, ast.FunctionDef)
+        and {"subroutine", "part"} & {ast.unparse(name) for name in one.decorator_list}
+    }
+    assert "network_simplex.pivot" in uncached
+    called = set()
+    for place in KERNELS.parent.rglob("*.py"):
+        tree = ast.parse(place.read_text(encoding="utf-8"))
+        called |= names_in_python(place.stem, tree) if place.parent == KERNELS else names_of(tree)
+    assert {"units.collect", "trees.grow_trees"} <= called
+    assert not called & uncached, "decorate these with @kernel"
+
+
+def names_in_python(module: str, tree: ast.Module) -> set[str]:
+    """Return what the functions of a module name that are not compiled themselves."""
+    plain = [
+        one for one in tree.body if isinstance(one, ast.FunctionDef) and not one.decorator_list
+    ]
+    nodes = [node for one in plain for node in ast.walk(one)]
+    return {f"{module}.{node.id}" for node in nodes if isinstance(node, ast.Name)}
+
+
+def names_of(tree: ast.AST) -> set[str]:
+    """Return the functions of kernels that a module names, as ``module.function``."""
+    modules: dict[str, str] = {}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "multiplay.kernels":
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PREFIX):
+            found |= {f"{str(node.module).removeprefix(PREFIX)}.{one.name}" for one in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found.add(f"{modules.get(node.value.id)}.{node.attr}")
+    return found
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    """Kernels are then cached in the folder of the user, or not at all."""
+    program = (
+        "from multiplay.kernels import jit; print(jit.cache_folder());"
+        "from multiplay.kernels.rows import finite; import numpy as np;"
+        "print(finite(np.ones((1, 1))))"
+    )
+    for blocked in (["NUMBA_CACHE_DIR"], ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"]):
+        install = tmp_path / str(len(blocked))
+        install.mkdir()
+        (install / "multiplay").mkdir()
+        shutil.copytree(
+            KERNELS, install / "multiplay" / "kernels", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        for name in ("__init__.py", "types.py"):
+            text = (KERNELS.parent / name).read_text(encoding="utf-8") if name[0] == "t" else ""
+            (install / "multiplay" / name).write_text(text)
+        (install / "multiplay" / "kernels" / "__pycache__").write_text("a file, not a folder")
+        (install / "file").write_text("")
+        places = {"XDG_CACHE_HOME": str(install / "user"), "PYTHONDONTWRITEBYTECODE": "1"}
+        places |= {name: str(install / "file" / "below") for name in blocked}
+        folder, answer = run(install, program, places).splitlines()
+        assert answer == "True"
+        used = folder != "None" and Path(folder).is_relative_to(install / "user" / "multiplay")
+        assert used is ("XDG_CACHE_HOME" not in blocked)
+
+
+def test_old_versions_are_removed_when_they_are_not_used(tmp_path: Path) -> None:
+    """A folder without new kernels for a day belongs to an earlier version."""
+    program = "from multiplay.kernels import jit; print(jit.cache_folder())"
+    places = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    here = Path(run(KERNELS.parents[1], program, places))
+    assert here.parent == tmp_path
+    start = here.name.rpartition("-")[0]
+    old, recent, foreign = (tmp_path / name for name in (f"{start}-1", f"{start}-2", "other-1"))
+    for folder in (old, recent, foreign):
+        folder.mkdir()
+    for folder in (old, foreign):
+        os.utime(folder, (0, 0))
+    here.rename(tmp_path / "away")
+    run(KERNELS.parents[1], program, places)
+    assert [one.exists() for one in (here, old, recent, foreign)] == [True, False, True, True]
 
 
 def test_kernels_travel_to_other_processes(tmp_path: Path) -> None:
@@ -102,20 +189,8 @@ def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
     assert np.isclose(phi2, (phi1(x + h) - phi1(x - h)) / (2 * h), rtol=1e-8)
 
 
-def test_a_kernel_for_zero_is_that_for_any_number() -> None:
-    """The callers of ``push_cycle`` write 0 here and a variable there."""
-
-    @numba.njit
-    def call_both(arcs: Any, along: Any, fraction: Any, number: int) -> None:
-        push_cycle(arcs, along, 0, 1, fraction, 0.5)
-        push_cycle(arcs, along, number, number + 1, fraction, 0.5)
-
-    call_both(np.arange(2), np.ones(2, dtype=bool), np.full(2, 0.5), 0)
-    assert len(push_cycle.signatures) == 1  # type: ignore[attr-defined]
-
-
 def test_two_processes_compile_a_kernel_once(tmp_path: Path) -> None:
-    """Who comes second waits, and finds it on disk."""
+    """The second one waits, and finds it on disk."""
     program = (
         "import sys, numba; from multiplay.kernels.units import collect; import numpy as np;"
         "print('ready', flush=True); sys.stdin.readline();"

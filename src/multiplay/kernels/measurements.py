@@ -1,4 +1,4 @@
-"""What is written down of every round, in one pass over the trials."""
+"""Measurements of a simulated round: regret, losses and variation, in one pass over the trials."""
 
 from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray

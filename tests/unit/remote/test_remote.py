@@ -404,7 +404,7 @@ def test_errors_are_those_of_a_study(study: mp.RemoteStudy, service: mp.RemoteSt
         assert found[0] == found[1]
     with pytest.raises(Conflict, match=r"name: expected a new name here, got 'lanes'"):
         made(service)
-    with pytest.raises(NotFound, match=r"expected a name that is here, got 'lane'.*'lanes'\?"):
+    with pytest.raises(NotFound, match=r"expected an existing name here, got 'lane'.*'lanes'\?"):
         service.open("lane")
     with pytest.raises(NotFound, match="nowhere"):
         service.delete("nowhere")
@@ -434,7 +434,7 @@ def test_any_name_can_be_called(name: str, service: mp.RemoteStudy, url: str) ->
 
 
 def test_the_study_is_found(url: str, service: mp.RemoteStudy) -> None:
-    with pytest.raises(InvalidInput, match=r"study: expected a study, .* Begin one"):
+    with pytest.raises(InvalidInput, match=r"study: expected a study, .* Create one"):
         service.ask()
     made(service, "lanes").disconnect()
     for place in (url, f"{url}/", f"{url}/v1", f"{url}/v1/studies/lanes", f"{url}/studies/lanes/"):
@@ -449,7 +449,7 @@ def test_the_study_is_found(url: str, service: mp.RemoteStudy) -> None:
     with mp.connect(url) as several:
         acts: list[Callable[[], Any]] = [several.ask, several.arms, several.verify, several.entries]
         for act in acts:
-            with pytest.raises(InvalidInput, match=r"one of 'a b', 'lanes'.* Write study='a b'"):
+            with pytest.raises(InvalidInput, match=r"one of 'a b', 'lanes'.* Use study='a b'"):
                 act()
         assert several.list() == ["a b", "lanes"]
         assert repr(several) == f"RemoteStudy(at {url})"
@@ -485,11 +485,11 @@ def test_keys_open_what_they_are_for(tmp_path: Path) -> None:
                 study.delete("ships")
         with mp.connect(url, key=eyes) as study:
             assert study.pending()[0].key == "k"
-            with pytest.raises(InvalidInput, match="one that may play, got one that may read"):
+            with pytest.raises(InvalidInput, match="a key with the permission play, got one with the permission read"):
                 study.ask()
         with mp.connect(url, key=whole) as service:
             assert service.list() == ["lanes", "ships"]
-            with pytest.raises(InvalidInput, match="Write study="):
+            with pytest.raises(InvalidInput, match="Use study="):
                 service.ask()
         for wrong in (None, whole[:-1], whole[:-1] + "_", "mp_"):
             with pytest.raises(InvalidInput) as caught:
@@ -497,7 +497,7 @@ def test_keys_open_what_they_are_for(tmp_path: Path) -> None:
             assert caught.value.argument == "key"
             assert whole[:-1] not in str(caught.value)
         keys.revoke(store, night.row.id)
-        with pytest.raises(InvalidInput, match="key: expected a key that is valid"):
+        with pytest.raises(InvalidInput, match="key: expected a valid API key"):
             mp.connect(url, key=night.token)
 
 

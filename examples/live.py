@@ -179,10 +179,10 @@ def main() -> None:
     }
     fixed = yardsticks()
     weeks = [range(7), range(7, 29), range(OPENING - 1, TOLL - 1), range(TOLL - 1, DAYS)]
-    print("euros for a truck        days 1-7   8-29  30-44  45-60    all")
+    print("euros for a truck            days 1-7   8-29  30-44  45-60    all")
     for name, costs in (paid | fixed).items():
         by_week = [costs[..., week].mean() for week in weeks]
-        print(f"{name:27}", *(f"{euros:6.1f}" for euros in [*by_week, costs.mean()]))
+        print(f"{name:31}", *(f"{euros:6.1f}" for euros in [*by_week, costs.mean()]))
     options.out.mkdir(parents=True, exist_ok=True)
     draw(paid, fixed).savefig(options.out / "live.png", dpi=120)
     print(f"\n{options.out / 'live.png'}")

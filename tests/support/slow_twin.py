@@ -52,7 +52,7 @@ class Asked(NamedTuple):
     n: dict[str, int]
 
 
-class Receipt(NamedTuple):
+class Told(NamedTuple):
     id: int
     losses: dict[str, Any]
     final: bool
@@ -81,7 +81,7 @@ class Table(NamedTuple):
     rows: Sequence[tuple[int, str, float | None]]  # round, arm, loss
 
 
-Event = Asked | Receipt | Closed | Cancelled | Learned | Table
+Event = Asked | Told | Closed | Cancelled | Learned | Table
 
 
 @dataclass
@@ -169,7 +169,7 @@ class Story:
     def euros(self, name: str, loss: float) -> float:
         return self.settings.low(name) + self.settings.scale * loss
 
-    def on_told(self, event: Receipt) -> None:
+    def on_told(self, event: Told) -> None:
         play, content = self.plays[event.id], meaning(event.losses)
         self.repeated = content in play.reports
         if play.status == "cancelled" or (play.status == "told" and not self.repeated):

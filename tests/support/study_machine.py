@@ -72,7 +72,7 @@ class Studies(Protocol):
 
 
 class Request(NamedTuple):
-    """What was asked of a study: for an error, and to ask it of others."""
+    """A request to a study: shown in errors, and repeated for other handles."""
 
     verb: str
     args: tuple[Any, ...]
@@ -249,7 +249,7 @@ class StudyMachine(RuleBasedStateMachine):
         return chosen
 
     def ask_and_tell(self) -> None:
-        """Do as people do on most days."""
+        """Ask, and tell all losses: the usual case."""
         self.ask()
         play = self.model.pending[-1:] or [*self.model.plays.values()]
         losses = self._losses(play[-1].plan, play[-1].id or 0, "whole")
@@ -307,10 +307,10 @@ class StudyMachine(RuleBasedStateMachine):
         hours = self.draw(st.sampled_from([15, 5, 0]))
         self._same_verb("expire", (HOUR * hours,), self._key_and_time())
 
-    # ------------------------------------------------------------ what others did
+    # ------------------------------------------------------------ external plans
 
     def learn(self) -> None:
-        """Learn from a plan of others, of the usual set or of another one."""
+        """Learn from an external plan, of the usual set or of a different one."""
         day, order, style = self.draw(DAY), self.draw(PICK), self.draw(st.sampled_from(STYLES))
         plan = day.plan(order)
         losses = self._losses(plan, order, style)
@@ -345,7 +345,7 @@ class StudyMachine(RuleBasedStateMachine):
         self._do(request, expect)
 
     def open_again(self) -> None:
-        """Give a handle up, and open another one; or send it to another process, if that can be."""
+        """Close a handle and open a new one, or pickle it where that is possible."""
         old, new = self.handles[self.who], None
         if self.draw(st.booleans()):
             with suppress(TypeError):  # in a store of this process
@@ -354,7 +354,7 @@ class StudyMachine(RuleBasedStateMachine):
         disconnect(old)
 
     def nonsense(self) -> None:
-        """Ask what nobody can do."""
+        """Send a request that must be refused."""
         self._do(self.draw(st.sampled_from(NONSENSE)), refuse)
 
     # ------------------------------------------------------------ inside
@@ -363,7 +363,7 @@ class StudyMachine(RuleBasedStateMachine):
         return {"key": self.draw(KEY), "at": self.draw(TIME)}
 
     def _some_play(self) -> Play:
-        """Draw a play, one that waits as a rule."""
+        """Draw a play, usually a pending one."""
         plays, seldom = [*self.model.plays.values()], self.draw(PICK) == 5
         play: Play = self._one_of(plays if seldom else self.model.pending or plays)
         return play

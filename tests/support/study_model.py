@@ -56,7 +56,7 @@ class Day(NamedTuple):
         return plan
 
     def has(self, plan: Mapping[str, int]) -> bool:
-        """Say whether a plan is one of this day."""
+        """Return whether a plan is in the set of this round."""
         lanes = {tuple(name.split("->")): units for name, units in plan.items()}
         sent = {x: sum(k for (one, _), k in lanes.items() if one == x) for x in self.supply}
         came = {y: sum(k for (_, one), k in lanes.items() if one == y) for y in self.demand}
@@ -95,7 +95,7 @@ class Terms:
 
 @dataclass
 class Play:
-    """A play, or a plan of others: what was told of it so far, and what came of it."""
+    """A play or an external plan: its reports so far, and its outcome."""
 
     plan: dict[str, int]
     id: int | None = None
@@ -213,7 +213,7 @@ class Play:
         return True
 
     def answer(self, repeated: bool = False, final: bool = True) -> Answer:
-        """Say what is answered to who told it."""
+        """Return the expected receipt."""
         return self.id, self.seen, self.size - self.seen, self.clipped, repeated, final
 
 
@@ -248,7 +248,7 @@ class Model:
 
     @property
     def pending(self) -> list[Play]:
-        """The plays that wait, oldest first."""
+        """The pending plays, oldest first."""
         return [play for play in self.plays.values() if play.status == PENDING]
 
     @property
@@ -367,7 +367,7 @@ class Model:
         missing: str | None = None,
         key: str | None = None,
     ) -> Answer:
-        """Learn from a plan of others."""
+        """Learn from an external plan."""
         if not self.terms.absorbs or not day.has(plan):
             raise Refused
         play, content = Play(dict(plan)), meaning(losses)

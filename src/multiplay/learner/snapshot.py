@@ -115,7 +115,7 @@ def parts_of(
     record does not hold a learner.
     """
     header, arrays = record
-    check_format(header)
+    _check_format(header)
     try:
         rebuilt = rebuild("actions", record, actions), rebuild("policy", record, policy)
         engine, log = _parts(header, arrays, *rebuilt)
@@ -125,7 +125,7 @@ def parts_of(
     return engine, log
 
 
-def check_format(header: Any) -> None:
+def _check_format(header: Any) -> None:
     """Raise an error unless the header is that of a learner in the format of this version."""
     if not isinstance(header, dict) or not isinstance(header.get(VERSION), int):
         raise ValueError("it does not hold a learner")

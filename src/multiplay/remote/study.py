@@ -296,7 +296,7 @@ class RemoteStudy:
         """Learn from the losses of a play; as ``Study.tell``."""
         given = {
             "final": true_or_false("final", final, "Use final=False if more losses follow."),
-            "losses": wire.losses(losses),
+            "losses": wire.plain_losses(losses),
             "missing": _missing(missing),
         }
         return wire.to_receipt(self._end("tell", id, given, key, at))
@@ -332,8 +332,8 @@ class RemoteStudy:
     ) -> Receipt:
         """Learn from an external plan; as ``Study.learn``."""
         given = {
-            "plan": wire.units("plan", plan),
-            "losses": wire.losses(losses),
+            "plan": wire.plain_units("plan", plan),
+            "losses": wire.plain_losses(losses),
             "actions": _plain_day(actions),
             "missing": _missing(missing),
             "key": _checked(key),
@@ -393,7 +393,7 @@ class RemoteStudy:
     ) -> Estimate:
         """Return the estimated cost of a plan, with an interval; ``actions`` as in ``ask``."""
         body = {
-            "plan": wire.units("plan", plan),
+            "plan": wire.plain_units("plan", plan),
             "actions": _plain_day(actions),
             "level": probability("level", level, LEVEL),
         }
@@ -603,9 +603,9 @@ def _limited(actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Plain:
     """Return the set of this round and its limits; arguments that are None are left out."""
     body = {
         "actions": _plain_day(actions),
-        "at_most": None if at_most is None else wire.units_by_arm("at_most", at_most),
-        "exclude": wire.arms("exclude", exclude) or None,
-        "fixed": None if fixed is None else wire.units_by_arm("fixed", fixed),
+        "at_most": None if at_most is None else wire.plain_units_by_arm("at_most", at_most),
+        "exclude": wire.plain_arms("exclude", exclude) or None,
+        "fixed": None if fixed is None else wire.plain_units_by_arm("fixed", fixed),
     }
     return {name: value for name, value in body.items() if value is not None}
 

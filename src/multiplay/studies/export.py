@@ -112,7 +112,7 @@ class JournalHistory:
 
     def plays(self) -> Iterator[pd.DataFrame]:
         """Yield the table of plays in parts."""
-        return play_history.plays(self._journal, play_history.CHUNK)
+        return play_history.play_tables(self._journal, play_history.CHUNK)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 CHUNK = 10_000  # rows
 
 
-def plays(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
+def play_tables(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
     """Yield tables of all plays of ``chunk`` rows each; one empty table if there are no plays.
 
     ``start`` is the number of the first entry that is read.
@@ -38,7 +38,7 @@ def plays(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame
         yield table_of(part)
 
 
-def page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
+def table_page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
     """Return a table of ``rows`` plays from an entry on, and the first entry of the next table."""
     pairs = list(islice(journal.pairs(ASK, ENDS, start), rows + 1))
     after = pairs[rows][0].number if len(pairs) > rows else None

@@ -467,7 +467,7 @@ class Study(SyncedState):
         ``chunk``: yield the table in parts of this number of rows, for a long history.
         """
         rows = play_history.CHUNK if chunk is None else play_history.checked_chunk(chunk)
-        parts = self._guarded(play_history.plays(self._journal, rows))
+        parts = self._guarded(play_history.play_tables(self._journal, rows))
         if chunk is not None:
             return parts
         import pandas as pd

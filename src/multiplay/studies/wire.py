@@ -200,13 +200,13 @@ def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> p
 # ------------------------------------------------------------ user input
 
 
-def losses(told: Any) -> Any:
+def plain_losses(told: Any) -> Any:
     """Return losses as plain data for JSON: None for a missing unit.
 
     Examples
     --------
     >>> from fractions import Fraction
-    >>> losses({"A": np.array([1, np.nan]), "B": Fraction(1, 4)})
+    >>> plain_losses({"A": np.array([1, np.nan]), "B": Fraction(1, 4)})
     {'A': [1.0, None], 'B': 0.25}
     """
     told = unwrapped(told)
@@ -235,21 +235,21 @@ def _of_arm(argument: str, entry: Any) -> float | list[float | None] | None:
     raise InvalidInput(argument, expected, repr(entry), hint)
 
 
-def units(argument: str, plan: Any) -> dict[str, int] | list[int]:
+def plain_units(argument: str, plan: Any) -> dict[str, int] | list[int]:
     """Return units by arm, or in order, as plain data for JSON.
 
     Examples
     --------
-    >>> units("plan", {"A": np.int64(2)})
+    >>> plain_units("plan", {"A": np.int64(2)})
     {'A': 2}
     """
     plan = by_label(plan)
     if is_list(plan):
         return [natural_number(f"{argument}[{i}]", k, UNITS) for i, k in enumerate(plan)]
-    return units_by_arm(argument, plan)
+    return plain_units_by_arm(argument, plan)
 
 
-def units_by_arm(argument: str, given: Any) -> dict[str, int]:
+def plain_units_by_arm(argument: str, given: Any) -> dict[str, int]:
     """Return units by arm as plain data for JSON."""
     given = by_label(given)
     if not isinstance(given, Mapping):
@@ -261,7 +261,7 @@ def units_by_arm(argument: str, given: Any) -> dict[str, int]:
     }
 
 
-def arms(argument: str, names: Any) -> list[str]:
+def plain_arms(argument: str, names: Any) -> list[str]:
     """Return names of arms as a list."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         hint = f"Use {argument}=['Lyon->north'], for example."

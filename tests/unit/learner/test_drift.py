@@ -96,6 +96,7 @@ def bernoulli(drift: Drift, rng: np.random.Generator, rounds: range, means: list
         drift.add(t, slice(None), np.ones(len(means), dtype=np.int64), losses.astype(float))
 
 
+@pytest.mark.slow
 def test_false_alarms_over_all_arms() -> None:
     """Bonferroni: 200 lives of 10 arms, looked at every 25th of 500 rounds, at level 0.1."""
     rng = np.random.default_rng(4)
@@ -134,6 +135,7 @@ def test_a_change_is_found_soon_and_named(long: int) -> None:
         assert alarm.after == pytest.approx(0.6, abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_change_long_ago_is_still_placed() -> None:
     """After 100,000 rounds, changes at 2000, in the middle and at the end: within a fifth."""
     rng = np.random.default_rng(5)

@@ -12,7 +12,7 @@ def test_a_gap_in_one_lane_does_not_excuse_the_others() -> None:
     play = learner.ask()
     first, second = (lane for lane, trucks in play.plan.items() if trucks == 2)
     learner.tell(play.id, {first: [None, 0.5]}, final=False)
-    with refused(f"losses of {second!r}: expected those of 2 units"):
+    with refused(f"losses of {second!r}: expected 2 more losses"):
         learner.tell(play.id, {})
     told = learner.tell(play.id, {second: [0.25, 0.75]})
     assert (told.seen, told.missing) == (3, 1)

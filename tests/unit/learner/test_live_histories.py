@@ -21,11 +21,11 @@ from slow_twin import (
     Closed,
     Event,
     Learned,
-    Receipt,
     RefusedError,
     Settings,
     Story,
     Table,
+    Told,
 )
 
 import multiplay as mp
@@ -300,7 +300,7 @@ class History:
         id = rnd.choice(ids)
         final, ignore = rnd.random() < 0.6, rnd.random() < 0.4
         losses = self.report(rnd, id, story)
-        event, before = Receipt(id, losses, final, ignore, self.now()), self.fingerprint()
+        event, before = Told(id, losses, final, ignore, self.now()), self.fingerprint()
         missing = rnd.choice(["ignore"] if ignore else ["refuse", None])
         try:
             after = self.story(event)
@@ -323,7 +323,7 @@ class History:
 
     def report(self, rnd: random.Random, id: int, story: Story) -> dict[str, Any]:
         truth, style = self.truth[id], rnd.random()
-        reports = [e.losses for e in self.events if isinstance(e, Receipt) and e.id == id]
+        reports = [e.losses for e in self.events if isinstance(e, Told) and e.id == id]
         if reports and rnd.random() < 0.3:
             return rnd.choice(reports)
         losses: dict[str, Any] = {}

@@ -1247,13 +1247,13 @@ def test_ids_are_never_issued_twice_after_a_crash(tmp_path: Path) -> None:
     assert max(ids) < 2**53, "exact as a float, in JSON and in JavaScript"
 
 
-def test_lives_without_a_play_leave_nothing_behind(tmp_path: Path) -> None:
+def test_blocks_of_ids_without_a_play_leave_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "learner"
     played(mp.GenCTS()).save(path)
     for _ in range(5):
         learner = Learner.load(path)
         learner.save(path)
-    assert len(learner.log.lives) == 2
+    assert len(learner.log.id_blocks) == 2
     first = learner.ask()
     learner.save(path)
     last = Learner.load(path)

@@ -138,7 +138,7 @@ def test_the_error_says_that_one_number_would_do(bad: Any) -> None:
 def test_who_learns_from_arms_refuses_one_number(number: Any, policy: Policy) -> None:
     learner = Learner(PLANS, policy)
     play, before = learner.ask(), {name: array.copy() for name, array in learner.state.items()}
-    with refused(f"losses: expected the losses of each arm, which {type(policy).__name__} learns"):
+    with refused(f"losses: expected the losses of each arm, for {type(policy).__name__}"):
         learner.tell(play.id, number)
     assert same(learner.state, before)
     learner.tell(play.id, {name: [0.5] * units for name, units in play.plan.items()})
@@ -246,11 +246,12 @@ class Curious(Policy):
         state["y"] += feedback.round_total
 
 
+MEANS = np.array([0.2, 0.25, 0.3, 0.25, 0.2, 0.3])  # plans of different costs
 WORLDS: dict[str, mp.Environment] = {
-    "stochastic": mp.Stochastic(mp.Bernoulli(0.25)),
-    "corrupted": mp.Corrupted(mp.Bernoulli(0.25), mp.Bernoulli(0.75), at=3),
+    "stochastic": mp.Stochastic(mp.Bernoulli(MEANS)),
+    "corrupted": mp.Corrupted(mp.Bernoulli(MEANS), mp.Bernoulli(0.75), at=3),
     "walk": mp.Adversarial(mp.RandomWalk(0.1)),
-    "function": mp.Adversarial(lambda t, past: np.full(6, 0.5)),
+    "function": mp.Adversarial(lambda t, past: MEANS),
 }
 
 
@@ -311,7 +312,7 @@ def test_an_experiment_file_knows_them() -> None:
             "actions": {"type": "Transport", "supply": [1, 4, 5], "demand": [4, 6]},
             "environment": {
                 "type": "Stochastic",
-                "distribution": {"type": "Bernoulli", "mean": [0.5] * 6},
+                "distribution": {"type": "Bernoulli", "mean": [0.4, 0.5, 0.6, 0.5, 0.4, 0.6]},
             },
             "policies": {
                 "TS": {"type": "LinTS", "sigma": 0.5},
@@ -332,6 +333,6 @@ def test_an_experiment_file_knows_them() -> None:
 def test_copies_of_many_units_need_no_units_for_the_round() -> None:
     """Beyond 2048 units nobody is shown single ones; who asks for the round does not miss them."""
     many = mp.Budget(3, np.full(1100, 2))
-    world = mp.Stochastic(mp.Constant(0.5))
+    world = mp.Stochastic(mp.Constant(np.linspace(0.4, 0.6, 1100)))
     policies = {"copies": Duplicated(Curious())}
     assert np.isfinite(simulate(many, world, policies, 3, 1).regret.values).all()

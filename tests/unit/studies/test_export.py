@@ -175,7 +175,7 @@ def no_such_arm(lines: Lines) -> None:
         (no_base64, "line 2"),
         (one_missing, "line 5"),
         (two_swapped, "line 5"),
-        (the_end_missing, "lost"),
+        (the_end_missing, "incomplete"),
         (one_more_field, "line 3"),
         (a_number_as_key, "line 3"),
         (not_the_beginning, "line 1"),
@@ -336,6 +336,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [(path.name, "old")]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "PART_ROWS", 100)
     monkeypatch.setattr("multiplay.storage.journal.LARGEST_BATCH", 100)

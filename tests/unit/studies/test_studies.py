@@ -265,6 +265,9 @@ def test_files_of_version_0_9_go_on_as_studies(tmp_path: Path) -> None:
     with mp.Study.import_learner("old", path, store=store) as study:
         pd.testing.assert_frame_equal(study.plays(), learner.plays())
         for play in study.pending():
+            if play.key == "part":
+                assert study.close(play).seen == 1
+                continue
             told = study.tell(play.id, {name: [0.5] * k for name, k in play.plan.items()})
             assert told.missing == 0
         last = study.plays()["id"].max()

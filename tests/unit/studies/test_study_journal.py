@@ -288,6 +288,7 @@ def held(study: mp.Study) -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_history(tmp_path: Path) -> None:
     store = store_at(f"sqlite:///{tmp_path}/trucks.db?synchronous=normal")
     with new_study(store) as study:

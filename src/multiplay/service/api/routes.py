@@ -147,7 +147,7 @@ async def plays(context: StudyContext, query: models.PageQuery) -> Response:
     first = paging.from_cursor(query.cursor, 0)
 
     def act(journal: Journal) -> Any:
-        table, after = play_history.page(journal, first, query.limit)
+        table, after = play_history.table_page(journal, first, query.limit)
         return paging.page(wire.of_table(table), after)
 
     return await context.read_journal(act)

@@ -134,7 +134,7 @@ class CostSummary(NamedTuple):
 def recent_plays(journal: Journal) -> RecentPlays:
     """Return the last plays, in a time that does not depend on how many there are."""
     head = journal.head().number
-    *_, table = play_history.plays(journal, 2 * WINDOW, max(head + 1 - WINDOW, 0))
+    *_, table = play_history.play_tables(journal, 2 * WINDOW, max(head + 1 - WINDOW, 0))
     return RecentPlays(head, table.tail(ROUNDS).reset_index(drop=True))
 
 

@@ -171,6 +171,7 @@ def test_without_a_terminal_there_is_no_progress_bar_and_no_escape_code(
     assert "\x1b" not in (folder / "summary.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_all_policies_are_run_and_reported(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["--trials", "2", "--horizon", "60", "--jobs", "1", "--all-policies"]
@@ -186,6 +187,7 @@ def test_all_policies_are_run_and_reported(tmp_path: Path) -> None:
     assert all(escape(name) in page for name in result.policies)
 
 
+@pytest.mark.slow
 def test_jobs_do_not_change_the_numbers(reproduce: Reproduce) -> None:
     (one, _), (two, _) = reproduce(1), reproduce(2)
     for regime in ("stochastic", "corrupted"):
@@ -194,6 +196,7 @@ def test_jobs_do_not_change_the_numbers(reproduce: Reproduce) -> None:
         assert first.configuration == second.configuration
 
 
+@pytest.mark.slow
 def test_everything_is_written_even_if_nobody_listens(tmp_path: Path) -> None:
     """As in ``multiplay reproduce | head -1``."""
     arguments = ["reproduce", "--trials", "2", "--horizon", "60", "--jobs", "1", "--out", tmp_path]
@@ -213,6 +216,7 @@ def test_everything_is_written_even_if_nobody_listens(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.slow
 def test_a_terminal_shows_progress(tmp_path: Path) -> None:
     master, slave = os.openpty()
     arguments = ["reproduce", "--trials", "2", "--horizon", "60", "--jobs", "1", "--out", tmp_path]
@@ -311,6 +315,7 @@ def importing_workers(process: subprocess.Popen[str]) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts processes in /proc")
 @pytest.mark.parametrize("moment", ["workers are importing", "second experiment is running"])
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_half_files_and_no_processes(moment: str, tmp_path: Path) -> None:
     """As Ctrl-C does it: every process of the session gets the signal."""
     out = tmp_path / "results"

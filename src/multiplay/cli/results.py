@@ -38,7 +38,7 @@ def show(
     """
     loaded = load(result)
     if experiment:
-        typer.echo(toml_writer.experiment(loaded), nl=False)
+        typer.echo(toml_writer.experiment_file(loaded), nl=False)
         return
     typer.echo(f"{tables.conclusion(loaded)}\n")
     makers = (

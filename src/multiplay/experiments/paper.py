@@ -144,7 +144,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Growth:
+class RegretGrowth:
     """The growth of the regret of each trial under corruption.
 
     Right after the switch every policy plays what used to be best, and regret grows at its worst
@@ -167,7 +167,7 @@ class Growth:
         return f"{self.policy} grew by {late:.1f} in the last fifth{share}"
 
 
-def growth(corrupted: Result, policy: str) -> Growth:
+def regret_growth(corrupted: Result, policy: str) -> RegretGrowth:
     """Measure the growth of a policy's regret after the switch, which comes after a fifth."""
     horizon = int(corrupted.dataset["round"][-1])
     fifth, curve = horizon // 5, corrupted.regret.sel(policy=policy)
@@ -175,7 +175,7 @@ def growth(corrupted: Result, policy: str) -> Growth:
         curve.sel(round=t, method="nearest").values
         for t in (fifth, 2 * fifth, horizon - fifth, horizon)
     )
-    return Growth(policy, soon - start, end - late)
+    return RegretGrowth(policy, soon - start, end - late)
 
 
 def verdicts(stochastic: Result, corrupted: Result) -> list[Verdict]:
@@ -187,8 +187,8 @@ def verdicts(stochastic: Result, corrupted: Result) -> list[Verdict]:
     and 27 % for a square root. Who converges faster is judged by the growth in the last fifth. Who
     has lost less by then is another question, which is answered beside it.
     """
-    thompson = [growth(corrupted, policy) for policy in ("GenCTS", "CTS")]
-    native, copied = (growth(corrupted, policy) for policy in ("GenLBINFV", "LBINFV"))
+    thompson = [regret_growth(corrupted, policy) for policy in ("GenCTS", "CTS")]
+    native, copied = (regret_growth(corrupted, policy) for policy in ("GenLBINFV", "LBINFV"))
 
     def below(claim: str, result: Result, policy: str, other: str, judged: bool = True) -> Verdict:
         measure = f"final regret, {policy} - {other}"

@@ -13,7 +13,7 @@ from multiplay.simulation.simulate import recorded_rounds
 NO_SETTINGS = ("function", "array")  # by name or by digest alone
 
 
-def experiment(result: Result) -> str:
+def experiment_file(result: Result) -> str:
     """Return the configuration as an experiment file, for ``multiplay run``."""
     plain = result.configuration
     lines = [f"title = {toml(result.title)}"] if result.title else []

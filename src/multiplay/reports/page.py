@@ -12,7 +12,7 @@ from typing import Any
 from multiplay._support.formatting import Table
 from multiplay._support.html import rows
 from multiplay.errors import InvalidInput
-from multiplay.experiments.toml_writer import experiment
+from multiplay.experiments.toml_writer import experiment_file
 from multiplay.reports.tables import (
     comparisons_table,
     conclusion,
@@ -122,7 +122,7 @@ def run_again(name: str, result: Result) -> Iterator[str]:
     """Yield the commands that repeat the experiment, and its configuration."""
     yield "<h3>Repeat the experiment</h3>\n"
     try:
-        text = experiment(result)
+        text = experiment_file(result)
     except InvalidInput as error:
         yield f"<p>The configuration cannot be written to a file ({escape(str(error.got))}): "
         yield "run the script that made it again.</p>\n"

@@ -16,7 +16,7 @@ from multiplay.cli.run import run
 from multiplay.environments import Environment
 from multiplay.experiments import read
 from multiplay.experiments.experiment import build
-from multiplay.experiments.toml_writer import experiment
+from multiplay.experiments.toml_writer import experiment_file
 from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
 from multiplay.reports.tables import conclusion, configuration_table, suboptimal_plays_table
@@ -302,7 +302,7 @@ def test_every_policy_plays_the_set_of_the_round_or_is_refused(kind: type[Policy
 
 
 @pytest.mark.parametrize("recorded", [1, 10])
-def test_the_referee_knows_the_set_of_the_round(recorded: int) -> None:
+def test_actions_are_checked_against_the_set_of_the_round(recorded: int) -> None:
     class Stubborn(mp.GenCTS):
         def choose(self, actions: ActionSet, state: Any, rng: Any) -> mp.Play:
             return mp.Play(np.tile([1, 0, 3, 1, 0, 5], (len(state["p"]), 1)))
@@ -464,7 +464,7 @@ def test_words_say_what_regret_is_against(tmp_path: Path) -> None:
         (axes,) = loaded.plot(measure=measure).axes
         assert "against the best action of each round" in axes.get_ylabel()
     assert "Changing(sets=[Transport(" in str(configuration_table(loaded).rows)
-    (tmp_path / "again.toml").write_text(experiment(loaded))
+    (tmp_path / "again.toml").write_text(experiment_file(loaded))
     again = read(tmp_path / "again.toml").run()
     assert (again.regret.values == result.regret.values).all()
     fixed = build(plain(actions=plain()["actions"]["sets"][0]))
@@ -476,7 +476,7 @@ def test_files_say_what_regret_is_against(tmp_path: Path) -> None:
     result = build(plain(actions=one_set, against="each round")).run()
     assert result.configuration["against"] == "each round"
     assert ["against", "each round"] in configuration_table(result).rows
-    text = experiment(result)
+    text = experiment_file(result)
     assert 'against = "each round"\n' in text
     (tmp_path / "again.toml").write_text(text)
     assert read(tmp_path / "again.toml").run().against == "each round"

@@ -31,7 +31,7 @@ from multiplay import (
 )
 from multiplay._support.formatting import number
 from multiplay.experiments import paper
-from multiplay.experiments.toml_writer import experiment
+from multiplay.experiments.toml_writer import experiment_file
 from multiplay.reports.page import report
 from multiplay.reports.tables import comparisons_table, conclusion
 
@@ -335,7 +335,7 @@ def test_the_page_has_every_section(page: str, folder: Path) -> None:
     for words in ("µs per trial and round", "switches", "V1", "seed 5", "numpy", "reward lost"):
         assert words in read.words
     assert "multiplay show 'nasty run.nc' --experiment > 'nasty run-again.toml'" in read.words
-    assert experiment(result) in read.words
+    assert experiment_file(result) in read.words
 
 
 def test_the_page_begins_with_the_conclusions(page: str, folder: Path) -> None:

@@ -7,13 +7,13 @@ It writes ``study-0.9.db``, ``learner-0.9.npz`` and ``expected-0.9.json`` (the p
 import json
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import multiplay as mp
-from multiplay.studies import mirror
 
 TOWNS = ["Lyon", "Lille"], ["north", "south"]
 AT = 1_790_000_000.0
@@ -109,7 +109,7 @@ def chosen(one: Any, high: float) -> list[list[int]]:
 
 
 def main(folder: Path) -> None:
-    mirror.SNAPSHOT_EVERY = 7
+    import_module("multiplay.studies.mirror").SNAPSHOT_EVERY = 7  # type: ignore[attr-defined]
     store = folder / "study-0.9.db"
     items = mp.Knapsack([3, 4, 2, 5, 3, 4, 2, 6], 14)
     made: dict[str, tuple[Any, Any, dict[str, Any], Any, float]] = {

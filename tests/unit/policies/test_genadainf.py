@@ -322,6 +322,7 @@ def test_late_feedback_costs_little() -> None:
     check_delays((1,), trials=20, horizon=4000)
 
 
+@pytest.mark.slow
 @pytest.mark.soak
 def test_late_feedback_costs_little_at_every_scale() -> None:
     check_delays((1, 8, 64), trials=60, horizon=4000)

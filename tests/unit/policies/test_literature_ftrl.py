@@ -307,6 +307,7 @@ def gap_means(d: int, m: int, g: float) -> FloatArray:
     return np.where(np.arange(d) < m, (1 - g) / 2, (1 + g) / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "m", "means", "regret", "error"),
     [

@@ -83,6 +83,7 @@ def test_contract(policy: Policy, actions: ActionSet) -> None:
         check_policy(Duplicated(policy), actions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("d", "m", "g", "regret", "deviation"), [(4, 2, 0.25, 83, 18), (10, 5, 0.125, 348, 37)]
 )

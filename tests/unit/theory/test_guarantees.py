@@ -196,6 +196,7 @@ def random_instance(rng: np.random.Generator) -> Instance:
             continue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instances", [100, pytest.param(300, marks=pytest.mark.soak)])
 def test_no_promise_is_below_the_lower_bound(instances: int) -> None:
     """On random instances of all sets, for each promise of the form c log T that has a constant.
@@ -227,6 +228,7 @@ def test_no_promise_is_below_the_lower_bound(instances: int) -> None:
     assert max(closest.values()) < 30, f"the test says something: {closest}"
 
 
+@pytest.mark.slow
 def test_the_theorem_without_its_constant_misses_the_bound_by_at_most_two() -> None:
     """c <= 2 sum_J* lambda_A s_i^2 / Delta_i for Gaussian losses, with equality on two arms.
 
@@ -269,6 +271,7 @@ def test_the_path_length_counts_twice() -> None:
     assert bound == pytest.approx(math.sqrt(13 * math.log(T) * 8 * 0.6 / (0.25 * 0.5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prediction", ["ls", "gd"])
 def test_units_that_differ_are_noise_to_who_plays_one_of_them(prediction: str) -> None:
     """Nothing varies over all slots, 0 and 1 against 2 d and 1, but regret grows like sqrt(T)."""

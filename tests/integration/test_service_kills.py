@@ -25,7 +25,7 @@ class Client(threading.Thread):
 
     def __init__(self, url: str, key: str, end: threading.Event) -> None:
         super().__init__()
-        self._study = mp.connect(url, key=key, study="lanes", retry_for=PATIENT)
+        self._study = mp.connect(url, key=key, study="lanes", patience=PATIENT)
         self._end = end
         self.asked: list[tuple[int, dict[str, int]]] = []
         self.told: list[int] = []

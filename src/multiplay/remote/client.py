@@ -45,7 +45,7 @@ class ConnectionOptions(NamedTuple):
         Whether the service is on this machine.
     key : str or None
         The API key: a secret.
-    retry_for, timeout : float
+    patience, timeout : float
         Seconds for all attempts of a request, and for one.
     certificates : str or None
         A file of certificates to trust, instead of the default ones.
@@ -54,7 +54,7 @@ class ConnectionOptions(NamedTuple):
     base: str
     is_local: bool
     key: str | None
-    retry_for: float
+    patience: float
     timeout: float
     certificates: str | None
 
@@ -193,13 +193,13 @@ class ServiceClient:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
-        retry_for: float | None = None,
+        patience: float | None = None,
         fail_fast: bool = False,
     ) -> httpx.Response:
         """Send a request until it succeeds; ``fail_fast``: without retries if connecting fails."""
         content = None if body is None else _json(body)
         sent = {**(headers or {}), **({} if body is None else {"Content-Type": "application/json"})}
-        budget = RetryBudget(self.options.retry_for if retry_for is None else retry_for)
+        budget = RetryBudget(self.options.patience if patience is None else patience)
         longest, unsure = timeout or self.options.timeout, False
         while True:
             limit = httpx.Timeout(min(longest, budget.left), connect=min(CONNECT_TIMEOUT, longest))
@@ -236,7 +236,7 @@ class ServiceClient:
         """Yield the data of server-sent events without end; reconnect after an interruption."""
         limit = httpx.Timeout(EVENT_TIMEOUT, connect=CONNECT_TIMEOUT)
         headers = {"Accept": "text/event-stream"}
-        budget = RetryBudget(self.options.retry_for)
+        budget = RetryBudget(self.options.patience)
         while True:
             owned = self._opened()
             error: InvalidInput | StoreError
@@ -246,7 +246,7 @@ class ServiceClient:
                 ) as response:
                     if response.is_success:
                         for line in response.iter_lines():
-                            budget = RetryBudget(self.options.retry_for)
+                            budget = RetryBudget(self.options.patience)
                             if line.startswith("data:"):
                                 yield line.removeprefix("data:").strip()
                         reason = "the stream of events has ended"

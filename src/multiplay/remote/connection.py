@@ -23,7 +23,7 @@ def connect(
     *,
     key: str | None = None,
     study: str | None = None,
-    retry_for: float = 30.0,
+    patience: float = 30.0,
     timeout: float = 20.0,
     insecure: bool = False,
     certificates: str | PathLike[str] | None = None,
@@ -44,7 +44,7 @@ def connect(
         machine, only.
     study
         The name of the study.
-    retry_for
+    patience
         Seconds for which requests are retried when the service does not respond. Retries are safe:
         every request that changes something has an idempotency key.
     timeout
@@ -68,7 +68,7 @@ def connect(
     """
     address = Address.read(url)
     address.check_key(key, true_or_false("insecure", insecure, "Leave it out."))
-    budget = _seconds("retry_for", retry_for, smallest=0.0)
+    budget = _seconds("patience", patience, smallest=0.0)
     limit = _seconds("timeout", timeout, smallest=0.001)
     trusted = None if certificates is None else fspath(certificates)
     if study is not None and address.study not in (None, study):

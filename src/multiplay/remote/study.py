@@ -56,7 +56,7 @@ class RemoteStudy:
     """A study of a service, returned by ``connect``, with the verbs and errors of ``Study``.
 
     The effect of a verb is durable when it returns. If the service does not respond, requests are
-    retried for ``retry_for`` seconds, and take effect once; then ``StoreError`` is raised. Sets and
+    retried for ``patience`` seconds, and take effect once; then ``StoreError`` is raised. Sets and
     policies must be classes of multiplay. Threads and forked processes may share it. A pickle of it
     contains the API key.
 
@@ -141,7 +141,7 @@ class RemoteStudy:
         text = f"{self._name!r} at {self.url}" if self._name is not None else f"at {self.url}"
         with suppress(StoreError, InvalidInput):
             if self._name is not None:
-                text += f", {self._info(retry_for=0.0)['summary']}"
+                text += f", {self._info(patience=0.0)['summary']}"
         return f"RemoteStudy({text})"
 
     def _repr_html_(self) -> str:
@@ -156,7 +156,7 @@ class RemoteStudy:
         title, where = f"RemoteStudy {self._name or ''}", {"service": self.url}
         if self._name is None:
             return Panel(title, where)
-        once: dict[str, Any] = {"retry_for": 0.0}
+        once: dict[str, Any] = {"patience": 0.0}
         try:
             about = self._client.get_cached(self._path(), **once)
             level, most = {"level": facts.LEVEL}, {"limit": facts.MOST_PENDING}

@@ -485,7 +485,10 @@ def test_keys_open_what_they_are_for(tmp_path: Path) -> None:
                 study.delete("ships")
         with mp.connect(url, key=eyes) as study:
             assert study.pending()[0].key == "k"
-            with pytest.raises(InvalidInput, match="a key with the permission play, got one with the permission read"):
+            with pytest.raises(
+                InvalidInput,
+                match="a key with the permission play, got one with the permission read",
+            ):
                 study.ask()
         with mp.connect(url, key=whole) as service:
             assert service.list() == ["lanes", "ships"]
@@ -518,7 +521,7 @@ def test_a_key_is_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
             with pytest.raises(InvalidInput) as caught:
                 act()
             shown.append(str(caught.value))
-    study._client.options = study._client.options._replace(retry_for=0.0)
+    study._client.options = study._client.options._replace(patience=0.0)
     with pytest.raises(mp.StoreError) as failed:
         study.ask()
     shown += [str(failed.value), repr(study), caplog.text]

@@ -189,7 +189,7 @@ def test_pauses_grow_and_end(
 def test_without_retries_there_is_one_attempt(
     scripted: Callable[..., Script], study: mp.RemoteStudy, clock: Clock
 ) -> None:
-    study._client.options = study._client.options._replace(retry_for=0.0)
+    study._client.options = study._client.options._replace(patience=0.0)
     script = scripted(problem(503, detail="The disk is full.", hint="Make room."))
     with pytest.raises(mp.StoreError, match=rf"{URL}: The disk is full \(status 503\). Make room."):
         study.ask()
@@ -399,7 +399,7 @@ def test_what_cannot_be_a_key_is_not_sent(key: Any, scripted: Callable[..., Scri
 
 
 @pytest.mark.parametrize(
-    "options", [{"retry_for": -1}, {"retry_for": "long"}, {"timeout": 0}, {"insecure": "no"}]
+    "options", [{"patience": -1}, {"patience": "long"}, {"timeout": 0}, {"insecure": "no"}]
 )
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with refused(next(iter(options))):

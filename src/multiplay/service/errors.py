@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from multiplay.errors import InvalidInput
@@ -36,11 +36,15 @@ class InvalidFields(Exception):
         "body" or "query".
     errors
         The errors of pydantic, at least one.
+    known
+        The names of all fields, to suggest one for a name that is misspelt.
     """
 
-    def __init__(self, where: str, errors: Sequence[Mapping[str, Any]]) -> None:
-        super().__init__(where, errors)
-        self.where, self.errors = where, errors
+    def __init__(
+        self, where: str, errors: Sequence[Mapping[str, Any]], known: Iterable[str] = ()
+    ) -> None:
+        super().__init__(where, errors, known)
+        self.where, self.errors, self.known = where, errors, known
 
 
 class RequestRefused(Exception):

@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asgi import client_of
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusal import refused
+from trucks import new_study
 
 import multiplay as mp
 from multiplay import InvalidInput, actions, policies
 from multiplay._support.builder import classes_of
 from multiplay._support.serialization import describe, pack
 from multiplay.policies import Policy
+from multiplay.service.app import create_app
+from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import (
     POLICIES,
     SETS,
@@ -31,6 +35,7 @@ from multiplay.service.studies.limits import (
     in_time,
     strict_json,
 )
+from multiplay.storage import MemoryStore
 from multiplay.types import Arrays
 
 LIMITS = ServiceLimits(seconds=600.0)  # a busy machine is slow
@@ -377,6 +382,35 @@ def test_a_study_does_not_grow_for_ever() -> None:
     check_history(rounds=5_000, arms=2_000)
     with refused("table"):
         check_history(rounds=5_001, arms=2_000)
+
+
+# ---------------------------------------------------------------- misspelt fields
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "hint"),
+    [
+        ("/v1/studies/lanes/ask", {"atmost": {"Lyon->north": 1}}, "Did you mean 'at_most'?"),
+        ("/v1/studies/lanes/plays/1/tell", {"loses": {}, "losses": {}}, "Did you mean 'losses'?"),
+        ("/v1/studies/lanes/ask", {"xyzzy": 1}, "Remove it."),
+    ],
+)
+def test_a_misspelt_field_gets_a_suggestion(path: str, sent: dict[str, Any], hint: str) -> None:
+    store = MemoryStore()
+    new_study(store).ask()
+    with client_of(create_app(Settings(store, open=True))) as client:
+        answer = client.post(path, json=sent)
+    assert answer.status_code == 400
+    assert answer.json()["argument"] == next(iter(sent))
+    assert answer.json()["hint"] == hint
+
+
+def test_a_misspelt_setting_gets_a_suggestion() -> None:
+    sent = {"type": "Budget", "totl": 1, "caps": [1]}
+    with pytest.raises(InvalidInput, match=r"actions\.totl: .* Did you mean 'total'\?"):
+        build_actions("actions", sent, LIMITS)
+    with pytest.raises(InvalidInput, match=r"policy\.type: .* Did you mean 'GenCTS'\?"):
+        build_policy("policy", {"type": "GenCT"}, LIMITS)
 
 
 # ---------------------------------------------------------------- nonsense

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from multiplay._support.checks import shortened
+from multiplay._support.suggestions import suggestion
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 from multiplay.service.errors import (
     Forbidden,
@@ -177,7 +178,7 @@ def _of_fields(error: InvalidFields, request_id: str) -> Response:
     """Describe the first of the invalid fields."""
     first = error.errors[0]
     argument = _location(error.where, first)
-    expected, got, hint = _parts(first)
+    expected, got, hint = _parts(first, error.known)
     if len(error.errors) > 1:
         hint = f"{hint} The request has {len(error.errors)} invalid fields."
     return problem(
@@ -192,13 +193,14 @@ def _of_fields(error: InvalidFields, request_id: str) -> Response:
     )
 
 
-def _parts(error: Mapping[str, Any]) -> tuple[str, str, str]:
+def _parts(error: Mapping[str, Any], known: Iterable[str]) -> tuple[str, str, str]:
     """Return what was expected, what was given, and what to do."""
     if error["type"] == "missing":
         return "a value", "nothing", "Add it."
     got = shortened(repr(error.get("input")))
     if error["type"] == "extra_forbidden":
-        return "no field of this name", got, "Remove it."
+        hint = suggestion(error["loc"][-1], known).strip() or "Remove it."
+        return "no field of this name", got, hint
     if error["type"] == "model_type":
         return "an object", got, "Correct it."
     expected = re.sub(r"^\w+ should (be |have )?", "", error["msg"])

@@ -74,7 +74,7 @@ class Endpoint:
             try:
                 given["query"] = self.query.model_validate(dict(request.query_params))
             except ValidationError as error:
-                raise InvalidFields("query", error.errors()) from None
+                raise InvalidFields("query", error.errors(), self.query.model_fields) from None
         return given
 
     def route(self) -> Route:
@@ -146,7 +146,8 @@ class Operation(Endpoint):
             try:
                 given["body"] = self._body.validate_python(content)
             except ValidationError as error:
-                raise InvalidFields("body", error.errors()) from None
+                known = self.body.model_fields if self.body is not None else ()
+                raise InvalidFields("body", error.errors(), known) from None
         return await self.handler(self._context(request, caller, self.name), **given)
 
     async def _content(self, request: Request, manager: StudyManager) -> Any:

@@ -5,6 +5,7 @@ import inspect
 import json
 from collections.abc import Iterator
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from multiplay.service.studies.limits import (
     in_time,
     strict_json,
 )
-from multiplay.storage import MemoryStore
+from multiplay.storage import store_at
 from multiplay.types import Arrays
 
 LIMITS = ServiceLimits(seconds=600.0)  # a busy machine is slow
@@ -395,9 +396,11 @@ def test_a_study_does_not_grow_for_ever() -> None:
         ("/v1/studies/lanes/ask", {"xyzzy": 1}, "Remove it."),
     ],
 )
-def test_a_misspelt_field_gets_a_suggestion(path: str, sent: dict[str, Any], hint: str) -> None:
-    store = MemoryStore()
-    new_study(store).ask()
+def test_a_misspelt_field_gets_a_suggestion(
+    path: str, sent: dict[str, Any], hint: str, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path / 'plans.db'}"
+    new_study(store_at(store)).ask()
     with client_of(create_app(Settings(store, open=True))) as client:
         answer = client.post(path, json=sent)
     assert answer.status_code == 400

@@ -167,7 +167,8 @@ def test_without_a_terminal_there_is_no_progress_bar_and_no_escape_code(
     folder, said = reproduce(2)
     parts = [line.rpartition(" (")[0] for line in said.stderr.splitlines()]
     done = [part for part in parts if not part.endswith(": running")]
-    assert done == ["stochastic regime: done", "corrupted regime: done"]
+    regimes = ["stochastic regime: done", "lower bounds: done", "corrupted regime: done"]
+    assert done == regimes
     assert "\x1b" not in said.stderr
     assert "\x1b" not in said.stdout
     assert "simulating" not in said.stdout

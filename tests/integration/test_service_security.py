@@ -158,7 +158,9 @@ def test_a_revoked_key_is_of_no_use_at_once(tmp_path: Path) -> None:
             paths = ["GET /v1/key", "GET /v1/studies/lanes/arms", "POST /v1/studies/lanes/ask"]
             headers = {"Authorization": f"Bearer {token}"}
             return {
-                httpx.request(method, url + path, headers=headers, trust_env=False).status_code
+                httpx.request(
+                    method, url + path, headers=headers, trust_env=False, timeout=60
+                ).status_code
                 for url in (one, other)
                 for method, path in [each.split() for each in paths]
             }
@@ -230,7 +232,12 @@ def test_keys_are_in_no_log_no_journal_and_no_answer(tmp_path: Path) -> None:
                 for body in bodies:
                     headers = {"Authorization": f"Bearer {made.token}", "X-Request-Id": made.token}
                     answer = httpx.request(
-                        method, service.url + path, json=body, headers=headers, trust_env=False
+                        method,
+                        service.url + path,
+                        json=body,
+                        headers=headers,
+                        trust_env=False,
+                        timeout=60,
                     )
                     echoed = json.dumps([path, body])
                     if secret not in echoed:
@@ -265,17 +272,17 @@ def test_with_keys_a_service_that_others_reach_is_never_open(tmp_path: Path) -> 
     made = keys.create(store, "manage")
     with serving(store, open=False) as url:
         keys.revoke(store, made.row.id)
-        assert httpx.get(f"{url}/v1/studies", trust_env=False).status_code == 401
+        assert httpx.get(f"{url}/v1/studies", trust_env=False, timeout=60).status_code == 401
 
 
 def test_a_service_without_keys_closes_when_there_is_one(tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
     new_study(store_at(store)).disconnect()
     with serving(store) as url:
-        assert httpx.get(f"{url}/v1/studies", trust_env=False).status_code == 200
+        assert httpx.get(f"{url}/v1/studies", trust_env=False, timeout=60).status_code == 200
         keys.create(store, "read")
-        assert httpx.get(f"{url}/v1/studies", trust_env=False).status_code == 401
-        asked = httpx.post(f"{url}/v1/studies/lanes/ask", trust_env=False)
+        assert httpx.get(f"{url}/v1/studies", trust_env=False, timeout=60).status_code == 401
+        asked = httpx.post(f"{url}/v1/studies/lanes/ask", trust_env=False, timeout=60)
         assert asked.status_code == 401
 
 
@@ -361,7 +368,10 @@ def test_plays_do_not_wait_without_end(tmp_path: Path) -> None:
     new_study(store_at(store)).disconnect()
     with serving(store, limits=ServiceLimits(pending=2)) as url:
         path = f"{url}/v1/studies/lanes/ask"
-        said = [httpx.post(path, json={"key": k}, trust_env=False) for k in ("1", "2", "3", "1")]
+        said = [
+            httpx.post(path, json={"key": k}, trust_env=False, timeout=60)
+            for k in ("1", "2", "3", "1")
+        ]
     assert [answer.status_code for answer in said] == [200, 200, 409, 200]
 
 
@@ -408,7 +418,10 @@ def test_where_the_store_is_concerns_no_client(world: World) -> None:
 def test_behind_a_proxy_cookies_are_sent_by_https_only(tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
     key = keys.create(store, "manage").token
-    with serving(store, https=True) as url, httpx.Client(base_url=url, trust_env=False) as client:
+    with (
+        serving(store, https=True) as url,
+        httpx.Client(base_url=url, trust_env=False, timeout=60) as client,
+    ):
         page = client.get("/login")
         cookie = page.headers["Set-Cookie"]
         assert cookie.startswith("__Host-")

@@ -20,14 +20,13 @@ import pytest
 import tiny_service
 from processes import alive, wait_until
 from typer.testing import CliRunner
-from uvicorn import Config
 from uvicorn.server import ServerState
 
 from multiplay.cli import app
 from multiplay.errors import InvalidInput
 from multiplay.service.auth import keys
 from multiplay.service.server.connection import LIMITS as LIMITS_OF_ALL
-from multiplay.service.server.connection import Connection, ConnectionLimits
+from multiplay.service.server.connection import ConnectionLimits, LimitedConfig
 from multiplay.service.server.middleware import RequestLog
 from multiplay.service.server.run import IDLE, bound
 from multiplay.service.server.workers import PREFIX
@@ -361,9 +360,13 @@ def test_the_last_bytes_of_an_answer_must_be_read_as_well() -> None:
         await send({"type": "http.response.body"})
 
     async def answer() -> None:
-        config = Config(RequestLog(app), interface="asgi3", log_config=None)
+        config = LimitedConfig(
+            RequestLog(app), interface="asgi3", http="httptools", log_config=None
+        )
+        config.load()
         state = {LIMITS_OF_ALL: ConnectionLimits(ServiceLimits(seconds=0.01))}
-        connection = Connection(config=config, server_state=ServerState(), app_state=state)
+        make: Any = config.http_protocol_class
+        connection = make(config=config, server_state=ServerState(), app_state=state)
         transport = Stuck()
         connection.connection_made(transport)
         connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from email.utils import formatdate
+from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import uvicorn
 
 from multiplay.service.api.problems import problem
 from multiplay.service.errors import RequestRefused
@@ -60,15 +62,23 @@ class Connection(asyncio.Protocol):
 
     Parameters
     ----------
+    http
+        Makes the HTTP protocol of uvicorn.
     app_state
         The state that the lifespan of the application returned, with ``ConnectionLimits``.
     arguments
         The other arguments of a protocol of uvicorn.
     """
 
-    def __init__(self, *, app_state: dict[str, Any], **arguments: Any) -> None:
+    def __init__(
+        self,
+        http: Callable[..., asyncio.Protocol],
+        *,
+        app_state: dict[str, Any],
+        **arguments: Any,
+    ) -> None:
         state = {**app_state, CONNECTION: self}  # each request gets a copy of it
-        self._http: asyncio.Protocol = HttpToolsProtocol(app_state=state, **arguments)
+        self._http = http(app_state=state, **arguments)
         self._shared: ConnectionLimits = app_state[LIMITS]
         self._limits = self._shared.limits
         self._loop = asyncio.get_running_loop()
@@ -302,6 +312,15 @@ class Connection(asyncio.Protocol):
     def _client(self) -> str | None:
         peer = self._transport.get_extra_info("peername")
         return str(peer[0]) if peer else None
+
+
+class LimitedConfig(uvicorn.Config):
+    """The configuration of uvicorn, whose connections have limits."""
+
+    def load(self) -> None:
+        """Load the application, and wrap the HTTP protocol."""
+        super().load()
+        self.http_protocol_class: Any = partial(Connection, self.http_protocol_class)
 
 
 def _malformed() -> RequestRefused:

@@ -19,6 +19,7 @@ from uvicorn.supervisors import Multiprocess
 from multiplay._support.checks import natural_number, positive_integer
 from multiplay.errors import InvalidInput
 from multiplay.service.server import logs
+from multiplay.service.server.connection import LimitedConfig
 from multiplay.service.server.workers import (
     GRACE,
     STOPS,
@@ -31,7 +32,6 @@ from multiplay.service.settings import VARIABLE, Settings
 from multiplay.storage import store_at
 
 FACTORY = "multiplay.service.app:app_from_environment"
-CONNECTION = "multiplay.service.server.connection:Connection"
 IDLE = 30  # seconds that a connection may wait for its next request
 BACKLOG = 2_048  # connections that are not accepted yet
 RESPONSIVE = 30  # seconds in which a worker must respond to its parent
@@ -87,11 +87,11 @@ def uvicorn_config(
     ready: Callable[[], Awaitable[None]] | None = None,
 ) -> uvicorn.Config:
     """Return the configuration of uvicorn; ``ready`` is called when it serves, and repeatedly."""
-    return uvicorn.Config(
+    return LimitedConfig(
         factory,
         factory=True,
         interface="asgi3",
-        http=CONNECTION,
+        http="httptools",
         ws="none",
         lifespan="on",
         log_config=log_config,

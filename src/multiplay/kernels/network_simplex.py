@@ -221,7 +221,8 @@ def optimise(
     fresh, priced, first = True, 0, 0
     for _ in range(BLOCKS_PER_ARC * len(ends)):
         stop = min(first + block, arcs)
-        best, lowest = np.int64(-1), -tolerance
+        # not -1, for which numba would compile ``pivot`` once more
+        best, lowest = int(np.int64(-1)), -tolerance
         for arc in range(first, stop):
             change = reduced_cost(ends, costs, side, potential, arc)
             if change < lowest:

@@ -61,16 +61,18 @@ def serve(
     """
     positive_integer("workers", settings.workers, "Use the number of processes.", MOST_WORKERS)
     check_store(settings.store)
-    with bound(settings.host, settings.port) as listener:
-        listener.listen(BACKLOG)
-        with environment(VARIABLE, settings.to_text()):
-            announcement = _Announcement(listener, settings.workers, announce)
-            if settings.workers == 1:
-                _serve(settings, factory, listener, announcement)
-            else:
-                _serve_with_workers(settings, factory, listener, announcement)
-    log.info("stopped")
-    logs.flush()
+    try:
+        with bound(settings.host, settings.port) as listener:
+            listener.listen(BACKLOG)
+            with environment(VARIABLE, settings.to_text()):
+                announcement = _Announcement(listener, settings.workers, announce)
+                if settings.workers == 1:
+                    _serve(settings, factory, listener, announcement)
+                else:
+                    _serve_with_workers(settings, factory, listener, announcement)
+        log.info("stopped")
+    finally:
+        logs.flush()
 
 
 def check_store(store: str) -> None:

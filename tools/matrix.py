@@ -26,7 +26,7 @@ TOOLS = ("bench", "examples", "test")  # extras whose versions promise nothing
 LOWEST = "lowest"
 
 # The fuzzer needs newer versions of hypothesis and others than those that are tried.
-TOO_NEW, NEEDS_IT = "schemathesis", "tests/test_service_fuzz.py"
+TOO_NEW, NEEDS_IT = "schemathesis", "tests/integration/test_service_fuzz.py"
 # Old versions of others use what new versions of others call old. Nothing can be done about it
 # here, and whether multiplay does so itself is seen with the newest versions.
 PATIENT = ["-W", "ignore::DeprecationWarning", "-W", "ignore::PendingDeprecationWarning"]
@@ -212,15 +212,24 @@ def release(version: str) -> str:
 
 
 def lowest_options() -> list[str]:
-    """Return what pytest is told where versions are old."""
+    """Return the options of pytest for the lowest versions."""
     return [*PATIENT, f"--ignore={NEEDS_IT}"]
 
 
 def run_tests(there: Path, log: Path, tests: list[str], options: list[str]) -> int:
     """Run some tests, or all and the examples of docstrings; return the exit code of pytest."""
-    what = tests or ["tests", "--pyargs", "multiplay"]
+    what = tests or ["--doctest-modules", "tests", "--pyargs", "multiplay"]
     command: list[str | Path] = [there, "-m", "pytest", "-n", "2", "--dist", "worksteal"]
-    command += ["-m", "not soak", "--quiet", "-p", "no:cacheprovider", *options, *what]
+    command += [
+        "-m",
+        "not soak",
+        "--hypothesis-profile=check",
+        "--quiet",
+        "-p",
+        "no:cacheprovider",
+        *options,
+        *what,
+    ]
     with log.open("wb") as file:
         return subprocess.run(
             command, cwd=ROOT, env=clean(), stdout=file, stderr=subprocess.STDOUT, check=False
@@ -228,7 +237,7 @@ def run_tests(there: Path, log: Path, tests: list[str], options: list[str]) -> i
 
 
 def print_table(outcomes: list[Outcome]) -> None:
-    """Print what passed, with which versions, in what time."""
+    """Print the outcomes: versions, seconds, and whether the tests passed."""
     rows = [["", "python", *SHOWN, "seconds", "tests"]]
     for outcome in outcomes:
         shown = [outcome.versions.get(name, "-") for name in ("python", *SHOWN)]

@@ -1,5 +1,5 @@
-"""How fast multiplay is, against what else there is, and how its time and memory grow."""
+"""Benchmarks of time and memory, compared with other software."""
 
-# Everything is measured on one thread. With two, BLAS makes SLSQP ten times slower on a busy
-# machine, because its threads wait for each other.
+# All measurements use one thread. With two threads, BLAS makes SLSQP ten times slower on a busy
+# machine, because the threads wait for each other.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""A route of FastAPI that commits one row, and does nothing else: what any service costs."""
+"""Baseline service: a FastAPI route that commits one row and does nothing else."""
 
 import os
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-URL = "MULTIPLAY_BARE_ROUTE"  # of the environment: the database
+URL = "MULTIPLAY_BARE_ROUTE"  # environment variable: the URL of the database
 rows = sa.Table(
     "bare_rows",
     sa.MetaData(),
@@ -19,13 +19,13 @@ rows = sa.Table(
 
 
 class Row(BaseModel):
-    """What is written."""
+    """Body of a request: the text of the row."""
 
     text: str
 
 
 def engine_at(url: str) -> sa.Engine:
-    """Return an engine with the durability that studies have."""
+    """Return an engine with the same durability settings as studies."""
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": 30})
 
@@ -39,15 +39,15 @@ def engine_at(url: str) -> sa.Engine:
 
 
 def app_from_environment() -> FastAPI:
-    """Return the application of a worker."""
+    """Return the application of one worker process."""
     engine = engine_at(os.environ[URL])
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         engine.dispose()
 
-    app = FastAPI(lifespan=life)
+    app = FastAPI(lifespan=lifespan)
 
     @app.post("/rows")
     def add(row: Row) -> dict[str, int]:

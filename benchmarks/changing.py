@@ -1,4 +1,4 @@
-"""A new set in every round, beside one set for all rounds."""
+"""Rounds on changing action sets, compared with rounds on one fixed set."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -32,15 +32,15 @@ def run(quick: bool, trials: Sequence[int] = (1, 100), size: Size = (10, 10)) ->
                 targets.append(Target(what, ratio, LIMIT))
     shows = (
         f"µs per trial and round of GenCTS on {DAYS} different transport sets of {label(size)}: "
-        "one of them for all rounds of a run (another one in each run), a list of them in turn, "
-        "and a function that builds the set of each round. Means differ between trials; with sets "
-        "that change, the best action of each round and trial is found in the same time."
+        "one set for all rounds of a run (a different set in each run), a list of sets in turn, "
+        "and a function that builds the set of each round. Means differ between trials. With "
+        "changing sets, the time includes the best action of each round and trial."
     )
     return [Section("Sets that change", shows, rows, targets)]
 
 
 def contenders(size: Size, trials: int, rounds: int) -> Mapping[str, Callable[[], float]]:
-    """Return players of a run, on a new seed each time, that give seconds per trial and round."""
+    """Return functions that play a run with a new seed, and return seconds per trial and round."""
     days = [transport(size, seed) for seed in range(DAYS)]
     sides = [(day.supply, day.demand) for day in days]
     costs = np.random.default_rng(0).uniform(0.1, 0.5, (trials, days[0].d))

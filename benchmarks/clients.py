@@ -1,7 +1,7 @@
-"""Clients that ask and tell as fast as they are answered; run as a process of its own.
+"""Load generator: HTTP clients in one process that send the next request after each response.
 
 ``python -m benchmarks.clients URL KEY THREADS SECONDS``: KEY is empty for the bare route. Prints
-the seconds of every request, by kind, as JSON.
+the seconds of every request by kind, as JSON.
 """
 
 import json
@@ -16,28 +16,28 @@ from urllib.parse import urlsplit
 
 
 class Client:
-    """One client, with a connection of its own."""
+    """A client with its own connection."""
 
-    def __init__(self, url: str, key: str, took: dict[str, list[float]]) -> None:
-        place = urlsplit(url)
-        self._path, self._took = place.path, took
-        self._connection = HTTPConnection(place.hostname or "", place.port, timeout=60)
+    def __init__(self, url: str, key: str, times: dict[str, list[float]]) -> None:
+        parts = urlsplit(url)
+        self._path, self._times = parts.path, times
+        self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
         self._key = {"Authorization": f"Bearer {key}"} if key else {}
 
-    def post(self, what: str, path: str, body: Any) -> Any:
-        """Send something, and note how long the answer took."""
+    def post(self, kind: str, path: str, body: Any) -> Any:
+        """Send a request, record the seconds until the response, and return its content."""
         headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
         began = time.perf_counter()
         self._connection.request("POST", self._path + path, json.dumps(body), headers | self._key)
-        answer = self._connection.getresponse()
-        said = answer.read()
-        self._took[what].append(time.perf_counter() - began)
-        if answer.status != 200:
-            raise RuntimeError(f"{answer.status}: {said.decode()}")
-        return json.loads(said)
+        response = self._connection.getresponse()
+        content = response.read()
+        self._times[kind].append(time.perf_counter() - began)
+        if response.status != 200:
+            raise RuntimeError(f"{response.status}: {content.decode()}")
+        return json.loads(content)
 
     def work(self, end: float) -> None:
-        """Ask and tell, or write rows, until the end."""
+        """Ask and tell, or write rows, until the time ``end``."""
         while time.monotonic() < end:
             if not self._key:
                 self.post("row", "", {"text": "x" * 100})
@@ -48,16 +48,16 @@ class Client:
 
 
 def main(url: str, key: str, threads: int, seconds: float) -> None:
-    """Let clients work, and print how long everything took."""
-    took: dict[str, list[float]] = defaultdict(list)
-    clients = [Client(url, key, took) for _ in range(threads)]
+    """Run clients in threads, and print the seconds of all requests."""
+    times: dict[str, list[float]] = defaultdict(list)
+    clients = [Client(url, key, times) for _ in range(threads)]
     end = time.monotonic() + seconds
-    crew = [threading.Thread(target=client.work, args=(end,)) for client in clients]
-    for thread in crew:
+    running = [threading.Thread(target=client.work, args=(end,)) for client in clients]
+    for thread in running:
         thread.start()
-    for thread in crew:
+    for thread in running:
         thread.join()
-    print(json.dumps(took))
+    print(json.dumps(times))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Run in a new process by ``startup``; imports nothing before the clock runs."""
+"""First use of the library in a new process: seconds of imports, calls and compilation.
+
+``startup`` runs it. It imports no other package before the measurement starts.
+"""
 
 import time
 from typing import Any
@@ -39,7 +42,7 @@ def first_use() -> dict[str, Any]:
 def own_times(events: list[tuple[float, Any]]) -> dict[str, float]:
     """Add up the seconds of compiling each kernel, without those of the kernels it calls.
 
-    What numba compiles of its own for a kernel counts as the kernel's.
+    Functions of numba that a kernel compiles count for the kernel.
     """
     running: list[str] = []
     own: dict[str, float] = {}

@@ -1,12 +1,12 @@
-"""The paper's stochastic experiment as a program for it alone: one compiled loop for each policy.
+"""Baseline of the paper's stochastic experiment: one special-purpose compiled loop per policy.
 
-What somebody would write who needs nothing else. There are two demanders, so a plan is the vector y
-of the units that each supplier sends to the first one; the others go to the second. For the copied
-problem every truck is a supplier of one unit. All rounds of all trials run in one function: losses
-are drawn where they are needed, and nothing but the pseudo-regret is kept.
+The loops support this experiment only. There are two demanders, so a plan is the vector y of the
+units that each supplier sends to the first demander; the remaining units go to the second. In the
+copied problem every truck is a supplier of one unit. All rounds of all trials run in one function:
+losses are drawn where they are used, and only the pseudo-regret is kept.
 """
 
-# ruff: noqa: NPY002 (what compiled code can draw from)
+# ruff: noqa: NPY002 (the generator that compiled code supports)
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ import numpy as np
 from multiplay.types import FloatArray, IntArray
 
 SUPPLY = np.array([1, 4, 5])
-FIRST, SECOND = 4, 6  # what the two demanders take
+FIRST, SECOND = 4, 6  # the demands of the two demanders
 HORIZON, EPSILON = 10_000, 0.2
 SMALL_STEP, MOST_STEPS = 1e-6, 100
 
@@ -26,37 +26,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def fused(function: F) -> F:
-    """Compile as one would: cached, with the division of IEEE."""
+    """Compile a function with numba: cached, with IEEE division."""
     return cast(F, numba.njit(cache=True, error_model="numpy")(function))
 
 
-def natively() -> tuple[IntArray, IntArray]:
-    """Return the supplies, and the supplier whose costs each of them has."""
+def native_problem() -> tuple[IntArray, IntArray]:
+    """Return the supplies, and the index of the original supplier of each."""
     return SUPPLY, np.arange(3)
 
 
-def copied() -> tuple[IntArray, IntArray]:
-    """Return the same for the copied problem."""
+def copied_problem() -> tuple[IntArray, IntArray]:
+    """Return the supplies and the original suppliers of the copied problem."""
     return np.ones(10, dtype=np.int64), np.repeat(np.arange(3), SUPPLY)
 
 
 def runs() -> dict[str, Callable[[FloatArray, int, int], FloatArray]]:
-    """Return, for each policy of the paper, its pseudo-regret by costs, rounds and seed."""
+    """Return, by policy of the paper, a function of costs, rounds and seed: its pseudo-regret."""
 
     def run(loop: Any, problem: tuple[IntArray, IntArray]) -> Any:
         return lambda costs, rounds, seed: loop(*problem, costs, rounds, seed)
 
     return {
-        "GenCTS": run(thompson, natively()),
-        "CTS": run(thompson, copied()),
-        "GenLBINFV": run(lbinfv, natively()),
-        "LBINFV": run(lbinfv, copied()),
+        "GenCTS": run(thompson, native_problem()),
+        "CTS": run(thompson, copied_problem()),
+        "GenLBINFV": run(lbinfv, native_problem()),
+        "LBINFV": run(lbinfv, copied_problem()),
     }
 
 
 @fused
 def cheapest(supply: IntArray, gap: FloatArray, order: IntArray, y: IntArray) -> None:
-    """Fill y in the order of the gaps; ``order`` is that of the last time."""
+    """Fill y in increasing order of the gaps; ``order`` holds the order of the previous call."""
     for place in range(1, len(order)):
         i, j = order[place], place
         while j > 0 and gap[order[j - 1]] > gap[i]:
@@ -71,7 +71,7 @@ def cheapest(supply: IntArray, gap: FloatArray, order: IntArray, y: IntArray) ->
 
 @fused
 def best_value(cost: FloatArray) -> float:
-    """Return what the best plan costs."""
+    """Return the cost of the best plan."""
     gap, order, y = cost[:, 0] - cost[:, 1], np.arange(3), np.empty(3, np.int64)
     cheapest(SUPPLY, gap, order, y)
     return value(SUPPLY, np.arange(3), cost, y)
@@ -90,7 +90,7 @@ def value(supply: IntArray, owner: IntArray, cost: FloatArray, y: IntArray) -> f
 def thompson(
     supply: IntArray, owner: IntArray, costs: FloatArray, rounds: int, seed: int
 ) -> FloatArray:
-    """GenCTS, and CTS on the copied problem."""
+    """Run GenCTS; on the copied problem, this is CTS."""
     np.random.seed(seed)
     m, regret = len(supply), np.zeros(len(costs))
     p, q = np.empty((m, 2)), np.empty((m, 2))
@@ -121,7 +121,7 @@ def thompson(
 def lbinfv(
     supply: IntArray, owner: IntArray, costs: FloatArray, rounds: int, seed: int
 ) -> FloatArray:
-    """GenLBINFV with least squares, and LBINFV on the copied problem."""
+    """Run GenLBINFV with least squares; on the copied problem, this is LBINFV."""
     np.random.seed(seed)
     g, m, regret = math.log(HORIZON), len(supply), np.zeros(len(costs))
     n, L, q, beta2 = np.empty((m, 2)), np.empty((m, 2)), np.empty((m, 2)), np.empty((m, 2))
@@ -181,7 +181,7 @@ def minimise(
     slope: FloatArray,
     weight: FloatArray,
 ) -> None:
-    """Newton on the x of the first demander, from those of the last round; they add up to FIRST."""
+    """Run Newton's method on x of the first demander, from the last round; its sum is FIRST."""
     m = len(supply)
     for _ in range(MOST_STEPS):
         weights, pull, missing = 0.0, 0.0, float(FIRST)

@@ -1,4 +1,4 @@
-"""How time and memory grow with arms, units, trials and rounds."""
+"""Growth of time and memory with arms, units, trials and rounds."""
 
 import math
 import time
@@ -53,7 +53,7 @@ def run(quick: bool) -> list[Section]:
 
 
 def arms(sizes: Sequence[Size], budget: float) -> Section:
-    """Arms from 6 to 40,000: one trial, all sizes in turns."""
+    """Measure 6 to 40,000 arms: one trial, all sizes in turns."""
     games = {(n, size): Game(transport(size), p) for size in sizes for n, p in NATIVE.items()}
     timings = play_in_turns(games, budget)
     rows = []
@@ -79,7 +79,7 @@ def arms(sizes: Sequence[Size], budget: float) -> Section:
 
 
 def play_in_turns(games: Mapping[Key, Game], budget: float) -> dict[Key, float]:
-    """Let all games go on for a while, then time their rounds in turns."""
+    """Play up to 100 rounds of each game, then time the rounds in turns."""
     for game in games.values():
         stop = time.perf_counter() + 1.0
         for _ in range(100):
@@ -91,17 +91,17 @@ def play_in_turns(games: Mapping[Key, Game], budget: float) -> dict[Key, float]:
 
 
 def scaled(number: int) -> Transport:
-    """Return the paper's problem with so many units."""
+    """Return the paper's problem with ``number`` units."""
     return Transport(paper.PLANS.supply * (number // 10), paper.PLANS.demand * (number // 10))
 
 
 def units(numbers: Sequence[int], budget: float, trials: int = 100) -> Section:
-    """Units from 10 to 10^10 at six arms: native against duplicated, while that fits."""
+    """Measure 10 to 10^10 units at six arms; duplicated policies up to their limit."""
     games = {(n, u): Game(scaled(u), p, trials) for n, p in NATIVE.items() for u in numbers}
     refused: dict[int, str] = {}
     for number in numbers:
         if refused and number < numbers[-1]:
-            refused[number] = ""  # not tried: that takes minutes
+            refused[number] = ""  # not run: it takes minutes
             continue
         try:
             Game(scaled(number), COPIED["CTS"])()
@@ -139,10 +139,12 @@ def units(numbers: Sequence[int], budget: float, trials: int = 100) -> Section:
         for ratio in [again[name, number] / again[name, few]]
     ]
     more = rows[-1]["native, MiB"] - rows[0]["native, MiB"]
-    targets.append(Target(f"units x {many // few:.0e}: memory of both, more by", more, 1, "MiB"))
+    targets.append(
+        Target(f"units x {many // few:.0e}: increase of the memory of both", more, 1, "MiB")
+    )
     shows = (
         f"µs per trial and round at {trials} trials, env: the part of the environment; memory "
-        "beyond import and warm-up at 250 trials. Why duplicated policies are refused: "
+        "beyond import and warm-up at 250 trials. Errors of duplicated policies: "
         + "; ".join(f"at {number:.0e} units, {why}" for number, why in refused.items() if why)
     )
     lines = curves(rows, "units", {name: f"{name}, µs" for name in paper.POLICIES})
@@ -152,7 +154,7 @@ def units(numbers: Sequence[int], budget: float, trials: int = 100) -> Section:
 
 
 def trials(numbers: Sequence[int]) -> Section:
-    """Trials from 1 to 10,000 on the paper's experiment."""
+    """Measure 1 to 10,000 trials on the paper's experiment."""
     rows = []
     for number in numbers:
         names, rounds = list(paper.POLICIES), max(100, 2000 // number)
@@ -162,7 +164,7 @@ def trials(numbers: Sequence[int]) -> Section:
         rows.append(row | {"MiB": used["peak"] - used["start"]})
     shows = (
         "µs per trial and round, and memory beyond import and warm-up; up to 1000 rounds are "
-        "recorded. Each row is a process of its own."
+        "recorded. Each row is a separate process."
     )
     lines = curves(rows, "trials", {name: f"{name}, µs" for name in paper.POLICIES})
     title = "The paper's experiment, one process"
@@ -171,7 +173,7 @@ def trials(numbers: Sequence[int]) -> Section:
 
 
 def rounds(numbers: Sequence[int]) -> Section:
-    """Rounds from 1000 to a million, one trial."""
+    """Measure 1000 to a million rounds of one trial."""
     rows = []
     for number in numbers:
         used = fresh("growth.case", policies=list(NATIVE), trials=1, rounds=number)
@@ -179,31 +181,31 @@ def rounds(numbers: Sequence[int]) -> Section:
         for name, seconds in used["seconds"].items():
             row |= {f"{name}, µs": 1e6 * seconds, f"{name}, s": seconds * number}
         rows.append(row | {"MiB": used["peak"] - used["start"]})
-    shows = "µs per round and seconds in all, one trial; memory beyond import and warm-up."
+    shows = "µs per round and total seconds, one trial; memory beyond import and warm-up."
     lines = curves(rows, "rounds", {name: f"{name}, s" for name in NATIVE})
     plot = Plot("rounds", "One trial of the paper's experiment", "rounds", "seconds", lines)
     return Section("Growth with rounds", shows, rows, [], [plot])
 
 
 def memory(number: int, rounds: int) -> Section:
-    """Peak memory of a large experiment, all of whose rounds are recorded."""
+    """Measure the peak memory of a large experiment with all rounds recorded."""
     names = list(paper.POLICIES)
     used = fresh("growth.case", policies=names, trials=number, rounds=rounds)
     start, beyond = used["start"], used["peak"] - used["start"]
-    foreseen = start + beyond * (10_000 * 1000) / (number * rounds)
+    projected = start + beyond * (10_000 * 1000) / (number * rounds)
     row = {"trials": number, "recorded rounds": rounds, "import and warm-up, MiB": start}
-    row |= {"beyond, MiB": beyond, "10,000 trials, 1000 recorded, MiB": foreseen}
+    row |= {"beyond, MiB": beyond, "10,000 trials, 1000 recorded, MiB": projected}
     what = "memory: 10,000 trials, 1000 recorded rounds, four policies"
-    what += "" if number * rounds == 10**7 else f" (foreseen from {number} x {rounds})"
-    shows = "Rounds that are not recorded take no memory, see the growth with rounds."
-    targets = [Target(what, foreseen, 1024, "MiB")]
+    what += "" if number * rounds == 10**7 else f" (projected from {number} x {rounds})"
+    shows = "Rounds that are not recorded take no memory, see Growth with rounds."
+    targets = [Target(what, projected, 1024, "MiB")]
     return Section("Memory of a large experiment", shows, [row], targets)
 
 
 def case(
     policies: list[str], trials: int, rounds: int, units: int = 10, size: Size | None = None
 ) -> dict[str, Any]:
-    """Simulate, and return seconds per trial and round, and memory in MiB (see ``fresh``)."""
+    """Simulate; return seconds per trial and round, and memory in MiB (run by ``fresh``)."""
     lbinfv = GenLBINFV(horizon=max(rounds, 100_000))
     known = {**paper.POLICIES, "GenLBINFV": lbinfv, "LBINFV": Duplicated(lbinfv)}
     simulate(paper.PLANS, paper.environments(9, 1, 0)["stochastic"], known, 9, 1)
@@ -216,6 +218,6 @@ def case(
     while len(runs) < 5 and (not runs or time.perf_counter() < stop):
         played = simulate(plans, Stochastic(Uniform(0, 2 * costs)), chosen, rounds, trials)
         runs.append(played.dataset["seconds"].mean("trial").values / rounds)
-        del played  # or the next one would take memory beside it
+        del played  # otherwise the memory of two results would be counted
     seconds = dict(zip(policies, np.median(runs, axis=0).tolist(), strict=True))
     return {"seconds": seconds, "start": start, "peak": peak_memory()}

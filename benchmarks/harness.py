@@ -1,4 +1,4 @@
-"""Measuring fairly on a noisy machine, and showing what was measured."""
+"""Measurement tools: interleaved timing, targets, tables and figures."""
 
 import json
 import math
@@ -34,7 +34,7 @@ Curves = dict[str, tuple[list[float], list[float]]]
 
 
 class Timing(NamedTuple):
-    """Seconds of one call: the median of the repeats, the fastest, and the very first call."""
+    """Seconds of one call: the median of the repeats, the least, and that of the first call."""
 
     median: float
     least: float
@@ -42,7 +42,7 @@ class Timing(NamedTuple):
 
 
 def timed(function: Callable[[], object], at_least: float) -> Callable[[], float]:
-    """Return a stopwatch: it calls ``function`` for ``at_least`` seconds, gives those of a call."""
+    """Return a timer: it repeats ``function`` for ``at_least`` seconds, returns those per call."""
     loops = 1
 
     def seconds_of_a_call() -> float:
@@ -60,11 +60,11 @@ def timed(function: Callable[[], object], at_least: float) -> Callable[[], float
 
 
 def interleave(contenders: Mapping[Name, Callable[[], float]], budget: float) -> dict[Name, Timing]:
-    """Let contenders, each of which returns its own seconds, take turns for ``budget`` seconds.
+    """Call contenders in turns for ``budget`` seconds; each contender returns its own seconds.
 
-    Whatever else the machine does then slows all of them alike, and ratios are fair. There are at
-    least three turns. The first call of each is not counted (it compiles, or fills caches), unless
-    it takes longer than the budget: then it is the only one.
+    Other load on the machine then slows all contenders equally, so ratios are comparable. There are
+    at least three turns. The first call of each is not counted (it compiles, or fills caches),
+    unless it takes longer than the budget: then it is the only call.
     """
     first = {name: contender() for name, contender in contenders.items()}
     times = {name: [first[name]] if first[name] > budget else [] for name in contenders}
@@ -92,7 +92,7 @@ def compare(
 ) -> tuple[dict[str, Timing], dict[str, Answer]]:
     """Time contenders in turns, each on the next input with every call.
 
-    Returns the timings, and what each contender answered to the first input.
+    Returns the timings, and the result of each contender for the first input.
     """
     answers: dict[str, Answer] = {}
 
@@ -103,11 +103,11 @@ def compare(
     return measure({name: through(name, f) for name, f in contenders.items()}, budget), answers
 
 
-class Patience:
-    """Foresees, from the size before, which contender would take longer than ``longest`` seconds.
+class TimeForecast:
+    """Forecast of the contenders that would take longer than ``longest`` seconds at the next size.
 
-    ``growth`` gives the exponents in d of the slow ones. Problems of less than 100 arms foretell
-    nothing: there the first use of a library takes longer than the problem.
+    ``growth`` has the exponents in d of the slow contenders. Problems of less than 100 arms are not
+    used: there the first use of a library takes longer than the problem.
     """
 
     def __init__(self, longest: float, growth: Mapping[str, float]) -> None:
@@ -115,23 +115,23 @@ class Patience:
         self.seen: dict[str, tuple[int, float]] = {}
 
     def too_long(self, name: str, d: int) -> str | None:
-        """Say so if one call is expected to take too long."""
+        """Return the text of the table if a call is expected to take too long, else None."""
         before, taken = self.seen.get(name, (d, 0.0))
         expected = taken * (d / before) ** self.growth.get(name, 0.0)
         if expected <= self.longest:
             return None
         return f"left out: {show(expected)} s" if expected < 3600 else "left out: hours"
 
-    def remember(self, d: int, taken: Mapping[str, float]) -> None:
-        """Learn how long the contenders took."""
+    def record(self, d: int, taken: Mapping[str, float]) -> None:
+        """Record the seconds that the contenders took at d arms."""
         if d >= 100:
             self.seen |= {name: (d, taken[name]) for name in self.growth if name in taken}
 
 
 def fresh(function: str, cache: Path | None = None, **arguments: Any) -> Any:
-    """Call ``"module.function"`` of this package in a new process, and return what it gives.
+    """Call ``"module.function"`` of this package in a new process, and return its result.
 
-    ``cache`` is a folder for compiled kernels, instead of the usual one.
+    ``cache`` is a folder for compiled kernels, instead of the default folder.
     """
     module, name = function.rsplit(".", 1)
     given = f"**json.loads({json.dumps(arguments)!r})"
@@ -147,7 +147,7 @@ def fresh(function: str, cache: Path | None = None, **arguments: Any) -> Any:
 
 
 def peak_memory() -> float:
-    """Return the most memory that this process has had, in MiB.
+    """Return the peak memory of this process, in MiB.
 
     On Linux ``ru_maxrss`` of a new process starts at the peak of the process that started it;
     the high-water mark in /proc does not.
@@ -163,7 +163,7 @@ def peak_memory() -> float:
 
 
 def calibration() -> float:
-    """Return the nanoseconds of a step of a fixed loop: divide by it to compare machines."""
+    """Return the nanoseconds of a step of a fixed loop, which is a unit to compare machines."""
 
     def logistic(steps: int) -> float:
         x = 0.3
@@ -178,7 +178,7 @@ def calibration() -> float:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the numbers were measured on, and with."""
+    """Return the hardware, the platform and the versions of packages."""
     cpu, info = platform.processor(), Path("/proc/cpuinfo")
     for line in info.read_text().splitlines() if info.exists() else []:
         if line.startswith("model name"):
@@ -194,7 +194,7 @@ def machine() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Target:
-    """A number that shall not exceed a limit, or not fall below it."""
+    """A measured value with an upper limit, or a lower limit if ``at_least``."""
 
     what: str
     value: float
@@ -204,12 +204,12 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Say whether the target is met."""
+        """Whether the value keeps the limit."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
 def curves(rows: Sequence[Mapping[str, Any]], x: str, columns: Mapping[str, str]) -> Curves:
-    """Take curves out of a table: names to columns, each over the column ``x``, gaps left out."""
+    """Return curves of a table by name: a column over the column ``x``, without gaps."""
     kept = {n: [row for row in rows if isinstance(row.get(c), float)] for n, c in columns.items()}
     return {n: ([r[x] for r in kept[n]], [r[c] for r in kept[n]]) for n, c in columns.items()}
 
@@ -262,7 +262,7 @@ class Plot:
 
 @dataclass
 class Section:
-    """One table of a topic, what it shows, its targets and its figures."""
+    """One table of a topic, with its caption, its targets and its figures."""
 
     title: str
     shows: str
@@ -271,7 +271,7 @@ class Section:
     plots: list[Plot] = field(default_factory=list)
 
     def table(self) -> Table:
-        """Return the rows for the screen."""
+        """Return the rows as a table for the terminal."""
         left = {"title_justify": "left", "caption_justify": "left"}
         table = Table(title=self.title, caption=self.shows, **left)  # type: ignore[arg-type]
         columns = list(dict.fromkeys(column for row in self.rows for column in row))
@@ -283,7 +283,7 @@ class Section:
         return table
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything but the figures, with the exponents that they show."""
+        """Return all data except the figures, with the exponents of the figures."""
         return {
             "title": self.title,
             "shows": self.shows,
@@ -294,7 +294,7 @@ class Section:
 
 
 def show(value: object) -> str:
-    """Return a number with three digits that count, anything else as it is."""
+    """Return a number as text with three significant digits, other values unchanged."""
     if isinstance(value, float):
         digits = 2 - math.floor(math.log10(abs(value))) if value else 0
         return f"{value:,.{min(max(digits, 0), 6)}f}"
@@ -302,7 +302,7 @@ def show(value: object) -> str:
 
 
 def target_table(targets: Sequence[Target]) -> Table:
-    """Return the targets for the screen."""
+    """Return the targets as a table for the terminal."""
     rows = [
         {
             "what": target.what,

@@ -1,4 +1,4 @@
-"""The FTRL step over a set that is known by its oracle alone: knapsacks of growing size."""
+"""FTRL step over the hull of knapsacks, which is available through the oracle only."""
 
 import time
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from multiplay import Bernoulli, GenLBINFV, Knapsack, Stochastic, Streams
 from multiplay.random import POLICY
 
 T = 10_000
-LIMITS = {50: 1.0, 100: 5.0, 200: 25.0, 400: 150.0}  # items, and ms that a round may take
+LIMITS = {50: 1.0, 100: 5.0, 200: 25.0, 400: 150.0}  # number of items: most ms per round
 
 
 def knapsack(items: int) -> Knapsack:
-    """Return random weights and limits, and room for a quarter of everything."""
+    """Return a knapsack of random weights and limits; a quarter of all units fits."""
     rng = np.random.default_rng((0, items))
     weights, limits = rng.integers(1, 31, items), rng.integers(1, 5, items)
     return Knapsack(weights, int(weights @ limits) // 4, limits=limits)
 
 
 def choices(sack: Knapsack, rounds: int) -> list[float]:
-    """Return the seconds in which GenLBINFV chose its play, of one trial, round by round."""
+    """Return the seconds of each call of ``GenLBINFV.choose``, for one trial."""
     policy, trial = GenLBINFV(), range(1)
     means = np.random.default_rng(0).uniform(0.1, 0.9, (1, sack.d))
     world = Stochastic(Bernoulli(means)).open(sack, T, trial, seed=0)
@@ -50,8 +50,8 @@ def run(quick: bool, limits: Mapping[int, float] = LIMITS, last: int = 200) -> l
         rows.append(row)
         targets.append(Target(f"GenLBINFV, knapsack of {items} items", median(late), limit, "ms"))
     shows = (
-        "Choosing a play, one trial of GenLBINFV, T = 10^4; weights to 30, limits to 4, room for a "
-        f"quarter. Rounds {last // 2} to {last}."
+        "Time of choose, one trial of GenLBINFV, T = 10^4; weights up to 30, limits up to 4; a "
+        f"quarter of all units fits. Rounds {last // 2} to {last}."
     )
     lines = curves(rows, "items", {"GenLBINFV": "median, ms"})
     plot = Plot("hull", "FTRL over a knapsack", "items", "ms per round", lines, fit_from=50)

@@ -1,4 +1,4 @@
-"""What is measured on: transport problems of any size, and running games on any set."""
+"""Problem instances: transport problems and networks of any size, and games in progress."""
 
 import time
 from collections import deque
@@ -28,12 +28,12 @@ SIZES: tuple[Size, ...] = ((3, 2), (10, 10), (50, 50), (200, 200))
 
 
 def label(size: Size) -> str:
-    """Return "3x2"."""
+    """Return a size as text, such as "3x2"."""
     return f"{size[0]}x{size[1]}"
 
 
 def transport(size: Size, seed: int = 0) -> Transport:
-    """Return a problem with 1 to 9 units at every supplier; the paper's at 3x2."""
+    """Return a problem with 1 to 9 units per supplier; for 3x2, the problem of the paper."""
     if size == (3, 2):
         return Transport([1, 4, 5], [4, 6])
     rng = np.random.default_rng((seed, *size))
@@ -43,10 +43,10 @@ def transport(size: Size, seed: int = 0) -> Transport:
 
 
 def network(arcs: int, nodes: int, seed: int = 0) -> Network:
-    """Return roads between random nodes, with capacities of 1 to 9 units.
+    """Return a network of arcs between random nodes, with capacities of 1 to 9 units.
 
-    A ring of wide arcs joins all nodes: so every supply, 1 to 9 units at each tenth node, reaches
-    its demand, which is as large at the next node.
+    A ring of arcs with the largest capacity joins all nodes. Every tenth node supplies 1 to 9
+    units, and the next node demands as many, so the problem is feasible.
     """
     rng = np.random.default_rng((seed, arcs, nodes))
     ring = np.arange(nodes)
@@ -61,10 +61,10 @@ def network(arcs: int, nodes: int, seed: int = 0) -> Network:
 
 
 class Game:
-    """Trials in progress: every call plays one more round."""
+    """Trials in progress; each call plays the next round."""
 
     def __init__(self, actions: ActionSet, policy: Policy, trials: int = 1) -> None:
-        horizon = max(10**7, actions.d)  # never reached, so that the world goes on
+        horizon = max(10**7, actions.d)  # never reached, so that the environment does not end
         costs = np.random.default_rng(0).uniform(0.1, 0.5, (trials, actions.d))
         self.actions, self.policy = actions, policy
         self.rng = Streams.spawn(0, POLICY, range(trials))
@@ -82,12 +82,12 @@ class Game:
         self.policy.update(self.actions, self.state, play, feedback, self.rng)
 
     def environment_seconds(self) -> float:
-        """Return the median time that the environment took of a round."""
+        """Return the median seconds of the environment per round."""
         return median(self.observing)
 
 
 class Step(NamedTuple):
-    """The arguments of ``hull.minimise`` in one round, and its answer."""
+    """The arguments of ``hull.minimise`` in one round, and its result."""
 
     costs: FloatArray
     beta: FloatArray
@@ -97,7 +97,7 @@ class Step(NamedTuple):
 
 
 def recorded_steps(actions: ActionSet) -> list[Step]:
-    """Return the FTRL steps of consecutive rounds of GenLBINFV, one trial, some rounds old."""
+    """Return the FTRL steps of consecutive rounds of GenLBINFV, one trial, after a burn-in."""
     burn_in, rounds = (
         (300, 1000) if actions.d <= 100 else (300, 50) if actions.d < 10_000 else (50, 10)
     )

@@ -1,4 +1,4 @@
-"""A million lanes: time per round and memory over arms, each set and policy in its own process."""
+"""Sets of up to a million arms: time per round and memory, one process per set and policy."""
 
 import math
 import time
@@ -13,7 +13,7 @@ from multiplay import ActionSet, GenCTS, GenLBINFV, Policy
 POLICIES: dict[str, Policy] = {"GenCTS": GenCTS(), "GenLBINFV": GenLBINFV(horizon=10**7)}
 KINDS = ("Transport", "Network")
 ROUNDS = 20
-MEMORY = 8192  # MiB, of the whole process
+MEMORY = 8192  # MiB of the whole process
 EXPONENT = 1.5
 FIT_FROM = 10**4
 
@@ -25,7 +25,7 @@ def run(quick: bool) -> list[Section]:
 
 
 def growth(kind: str, sizes: Sequence[int], rounds: int = ROUNDS) -> Section:
-    """Let both policies play some rounds on larger and larger sets."""
+    """Measure rounds of both policies on sets of increasing size."""
     rows = []
     for arms in sizes:
         row: dict[str, Any] = {"arms": arms}
@@ -46,8 +46,8 @@ def growth(kind: str, sizes: Sequence[int], rounds: int = ROUNDS) -> Section:
         Target(f"{kind}, {sizes[-1]:.0e} arms, {rounds} rounds: memory", most, MEMORY, "MiB")
     )
     shows = (
-        f"Processor time, median of {rounds} rounds of one trial; the first round with all that a "
-        "policy starts with; set: the time in which it is made. Memory is that of the process."
+        f"Processor time, median of {rounds} rounds of one trial; the first round includes the "
+        "start of the policy; set: the time to build it. Memory is that of the process."
     )
     return Section(f"A million lanes: {kind}", shows, rows, targets, [plot])
 
@@ -61,7 +61,7 @@ def large_set(kind: str, arms: int) -> ActionSet:
 
 
 def case(kind: str, arms: int, policy: str, rounds: int) -> dict[str, float]:
-    """Play, and return seconds of the set, of the first round and of a round, and memory in MiB."""
+    """Return seconds to build the set, of the first round and of a round, and memory in MiB."""
     Game(large_set(kind, 100), POLICIES[policy])()  # compiles
     begun = time.process_time()
     actions = large_set(kind, arms)

@@ -1,4 +1,4 @@
-"""A live learner: ask and tell, save and load."""
+"""Operations of a learner on the paper's problem: ask and tell, save and load."""
 
 import tempfile
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def run(quick: bool) -> list[Section]:
         for what, timing in timings.items()
     ]
     targets = [Target(f"{r['what']}, 3x2", r["µs"], 150, "µs") for r in rows if "ask" in r["what"]]
-    shows = "One learner on the paper's 3x2 problem; losses told as lists, dicts or totals."
+    shows = "One learner on the paper's 3x2 problem; losses as lists, dicts or totals."
     return [Section("Learner", shows, rows, targets)]
 
 

@@ -1,4 +1,4 @@
-"""A live learner on one set, and on a new set every day."""
+"""Ask and tell of a learner in euros: on one set, and on a new set in every round."""
 
 from collections.abc import Callable
 from itertools import cycle
@@ -33,8 +33,8 @@ def run(quick: bool, sizes: tuple[Size, ...] = SIZES) -> list[Section]:
             row = {"policy": name, "lanes": label(size), "one set µs": one, "new days µs": new}
             rows.append(row | {"times one set": new / one})
     shows = (
-        f"µs of ask + tell with losses in euros: the usual set, and one of {DAYS} supplies and "
-        "demands each day, from which a Transport is made anew (this is in the time)."
+        "µs of ask + tell with losses in euros: the usual set, and a new Transport in each "
+        f"round, built from one of {DAYS} supplies and demands (the time includes building it)."
     )
     return [Section("Learner, live", shows, rows)]
 

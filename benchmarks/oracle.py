@@ -1,4 +1,4 @@
-"""The oracle against scipy's HiGHS, POT's network simplex, and scipy's assignment solver."""
+"""Oracle of transport problems, compared with HiGHS, POT and scipy's assignment solver."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
@@ -9,7 +9,7 @@ import ot  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, linprog
 
-from benchmarks.harness import Patience, Plot, Section, Target, compare, curves
+from benchmarks.harness import Plot, Section, Target, TimeForecast, compare, curves
 from benchmarks.instances import SIZES, Size, label, margins, transport
 from multiplay import Transport
 from multiplay.types import FloatArray
@@ -22,18 +22,18 @@ Solve = Callable[[FloatArray], NDArray[Any]]  # a cost vector to a plan
 
 
 def run(quick: bool, sizes: Sequence[Size] = SIZES) -> list[Section]:
-    """Measure with fresh random costs in every call."""
-    budget, patience = 1.0 if quick else 4.0, Patience(5.0 if quick else 60.0, {HIGHS: 1.5})
+    """Measure with new random costs in every call."""
+    budget, forecast = 1.0 if quick else 4.0, TimeForecast(5.0 if quick else 60.0, {HIGHS: 1.5})
     rows, units, targets = [], [], []
     for size in sizes:
         plans = transport(size)
         solvers = {POT: _pot(plans), LEAN: _pot(plans, center_dual=False, check_marginals=False)}
-        row = _compare(plans, solvers | {HIGHS: _highs(plans)}, budget, patience)
+        row = _compare(plans, solvers | {HIGHS: _highs(plans)}, budget, forecast)
         rows.append(row)
         targets += _targets(plans, row, budget)
         plans = Transport([1] * size[0], [1] * size[0])
         solvers = {SCIPY: _assignment(plans), POT: _pot(plans)}
-        units.append(_compare(plans, solvers, budget, patience))
+        units.append(_compare(plans, solvers, budget, forecast))
     shows = "µs per cost vector; fresh uniform costs, one at a time and in a batch of 100."
     return [
         Section("Oracle on transport", shows, rows, targets, [_plot("plan", rows)]),
@@ -42,11 +42,11 @@ def run(quick: bool, sizes: Sequence[Size] = SIZES) -> list[Section]:
 
 
 def _targets(plans: Transport, row: dict[str, Any], budget: float) -> list[Target]:
-    """Let multiplay and POT meet once more, just the two of them: short turns, a fair ratio."""
+    """Measure multiplay and POT alone in short turns, for a precise ratio."""
     if row["size"] not in ("3x2", "10x10", "200x200"):
         return []
-    duel: dict[str, Solve] = {ONE: plans.argmin, POT: _pot(plans)}
-    timings, _ = compare(duel, list(_costs(plans)), budget)
+    both: dict[str, Solve] = {ONE: plans.argmin, POT: _pot(plans)}
+    timings, _ = compare(both, list(_costs(plans)), budget)
     ratios = {
         "one at a time": timings[POT].median / timings[ONE].median,
         "100 at once": row[POT] / row[BATCH],
@@ -63,23 +63,23 @@ def _targets(plans: Transport, row: dict[str, Any], budget: float) -> list[Targe
 
 
 def _costs(plans: Transport) -> FloatArray:
-    """Return as many as memory allows: processors learn the branches of a few by heart."""
+    """Return many cost vectors: branch prediction adapts to a few that are repeated."""
     number = 100 * min(100, max(2, 40_000 // plans.d))
     return np.random.default_rng(0).random((number, plans.d))
 
 
 def _compare(
-    plans: Transport, solvers: Mapping[str, Solve], budget: float, patience: Patience
+    plans: Transport, solvers: Mapping[str, Solve], budget: float, forecast: TimeForecast
 ) -> dict[str, Any]:
     costs = _costs(plans)
     batches = cycle(costs.reshape(-1, 100, plans.d))
     row: dict[str, Any] = {"size": label((len(plans.supply), len(plans.demand))), "arms": plans.d}
     contenders: dict[str, Solve] = {ONE: plans.argmin}
     contenders |= {BATCH: lambda one: plans.argmin(next(batches))[0]} | dict(solvers)
-    row |= {name: patience.too_long(name, plans.d) for name in contenders}
-    patient = {name: solve for name, solve in contenders.items() if row[name] is None}
-    timings, answers = compare(patient, list(costs), budget)
-    patience.remember(plans.d, {name: timing.first for name, timing in timings.items()})
+    row |= {name: forecast.too_long(name, plans.d) for name in contenders}
+    included = {name: solve for name, solve in contenders.items() if row[name] is None}
+    timings, answers = compare(included, list(costs), budget)
+    forecast.record(plans.d, {name: timing.first for name, timing in timings.items()})
     values = {name: float(answer.ravel() @ costs[0]) for name, answer in answers.items()}
     if not np.allclose(list(values.values()), values[ONE], rtol=1e-6):
         raise ArithmeticError(f"the solvers disagree at {plans.d} arms: {values}")

@@ -1,4 +1,4 @@
-"""What a round costs beyond its arithmetic: against a program for it alone, and in one trial."""
+"""Overhead of a round: compared with fused loops, and with a single trial."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,8 +14,8 @@ from multiplay.simulation.block import Block, play
 from multiplay.simulation.simulate import recorded_rounds
 
 OURS = {"GenCTS": "GenCTS", "CTS": "CTS", "GenLBINFV": "GenLBINFV ls", "LBINFV": "LBINFV"}
-MOST_TIMES = {30: 4.0, 1000: 2.0}  # the time of the fused loop, by trials
-ALONE: dict[str, tuple[Policy, float]] = {  # and the most µs of a round in one trial
+MOST_TIMES = {30: 4.0, 1000: 2.0}  # number of trials: most times the fused loop
+ALONE: dict[str, tuple[Policy, float]] = {  # policy, and most µs of a round in one trial
     "GenCTS": (GenCTS(), 15.0),
     "CombUCB": (CombUCB(), 15.0),
     "Hybrid": (Hybrid(), 35.0),
@@ -24,12 +24,12 @@ ALONE: dict[str, tuple[Policy, float]] = {  # and the most µs of a round in one
 
 
 def run(quick: bool) -> list[Section]:
-    """Measure both."""
+    """Measure the ratio to the fused loops, and rounds of one trial."""
     return [against_fused(quick), one_trial(quick)]
 
 
 def against_fused(quick: bool, most_times: Mapping[int, float] = MOST_TIMES) -> Section:
-    """Compare the paper's policies with loops that were written for its instance alone."""
+    """Compare the paper's policies with special-purpose loops for its instance."""
     rows, targets = [], []
     for trials, limit in most_times.items():
         length = max(50, (20_000 if quick else 100_000) // trials)
@@ -40,7 +40,7 @@ def against_fused(quick: bool, most_times: Mapping[int, float] = MOST_TIMES) -> 
                 "fused": fused_time(loop, trials, length),
             }
             timings = interleave(runs, budget=0.5 if quick else 3.0)
-            ours, alone = (timings[who].median * 1e6 / (trials * length) for who in runs)
+            ours, alone = (timings[kind].median * 1e6 / (trials * length) for kind in runs)
             rows.append(
                 {
                     "policy": name,
@@ -53,9 +53,9 @@ def against_fused(quick: bool, most_times: Mapping[int, float] = MOST_TIMES) -> 
             what = f"{name}, {trials} trials, times the fused loop"
             targets.append(Target(what, ours / alone, limit))
     shows = (
-        "µs of the processor per trial and round. The fused loop runs all rounds of all trials in "
-        "one compiled function: plans are those of two demanders, losses are drawn in place, and "
-        "nothing is kept but the regret."
+        "Processor time in µs per trial and round. The fused loop runs all rounds of all trials in "
+        "one compiled function: it supports two demanders, draws losses in place, and keeps only "
+        "the regret."
     )
     return Section("Against a program for the paper's instance alone", shows, rows, targets)
 
@@ -73,19 +73,19 @@ def one_trial(quick: bool) -> Section:
     took = {name: 1e6 * timing.median / length for name, timing in timings.items()}
     rows = [{"policy": name, "µs": took[name], "at most": ALONE[name][1]} for name in ALONE]
     targets = [Target(f"{n}, one trial, a round", took[n], ALONE[n][1], "µs") for n in ALONE]
-    shows = "µs of the processor for a whole round: policy, losses, regret and checks."
+    shows = "Processor time in µs of a whole round: policy, losses, regret and checks."
     return Section("One trial, 10 arms, 5 of them played", shows, rows, targets)
 
 
 def our_time(blocks: list[Block]) -> Callable[[], float]:
-    """Return a contender that plays blocks; what a run takes before its first round is left out."""
+    """Return a contender that plays blocks, and subtracts the time before the first round."""
     recorded = recorded_rounds(1, 1)
     beginnings = [block._replace(horizon=1, rounds=recorded) for block in blocks]
 
     def seconds() -> float:
         return _processor_time(play, beginnings, blocks)
 
-    seconds()  # kernels are read from disk
+    seconds()  # loads the kernels from disk
     return seconds
 
 
@@ -101,9 +101,9 @@ def fused_time(loop: Any, trials: int, length: int) -> Callable[[], float]:
 
 
 def _processor_time(run: Callable[[Any], object], short: list[Any], long: list[Any]) -> float:
-    """Return the seconds of the processor that long runs take more than short ones.
+    """Return the processor seconds of long runs, minus those of short runs.
 
-    Others cannot add to them, as they can to the seconds of the clock.
+    Other processes affect wall-clock time, but not processor time.
     """
     marks = [time.process_time()]
     for several in (short, long):

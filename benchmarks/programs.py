@@ -1,4 +1,4 @@
-"""Integer programs: a round of FTRL where every best action must be asked of HiGHS."""
+"""Rounds of FTRL on integer programs, whose oracle is HiGHS."""
 
 import time
 from statistics import median, quantiles
@@ -12,7 +12,7 @@ ROWS = 3
 
 
 def run(quick: bool, d: int = 50, rounds: tuple[int, int] = (100, 200)) -> list[Section]:
-    """Play one trial on programs with some constraints that bind."""
+    """Measure one trial on integer programs with binding constraints."""
     seeds = range(1 if quick else 3)
     rows = [{"program": seed, **round_of(seed, d, *rounds)} for seed in seeds]
     shows = f"GenLBINFV, one trial, {d} arms, {ROWS} constraints, rounds {rounds[0]} to {rounds[1]}"
@@ -22,7 +22,7 @@ def run(quick: bool, d: int = 50, rounds: tuple[int, int] = (100, 200)) -> list[
 
 
 def round_of(seed: int, d: int, first: int, last: int) -> dict[str, float]:
-    """Return the milliseconds of the process for ``ask`` and ``tell``, and those of round 1."""
+    """Return milliseconds of processor time of ``ask`` and ``tell``: late rounds, and round 1."""
     rng = np.random.default_rng(seed)
     weights = rng.integers(1, 10, (ROWS, d))
     program = IntegerProgram(weights, weights.sum(axis=1) // 2, bounds=(0, 2), sense="max")

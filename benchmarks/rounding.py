@@ -1,11 +1,11 @@
-"""Drawing an action with mean x: dependent rounding against decomposition into vertices."""
+"""Random actions with mean x: dependent rounding, compared with decomposition into vertices."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Patience, Plot, Section, Target, compare, curves
+from benchmarks.harness import Plot, Section, Target, TimeForecast, compare, curves
 from benchmarks.instances import SIZES, Size, label, recorded_steps, transport
 from multiplay import Streams, Transport
 from multiplay.random import POLICY
@@ -16,19 +16,19 @@ OURS, OTHER = "dependent rounding", "decomposition"
 
 def run(quick: bool, sizes: Sequence[Size] = SIZES) -> list[Section]:
     """Measure at the x of consecutive rounds of GenLBINFV."""
-    patience = Patience(5.0 if quick else 60.0, {OTHER: 1.8})
+    forecast = TimeForecast(5.0 if quick else 60.0, {OTHER: 1.8})
     rows, targets = [], []
     for size in sizes:
         plans = transport(size)
         steps = recorded_steps(plans)
-        left_out = patience.too_long(OTHER, plans.d)
+        left_out = forecast.too_long(OTHER, plans.d)
         row: dict[str, Any] = {"size": label(size), "arms": plans.d}
         contenders = _contenders(plans)
         if left_out:
             del contenders[OTHER]
         points = [step.point for step in steps]
         timings, answers = compare(contenders, points, 1.0 if quick else 4.0)
-        patience.remember(plans.d, {name: timing.first for name, timing in timings.items()})
+        forecast.record(plans.d, {name: timing.first for name, timing in timings.items()})
         row |= {f"{name}, µs": 1e6 * timing.median for name, timing in timings.items()}
         if left_out:
             row[f"{OTHER}, µs"] = left_out
@@ -45,8 +45,8 @@ def run(quick: bool, sizes: Sequence[Size] = SIZES) -> list[Section]:
                 targets.append(Target(what, row["times faster"], 100, at_least=True))
         rows.append(row)
     shows = (
-        "One draw, at the x of consecutive rounds of GenLBINFV. The decomposition asks the "
-        "compiled oracle for vertices on the support of what is left, each as far as it goes."
+        "One draw, at the x of consecutive rounds of GenLBINFV. The decomposition calls the "
+        "compiled oracle for vertices on the support of the rest, each with its largest weight."
     )
     lines = curves(rows, "arms", {name: f"{name}, µs" for name in (OURS, OTHER)})
     plot = Plot("rounding", "One draw with mean x", "arms d", "µs per draw", lines, fit_from=100)
@@ -62,11 +62,11 @@ def _contenders(plans: Transport) -> dict[str, Callable[[Arrays], Any]]:
 
 
 def decompose(plans: Transport, x: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Write x as a convex combination of vertices: returns them and their weights.
+    """Return vertices and weights whose convex combination is x.
 
     The oracle finds a vertex on the support of the remainder, and the largest multiple that fits
-    is subtracted. That empties an arm each time, so there are at most d + 1 vertices. Logarithms
-    as costs keep away from small arms: three times fewer vertices than with no preference.
+    is subtracted. That empties an arm each time, so there are at most d + 1 vertices. With
+    logarithms as costs the oracle avoids small arms: three times fewer vertices than with zeros.
     """
     left, mass = x.copy(), 1.0
     vertices: list[IntArray] = []
@@ -79,7 +79,7 @@ def decompose(plans: Transport, x: FloatArray) -> tuple[IntArray, FloatArray]:
         used = np.flatnonzero(vertex)
         ratios = left[used] / vertex[used]
         weight = float(ratios.min())
-        if weight <= 0:  # rounding errors have left a remainder that no vertex fits
+        if weight <= 0:  # because of rounding errors, no vertex fits the remainder
             break
         left[used] = np.where(ratios == weight, 0.0, left[used] - weight * vertex[used])
         mass -= weight

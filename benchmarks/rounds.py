@@ -1,4 +1,4 @@
-"""Time per trial and round on the paper's stochastic experiment, and where it goes."""
+"""Time per trial and round of all policies on the paper's experiment, split into parts."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ from multiplay.simulation.block import Block, play
 from multiplay.simulation.scheduling import LARGEST_BLOCK
 from multiplay.simulation.simulate import recorded_rounds
 
-T = paper.HORIZON  # the regulariser is that of the whole experiment, however few rounds are timed
+T = paper.HORIZON  # of the regulariser, also where fewer rounds are timed
 POLICIES: dict[str, Policy] = {
     "GenCTS": GenCTS(),
     "CTS": Duplicated(GenCTS()),
@@ -89,15 +89,15 @@ def run(quick: bool, trials: Sequence[int] = (1, 30, 1000)) -> list[Section]:
                 what = f"{name}, {number} trials, per trial and round"
                 targets.append(Target(what, 1e6 * total, limit, "µs"))
     shows = (
-        "µs per trial and round, median of turns, split into parts; shares are those of a run with "
-        f"timers, scaled to the total of one without. One step of a fixed loop took "
+        "µs per trial and round, median of turns, split into parts; the shares are from a run with "
+        f"timers, scaled to the total of a run without timers. One step of a fixed loop took "
         f"{calibration():.2f} ns on this machine."
     )
     return [Section("Rounds of the paper's stochastic experiment", shows, rows, targets)]
 
 
 def blocks_of(policy: Policy, trials: int, rounds: int) -> list[Block]:
-    """Cut the trials as ``simulate`` does; a tenth of the rounds is recorded, as in the paper."""
+    """Return blocks of trials as ``simulate`` makes them; a tenth of the rounds is recorded."""
     environment = paper.environments(rounds, trials, seed=0)["stochastic"]
     recorded = recorded_rounds(rounds, max(1, rounds // 10))
     starts = range(0, trials, LARGEST_BLOCK)
@@ -106,7 +106,7 @@ def blocks_of(policy: Policy, trials: int, rounds: int) -> list[Block]:
 
 
 def _runner(blocks: list[Block], times: int) -> Callable[[], float]:
-    """Return a contender that gives its seconds per trial and round, with new seeds each time."""
+    """Return a contender: seconds per trial and round, with a new seed in each call."""
     seeds = count()
 
     def seconds() -> float:
@@ -118,7 +118,7 @@ def _runner(blocks: list[Block], times: int) -> Callable[[], float]:
 
 
 def _shares(policy: Policy, blocks: list[Block]) -> dict[str, float]:
-    """Play with timers, and return the share of every part."""
+    """Return the share of each part, measured by timers."""
     watch = Stopwatch()
     actions, hull = type(paper.PLANS), type(paper.PLANS.hull)
     world = type(blocks[0].environment.open(paper.PLANS, 1, [0], 0))
@@ -140,18 +140,18 @@ def _shares(policy: Policy, blocks: list[Block]) -> dict[str, float]:
 
 
 class Stopwatch:
-    """Adds up the time spent in methods, without that of the watched methods they call."""
+    """Total time of methods by part, without the timed methods that they call."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self.inside: list[float] = []  # for every method being run: the time of watched ones in it
+        self.inside: list[float] = []  # for each running method: seconds of timed methods in it
 
     def around(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """Return the method with a timer around it."""
 
         def watched(*arguments: Any) -> Any:
             if part in INSIDE_CHOOSE and not self.inside:
-                return method(*arguments)  # the best fixed action, found before the first round
+                return method(*arguments)  # the comparator is computed before the first round
             self.inside.append(0.0)
             started = time.perf_counter()
             answer = method(*arguments)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, for as long as it is needed."""
+"""A temporary PostgreSQL server."""
 
 import os
 import shutil
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-DEBIAN = Path("/usr/lib/postgresql")  # not on the path there
+DEBIAN = Path("/usr/lib/postgresql")  # not on PATH on Debian
 
 
 def programs() -> Path | None:
-    """Return the folder of the server's programs, the newest if there are several."""
+    """Return the folder of the server's programs, of the newest version."""
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
     versions = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
@@ -20,11 +20,11 @@ def programs() -> Path | None:
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """Give the URL of a server with its usual settings, whose files are in this folder."""
+    """Run a server with default settings and files in this folder; yield its URL."""
     found = programs()
     if found is None:
         raise FileNotFoundError("PostgreSQL is not installed")
-    user = "postgres" if os.getuid() == 0 else None  # it refuses to run as root
+    user = "postgres" if os.getuid() == 0 else None  # PostgreSQL does not run as root
     folder.mkdir()
     if user:
         shutil.chown(folder, user)

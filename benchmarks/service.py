@@ -1,4 +1,4 @@
-"""The service under load, beside a bare route of FastAPI that commits one row."""
+"""The service under load, compared with the FastAPI route of ``bare_route``."""
 
 import json
 import os
@@ -20,22 +20,22 @@ from benchmarks.server import programs, server
 from multiplay import GenCTS, Study, Transport
 from multiplay.service.auth import keys
 
-CLIENTS, CREWS, WORKERS = 16, 2, 2
-MOST_TIMES = 2.0  # the median of the bare route
+CLIENTS, CLIENT_PROCESSES, WORKERS = 16, 2, 2
+MOST_TIMES = 2.0  # ratio to the median of the bare route
 
 
 def run(quick: bool) -> list[Section]:
-    """Measure on SQLite, and on PostgreSQL where there is one."""
+    """Measure on SQLite, and on PostgreSQL if it is installed."""
     with tempfile.TemporaryDirectory(dir=ROOT) as folder, ExitStack() as stack:
         places = {"SQLite": f"sqlite:///{folder}/studies.db"}
         if programs() is not None:
-            os.chmod(folder, 0o755)  # it runs as another user
+            os.chmod(folder, 0o755)  # the server runs as a different user
             places["PostgreSQL"] = stack.enter_context(server(Path(folder) / "server"))
         return [under_load(name, url, 4.0 if quick else 15.0) for name, url in places.items()]
 
 
 def under_load(database: str, url: str, seconds: float) -> Section:
-    """Let 16 clients ask and tell, and write rows, in turns."""
+    """Measure 16 clients: ask and tell, and rows of the bare route, in turns."""
     Study.create("lanes", Transport([1, 4, 5], [4, 6]), GenCTS(), store=url).disconnect()
     key = keys.create(url, "play").token
     engine = bare_route.engine_at(url)
@@ -69,8 +69,8 @@ def under_load(database: str, url: str, seconds: float) -> Section:
         Target(f"{database}: p50 of {kind}", ratios[kind], MOST_TIMES) for kind in ("ask", "tell")
     ]
     shows = (
-        f"{CLIENTS} clients, each waits for its answer; {WORKERS} workers; all on this machine. "
-        "A row is what a bare FastAPI route commits to the same database."
+        f"{CLIENTS} clients, each waits for the response; {WORKERS} workers; all on this machine. "
+        "Row: a bare FastAPI route commits one row to the same database."
     )
     return Section(f"The service under load, {database}", shows, rows, targets)
 
@@ -81,23 +81,24 @@ def quantile(times: list[float], level: float) -> float:
 
 
 def loaded(url: str, key: str, seconds: float) -> dict[str, list[float]]:
-    """Let clients in processes of their own work; return how long everything took."""
+    """Run clients in separate processes; return the seconds of their requests by kind."""
     command = [sys.executable, "-m", "benchmarks.clients", url, key]
-    command += [f"{CLIENTS // CREWS}", f"{seconds}"]
-    crews = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(CREWS)
+    command += [f"{CLIENTS // CLIENT_PROCESSES}", f"{seconds}"]
+    processes = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(CLIENT_PROCESSES)
     ]
     took: dict[str, list[float]] = {}
-    for crew in crews:
-        said, _ = crew.communicate()
-        for kind, times in json.loads(said).items():
+    for process in processes:
+        output, _ = process.communicate()
+        for kind, times in json.loads(output).items():
             took.setdefault(kind, []).extend(times)
     return took
 
 
 @contextmanager
 def started(command: list[str], more: dict[str, str]) -> Iterator[str]:
-    """Give the address of a service that runs as a process, for as long as the block."""
+    """Run a service as a process until the end of the block; yield its URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(

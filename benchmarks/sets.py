@@ -1,4 +1,4 @@
-"""Every action set: its oracle against a dedicated one, its rounds; two ways over a knapsack."""
+"""All action sets: oracles compared with dedicated solvers, rounds, and a knapsack's hull."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -32,29 +32,29 @@ from multiplay.types import FloatArray, IntArray
 
 ONE, BATCH = "multiplay, one at a time", "multiplay, 1 of 100"
 T = 10_000
-FRESH = 3000  # cost vectors, more than an OracleSet remembers
+FRESH = 3000  # cost vectors, more than an OracleSet caches
 Solve = Callable[[FloatArray], Any]  # a cost vector to an action
 Case = tuple[ActionSet, str, Callable[[Any], Solve]]
 
 
 def run(quick: bool) -> list[Section]:
-    """Measure the oracles, the rounds, and the two ways over the hull of a knapsack."""
+    """Measure the oracles, the rounds, and two FTRL steps over the hull of a knapsack."""
     budget = 0.4 if quick else 3.0
     return [oracles(budget), rounds(budget), knapsack_hull(budget)]
 
 
 def big_knapsack() -> Knapsack:
-    """Return 200 items with weights up to 1000, and a capacity of 10^4."""
+    """Return a knapsack of 200 items with weights up to 1000, and a capacity of 10^4."""
     return Knapsack(np.random.default_rng(0).integers(1, 1001, 200), 10_000)
 
 
 def small_knapsack() -> Knapsack:
-    """Return 20 items with weights up to 30, and a capacity of 100."""
+    """Return a knapsack of 20 items with weights up to 30, and a capacity of 100."""
     return Knapsack(np.random.default_rng(0).integers(1, 31, 20), 100)
 
 
 def layered_path(layers: int, width: int) -> Path:
-    """Return a graph of layers, each joined to the next by all arcs."""
+    """Return paths through layers of nodes, with all arcs from each layer to the next."""
     arcs: list[tuple[str, str]] = [("s", f"0,{v}") for v in range(width)]
     for layer in range(layers - 1):
         arcs += [(f"{layer},{v}", f"{layer + 1},{w}") for v in range(width) for w in range(width)]
@@ -63,7 +63,7 @@ def layered_path(layers: int, width: int) -> Path:
 
 
 def some_edges(nodes: int, edges: int) -> list[tuple[int, int]]:
-    """Return a connected graph: a path, and other pairs at random."""
+    """Return the edges of a connected graph: a path, and random pairs."""
     rng = np.random.default_rng(0)
     pairs = [(v, v + 1) for v in range(nodes - 1)]
     while len(pairs) < edges:
@@ -74,7 +74,7 @@ def some_edges(nodes: int, edges: int) -> list[tuple[int, int]]:
 
 
 def oracles(budget: float, cases: Sequence[Case] | None = None) -> Section:
-    """Compare the oracle of each set with the best that is made for that set alone."""
+    """Compare the oracle of each set with a dedicated solver for that set."""
     rows = []
     for actions, name, make in dedicated() if cases is None else cases:
         costs = np.random.default_rng(0).random((FRESH, actions.d)) - (actions.sense == "max")
@@ -96,8 +96,8 @@ def oracles(budget: float, cases: Sequence[Case] | None = None) -> Section:
         row["times faster"] = row["µs"] / row[BATCH]
         rows.append(row)
     shows = (
-        "µs per cost vector, fresh uniform costs. The other solver is called once for each, "
-        "and writes its answer as an action; times faster: against 1 of 100."
+        "µs per cost vector, fresh uniform costs. The other solver is called once for each "
+        "vector, and its result is converted to an action; times faster: than 1 of 100."
     )
     return Section("Oracles of all sets", shows, rows)
 
@@ -109,7 +109,7 @@ def _short(actions: ActionSet) -> str:
 
 
 def dedicated() -> list[Case]:
-    """Return sets, each with the name and the maker of a solver that is made for it."""
+    """Return sets, each with the name and the factory of a dedicated solver."""
     partition, assignment = "numpy argpartition", "scipy linear_sum_assignment"
     return [
         (Budget(5, [1] * 10), partition, _selection),
@@ -151,7 +151,7 @@ def _assignment(actions: Assignment) -> Solve:
 
 def _dijkstra(actions: Path) -> Solve:
     nodes = len(actions.graph.balance)
-    # scipy before 1.14 takes no longer integers
+    # scipy before 1.14 accepts no 64-bit integers
     tail, head = (ends.astype(np.int32) for ends in (actions.graph.tail, actions.graph.head))
     number = {(v, w): arc for arc, (v, w) in enumerate(zip(tail, head, strict=True))}
     source, target = int(np.argmax(actions.graph.balance)), int(np.argmin(actions.graph.balance))
@@ -282,7 +282,7 @@ def knapsack_hull(
             )["x"][0],
             flow: _flow_formulation(sack, steps[0]),
         }
-        with warnings.catch_warnings(action="ignore"):  # Clarabel doubts some of its answers
+        with warnings.catch_warnings(action="ignore"):  # Clarabel warns of inaccurate solutions
             timings, answers = compare(contenders, steps, budget)
         row: dict[str, Any] = {"items": items, "capacity": capacity}
         row |= {f"{name}, ms": 1e3 * timing.median for name, timing in timings.items()}
@@ -291,13 +291,16 @@ def knapsack_hull(
         rows.append(row)
     shows = (
         "One FTRL step, warm, over consecutive rounds of GenLBINFV. The flow formulation has a "
-        "variable for each item and load; Clarabel solves it, built once."
+        "variable for each item and load; Clarabel solves the problem, which is built once."
     )
-    return Section("Two ways over the hull of a knapsack", shows, rows)
+    return Section("FTRL step over the hull of a knapsack", shows, rows)
 
 
 def _flow_formulation(sack: Knapsack, example: Step) -> Callable[[Step], FloatArray]:
-    """Paths from load 0 to the capacity: an arc packs an item, or leaves a unit of room empty."""
+    """Return a solver over paths from load 0 to the capacity.
+
+    An arc packs an item, or leaves one unit of the capacity unused.
+    """
     capacity, n = int(sack.capacity), sack.n.astype(float)
     arcs = [(load, load + int(w), i) for i, w in enumerate(sack.weights)
             for load in range(capacity - int(w) + 1)]  # fmt: skip
@@ -323,7 +326,7 @@ def _flow_formulation(sack: Knapsack, example: Step) -> Callable[[Step], FloatAr
         costs.value, weights.value = step.costs[0], step.beta[0] * n
         try:
             problem.solve(solver=cp.CLARABEL)
-        except cp.SolverError:  # it gives up now and then
+        except cp.SolverError:  # Clarabel fails on some steps
             return np.full(sack.d, np.nan)
         return np.asarray(x.value)
 

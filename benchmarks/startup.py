@@ -1,4 +1,4 @@
-"""The import, and the first use of every kernel, with and without the compilation cache."""
+"""Start-up: import and first use with an empty and a filled compilation cache."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ IMPORT = "import multiplay"
 
 
 def run(quick: bool) -> list[Section]:
-    """Start new processes: one with an empty cache, some more with the cache that it has filled."""
+    """Start new processes: one with an empty cache, then several with the filled cache."""
     with tempfile.TemporaryDirectory() as folder:
         empty = fresh("first_use.first_use", cache=Path(folder))
         filled = [fresh("first_use.first_use", Path(folder)) for _ in range(3 if quick else 9)]
@@ -23,7 +23,7 @@ def run(quick: bool) -> list[Section]:
 
 
 def reproduction() -> Section:
-    """Run ``multiplay reproduce`` as after an installation, and once more with the cache filled."""
+    """Run ``multiplay reproduce`` with an empty cache, and again with the filled cache."""
     with tempfile.TemporaryDirectory() as folder:
         variables = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder, "cache"))}
         command = [
@@ -74,7 +74,9 @@ def sections(empty: dict[str, Any], filled: list[dict[str, Any]]) -> list[Sectio
         for file, some in files.items()
     ]
     shows = "Seconds in a new process, one after the other; with a filled cache, the median."
-    compiling = "Seconds of compilation with an empty cache, without the kernels that are called."
+    compiling = (
+        "Seconds of compilation with an empty cache, without the kernels that a kernel calls."
+    )
     return [
         Section("Start-up", shows, [*rows, total], targets),
         Section("Compilation", compiling, kernels),

@@ -1,4 +1,4 @@
-"""The FTRL step against general solvers: cvxpy with Clarabel, and scipy's SLSQP."""
+"""FTRL step on transport problems, compared with cvxpy and Clarabel, and scipy's SLSQP."""
 
 import time
 import warnings
@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 from scipy.optimize import minimize
 
-from benchmarks.harness import Patience, Plot, Section, Target, compare, curves
+from benchmarks.harness import Plot, Section, Target, TimeForecast, compare, curves
 from benchmarks.instances import SIZES, Size, Step, label, margins, recorded_steps, transport
 from multiplay import Transport
 from multiplay.types import FloatArray
@@ -20,24 +20,24 @@ Solve = Callable[[Step], FloatArray]
 
 
 def run(quick: bool, sizes: Sequence[Size] = SIZES) -> list[Section]:
-    """Measure the step over consecutive rounds of GenLBINFV, and solve the same with the others."""
-    patience = Patience(5.0 if quick else 60.0, GROWTH)
+    """Measure the step over consecutive rounds of GenLBINFV, with each solver."""
+    forecast = TimeForecast(5.0 if quick else 60.0, GROWTH)
     rows, targets = [], []
     for size in sizes:
         plans = transport(size)
         steps = recorded_steps(plans)
         makers = {OURS: _ours, ONCE: _built_once, ANEW: _built_anew, SLSQP: _slsqp}
         row: dict[str, Any] = {"size": label(size), "arms": plans.d}
-        row |= {f"{name}, ms": patience.too_long(name, plans.d) for name in makers}
+        row |= {f"{name}, ms": forecast.too_long(name, plans.d) for name in makers}
         solvers, making = {}, {}
         for name, make in makers.items():
             if not row[f"{name}, ms"]:
                 started = time.perf_counter()
                 solvers[name] = make(plans, steps[0])
                 making[name] = time.perf_counter() - started
-        with warnings.catch_warnings(action="ignore"):  # Clarabel doubts some of its answers
+        with warnings.catch_warnings(action="ignore"):  # Clarabel warns of inaccurate solutions
             timings, answers = compare(solvers, steps, budget=1.0 if quick else 4.0)
-        patience.remember(plans.d, {n: timing.median + making[n] for n, timing in timings.items()})
+        forecast.record(plans.d, {n: timing.median + making[n] for n, timing in timings.items()})
         row |= {f"{name}, ms": 1e3 * timing.median for name, timing in timings.items()}
         cvxpy = [(timings[name].median, name) for name in (ONCE, ANEW) if name in timings]
         if cvxpy:
@@ -52,7 +52,7 @@ def run(quick: bool, sizes: Sequence[Size] = SIZES) -> list[Section]:
             targets.append(Target("FTRL step, 200x200", row[f"{OURS}, ms"], 10, "ms"))
     shows = (
         "One step, warm, over consecutive rounds of GenLBINFV. cvxpy with Clarabel: built once "
-        "with parameters, or anew each time. SLSQP starts from the last round's x. Differences of "
+        "with parameters, or for each step. SLSQP starts from the last round's x. Differences of "
         "objectives are relative."
     )
     columns = {name: f"{name}, ms" for name in (OURS, ONCE, ANEW, SLSQP)}

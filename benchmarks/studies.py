@@ -1,4 +1,4 @@
-"""Studies: what it costs that every ask and tell is safe, and how that grows with history."""
+"""Studies: rates of durable ask and tell, growth with history, opening, and snapshots."""
 
 import tempfile
 import time
@@ -9,6 +9,21 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
 
+from benchmarks.backends import (
+    BACKENDS,
+    BARE,
+    FULL,
+    MEMORY,
+    OPTUNA_JOURNAL,
+    OPTUNA_SQLITE,
+    POSTGRESQL,
+    Place,
+    WorkerPool,
+    losses_of,
+    pairs,
+    sqlite_url,
+    told,
+)
 from benchmarks.harness import (
     ROOT,
     Section,
@@ -21,21 +36,6 @@ from benchmarks.harness import (
     show,
 )
 from benchmarks.instances import Size, transport
-from benchmarks.keepers import (
-    BARE,
-    FULL,
-    KEEPERS,
-    MEMORY,
-    OPTUNA_JOURNAL,
-    OPTUNA_SQLITE,
-    POSTGRESQL,
-    Crew,
-    Place,
-    losses_of,
-    pairs,
-    sqlite_url,
-    told,
-)
 from benchmarks.server import server
 from multiplay import GenCTS, Study
 from multiplay.storage import Labels
@@ -45,7 +45,7 @@ from multiplay.studies import entry_codec
 from multiplay.studies.replica import USUAL_SET, Replica
 from multiplay.studies.synced import SNAPSHOT_EVERY, _interval
 
-CREWS = (1, 8)
+PROCESSES = (1, 8)
 AT_LEAST = {OPTUNA_SQLITE: 30, OPTUNA_JOURNAL: 3}  # times faster
 IN_MEMORY = ("tmpfs", "ramfs")
 SHARED_MEMORY = Path("/dev/shm")
@@ -53,11 +53,11 @@ SIZES: tuple[Size, ...] = ((3, 2), (10, 10), (100, 100))
 
 
 def run(quick: bool) -> list[Section]:
-    """Measure on the disk, and in a file system in memory where there is one."""
+    """Measure on a disk, and on a file system in memory if one exists."""
     sections = []
     for name in ("disk", "memory"):
         with places(name) as found:
-            sections += [rates(place, CREWS, 0.3 if quick else 1.0) for place in found]
+            sections += [rates(place, PROCESSES, 0.3 if quick else 1.0) for place in found]
     with places("memory", "disk") as found:
         place = found[0]
         sections += [
@@ -70,7 +70,7 @@ def run(quick: bool) -> list[Section]:
 
 @contextmanager
 def places(*names: str) -> Iterator[list[Place]]:
-    """Give the places of these names that there are, each with an empty folder and a server."""
+    """Yield the existing places of these names, each with an empty folder and a server."""
     with ExitStack() as stack:
         found = []
         for name in names:
@@ -80,7 +80,7 @@ def places(*names: str) -> Iterator[list[Place]]:
             folder = Path(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="study-", dir=parent))
             )
-            folder.chmod(0o755)  # the server may be another user
+            folder.chmod(0o755)  # the server may run as a different user
             try:
                 url = stack.enter_context(server(folder / "server"))
             except (OSError, CalledProcessError) as error:
@@ -91,7 +91,7 @@ def places(*names: str) -> Iterator[list[Place]]:
 
 
 def _folder(name: str) -> Path | None:
-    """Return a folder on the disk, or in memory, if there is such a place."""
+    """Return a folder on a disk or in memory, or None."""
     usual = Path(tempfile.gettempdir())
     if name == "memory":
         return next((path for path in (SHARED_MEMORY, usual) if _is_in_memory(path)), None)
@@ -110,29 +110,32 @@ def _is_in_memory(path: Path) -> bool:
     return next(kinds[one] for one in (whole, *whole.parents) if one in kinds) in IN_MEMORY
 
 
-# ---------------------------------------------------------------- pairs in a second
+# ---------------------------------------------------------------- pairs per second
 
 
 def rates(
-    place: Place, crews: Sequence[int], duration: float, names: Sequence[str] = tuple(KEEPERS)
+    place: Place,
+    process_counts: Sequence[int],
+    duration: float,
+    names: Sequence[str] = tuple(BACKENDS),
 ) -> Section:
-    """Let all keepers take turns, with one process and with many."""
+    """Measure all backends in turns, for each number of processes."""
     names = [name for name in names if place.server or name != POSTGRESQL]
     for name in names:
-        KEEPERS[name].make(place)
-    by_crew: dict[int, dict[str, float]] = {}
-    for number in crews:
+        BACKENDS[name].make(place)
+    by_count: dict[int, dict[str, float]] = {}
+    for number in process_counts:
         shared = [name for name in names if name != MEMORY or number == 1]
-        with Crew(place, shared, number) as crew:
+        with WorkerPool(place, shared, number) as pool:
             turns = {
-                name: (lambda name=name: crew.seconds_of_a_pair(name, duration)) for name in shared
+                name: (lambda name=name: pool.seconds_of_a_pair(name, duration)) for name in shared
             }
             timings = interleave(turns, budget=5 * duration * len(shared))
-        by_crew[number] = {name: 1 / timing.median for name, timing in timings.items()}
+        by_count[number] = {name: 1 / timing.median for name, timing in timings.items()}
     rows: list[dict[str, Any]] = []
     for name in names:
-        row: dict[str, Any] = {"kept by": name}
-        for number, rate in by_crew.items():
+        row: dict[str, Any] = {"backend": name}
+        for number, rate in by_count.items():
             if name in rate:
                 row[f"pairs/s, {_processes(number)}"] = rate[name]
                 row[f"of SQLite alone, {number}"] = rate[name] / rate[BARE]
@@ -146,12 +149,12 @@ def rates(
             limit,
             at_least=True,
         )
-        for number, rate in by_crew.items()
+        for number, rate in by_count.items()
         for other, limit in AT_LEAST.items()
     ]
     shows = (
-        "Pairs of ask and tell in a second, of all processes together, on the paper's 3x2 problem "
-        "with GenCTS; every verb has a key. Optuna chooses six whole numbers at random. SQLite "
+        "Pairs of ask and tell per second, total of all processes, on the paper's 3x2 problem "
+        "with GenCTS; every verb has a key. Optuna chooses six random integers. SQLite "
         "alone commits two rows of the same sizes, and does nothing else."
     )
     return Section(f"Studies, files on {place.name}", shows, rows, targets)
@@ -165,10 +168,10 @@ def _processes(number: int) -> str:
 
 
 def grown(store: str, name: str, events: int, chunk: int = 10_000) -> None:
-    """Make a study that was really played for so many events.
+    """Create a study with a history of ``events`` events.
 
-    Many verbs share one turn, which spares the commits. The last of them are played one by one, so
-    that the newest snapshot is as old as it can be.
+    Many verbs share one turn, which saves commits. The last events have a turn each, so that the
+    number of entries since the last snapshot is the largest possible.
     """
     plain = events - SNAPSHOT_EVERY
     plans = transport((3, 2))
@@ -186,7 +189,7 @@ def grown(store: str, name: str, events: int, chunk: int = 10_000) -> None:
 
 
 def _play(study: Study, replica: Replica, names: Sequence[str], table: list[list[float]]) -> None:
-    """Do what ask and tell do within their turns."""
+    """Write an ask and a tell within an open turn."""
     engine, when = replica.engine, time.time()
     id, play = replica.ask(engine.state.usual, USUAL_SET, when, None)
     labels = Labels(entry_codec.ASK, f"old {id}", id, when)
@@ -198,7 +201,7 @@ def _play(study: Study, replica: Replica, names: Sequence[str], table: list[list
 
 
 def growth(place: Place, numbers: Sequence[int], turns: int) -> Section:
-    """Measure a pair after so many events; a study that has grown too far is made anew."""
+    """Measure pairs after each number of events; a study that became too long is replaced."""
     at_once, made = 25, dict.fromkeys(numbers, 0)
     studies: dict[int, tuple[Study, Any]] = {}
     times: dict[int, list[float]] = {number: [] for number in numbers}
@@ -242,20 +245,20 @@ def growth(place: Place, numbers: Sequence[int], turns: int) -> Section:
     times_more = least[many] / least[few]
     targets = [
         Target(f"a pair at {many:,} events, times that at {few}", times_more, 1.3),
-        Target(f"memory of a study of {many:,} events, more than {few} by", more, 1, "MiB"),
+        Target(f"memory of a study of {many:,} events, minus that of {few}", more, 1, "MiB"),
     ]
     shows = (
         f"SQLite with normal synchronisation, on {place.name}; the fastest of {turns} turns of "
-        f"{at_once} pairs. Memory: opened by a new process, and played for 50 pairs."
+        f"{at_once} pairs. Memory: of a new process that opens it and runs 50 pairs."
     )
     return Section("Growth of a study", shows, rows, targets)
 
 
 def opened(store: str, name: str) -> dict[str, float]:
-    """Open a study and play, and return the memory before and after in MiB (see ``fresh``)."""
+    """Open a study, run pairs; return the memory before and after in MiB (run by ``fresh``)."""
     other = Study.create("other", transport((3, 2)), GenCTS(), store="memory://")
     pair = pairs(other)
-    for _ in range(300):  # more than is ever booked together
+    for _ in range(300):  # more reports than one batch
         pair()
     start = peak_memory()
     with Study.open(name, store=store) as study:
@@ -266,7 +269,7 @@ def opened(store: str, name: str) -> dict[str, float]:
 
 
 def opening(place: Place, numbers: Sequence[int]) -> Section:
-    """Measure how long it takes to open a study with so many events."""
+    """Measure the time to open a study, for each number of events."""
     url = sqlite_url(place, "opened", "&synchronous=normal")
     rows = []
     for number in numbers:
@@ -277,7 +280,7 @@ def opening(place: Place, numbers: Sequence[int]) -> Section:
         def open_it(name: str = f"{number}") -> None:
             Study.open(name, store=url).disconnect()
 
-        rows.append({"events": number, "s": seconds(open_it, 1.0), "played in, s": taken})
+        rows.append({"events": number, "s": seconds(open_it, 1.0), "created in, s": taken})
     last = rows[-1]
     targets = [Target(f"opening a study of {last['events']:,} events", float(last["s"]), 1, "s")]
     shows = (
@@ -293,7 +296,7 @@ def opening(place: Place, numbers: Sequence[int]) -> Section:
 def snapshots(
     place: Place, sizes: Sequence[Size], pending: Sequence[int], budget: float
 ) -> Section:
-    """Measure what a snapshot takes, and what replaying takes without."""
+    """Measure the time and size of snapshots, and the time to replay entries."""
     rows = [
         _snapshot_row(place, size, number, budget / len(sizes) / len(pending))
         for size in sizes
@@ -301,7 +304,7 @@ def snapshots(
     ]
     targets = [
         Target(
-            f"snapshots, {row['arms']} arms, {row['pending']} pending: share of all",
+            f"snapshots, {row['arms']} arms, {row['pending']} pending: share of the total",
             row["% of all"],
             3,
             "%",
@@ -309,8 +312,8 @@ def snapshots(
         for row in rows
     ]
     shows = (
-        "A snapshot: the time to write it and its size; and its share of the time of all, if there "
-        "is one every so many entries. Open: with a snapshot that is as old as it can be."
+        "A snapshot: the time to write it, its size, and its share of the total time at one "
+        "snapshot in this many entries (every). Open: with the oldest possible snapshot."
     )
     return Section("Snapshots", shows, rows, targets)
 
@@ -333,7 +336,7 @@ def _snapshot_row(place: Place, size: Size, pending: int, budget: float) -> dict
         assert replica is not None
         record, every = replica.record(), _interval(replica.engine)
         write = seconds(lambda: journal.put(replica.record()), budget)
-        study._snapshot_at = replica.number  # the next is far away
+        study._snapshot_at = replica.number  # prevents the next snapshot
 
         def open_it() -> None:
             Study.open(study.name, store=url).disconnect()

@@ -1,4 +1,4 @@
-"""The whole suite: run the topics, print tables, write figures and JSON."""
+"""All topics in one run: tables on the terminal, figures and JSON in a folder."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def main(quick: bool, out: Path, only: Sequence[str] | None = None) -> None:
     """Run all topics or ``only`` some; figures and ``benchmarks.json`` go to ``out``."""
     folder = writable_folder("out", out)
     if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
-        _start_anew(quick, folder, only)
+        _run_in_new_process(quick, folder, only)
         return
     console, status = Console(), Console(stderr=True)
     if not console.is_terminal:
@@ -80,7 +80,7 @@ def main(quick: bool, out: Path, only: Sequence[str] | None = None) -> None:
     for topic in only or TOPICS:
         begun = time.perf_counter()
         report["calibration ns"][topic] = calibration()
-        with status.status(f"measuring: {topic}"):  # shows nothing where no terminal is attached
+        with status.status(f"measuring: {topic}"):  # without a terminal, prints nothing
             sections = TOPICS[topic](quick)
         report["seconds"][topic] = round(time.perf_counter() - begun, 1)
         report["sections"][topic] = [section.as_json() for section in sections]
@@ -98,8 +98,8 @@ def main(quick: bool, out: Path, only: Sequence[str] | None = None) -> None:
     console.print(f"figures and benchmarks.json are in {folder}/ ({taken:.0f} s)")
 
 
-def _start_anew(quick: bool, folder: Path, only: Sequence[str] | None) -> None:
-    """Run in a new process: numpy is loaded here already, with threads of its own."""
+def _run_in_new_process(quick: bool, folder: Path, only: Sequence[str] | None) -> None:
+    """Run in a new process, because numpy has already started its threads in this one."""
     command = [sys.executable, "-m", "benchmarks", "--out", str(folder.resolve())]
     command += (["--quick"] if quick else []) + (["--only", *only] if only else [])
     subprocess.run(command, cwd=ROOT, env={**os.environ, **ONE_THREAD}, check=True)

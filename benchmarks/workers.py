@@ -1,4 +1,4 @@
-"""Many cores: how soon a worker is ready, what is kept for the next call, and what it all gives."""
+"""Parallel simulation: start of worker processes, their reuse, and the speed-up."""
 
 import os
 import time
@@ -11,23 +11,23 @@ JOBS = 2
 
 
 def run(quick: bool) -> list[Section]:
-    """Start new programs for what happens once in a program; take turns for the speed-up."""
+    """Measure the start in new processes, and the speed-up in turns."""
     starts = [fresh("workers.ready") for _ in range(3 if quick else 7)]
     rows = [
         {"until": what, "s": median(start[what] for start in starts)} for what in list(starts[0])
     ]
     first, second, later = (row["s"] for row in rows[:3])
-    shows = f"Seconds in a program that asks for {JOBS} processes; medians over new programs."
+    shows = f"Seconds in a new process that starts {JOBS} workers; medians over new processes."
     targets = [
         Target("a worker is ready, first call", first, 0.7, "s"),
         Target("workers are ready, second call", second, 0.05, "s"),
-        Target("a worker that replaces others is ready", later, 0.7, "s"),
+        Target("replaced workers are ready", later, 0.7, "s"),
     ]
     return [Section("Workers", shows, rows, targets), _speed_up(quick)]
 
 
 def ready() -> dict[str, float]:
-    """Return the seconds until workers answer, and until a short simulation is done."""
+    """Return the seconds until workers respond, and until a short simulation is done."""
     import multiplay
     from multiplay.experiments import paper
     from multiplay.simulation import executors
@@ -49,16 +49,16 @@ def ready() -> dict[str, float]:
     first, second = answer(), answer()
     executors.release()
     return {
-        "all workers answer, first call": first,
-        "all workers answer, second call": second,
-        "all workers answer, after they were replaced": answer(),
+        "all workers respond, first call": first,
+        "all workers respond, second call": second,
+        "all workers respond, after they were replaced": answer(),
         "60 rounds of the paper are played, kernels from disk": simulate(),
         "60 rounds of the paper are played, once more": simulate(),
     }
 
 
 def _speed_up(quick: bool) -> Section:
-    """Compare one process with two, on the first experiment of the paper."""
+    """Compare one process with two processes on the first experiment of the paper."""
     from multiplay.experiments import paper
 
     horizon = 500 if quick else 2000
@@ -79,7 +79,9 @@ def _speed_up(quick: bool) -> Section:
         }
         for jobs in numbers
     ]
-    shows = f"The first experiment of the paper, {horizon} rounds; workers were there before."
+    shows = f"The first experiment of the paper, {horizon} rounds; the workers are already running."
     gain = times[1].least / times[JOBS].least
-    target = Target(f"{JOBS} processes against one", gain, 1.6, "times as fast", at_least=True)
+    target = Target(
+        f"{JOBS} processes compared with one", gain, 1.6, "times as fast", at_least=True
+    )
     return Section("Speed-up", shows, rows, [target])

@@ -35,7 +35,7 @@ from benchmarks import (
     step,
     suite,
 )
-from benchmarks.harness import Patience, Plot, Section, Target
+from benchmarks.harness import Plot, Section, Target, TimeForecast
 from benchmarks.instances import SIZES, recorded_steps, transport
 
 from multiplay import Budget, Coverage, InvalidInput, Transport
@@ -129,14 +129,14 @@ def test_targets(value: float, at_least: bool, met: bool) -> None:
     assert Target("t", value, 10.0, at_least=at_least).met == met
 
 
-def test_patience_foresees_by_power_laws() -> None:
-    patience = Patience(longest=10.0, growth={"cubic": 3.0})
-    patience.remember(6, {"cubic": 99.0})
-    assert patience.too_long("cubic", 100) is None, "too small a problem to foretell anything"
-    patience.remember(100, {"cubic": 1.0, "other": 99.0})
-    assert patience.too_long("cubic", 200) is None
-    assert patience.too_long("cubic", 300) == "left out: 27.0 s"
-    assert patience.too_long("other", 10**6) is None
+def test_time_forecasts_follow_power_laws() -> None:
+    forecast = TimeForecast(longest=10.0, growth={"cubic": 3.0})
+    forecast.record(6, {"cubic": 99.0})
+    assert forecast.too_long("cubic", 100) is None, "problems of less than 100 arms are not used"
+    forecast.record(100, {"cubic": 1.0, "other": 99.0})
+    assert forecast.too_long("cubic", 200) is None
+    assert forecast.too_long("cubic", 300) == "left out: 27.0 s"
+    assert forecast.too_long("other", 10**6) is None
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_compilation_counts_for_the_kernel_that_needs_it() -> None:
     numbas = ("numba.cpython.unicode", "impl")
     script = [(0, True, outer), (1, True, inner), (3, True, numbas), (7, False, numbas)]
     script += [(8, False, inner), (10, False, outer)]
-    events = [(float(moment), event(start, *who)) for moment, start, who in script]
+    events = [(float(moment), event(start, *kernel)) for moment, start, kernel in script]
     assert first_use.own_times(events) == {"a.f": 3.0, "b.g": 7.0}
 
 

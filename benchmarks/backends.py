@@ -1,4 +1,4 @@
-"""What keeps plays safe: studies, Optuna's storages, and SQLite alone; played by one or many."""
+"""Storage backends of plays: studies, Optuna's storages and plain SQLite, used by processes."""
 
 import multiprocessing
 import sqlite3
@@ -19,26 +19,26 @@ from multiplay.storage.journal import to_bytes
 
 PLANS = paper.PLANS
 FULL, NORMAL = "study, SQLite", "study, SQLite, normal"
-LEADER = "study, SQLite, GenLBINFV"
+FTRL = "study, SQLite, GenLBINFV"
 POSTGRESQL, MEMORY = "study, PostgreSQL", "study, memory"
 OPTUNA_SQLITE, OPTUNA_JOURNAL = "Optuna, SQLite", "Optuna, journal file"
 BARE = "SQLite alone, 2 commits"
-PATIENCE = 300.0  # seconds that a writer waits for others
+LOCK_TIMEOUT = 300.0  # seconds that a writer waits for a lock
 
-Pair = Callable[[], object]  # one more ask, and its tell
+Pair = Callable[[], object]  # sends the next ask and its tell
 
 
 class Place(NamedTuple):
-    """Where keepers have their files.
+    """Location of the files of backends.
 
     Attributes
     ----------
     name : str
         "disk" or "memory".
     folder : Path
-        An empty one, for all files but those of the server.
+        An empty folder for all files except those of the server.
     server : str or None
-        The URL of a PostgreSQL server whose files are beside it.
+        The URL of a PostgreSQL server with its files in the same location.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Place(NamedTuple):
     server: str | None
 
 
-class Keeper(NamedTuple):
-    """Something that keeps plays: made once, then joined by any number of processes."""
+class Backend(NamedTuple):
+    """A backend: ``make`` creates it once, ``join`` opens it in each process."""
 
     make: Callable[[Place], object]
     join: Callable[[Place, int], AbstractContextManager[Pair]]
@@ -57,7 +57,7 @@ class Keeper(NamedTuple):
 
 
 def losses_of(plans: ActionSet, number: int = 1000) -> list[list[list[float]]]:
-    """Return what each unit of each arm costs, in so many rounds."""
+    """Return the loss of each unit of each arm, for ``number`` rounds."""
     rng = np.random.default_rng(0)
     costs = rng.uniform(0.1, 0.5, plans.d)
     most = min(int(plans.n.max()), 10)
@@ -68,54 +68,54 @@ def losses_of(plans: ActionSet, number: int = 1000) -> list[list[list[float]]]:
 
 
 def told(names: Sequence[str], action: list[int], table: list[list[float]]) -> dict[str, Any]:
-    """Return the losses of a play, by the names of the arms that it has."""
+    """Return the losses of a play, by the names of its arms."""
     return {names[i]: table[i][:units] for i, units in enumerate(action) if units}
 
 
-def pairs(study: Study, who: str = "") -> Pair:
-    """Return what asks for a play and tells its losses, each with a key."""
+def pairs(study: Study, prefix: str = "") -> Pair:
+    """Return a function that asks for a play and tells its losses, each with a key."""
     names, tables, numbers = study.actions.names, cycle(losses_of(PLANS)), count()
 
     def pair() -> None:
-        key = f"{who}{next(numbers)}"
+        key = f"{prefix}{next(numbers)}"
         play = study.ask(key=key)
         study.tell(play.id, told(names, play.action.tolist(), next(tables)), key=key)
 
     return pair
 
 
-def study_at(url: Callable[[Place], str], policy: Policy | None = None) -> Keeper:
-    """Return the keeper of a study."""
+def study_at(url: Callable[[Place], str], policy: Policy | None = None) -> Backend:
+    """Return the backend of a study."""
 
     def make(place: Place) -> None:
         Study.create("bench", PLANS, policy or GenCTS(), store=url(place)).disconnect()
 
     @contextmanager
-    def join(place: Place, who: int) -> Iterator[Pair]:
+    def join(place: Place, worker: int) -> Iterator[Pair]:
         with Study.open("bench", store=url(place)) as study:
-            yield pairs(study, f"{who}-")
+            yield pairs(study, f"{worker}-")
 
-    return Keeper(make, join)
+    return Backend(make, join)
 
 
 @contextmanager
-def _join_memory(place: Place, who: int) -> Iterator[Pair]:
-    """Begin a study of this process alone."""
+def _join_memory(place: Place, worker: int) -> Iterator[Pair]:
+    """Create a study in the memory of this process."""
     store = f"memory://{place.name}"
     yield pairs(Study.create("bench", PLANS, GenCTS(), store=store))
     Study.delete("bench", store=store)
 
 
 def sqlite_url(place: Place, name: str = "study", options: str = "") -> str:
-    """Return where a study is that is kept in an SQLite file."""
-    return f"sqlite:///{place.folder / name}.db?timeout={PATIENCE}{options}"
+    """Return the URL of an SQLite file."""
+    return f"sqlite:///{place.folder / name}.db?timeout={LOCK_TIMEOUT}{options}"
 
 
-# ---------------------------------------------------------------- others
+# ---------------------------------------------------------------- Optuna, and plain SQLite
 
 
-def optuna_in(storage: Callable[[Place], Any]) -> Keeper:
-    """Return the keeper of an Optuna study: six whole numbers are chosen, one value is told."""
+def optuna_in(storage: Callable[[Place], Any]) -> Backend:
+    """Return the backend of an Optuna study: ask suggests six integers, tell takes one value."""
 
     def make(place: Place) -> None:
         import optuna
@@ -124,11 +124,11 @@ def optuna_in(storage: Callable[[Place], Any]) -> Keeper:
         optuna.create_study(storage=storage(place), study_name="bench")
 
     @contextmanager
-    def join(place: Place, who: int) -> Iterator[Pair]:
+    def join(place: Place, worker: int) -> Iterator[Pair]:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = optuna.samplers.RandomSampler(seed=who)
+        sampler = optuna.samplers.RandomSampler(seed=worker)
         study = optuna.load_study(study_name="bench", storage=storage(place), sampler=sampler)
 
         def pair() -> None:
@@ -139,14 +139,14 @@ def optuna_in(storage: Callable[[Place], Any]) -> Keeper:
 
         yield pair
 
-    return Keeper(make, join)
+    return Backend(make, join)
 
 
 def _optuna_sqlite(place: Place) -> Any:
     from optuna.storages import RDBStorage
 
-    patient = {"connect_args": {"timeout": PATIENCE}}
-    return RDBStorage(f"sqlite:///{place.folder / 'optuna.db'}", engine_kwargs=patient)
+    options = {"connect_args": {"timeout": LOCK_TIMEOUT}}
+    return RDBStorage(f"sqlite:///{place.folder / 'optuna.db'}", engine_kwargs=options)
 
 
 def _optuna_journal(place: Place) -> Any:
@@ -157,7 +157,9 @@ def _optuna_journal(place: Place) -> Any:
 
 
 def _bare_connection(place: Place) -> sqlite3.Connection:
-    connection = sqlite3.connect(place.folder / "bare.db", timeout=PATIENCE, isolation_level=None)
+    connection = sqlite3.connect(
+        place.folder / "bare.db", timeout=LOCK_TIMEOUT, isolation_level=None
+    )
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     return connection
@@ -170,7 +172,7 @@ def _make_bare(place: Place) -> None:
 
 
 @contextmanager
-def _join_bare(place: Place, who: int) -> Iterator[Pair]:
+def _join_bare(place: Place, worker: int) -> Iterator[Pair]:
     asked, answer = (bytes(size) for size in row_sizes())
     connection = _bare_connection(place)
 
@@ -183,7 +185,7 @@ def _join_bare(place: Place, who: int) -> Iterator[Pair]:
 
 
 def row_sizes() -> tuple[int, int]:
-    """Return how many bytes a study keeps of an ask, and of a tell."""
+    """Return the numbers of bytes that a study stores for an ask, and for a tell."""
     study = Study.create("sizes", PLANS, GenCTS(), store="memory://sizes")
     pairs(study)()
     asked, answer = (
@@ -194,22 +196,22 @@ def row_sizes() -> tuple[int, int]:
     return asked, answer
 
 
-KEEPERS: dict[str, Keeper] = {
+BACKENDS: dict[str, Backend] = {
     FULL: study_at(sqlite_url),
     NORMAL: study_at(lambda place: sqlite_url(place, "normal", "&synchronous=normal")),
     POSTGRESQL: study_at(lambda place: str(place.server)),
-    LEADER: study_at(lambda place: sqlite_url(place, "leader"), GenLBINFV(horizon=10**6)),
-    MEMORY: Keeper(lambda place: None, _join_memory),
+    FTRL: study_at(lambda place: sqlite_url(place, "ftrl"), GenLBINFV(horizon=10**6)),
+    MEMORY: Backend(lambda place: None, _join_memory),
     OPTUNA_SQLITE: optuna_in(_optuna_sqlite),
     OPTUNA_JOURNAL: optuna_in(_optuna_journal),
-    BARE: Keeper(_make_bare, _join_bare),
+    BARE: Backend(_make_bare, _join_bare),
 }
 
 # ---------------------------------------------------------------- one or many processes
 
 
-class Crew:
-    """Some processes that play with every keeper; started first, then released together."""
+class WorkerPool:
+    """Worker processes that use all backends; each measurement starts at a barrier."""
 
     def __init__(self, place: Place, names: Sequence[str], number: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -217,13 +219,13 @@ class Crew:
         ends = [context.Pipe() for _ in range(number)]
         self._pipes = [ours for ours, _ in ends]
         self._processes = [
-            context.Process(target=_work, args=(place, names, who, theirs, barrier), daemon=True)
-            for who, (_, theirs) in enumerate(ends)
+            context.Process(target=_work, args=(place, names, worker, theirs, barrier), daemon=True)
+            for worker, (_, theirs) in enumerate(ends)
         ]
         for process in self._processes:
             process.start()
         for _, theirs in ends:
-            theirs.close()  # so that the end of a process is seen here
+            theirs.close()  # so that the end of a process closes the pipe
         for pipe in self._pipes:
             pipe.recv()
 
@@ -237,7 +239,7 @@ class Crew:
             process.join()
 
     def seconds_of_a_pair(self, name: str, duration: float) -> float:
-        """Let all play with a keeper for a while; return the seconds for each pair of any."""
+        """Run pairs on a backend in all processes; return the seconds per pair."""
         for pipe in self._pipes:
             pipe.send((name, duration))
         rates: list[float] = [pipe.recv() for pipe in self._pipes]
@@ -245,11 +247,11 @@ class Crew:
 
 
 def _work(
-    place: Place, names: Sequence[str], who: int, pipe: "Connection[Any, Any]", barrier: Any
+    place: Place, names: Sequence[str], worker: int, pipe: "Connection[Any, Any]", barrier: Any
 ) -> None:
-    """Join all keepers, then play as one is told, until nobody asks for more."""
+    """Join all backends, then run pairs for each request, until the pipe is closed."""
     with ExitStack() as stack:
-        play = {name: stack.enter_context(KEEPERS[name].join(place, who)) for name in names}
+        play = {name: stack.enter_context(BACKENDS[name].join(place, worker)) for name in names}
         for pair in play.values():
             pair()
         pipe.send("ready")
@@ -263,7 +265,7 @@ def _work(
 
 
 def rate(pair: Pair, duration: float) -> float:
-    """Play pairs for so many seconds, at least one; return how many in a second."""
+    """Run pairs for ``duration`` seconds, at least one; return pairs per second."""
     started = time.perf_counter()
     for number in count(1):
         pair()

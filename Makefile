@@ -1,4 +1,4 @@
-# Everything is set up on first use: a virtual environment in the checkout, with pinned versions.
+# On first use, a target creates a virtual environment in .venv, with the versions of constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
@@ -6,7 +6,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
 
-# What .venv/installed-NAME installs besides.
+# Extras that .venv/installed-NAME installs.
 EXTRAS-service := service
 EXTRAS-dev := dev,test,docs,bench,cluster,examples,parquet,postgresql,service
 EXTRAS-docs := cluster,docs,service,testing
@@ -16,17 +16,17 @@ EXTRAS-bench := bench,postgresql,service
 .PHONY: reproduce table1 serve test check soak matrix bench docs notebooks dist clean
 .DELETE_ON_ERROR:
 
-reproduce: .venv/installed  ## the two figures of the paper, and which of its claims hold
+reproduce: .venv/installed  ## the two figures of the paper, and a check of its claims
 	$(BIN)/multiplay reproduce --out results
 
-table1: .venv/installed  ## Table 1 of the paper, with regret, time and memory beside its formulas
+table1: .venv/installed  ## Table 1 of the paper, with measured regret, time and memory
 	$(BIN)/multiplay table1 --out results/table1
 
-serve: .venv/installed-service  ## a service with a year of made-up trucks: open the address it prints
+serve: .venv/installed-service  ## a service with a year of example data; open the printed address
 	mkdir -p results
 	$(BIN)/multiplay serve --demonstration --store sqlite:///results/demonstration.db
 
-test: .venv/installed-dev  ## in five minutes: style, types, unit tests, contracts, a test of each integration
+test: .venv/installed-dev  ## style, types, unit tests, contracts, one test of each integration; five minutes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy & types=$$!; \
@@ -40,16 +40,16 @@ check: .venv/installed-dev  ## all tests: more examples of each property, statis
 	$(PYTEST) -m "not soak" --hypothesis-profile=check --durations=30
 	$(PYTEST) --doctest-modules src
 
-soak: .venv/installed-dev  ## what takes longer
+soak: .venv/installed-dev  ## the longest tests, marked soak
 	$(BIN)/pytest -m soak --hypothesis-profile=soak
 
-matrix: .venv/installed-release  ## the tests on every Python of this machine, and with the lowest versions
+matrix: .venv/installed-release  ## the tests on every installed Python, and with the lowest versions
 	$(BIN)/python tools/matrix.py $(TESTS)
 
-bench: .venv/installed-bench  ## speed and memory, side by side with other software
+bench: .venv/installed-bench  ## speed and memory, compared with other software
 	$(BIN)/python -m benchmarks --out results/bench
 
-docs: .venv/installed-docs  ## the site, in docs/_build/html: every page, every public name
+docs: .venv/installed-docs  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto --quiet docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
@@ -57,13 +57,13 @@ notebooks: .venv/installed-docs  ## the tutorials as notebooks, in notebooks/
 	$(BIN)/python docs/_ext/notebooks.py notebooks
 	@echo "Open them in Jupyter: notebooks/*.ipynb"
 
-dist: .venv/installed-release  ## wheel and sources in dist/, tried in an empty environment
+dist: .venv/installed-release  ## wheel and source distribution in dist/, checked in an empty environment
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python tools/try_dist.py dist
 
-clean:  ## compiled kernels and caches; the virtual environment stays
+clean:  ## remove compiled kernels and caches, not the virtual environment
 	find src tests tools benchmarks examples -name __pycache__ -prune -exec rm -r {} +
 	rm -rf dist docs/_build docs/reference/names .matrix .mypy_cache .pytest_cache .ruff_cache .hypothesis
 

@@ -1,7 +1,8 @@
-"""Try what is to be published: ``python tools/try_dist.py dist``.
+"""Check of the wheel and the source distribution: ``python tools/try_dist.py dist``.
 
-Looks into the wheel and the source distribution, then installs both into an empty environment, far
-from the checkout, and uses them there as a stranger would. Needs the standard library only.
+Checks the files of both, then installs each into an empty environment outside the checkout, and
+runs the imports, the first example of the README and the command line. Uses the standard
+library alone.
 """
 
 import os
@@ -33,9 +34,9 @@ IN_SDIST = (
     "pyproject.toml",
 )
 NOT_IN_SDIST = ("results/", "docs/_build/", "docs/reference/names/", ".venv/", ".matrix/", "dist/")
-LEFT_BEHIND = ("__pycache__", ".pyc", ".nbi", ".nbc")  # what running leaves beside the source
+LEFT_BEHIND = ("__pycache__", ".pyc", ".nbi", ".nbc")  # files of Python and numba caches
 
-# What an extra is for; all other modules must be importable without any.
+# Modules that need an extra; all other modules must be importable without extras.
 NEED_AN_EXTRA = (
     "multiplay.remote.client",
     "multiplay.service",
@@ -58,91 +59,91 @@ for found in pkgutil.walk_packages(multiplay.__path__, "multiplay.", onerror=lam
 """
 
 
-class Wrong(Exception):
-    """Something that must not be published."""
+class DistributionError(Exception):
+    """An error in a distribution, which must not be published."""
 
 
 def main(folder: Path) -> None:
-    """Try the wheel and the source distribution of a folder."""
+    """Check the wheel and the source distribution in a folder."""
     version = version_of_source()
-    wheel, sdist = only(folder, "*.whl"), only(folder, "*.tar.gz")
+    wheel, sdist = single_file(folder, "*.whl"), single_file(folder, "*.tar.gz")
     for path in (wheel, sdist):
         if not path.name.startswith(f"multiplay-{version}"):
-            raise Wrong(f"{path.name} is not of version {version}: run make dist")
-    say(f"content of {wheel.name}")
+            raise DistributionError(f"{path.name} does not have version {version}: run make dist")
+    print_step(f"content of {wheel.name}")
     check_wheel(wheel, version)
-    say(f"content of {sdist.name}")
+    print_step(f"content of {sdist.name}")
     check_sdist(sdist)
     with tempfile.TemporaryDirectory(prefix="multiplay-dist-") as place:
-        stranger = Stranger(Path(place))
+        environment = CleanEnvironment(Path(place))
         for path in (wheel, sdist):
-            say(f"installing {path.name} into an empty environment")
-            stranger.install(path)
-            stranger.use(version)
-    say("all is well")
+            print_step(f"installing {path.name} into an empty environment")
+            environment.install(path)
+            environment.use(version)
+    print_step("all checks passed")
 
 
-def say(what: str) -> None:
-    """Print what is done next."""
+def print_step(what: str) -> None:
+    """Print the next step."""
     print(f"dist: {what}", flush=True)
 
 
 def version_of_source() -> str:
-    """Return what version.py says."""
+    """Return the version in version.py."""
     found = re.search(r'__version__ = "(.+)"', (PACKAGE / "version.py").read_text("utf-8"))
     if not found:
-        raise Wrong("src/multiplay/version.py has no __version__")
+        raise DistributionError("src/multiplay/version.py has no __version__")
     return found[1]
 
 
-def only(folder: Path, pattern: str) -> Path:
-    """Return the one file of a kind in a folder."""
+def single_file(folder: Path, pattern: str) -> Path:
+    """Return the only file in a folder that matches a pattern."""
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
-        raise Wrong(f"expected one {pattern} in {folder}, got {names}: run make dist")
+        raise DistributionError(f"expected one {pattern} in {folder}, got {names}: run make dist")
     return found[0].resolve()
 
 
 def check_wheel(wheel: Path, version: str) -> None:
-    """Raise ``Wrong`` unless a wheel has the package, its licence, and nothing else."""
+    """Raise an error unless a wheel has exactly the package and its licence."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     information = f"multiplay-{version}.dist-info/"
-    refuse("is no part of the package", [n for n in names if not is_ours(n, information)])
+    raise_if_any("not part of the package", [n for n in names if not is_ours(n, information)])
     source = {
         f"multiplay/{path.relative_to(PACKAGE).as_posix()}"
         for path in PACKAGE.rglob("*")
         if path.is_file() and not any(part in path.as_posix() for part in LEFT_BEHIND)
     }
-    refuse("is missing in the wheel", source - names)
-    refuse("is missing in the wheel", {f"{information}licenses/LICENSE"} - names)
+    raise_if_any("missing in the wheel", source - names)
+    raise_if_any("missing in the wheel", {f"{information}licenses/LICENSE"} - names)
 
 
 def is_ours(name: str, information: str) -> bool:
-    """Say whether a file may be in the wheel."""
+    """Return whether a file may be in the wheel."""
     return name.startswith(("multiplay/", information)) and not any(
         part in name for part in LEFT_BEHIND
     )
 
 
 def check_sdist(sdist: Path) -> None:
-    """Raise ``Wrong`` unless a source distribution has what building and testing need."""
+    """Raise an error unless a source distribution has the files to build and test it."""
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    refuse("is missing in the source distribution", set(IN_SDIST) - names)
+    raise_if_any("missing in the source distribution", set(IN_SDIST) - names)
     made = [n for n in names if n.startswith(NOT_IN_SDIST) or any(p in n for p in LEFT_BEHIND)]
-    refuse("was made, and is no source", made)
+    raise_if_any("generated, not source", made)
 
 
-def refuse(why: str, names: "set[str] | list[str]") -> None:
-    """Raise ``Wrong`` if there are any names."""
+def raise_if_any(why: str, names: "set[str] | list[str]") -> None:
+    """Raise an error that lists the names, if there are any."""
     if names:
-        raise Wrong("\n  ".join([f"this {why}:", *sorted(names)]))
+        raise DistributionError("\n  ".join([f"{why}:", *sorted(names)]))
 
 
-class Stranger:
-    """Somebody with an empty environment and an empty folder, who has never seen the checkout."""
+class CleanEnvironment:
+    """A new virtual environment outside the checkout; each command runs in an empty folder."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -158,27 +159,27 @@ class Stranger:
         """Install a wheel or a source distribution, with the versions of constraints.txt."""
         options = ["--quiet", "--disable-pip-version-check", "--force-reinstall"]
         if self._command.exists() or self._command.with_suffix(".exe").exists():
-            options.append("--no-deps")  # they are there since the first time
+            options.append("--no-deps")  # the first installation installed them
         pins = ["--constraint", str(ROOT / "constraints.txt")]
         self._run([self._python, "-m", "pip", "install", *options, *pins, path])
 
     def use(self, version: str) -> None:
-        """Do what the README says, and ask the command line."""
-        say("  every module that needs no extra is imported")
+        """Run the imports, the first example of the README, and the command line."""
+        print_step("  importing all modules that need no extra")
         self._run([self._python, "-c", IMPORT_ALL, *NEED_AN_EXTRA])
-        say("  the first lines of the README run")
+        print_step("  running the first example of the README")
         self._run([self._python, "-c", first_python(ROOT / "README.md")])
-        say("  the command line answers")
-        said = self._run([self._command, "--version"])
-        if said.strip() != f"multiplay {version}":
-            raise Wrong(f"multiplay --version says {said.strip()!r}, and not {version}")
+        print_step("  running the command line")
+        output = self._run([self._command, "--version"])
+        if output.strip() != f"multiplay {version}":
+            raise DistributionError(f"--version prints {output.strip()!r}, expected {version}")
         if "reproduce" not in self._run([self._command, "--help"]):
-            raise Wrong("multiplay --help does not name its commands")
-        if "clone" not in self._run([self._command, "bench"], ends=2).lower():
-            raise Wrong("multiplay bench does not say that it needs a clone")
+            raise DistributionError("multiplay --help does not list the command reproduce")
+        if "clone" not in self._run([self._command, "bench"], code=2).lower():
+            raise DistributionError("the error of multiplay bench does not mention a clone")
 
-    def _run(self, command: "list[str | Path]", ends: int = 0) -> str:
-        """Run a command in a new empty folder; return what it printed."""
+    def _run(self, command: "list[str | Path]", code: int = 0) -> str:
+        """Run a command in a new empty folder; return its output."""
         folder = tempfile.mkdtemp(dir=self._place)
         words = [str(word) for word in command]
         done = subprocess.run(
@@ -191,17 +192,18 @@ class Stranger:
             stderr=subprocess.STDOUT,
             check=False,
         )
-        if done.returncode != ends:
+        if done.returncode != code:
             shown = " ".join(words[:4])[:200]
-            raise Wrong(f"{shown} ended with {done.returncode}, and not {ends}:\n{done.stdout}")
+            ended = f"{shown} ended with {done.returncode}, expected {code}"
+            raise DistributionError(f"{ended}:\n{done.stdout}")
         return done.stdout
 
 
 def first_python(page: Path) -> str:
-    """Return the first Python code of a page."""
+    """Return the first Python block of a page."""
     found = re.search(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     if not found:
-        raise Wrong(f"{page.name} has no Python code")
+        raise DistributionError(f"{page.name} has no Python code")
     return found[1]
 
 
@@ -210,5 +212,5 @@ if __name__ == "__main__":
         sys.exit("usage: python tools/try_dist.py FOLDER")
     try:
         main(Path(sys.argv[1]))
-    except Wrong as error:
+    except DistributionError as error:
         sys.exit(f"dist: {error}")

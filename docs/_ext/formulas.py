@@ -1,4 +1,4 @@
-"""Formulas, typeset in the browser by a copy of KaTeX in the site."""
+"""Math renderer: formulas for KaTeX, which is part of the site."""
 
 from docutils import nodes
 from sphinx.application import Sphinx

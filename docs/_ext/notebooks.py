@@ -22,7 +22,7 @@ OTHER_PAGE = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
 
 
 def tutorials(folder: Path = TUTORIALS) -> list[Path]:
-    """Return the tutorials, which are notebooks."""
+    """Return the paths of the tutorials, which are notebooks."""
     return [page for page in sorted(folder.glob("*.md")) if page.name != "index.md"]
 
 
@@ -61,7 +61,7 @@ def write(folder: Path) -> None:
 
 
 def link(app: Sphinx, doctree: nodes.document) -> None:
-    """Put a link to the notebook below the title of a tutorial."""
+    """Insert a link to the notebook below the title of a tutorial."""
     page = Path(app.env.doc2path(app.env.docname))
     if page not in tutorials(Path(app.srcdir, TUTORIALS.name)):
         return

@@ -1,4 +1,4 @@
-"""Lines of progress while the site is built: one for each page, and one every 30 seconds."""
+"""Progress output of the build: a line for each page, and a line every 30 seconds."""
 
 import sys
 import threading
@@ -9,24 +9,24 @@ EVERY = 30.0  # seconds
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Print a line for each page that is read, and tell that a long page is still running."""
+    """Print a line for each page that is read, and a line at regular intervals."""
     started, done = time.monotonic(), threading.Event()
 
-    def say(text: str) -> None:
+    def write_line(text: str) -> None:
         print(f"docs: {text} ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
 
     def repeat() -> None:
         while not done.wait(EVERY):
-            say("running")
+            write_line("running")
 
     def begin(app: Any) -> None:
         threading.Thread(target=repeat, daemon=True).start()
 
     def end(app: Any, error: Exception | None) -> None:
         done.set()
-        say("failed" if error else "done")
+        write_line("failed" if error else "done")
 
     app.connect("builder-inited", begin)
-    app.connect("source-read", lambda app, page, source: say(page))
+    app.connect("source-read", lambda app, page, source: write_line(page))
     app.connect("build-finished", end)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 CLASSES = ("class", "exception")
-FEW = 5  # the most members without a summary
+FEW = 5  # largest number of members without a summary
 
 
 def summarise(app: Sphinx, document: nodes.document) -> None:

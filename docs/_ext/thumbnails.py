@@ -1,6 +1,6 @@
 """Directive ``thumbnails``: a table of contents with the first picture of each page.
 
-The pictures are those of the pages, so that no picture is stored twice or outdated.
+The pictures are taken from the pages, so that each picture is stored once.
 """
 
 from collections.abc import Iterator

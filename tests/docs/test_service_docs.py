@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ENVIRONMENT, MULTIPLAY, PATIENCE
+from commands import ENVIRONMENT, MULTIPLAY, TIME_LIMIT
 
 PAGE = Path(__file__).parents[2] / "docs" / "service.md"
 BLOCK = re.compile(r"```(\w+)\n(.*?)```(?:\n\n```(json|text)\n(.*?)```)?", flags=re.DOTALL)
@@ -37,7 +37,7 @@ def started(folder: Path) -> Iterator[str]:
         yield found[1]
     finally:
         service.terminate()
-        _, said = service.communicate(timeout=PATIENCE)
+        _, said = service.communicate(timeout=TIME_LIMIT)
         assert service.returncode == 0, said
 
 
@@ -77,7 +77,7 @@ class Reader:
             env=ENVIRONMENT | {"PATH": path},
             capture_output=True,
             encoding="utf-8",
-            timeout=PATIENCE,
+            timeout=TIME_LIMIT,
         )
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout

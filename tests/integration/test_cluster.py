@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import MULTIPLAY
-from experiment_files import BESIDE, OWN, SMALL, plain, same, wait_for_blocks, written
+from experiment_files import OWN, SMALL, USER_MODULES, plain, same, wait_for_blocks, written
 
 from multiplay import load
 from multiplay.experiments.experiment import build, read
@@ -85,7 +85,7 @@ def test_own_classes_are_sent_to_a_cluster_in_another_folder(tmp_path: Path) -> 
             file = written(
                 tmp_path / "here",
                 OWN.replace(", times = 3", ""),
-                {**BESIDE, "helpers.py": f"TIMES = {times}\n", "pack/other.py": ""},
+                {**USER_MODULES, "helpers.py": f"TIMES = {times}\n", "pack/other.py": ""},
             )
             experiment = read(file)
             shutil.rmtree(tmp_path / "here")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from postgres import Server
-from study_workers import KINDS, Crew, Request, requests
+from study_workers import KINDS, Request, WorkerGroup, requests
 from trucks import new_study, tables, verified
 
 import multiplay as mp
@@ -25,14 +25,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def crew_of(store: Store, folder: Path, workers: int) -> Iterator[Crew]:
+def workers_of(store: Store, folder: Path, workers: int) -> Iterator[WorkerGroup]:
     rehearse()
     new_study(store).disconnect()
-    crew = Crew(store, folder, workers, seed=workers)
+    group = WorkerGroup(store, folder, workers, seed=workers)
     try:
-        yield crew
+        yield group
     finally:
-        crew.kill_all()
+        group.kill_all()
 
 
 def rehearse() -> None:
@@ -87,12 +87,12 @@ def check(store: Store, answered: list[list[tuple[Request, Any]]]) -> None:
 )
 def test_kills_on_sqlite(workers: int, kills: int, tmp_path: Path) -> None:
     store = store_at(tmp_path / "trucks.db")
-    with crew_of(store, tmp_path, workers) as crew:
+    with workers_of(store, tmp_path, workers) as group:
         for _ in range(kills):
-            crew.wait(20)
-            crew.kill()
-        crew.wait(20)
-        check(store, crew.end())
+            group.wait(20)
+            group.kill()
+        group.wait(20)
+        check(store, group.end())
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_kills_on_postgresql(
     workers: int, kills: int, crashes: int, postgresql: Server, tmp_path: Path
 ) -> None:
     store = store_at(postgresql.new_url())
-    with crew_of(store, tmp_path, workers) as crew:
+    with workers_of(store, tmp_path, workers) as group:
         for number in range(1, kills + 1):
-            crew.wait(20)
+            group.wait(20)
             if number * crashes % kills < crashes:
                 postgresql.stop("immediate")
-                crew.kill()
+                group.kill()
                 postgresql.start(fsync=True)
             else:
-                crew.kill()
-        crew.wait(20)
-        check(store, crew.end())
+                group.kill()
+        group.wait(20)
+        check(store, group.end())

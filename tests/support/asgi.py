@@ -1,4 +1,4 @@
-"""An ASGI application without a server: requests within this process, one after the other."""
+"""Client of an ASGI application without a server: sequential requests in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 
 class Client:
-    """A client of an application; cookies are kept, redirects are not followed."""
+    """A client that keeps cookies and does not follow redirects."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
         self._loop, self._client = loop, client
@@ -30,16 +30,16 @@ class Client:
 
 @contextmanager
 def client_of(app: Starlette, base_url: str = "http://localhost") -> Iterator[Client]:
-    """Start an application, and stop it at the end."""
+    """Start an application, yield a client, and stop the application at the end."""
     loop = asyncio.new_event_loop()
-    life = app.router.lifespan_context(app)
-    loop.run_until_complete(life.__aenter__())
+    lifespan = app.router.lifespan_context(app)
+    loop.run_until_complete(lifespan.__aenter__())
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     client = httpx.AsyncClient(transport=transport, base_url=base_url)
     try:
         yield Client(loop, client)
     finally:
         loop.run_until_complete(client.aclose())
-        loop.run_until_complete(life.__aexit__(None, None, None))
+        loop.run_until_complete(lifespan.__aexit__(None, None, None))
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

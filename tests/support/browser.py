@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-# the page is in a frame as wide as a phone: a window cannot be that narrow
+# the page is in a frame of the width of a phone, because a window has a larger minimum width
 PHONE = """<!DOCTYPE html><body><iframe style="width: 360px; height: 800px; border: 0"
 srcdoc="{page}"></iframe><script>
 addEventListener("load", () => {{
@@ -56,8 +56,8 @@ def measured(page: str, tmp_path: Path, *options: str) -> dict[str, Any]:
         *(f"--user-data-dir={tmp_path / 'profile'}", "--window-size=800,900", *options),
         *("--dump-dom", wrapper.as_uri()),
     ]
-    said = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True)
-    found = re.search("MEASURED(.*)END", html.unescape(said.stdout))
-    assert found, said.stdout[-2000:]
-    answer: dict[str, Any] = json.loads(found.group(1))
-    return answer
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True)
+    found = re.search("MEASURED(.*)END", html.unescape(done.stdout))
+    assert found, done.stdout[-2000:]
+    values: dict[str, Any] = json.loads(found.group(1))
+    return values

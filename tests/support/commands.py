@@ -2,8 +2,8 @@
 
 ``called`` runs ``main`` in this process. A new process takes a second or two to start, most of it
 for imports. Where a process is needed (signals, exit codes, files that are written at the end), a
-server imports once and forks for every command: ``forked`` has arguments, a folder, streams and an
-exit code of its own. ``fresh`` starts a new process, for every command in some test.
+server imports once and forks for every command: ``forked`` has its own arguments, folder, streams
+and exit code. ``fresh`` starts a new process; at least one test of every command uses it.
 """
 
 import atexit
@@ -25,7 +25,7 @@ ENVIRONMENT = {
     name: value for name, value in os.environ.items() if name not in (*FORCES_COLOUR, "COLUMNS")
 }
 MULTIPLAY = [sys.executable, "-m", "multiplay"]
-PATIENCE = 300.0  # seconds for a command
+TIME_LIMIT = 300.0  # seconds for a command
 
 SERVER = """
 import contextlib, gc, json, os, pathlib, runpy, sys, tempfile
@@ -33,7 +33,7 @@ import multiplay as mp
 from multiplay.cli import main
 from multiplay.experiments import paper
 
-# whatever is imported, compiled or read late is there before the first command
+# lazy imports, compilation and reads happen before the first command
 with contextlib.redirect_stdout(None), contextlib.suppress(SystemExit):
     sys.argv = ["multiplay", "--version"]
     main()
@@ -72,7 +72,7 @@ def called(
     """Run a command in this process."""
     from multiplay.cli import main
 
-    said, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    output, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
         for name in (*FORCES_COLOUR, "COLUMNS"):
             patch.delenv(name, raising=False)
@@ -81,12 +81,12 @@ def called(
         patch.chdir(folder or Path.cwd())
         patch.setattr(sys, "argv", ["multiplay", *map(str, arguments)])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-        patch.setattr(sys, "stdout", said)
-        patch.setattr(sys, "stderr", complained)
+        patch.setattr(sys, "stdout", output)
+        patch.setattr(sys, "stderr", errors)
         with pytest.raises(SystemExit) as ended:
             main()
     texts = []
-    for stream in (said, complained):
+    for stream in (output, errors):
         stream.seek(0)
         texts.append(stream.read())
     code = ended.value.code or 0
@@ -104,25 +104,25 @@ def fresh(
         encoding="utf-8",
         cwd=folder,
         env=ENVIRONMENT | environment,
-        timeout=PATIENCE,
+        timeout=TIME_LIMIT,
     )
 
 
 def forked(
     *arguments: object, folder: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process that has imported already."""
+    """Run a command in a forked process, in which the imports are done."""
     with tempfile.TemporaryDirectory() as streams:
         command = Forked(*arguments, folder=folder, streams=Path(streams), **environment)
         status = command.wait()
-        said, complained = (
+        output, errors = (
             (Path(streams) / name).read_text(encoding="utf-8") for name in ("stdout", "stderr")
         )
-    return subprocess.CompletedProcess(list(map(str, arguments)), status, said, complained)
+    return subprocess.CompletedProcess(list(map(str, arguments)), status, output, errors)
 
 
 class Forked:
-    """A running command, in a process that has imported already; one at a time."""
+    """A running command in a forked process; only one command may run at a time."""
 
     def __init__(
         self, *arguments: object, folder: Path | None = None, streams: Path, **environment: str
@@ -137,20 +137,20 @@ class Forked:
             "err": str(streams / "stderr"),
         }
         self.returncode: int | None = None
-        self.asks, self.answers = _server()
-        os.write(self.asks, (json.dumps(request) + "\n").encode())
-        self.pid = self._answer(PATIENCE)
+        self.requests, self.responses = _server()
+        os.write(self.requests, (json.dumps(request) + "\n").encode())
+        self.pid = self._response(TIME_LIMIT)
 
     def poll(self) -> int | None:
         """Return the exit code of the process, or None while it runs."""
-        if self.returncode is None and select.select([self.answers], [], [], 0)[0]:
-            self.returncode = self._answer(PATIENCE)
+        if self.returncode is None and select.select([self.responses], [], [], 0)[0]:
+            self.returncode = self._response(TIME_LIMIT)
         return self.returncode
 
     def wait(self) -> int:
         """Wait for the end of the process, and return its exit code."""
         if self.returncode is None:
-            self.returncode = self._answer(PATIENCE)
+            self.returncode = self._response(TIME_LIMIT)
         return self.returncode
 
     def kill(self) -> int:
@@ -159,21 +159,21 @@ class Forked:
             os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
-    def _answer(self, patience: float) -> int:
+    def _response(self, time_limit: float) -> int:
         line = b""
         while not line.endswith(b"\n"):
-            if not select.select([self.answers], [], [], patience)[0]:
+            if not select.select([self.responses], [], [], time_limit)[0]:
                 os.kill(self.pid, signal.SIGKILL)
-                raise TimeoutError(f"a command took more than {patience} s")
-            byte = os.read(self.answers, 1)
-            assert byte, "the server of commands is gone"
+                raise TimeoutError(f"a command took more than {time_limit} s")
+            byte = os.read(self.responses, 1)
+            assert byte, "the server of commands has ended"
             line += byte
         return int(line)
 
 
 @cache
 def _server() -> tuple[int, int]:
-    """Start the server; return the file descriptors of its requests and its answers."""
+    """Start the server; return the file descriptors of its requests and its responses."""
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER],
         stdin=subprocess.PIPE,

@@ -2,9 +2,9 @@
 
 from hypothesis import settings
 
-CHECK = 60  # examples of the profile of `make check`
+CHECK = 60  # examples in the profile of `make check`
 
 
 def examples(of_check: int) -> int:
-    """Return how many examples to draw, if ``make check`` draws ``of_check``."""
+    """Return the number of examples in this profile; ``of_check`` is that of ``make check``."""
     return max(1, of_check * settings().max_examples // CHECK)

@@ -1,4 +1,4 @@
-"""Some sets of every kind, for tests that run over all of them."""
+"""Action sets of every class, for tests that run on all of them."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ DIAMOND = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")]
 
 
 class Shifts(OracleSet):
-    """Two people, or four, of one of two kinds: no integer point between is an action."""
+    """Two or four people of one of two kinds; the integer points between are not actions."""
 
     def __init__(self) -> None:
         super().__init__(d=2)

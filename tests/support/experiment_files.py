@@ -1,4 +1,4 @@
-"""Small experiment files, and runs of them."""
+"""Small experiment files with modules of the user, and the files of their runs."""
 
 import subprocess
 import time
@@ -32,7 +32,7 @@ GenLBINFV = { type = "GenLBINFV" }
 
 
 def plain(**changes: Any) -> dict[str, Any]:
-    """Return a small experiment as plain data; a dotted key changes something inside."""
+    """Return a small experiment as plain data; ``a__b=value`` changes key b of table a."""
     data = tomllib.loads(SMALL)
     for key, value in changes.items():
         *tables, last = key.split("__")
@@ -43,7 +43,7 @@ def plain(**changes: Any) -> dict[str, Any]:
     return data
 
 
-HABITS = """
+POLICY_MODULE = """
 from dataclasses import dataclass
 import helpers
 import multiplay as mp
@@ -58,8 +58,8 @@ class Always(mp.GenCTS):
         return late.same(super().choose(actions, state, rng))
 """
 
-BESIDE = {
-    "habits.py": HABITS,
+USER_MODULES = {
+    "habits.py": POLICY_MODULE,
     "helpers.py": "TIMES = 4\n",
     "late.py": "def same(play):\n    return play\n",
     "pack/__init__.py": "",
@@ -75,8 +75,8 @@ Deep = { type = "pack.deep.Deep" }
 """
 
 
-def written(folder: Path, experiment: str = OWN, files: dict[str, str] = BESIDE) -> Path:
-    """Write an experiment with modules beside it, and return its place."""
+def written(folder: Path, experiment: str = OWN, files: dict[str, str] = USER_MODULES) -> Path:
+    """Write an experiment and its modules to a folder, and return its path."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -90,7 +90,7 @@ def stored(folder: Path) -> list[Path]:
 
 
 def wait_for_blocks(folder: Path, number: int, process: subprocess.Popen[str] | Forked) -> None:
-    """Wait until so many blocks are stored, or the process is done."""
+    """Wait until ``number`` blocks are stored, or the process has ended."""
     deadline = time.monotonic() + 60
     while len(stored(folder)) < number and process.poll() is None:
         assert time.monotonic() < deadline, "no block was stored in a minute"
@@ -98,7 +98,7 @@ def wait_for_blocks(folder: Path, number: int, process: subprocess.Popen[str] | 
 
 
 def same(one: Any, other: Any) -> bool:
-    """Say whether all numbers but the times are the same, bit for bit."""
+    """Return whether all values except the times are equal bit for bit."""
     names = set(one.data_vars) | set(other.data_vars)
     return all(
         np.array_equal(one[name], other[name], equal_nan=True) for name in names - {"seconds"}

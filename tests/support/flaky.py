@@ -9,7 +9,7 @@ import pytest
 from multiplay.remote import client
 from multiplay.remote.client import ConnectionOptions
 
-FATES = {
+FAILURES = {
     "request lost": 0.06,
     "not connected": 0.04,
     "refused by a proxy": 0.06,
@@ -18,39 +18,39 @@ FATES = {
 }
 
 
-class Flaky(httpx.BaseTransport):
+class UnreliableTransport(httpx.BaseTransport):
     """A transport that loses some requests and responses."""
 
     def __init__(self, chance: random.Random, seen: Counter[str]) -> None:
         self._inside, self._chance, self._seen = httpx.HTTPTransport(), chance, seen
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        fate = self._fate()
-        if request.url.path == "/v1/key" and fate == "not connected":
-            fate = ""  # connect() does not retry
-        self._seen[fate or "fine"] += 1
-        if fate == "request lost":
+        failure = self._failure()
+        if request.url.path == "/v1/key" and failure == "not connected":
+            failure = ""  # connect() does not retry
+        self._seen[failure or "fine"] += 1
+        if failure == "request lost":
             raise httpx.WriteError("lost", request=request)
-        if fate == "not connected":
+        if failure == "not connected":
             raise httpx.ConnectError("refused", request=request)
-        if fate == "refused by a proxy":
+        if failure == "refused by a proxy":
             return httpx.Response(503, text="<h1>later</h1>", request=request)
         response = self._inside.handle_request(request)
-        if fate in ("response lost", "response replaced"):
+        if failure in ("response lost", "response replaced"):
             response.read()
             response.close()
-        if fate == "response lost":
+        if failure == "response lost":
             raise httpx.ReadError("lost", request=request)
-        if fate == "response replaced":
+        if failure == "response replaced":
             return httpx.Response(504, text="<h1>too late</h1>", request=request)
         return response
 
-    def _fate(self) -> str:
+    def _failure(self) -> str:
         left = self._chance.random()
-        for fate, share in FATES.items():
+        for failure, share in FAILURES.items():
             left -= share
             if left < 0:
-                return fate
+                return failure
         return ""
 
     def close(self) -> None:
@@ -58,8 +58,10 @@ class Flaky(httpx.BaseTransport):
 
 
 def make_flaky(monkeypatch: pytest.MonkeyPatch, seed: int) -> Counter[str]:
-    """Make all connections unreliable, without pauses; return what happens to requests."""
+    """Make all connections unreliable, without pauses; return counts of failures."""
     chance, seen = random.Random(seed), Counter[str]()
-    monkeypatch.setattr(ConnectionOptions, "transport", lambda options: Flaky(chance, seen))
+    monkeypatch.setattr(
+        ConnectionOptions, "transport", lambda options: UnreliableTransport(chance, seen)
+    )
     monkeypatch.setattr(client, "sleep", lambda seconds: None)
     return seen

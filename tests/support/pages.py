@@ -11,13 +11,13 @@ CODE = re.compile(
     r"(?:\n\n```text\n(.*?)```)?",
     flags=re.DOTALL,
 )
-MAGIC = re.compile(r"^%.*$", flags=re.MULTILINE)  # of notebooks, such as %matplotlib
+MAGIC = re.compile(r"^%.*$", flags=re.MULTILINE)  # commands of notebooks, such as %matplotlib
 
 
 def run(page: Path) -> Iterator[str]:
     """Run all blocks and cells of Python in order; yield the expected output after each.
 
-    The expected output is a block of text directly below one of Python; other blocks have none.
+    The expected output is a text block directly below a Python block; otherwise it is empty.
     """
     namespace: dict[str, Any] = {"__name__": page.stem}
     for code, shown in CODE.findall(page.read_text()):
@@ -26,7 +26,7 @@ def run(page: Path) -> Iterator[str]:
 
 
 def broken_links(page: Path) -> list[str]:
-    """Return the links and pictures of a page that do not exist."""
+    """Return the links and pictures of a page whose files do not exist."""
     text = page.read_text()
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) + re.findall(r'src="([^"]+)"', text)
     return [

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: started when a test asks for it, gone at the end."""
+"""Fixture ``postgresql``: a PostgreSQL server that runs until the end of the tests."""
 
 import os
 import shutil
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-DEBIAN = Path("/usr/lib/postgresql")  # not on the path there
+DEBIAN = Path("/usr/lib/postgresql")  # not on PATH on Debian
 NEEDED = "MULTIPLAY_NEEDS_POSTGRESQL"
 
 
 def programs() -> Path | None:
-    """Return the folder of the server's programs, the newest if there are several."""
+    """Return the folder of the server's programs, of the newest version."""
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
     versions = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
@@ -23,14 +23,14 @@ def programs() -> Path | None:
 
 
 class Server:
-    """A server of its own, in a folder of its own, that listens on a socket in it.
+    """A server in a temporary folder, which listens on a socket in that folder.
 
-    Without fsync it is fast, and still survives the death of its processes; only a power cut
-    asks for more.
+    fsync is off, which is faster. The data survives the end of the processes, but not a power
+    failure.
     """
 
     def __init__(self, programs: Path) -> None:
-        self.user = "postgres" if os.getuid() == 0 else None  # it refuses to run as root
+        self.user = "postgres" if os.getuid() == 0 else None  # PostgreSQL does not run as root
         self.programs = programs
         self.folder = Path(tempfile.mkdtemp(prefix="multiplay-pg-"))
         self.data = self.folder / "data"
@@ -41,11 +41,11 @@ class Server:
         self.start()
 
     def url(self, schema: str = "public") -> str:
-        place = f"postgresql://multiplay@/postgres?host={self.folder}"
-        return f"{place}&options=-csearch_path%3D{schema}"
+        server = f"postgresql://multiplay@/postgres?host={self.folder}"
+        return f"{server}&options=-csearch_path%3D{schema}"
 
     def new_url(self) -> str:
-        """Return the URL of an empty place: a new schema, for a database has hundreds of files."""
+        """Return the URL of a new schema, because a new database would create hundreds of files."""
         import psycopg
 
         name = f"test{next(self._schemas)}"
@@ -54,7 +54,7 @@ class Server:
         return self.url(name)
 
     def start(self, fsync: bool = False) -> None:
-        """Start, and wait until it answers."""
+        """Start the server, and wait until it accepts connections."""
         settings = {
             "listen_addresses": "''",
             "unix_socket_directories": f"'{self.folder}'",
@@ -68,7 +68,7 @@ class Server:
         )
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop; ``immediate`` is as if its processes were killed."""
+        """Stop the server; ``immediate`` has the effect of killing its processes."""
         self._run("pg_ctl", "stop", "--wait", f"--mode={mode}")
 
     def is_running(self) -> bool:
@@ -92,12 +92,12 @@ class Server:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
-    """A running server; who stops it starts it again."""
+    """A running server; a test that stops it must start it again."""
     found = programs()
     if found is None:
         if os.environ.get(NEEDED):
-            pytest.fail(f"{NEEDED} is set, and there is no PostgreSQL server")
-        pytest.skip("no PostgreSQL server on this machine: its store is not tried")
+            pytest.fail(f"{NEEDED} is set, but PostgreSQL is not installed")
+        pytest.skip("PostgreSQL is not installed")
     server = Server(found)
     yield server
     server.remove()

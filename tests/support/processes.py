@@ -1,4 +1,4 @@
-"""Work in forked processes, which begin at once with all that the test has made; and in threads."""
+"""Concurrent work of a test: in forked processes, which share its objects, and in threads."""
 
 import multiprocessing
 import threading
@@ -10,7 +10,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 def in_processes(count: int, work: Callable[[int], None]) -> None:
-    """Give each process its number; all must end well."""
+    """Call ``work`` with its number in each process; assert that all succeed."""
     workers = [FORK.Process(target=work, args=(k,)) for k in range(count)]
     for worker in workers:
         worker.start()
@@ -20,13 +20,13 @@ def in_processes(count: int, work: Callable[[int], None]) -> None:
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:
-    """Give each thread its number; none may fail."""
+    """Call ``work`` with its number in each thread; assert that none fails."""
     failures: list[BaseException] = []
 
     def watched(number: int) -> None:
         try:
             work(number)
-        except BaseException as error:  # is raised below, where it is seen
+        except BaseException as error:  # reported by the assertion below
             failures.append(error)
 
     threads = [threading.Thread(target=watched, args=(number,)) for number in range(count)]
@@ -43,16 +43,16 @@ def alive(session: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         try:
             fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:  # no process, or gone by now
+        except OSError:  # not a process, or it has ended
             continue
         if int(fields[3]) == session and fields[0] != "Z":
             found.append(int(entry.name))
     return found
 
 
-def wait_until(happened: Callable[[], bool]) -> None:
-    """Wait for something that must happen."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, at most a minute."""
     deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
+    while not condition():
+        assert time.monotonic() < deadline, "the condition does not hold after a minute"
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What a refusal must look like."""
+"""Assertion that an error of class InvalidInput has all four parts."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from multiplay import InvalidInput
 
 @contextmanager
 def refused(argument: str) -> Iterator[None]:
-    """Expect an error that names the argument, what was expected, what came, and what to do."""
+    """Expect an error with the argument, the expected value, the given value, and a hint."""
     with pytest.raises(InvalidInput) as caught:
         yield
     message = str(caught.value)

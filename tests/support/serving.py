@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
 
 @contextmanager
 def serving(store: str | PathLike[str], **settings: Any) -> Iterator[str]:
-    """Serve the studies of a store until the end of the block; give the address."""
+    """Serve the studies of a store until the end of the block; yield the URL."""
     chosen = Settings(store=str(store), **settings)
     with bound("127.0.0.1", chosen.port if "port" in settings else 0) as listener:
         server = Server(uvicorn_config(chosen, FACTORY))
@@ -59,16 +59,16 @@ def serving(store: str | PathLike[str], **settings: Any) -> Iterator[str]:
 
 
 class Served:
-    """``multiplay serve`` as processes of its own, which may be killed and started again.
+    """``multiplay serve`` in separate processes, which can be killed and started again.
 
     Parameters
     ----------
     store
         The URL or the path of the store.
     log
-        The file to which the service writes what it has to say.
+        The file for the log of the service.
     options
-        More of the command.
+        More options of the command.
     """
 
     def __init__(self, store: str | Path, log: Path, *options: str) -> None:
@@ -85,8 +85,8 @@ class Served:
             self.stop()
 
     def start(self) -> None:
-        """Start it, on the port that it had before, and wait until it listens."""
-        said = self.log.count("\n")
+        """Start the service, again on its previous port, and wait until it listens."""
+        lines = self.log.count("\n")
         with self._log.open("ab") as file:
             self.process = subprocess.Popen(
                 [*self._command, "--port", self._port],
@@ -95,23 +95,23 @@ class Served:
                 start_new_session=True,
             )
         end = time.monotonic() + TIME_LIMIT
-        while not (found := LISTENS.search("\n".join(self.log.split("\n")[said:]))):
+        while not (found := LISTENS.search("\n".join(self.log.split("\n")[lines:]))):
             assert self.process.poll() is None, f"the service has ended: {self.log[-2000:]}"
             assert time.monotonic() < end, "the service does not start"
             time.sleep(0.05)
         self.url, self._port = found[1], found[2]
 
     def kill(self) -> None:
-        """Kill all of its processes at once."""
+        """Kill all processes of the service."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> int:
-        """Ask it to stop; return its exit code."""
+        """Stop the service; return its exit code."""
         self.process.terminate()
         return self.process.wait(TIME_LIMIT)
 
     @property
     def log(self) -> str:
-        """All that it said."""
+        """The text of the log."""
         return self._log.read_text(encoding="utf-8") if self._log.exists() else ""

@@ -1,7 +1,7 @@
-"""A learner, slowly: all that happened is kept, and everything is computed anew from that.
+"""Slow reference of a learner: its state, recomputed from the list of all events.
 
-Written from the documentation, with plain dicts by the names of arms, and without any of the
-classes that it is compared with.
+It follows the documentation, uses plain dicts by the names of arms, and shares no class with the
+learner that it is compared with.
 """
 
 import math
@@ -13,12 +13,12 @@ EPSILON, ETA = 0.2, 0.25
 
 
 class RefusedError(Exception):
-    """What was told cannot be used."""
+    """The learner must refuse this report."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the learner was made; ``ranges`` has "*" for all arms that it does not name."""
+    """Settings of the learner; in ``ranges``, "*" stands for all arms that are not named."""
 
     policy: str  # GenCTS, CombUCB, GenLBINFV or Hybrid
     ranges: Mapping[str, tuple[float, float]]
@@ -40,7 +40,7 @@ class Settings:
 
 
 class Asked(NamedTuple):
-    """A play; ``x`` and ``rest`` are what the policy noted of it, n = x + rest."""
+    """A play; ``x`` and ``rest`` are stored by the policy, n = x + rest."""
 
     id: int
     key: str | None
@@ -86,7 +86,7 @@ Event = Asked | Told | Closed | Cancelled | Learned | Table
 
 @dataclass
 class Arm:
-    """What is known of an arm; N and S are units and the sum of their losses, in [0, 1]."""
+    """Statistics of an arm; N and S are units and the sum of their losses, in [0, 1]."""
 
     L: float
     beta2: float
@@ -96,12 +96,12 @@ class Arm:
     euros: float = 0.0
     plans: int = 0
     last: float = math.nan
-    heads: int | None = 0  # None: it depends on coins
+    heads: int | None = 0  # None: depends on random numbers
 
 
 @dataclass
 class Play:
-    """What was told of a play so far."""
+    """A play, with the reports on it so far."""
 
     asked: Asked
     g: float
@@ -118,23 +118,23 @@ class Play:
     told: float = math.nan
 
 
-class Story:
-    """Everything that follows from what happened."""
+class SlowLearner:
+    """The state of a learner after some events."""
 
     def __init__(self, settings: Settings, first: Mapping[str, int], events: Sequence[Event]):
         self.settings = settings
         self.arms: dict[str, Arm] = {}
         self.plays: dict[int, Play] = {}
         self.rounds = self.clipped = 0
-        self.repeated = False  # whether the last event was a report that was told before
-        self.meet(first)
+        self.repeated = False  # whether the last event repeated a report
+        self.add_arms(first)
         for event in events:
             self.repeated = False
             getattr(self, f"on_{type(event).__name__.lower()}")(event)
 
     # ------------------------------------------------------------ arms
 
-    def meet(self, n: Mapping[str, int]) -> None:
+    def add_arms(self, n: Mapping[str, int]) -> None:
         for name, most in n.items():
             if name not in self.arms:
                 beta = (1 + EPSILON) / (max(most, 1) if self.settings.first_by_units else 1)
@@ -148,10 +148,10 @@ class Story:
         arm = self.arms[name]
         return arm.q if self.settings.gd else (0.5 + arm.S) / (1 + arm.N)
 
-    # ------------------------------------------------------------ what happens
+    # ------------------------------------------------------------ events
 
     def on_asked(self, event: Asked) -> None:
-        self.meet(event.n)
+        self.add_arms(event.n)
         best = 1.0 if self.settings.rewards else 0.0
         hybrid = self.settings.policy == "Hybrid"
         delta = (1 + EPSILON) / (3 * EPSILON)
@@ -170,7 +170,7 @@ class Story:
         return self.settings.low(name) + self.settings.scale * loss
 
     def on_told(self, event: Told) -> None:
-        play, content = self.plays[event.id], meaning(event.losses)
+        play, content = self.plays[event.id], report_content(event.losses)
         self.repeated = content in play.reports
         if play.status == "cancelled" or (play.status == "told" and not self.repeated):
             raise RefusedError
@@ -196,10 +196,10 @@ class Story:
         asked = Asked(0, None, event.when, event.plan, 0.0, {}, {}, event.n)
         units: dict[str, list[float | None]] = {i: [None] * a for i, a in event.plan.items()}
         play = Play(asked, 0.0, {}, 0.0, units)
-        self.merge(play, meaning(event.losses), event.ignore)
+        self.merge(play, report_content(event.losses), event.ignore)
         if not event.ignore:
             check_gaps(play)
-        self.meet(event.n)
+        self.add_arms(event.n)
         for name in event.plan:
             self.count(name, *self.seen_of(play, name), event.when)
         self.clipped += play.clipped
@@ -227,7 +227,7 @@ class Story:
             given = content.get(name, ())
             if isinstance(given, float):
                 if not known:
-                    raise AssertionError("nobody tells a total of nothing here")
+                    raise AssertionError("a report has a total of an arm without units")
                 total, outside = self.in_range(name, given, len(known))
                 play.clipped += outside
                 before = play.totals.get(name, total)
@@ -260,9 +260,9 @@ class Story:
             raise RefusedError
 
     def seen_of(self, play: Play, name: str) -> tuple[list[float], float | None]:
-        """Return the losses of the units seen, in euros; or how many units, and their total.
+        """Return the losses of the observed units in euros; or NaN for each unit, and the total.
 
-        A report with a total of some arm is a report of totals.
+        If the report has a total of any arm, all arms are counted by totals.
         """
         known = [loss for loss in play.units[name] if loss is not None]
         if not play.totals:
@@ -271,7 +271,7 @@ class Story:
         return [math.nan] * units, play.totals.get(name, sum(known))
 
     def count(self, name: str, seen: list[float], total: float | None, when: float) -> None:
-        """Take the samples of an arm, whoever chose them."""
+        """Add the samples of an arm, from plays and from external plans."""
         arm, units = self.arms[name], len(seen)
         if not units:
             return
@@ -290,7 +290,7 @@ class Story:
             arm.last = when if math.isnan(arm.last) else max(arm.last, when)
 
     def finish(self, play: Play, when: float) -> None:
-        """Learn from a play: nothing more will come."""
+        """Learn from a play; it receives no more reports."""
         event, hybrid = play.asked, self.settings.policy == "Hybrid"
         for name, arm in self.arms.items():
             arm.L += self.offset(name)
@@ -321,21 +321,21 @@ class Story:
         play.status, play.told = "told", when
 
 
-def meaning(losses: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a report says: arms of which it says nothing are left out."""
-    said: dict[str, Any] = {}
+def report_content(losses: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a report, without the arms that have no losses."""
+    content: dict[str, Any] = {}
     for name, given in losses.items():
         if name.startswith("unmet->") or given is None:
             continue
         if isinstance(given, float):
-            said[name] = given
+            content[name] = given
         elif len(given):
-            said[name] = tuple(given)
-    return said
+            content[name] = tuple(given)
+    return content
 
 
 def check_gaps(play: Play) -> None:
-    """Refuse the last report if units are missing of which nobody said that they are."""
+    """Refuse the last report if losses are missing that no report has marked as missing."""
     for name, known in play.units.items():
         silent = name not in play.totals and None in known
         if silent and name not in play.in_full:

@@ -1,4 +1,4 @@
-"""The contract of studies, over any store."""
+"""Contract test of studies, for any store."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def check_study(
     steps: int = 30,
     seed: int = 0,
 ) -> None:
-    """Check everything that a study promises, by random uses of it.
+    """Check the documented behaviour of a study by random requests.
 
     Three handles on one study are used in turn: plays are asked, told, told again, closed and
     cancelled, with keys and without; handles are opened again, and requests repeated. All answers
     and tables are compared with a model, with those of the other handles, and with a study in
-    memory that was asked the same by one process. Needs hypothesis: ``pip install
+    memory that receives the same requests from one process. Needs hypothesis: ``pip install
     multiplay[testing]``.
 
     Parameters
     ----------
     studies
-        A store, or where it is; or an object with ``create(name, actions, policy, **settings)``,
-        ``open(name)``, ``list()`` and ``delete(name)``. Studies that are made there are deleted.
+        A store, its URL or its path; or an object with ``open(name)``, ``list()``, ``delete(name)``
+        and ``create(name, actions, policy, **settings)``. The check deletes its studies.
     policy
-        How the studies learn; ``GenCTS()`` if not given.
+        The policy of the studies; ``GenCTS()`` if not given.
     examples, steps
-        How many studies are made, and how much is done with each.
+        The number of studies, and the number of requests to each.
     seed
-        The same seed does the same each time.
+        The same seed gives the same requests.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Random uses of a study through several handles, compared with the model after each verb."""
+"""State machine of random requests to a study, compared with the model after each request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from study_model import Day, Model, Play, Refused, Terms
+from study_model import Day, Model, Play, Refused, StudyTerms
 
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
@@ -26,7 +26,7 @@ from multiplay.storage.memory import MemoryStore
 from multiplay.studies import Study
 
 USUAL = Day({"A": 3, "B": 2}, {"x": 2, "y": 3})
-DAYS = [  # the usual one, and one that says the same; other supplies, another order, other arms
+DAYS = [  # the usual set, an equal set; different supplies, order and arms
     USUAL,
     Day({"A": 3, "B": 2}, {"x": 2, "y": 3}),
     Day({"A": 1, "B": 3}, {"x": 2, "y": 2}),
@@ -35,15 +35,15 @@ DAYS = [  # the usual one, and one that says the same; other supplies, another o
     Day({"B": 1, "C": 3}, {"x": 2, "z": 2}),
     Day({"A": 2, "C": 2}, {"y": 1, "z": 3}),
 ]
-PHASES = [Phase.generate, Phase.shrink]  # what fails is made short
+PHASES = [Phase.generate, Phase.shrink]  # failing examples are shortened
 RANGES = [(0.0, 1.0), (0.0, 250.0), (50.0, 250.0)]
 HOUR, LEVELS, FRESH = 3600.0, 8, 9
-UNKNOWN, TOO_MANY = 10**6, 99  # a play that there is not, units that no lane can have
+UNKNOWN, TOO_MANY = 10**6, 99  # the id of no play, more units than a lane allows
 OFTEN = [
     *["ask", "ask_today", "ask_and_tell", "repeat"] * 3,
     *["tell"] * 6,
     *["ask_limited", "tell_again", "end", "learn", "open_again"] * 2,
-    *["expire", "learn_table", "nonsense"],
+    *["expire", "learn_table", "invalid"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
 
@@ -55,14 +55,14 @@ ROWS = st.lists(st.tuples(st.integers(0, 2), PICK, st.integers(0, LEVELS)), min_
 
 
 class Studies(Protocol):
-    """Where studies are: what ``check_study`` needs of it."""
+    """The operations on studies that ``check_study`` needs."""
 
     @property
     def create(self) -> Callable[..., Any]:
-        """Begins a study: ``create(name, actions, policy, **settings)``."""
+        """The function ``create(name, actions, policy, **settings)``, which creates a study."""
 
     def open(self, name: str) -> Any:
-        """Go on with a study."""
+        """Open a study."""
 
     def list(self) -> list[str]:
         """Return the names of all studies."""
@@ -88,14 +88,14 @@ class Request(NamedTuple):
         return f"{self.verb}({', '.join([*map(repr, self.args), *named])})"
 
     def of(self, study: Any) -> Any:
-        """Ask it; return the answer as plain data, and what is refused as text."""
+        """Send the request; return the answer as plain data, or "refused"."""
         try:
             return plain(getattr(study, self.verb)(*self.args, **self.options))
         except InvalidInput:
             return "refused"
 
 
-NONSENSE = [
+INVALID = [
     Request("ask", (), {"key": ""}),
     Request("ask", (), {"key": "k" * 201}),
     Request("ask", (), {"at": math.inf}),
@@ -114,20 +114,20 @@ NONSENSE = [
 
 
 def plain(answer: Any) -> Any:
-    """Return an answer so that it can be compared, bit for bit."""
+    """Return an answer as plain data, for exact comparison."""
     if hasattr(answer, "plan"):
-        return *shown(answer), tuple(map(repr, answer.expected))  # as text, so that NaN is NaN
+        return *shown(answer), tuple(map(repr, answer.expected))  # as text, so that NaN equals NaN
     return answer if answer is None or isinstance(answer, list) else tuple(answer)
 
 
 def shown(play: Any) -> tuple[Any, ...]:
-    """Return a play without what it should cost, which changes with all that is learned."""
+    """Return a play without its expected cost, which changes with each report."""
     of_play = (play.id, play.key) if hasattr(play, "id") else ()
     return *of_play, dict(play.plan), play.action.tolist()
 
 
 class View(NamedTuple):
-    """All that a handle shows."""
+    """The tables and counts of a handle."""
 
     plays: Any
     arms: Any
@@ -136,24 +136,24 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, study: Any) -> View:
-        """Look at a study."""
+        """Return the view of a study."""
         pending = [shown(play) for play in study.pending()]
         return cls(study.plays(), study.arms(), pending, (study.asked, study.clipped))
 
     def same(self, other: View) -> bool:
-        """Compare bit for bit."""
+        """Return whether two views are equal bit for bit."""
         tables = self.plays.equals(other.plays) and self.arms.equals(other.arms)
         return tables and self[2:] == other[2:]
 
 
 def beliefs(study: Any) -> list[Any]:
-    """Return what a study advises, as text."""
+    """Return the best plan, the drift and the expected costs of a study, as text."""
     found = [Request("best", (), {}).of(study), study.drift().to_csv()]
     return [*found, [plain(play)[4] for play in study.pending()]]
 
 
 class StudyMachine(RuleBasedStateMachine):
-    """One study of one store. All that a rule does goes through ``_do``."""
+    """One study of one store; all requests go through ``_do``."""
 
     studies: Studies
     policy: Policy
@@ -178,23 +178,23 @@ class StudyMachine(RuleBasedStateMachine):
             "changing": changing and policy.changing,
         }
         ignore = self.settings["missing"] == "ignore"
-        self.model = Model(USUAL, Terms.of(policy, *range, clip, ignore))
+        self.model = Model(USUAL, StudyTerms.of(policy, *range, clip, ignore))
         self.requests: list[tuple[Request, Callable[[], Any], Any, bool]] = []
         made = self.studies.create(self.name, USUAL.actions(), policy, **self.settings)
         self.handles = [made, *(self.studies.open(self.name) for _ in "12")]
         assert self.name in self.studies.list(), "a study must be listed"
-        self.view: View | None = None  # what all handles show; None if that has changed
+        self.view: View | None = None  # the view of all handles; None after a change
         self.sound = True
 
-    @rule(verb=st.sampled_from(OFTEN), who=st.integers(0, 2), data=st.data())
-    def use(self, verb: str, who: int, data: st.DataObject) -> None:
-        """Do something with one of the handles.
+    @rule(verb=st.sampled_from(OFTEN), which=st.integers(0, 2), data=st.data())
+    def use(self, verb: str, which: int, data: st.DataObject) -> None:
+        """Send a request through one of the handles.
 
-        One rule draws what to do: of several, hypothesis would switch off a half each time, and
-        where nothing is asked, there is nothing to tell.
+        One rule draws the kind of request. With several rules, hypothesis would disable about half
+        of them in each example, and without ask there are no plays to tell.
         """
         needs_plays = verb in ("tell", "tell_again", "end")
-        self.draw, self.who = data.draw, who
+        self.draw, self.handle = data.draw, which
         getattr(self, "ask" if needs_plays and not self.model.plays else verb)()
 
     # ------------------------------------------------------------ plays
@@ -204,12 +204,12 @@ class StudyMachine(RuleBasedStateMachine):
         self._ask(USUAL, self._key_and_time())
 
     def ask_today(self) -> None:
-        """Ask on the set of today, which is made anew."""
+        """Ask on the set of a day, which is built for each request."""
         day = self.draw(DAY)
         self._ask(day, self._key_and_time(), day.actions())
 
     def ask_limited(self) -> None:
-        """Ask with limits that some plan keeps, or that no plan keeps."""
+        """Ask with limits that are feasible or infeasible."""
         day, order, loose = self.draw(DAY), self.draw(PICK), self.draw(PICK)
         kept, names = day.plan(order), day.names
         limits: dict[str, Any] = {"at_most": {names[0]: kept[names[0]] + loose % 2}}
@@ -224,13 +224,13 @@ class StudyMachine(RuleBasedStateMachine):
         self._do(Request.made("ask", given, options), lambda: self._expect(day, options))
 
     def _expect(self, day: Day, options: dict[str, Any]) -> Any:
-        """Return what checks the play that is asked for."""
+        """Return a function that checks the play."""
         before = self.model.asked_before(options["key"])
         if before is not None:
             return lambda answer: same_play(answer, before)
         most, none, exact = (options.get(name, {}) for name in ("at_most", "exclude", "fixed"))
-        another = day != USUAL or most or none or exact  # one that says the same is the usual one
-        if another and not self.model.terms.changing:
+        differs = day != USUAL or most or none or exact  # an equal set counts as usual
+        if differs and not self.model.terms.changing:
             raise Refused
         if TOO_MANY in exact.values():
             raise Refused
@@ -239,7 +239,7 @@ class StudyMachine(RuleBasedStateMachine):
             id, key, plan, action, _ = answer
             assert id > max(self.model.plays, default=0), "ids must be new, and increase"
             assert key == options["key"], "a play must have the key that was given"
-            assert day.has(plan), f"a plan of the day was asked: {plan}"
+            assert day.has(plan), f"the set of the day has no plan {plan}"
             assert action == [plan[name] for name in day.names], "action and plan must agree"
             assert all(plan[name] <= units for name, units in most.items()), "at_most"
             assert not any(plan[name] for name in none), "exclude"
@@ -249,29 +249,29 @@ class StudyMachine(RuleBasedStateMachine):
         return chosen
 
     def ask_and_tell(self) -> None:
-        """Ask, and tell all losses: the usual case."""
+        """Ask, and tell all losses, the most frequent case."""
         self.ask()
         play = self.model.pending[-1:] or [*self.model.plays.values()]
         losses = self._losses(play[-1].plan, play[-1].id or 0, "whole")
         self._same_verb("tell", (play[-1].id, losses), self._key_and_time())
 
     def tell(self) -> None:
-        """Tell a play: whole, in part, by totals, or something else."""
+        """Tell a play completely, in part, by totals, or with wrong losses."""
         play, style = self._some_play(), self.draw(st.sampled_from(STYLES))
         losses = self._losses(play.plan, play.id or 0, style)
         options = {"final": self.draw(st.booleans()), "missing": self.draw(MISSING)}
         self._same_verb("tell", (play.id, losses), options | self._key_and_time())
 
     def tell_again(self) -> None:
-        """Tell what was told before, if something was, with a key or without."""
+        """Repeat a report, if there is one, with a key or without."""
         play = self._one_of(self.model.told or [*self.model.plays.values()])
-        said = self._one_of(play.said or [{}])
-        losses = said if isinstance(said, float) else {k: _listed(v) for k, v in said.items()}
+        report = self._one_of(play.reports or [{}])
+        losses = report if isinstance(report, float) else {k: _listed(v) for k, v in report.items()}
         options = {"final": self.draw(st.booleans())} | self._key_and_time()
         self._same_verb("tell", (play.id, losses), options)
 
     def _losses(self, plan: dict[str, int], number: int, style: str) -> Any:
-        """Return a report: what each unit lost follows from the number of the play."""
+        """Return a report; the loss of each unit depends on the number of the play."""
         terms, shift = self.model.terms, style == "other"
         step = (terms.high - terms.low) / (LEVELS + 1)
         losses: dict[str, Any] = {}
@@ -286,7 +286,7 @@ class StudyMachine(RuleBasedStateMachine):
         return {name: told for name, told in losses.items() if told != []}
 
     def _changed(self, units: list[float], style: str) -> Any:
-        """Return the losses of an arm as they are told in some style."""
+        """Return the losses of an arm in a style of report."""
         if style == "gaps":
             return [self.draw(st.sampled_from([loss, None])) for loss in units]
         if style == "totals":
@@ -325,7 +325,7 @@ class StudyMachine(RuleBasedStateMachine):
         self._do(Request.made("learn", (plan, losses), options | sets), expect)
 
     def learn_table(self) -> None:
-        """Learn from a history; level 0 stands for a unit that did not report."""
+        """Learn from a history; level 0 is a missing loss."""
         terms, names = self.model.terms, list(self.model.arms)
         step, rows = (terms.high - terms.low) / LEVELS, self.draw(ROWS)
         table = {
@@ -338,7 +338,7 @@ class StudyMachine(RuleBasedStateMachine):
     # ------------------------------------------------------------ handles
 
     def repeat(self) -> None:
-        """Ask something again, as it was asked."""
+        """Repeat a request."""
         if not self.requests:
             return
         request, expect, _, _ = self._one_of(self.requests)
@@ -346,16 +346,16 @@ class StudyMachine(RuleBasedStateMachine):
 
     def open_again(self) -> None:
         """Close a handle and open a new one, or pickle it where that is possible."""
-        old, new = self.handles[self.who], None
+        old, new = self.handles[self.handle], None
         if self.draw(st.booleans()):
-            with suppress(TypeError):  # in a store of this process
+            with suppress(TypeError):  # handles on a store in memory
                 new = pickle.loads(pickle.dumps(old))
-        self.handles[self.who] = self.studies.open(self.name) if new is None else new
+        self.handles[self.handle] = self.studies.open(self.name) if new is None else new
         disconnect(old)
 
-    def nonsense(self) -> None:
+    def invalid(self) -> None:
         """Send a request that must be refused."""
-        self._do(self.draw(st.sampled_from(NONSENSE)), refuse)
+        self._do(self.draw(st.sampled_from(INVALID)), refuse)
 
     # ------------------------------------------------------------ inside
 
@@ -369,21 +369,21 @@ class StudyMachine(RuleBasedStateMachine):
         return play
 
     def _one_of(self, things: list[Any]) -> Any:
-        """Draw a thing by its number: what is drawn is printed, and things are long."""
+        """Draw an element by its number, because hypothesis prints the drawn values."""
         return things[self.draw(st.integers(0, len(things) - 1))]
 
     def _same_verb(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Ask a verb that the model has as well."""
+        """Send a request with a verb that the model implements."""
         request = Request.made(verb, args, options)
         self._do(request, lambda: getattr(self.model, verb)(*args, **request.options))
 
     def _do(self, request: Request, expect: Callable[[], Any]) -> None:
-        """Ask something of a handle, and compare the answer with that of the model.
+        """Send a request through a handle, and compare the answer with that of the model.
 
-        What is refused or repeated must leave all as it was; otherwise tables are compared at last.
+        Refused and repeated requests must change nothing; otherwise tables are compared at the end.
         """
         self.sound, self.model.written = False, False
-        study = self.handles[self.who]
+        study = self.handles[self.handle]
         try:
             expected = expect()
         except Refused:
@@ -393,7 +393,7 @@ class StudyMachine(RuleBasedStateMachine):
                 self._look(study)
             answer = request.of(study)
             if callable(expected):
-                assert answer != "refused", "it must not be refused"
+                assert answer != "refused", "the request must not be refused"
                 expected(answer)
             else:
                 assert answer == expected, f"the answer must be {expected}, not {answer}"
@@ -402,7 +402,9 @@ class StudyMachine(RuleBasedStateMachine):
             else:
                 self._look(study)
             pending = [play.id for play in self.model.pending]
-            assert [play.id for play in study.pending()] == pending, "the same plays must wait"
+            assert [play.id for play in study.pending()] == pending, (
+                "the plays without a final report must agree"
+            )
         except AssertionError as error:
             before = "\n".join(str(one) for one, *_ in self.requests)
             raise AssertionError(f"{request}: {error}\nafter these:\n{before}") from error
@@ -410,16 +412,16 @@ class StudyMachine(RuleBasedStateMachine):
         self.sound = True
 
     def _look(self, study: Any) -> View:
-        """Return all that a handle shows, after comparing it with the model and what was shown."""
+        """Return the view of a handle, after comparing it with the model and the last view."""
         view = View.of(study)
         if self.view is None:
             check(view, self.model, self.policy)
             self.view = view
-        assert self.view.same(view), "what is refused or repeated must change nothing"
+        assert self.view.same(view), "refused and repeated requests must change nothing"
         return view
 
     def teardown(self) -> None:
-        """Compare all handles, and twins that were asked the same; then delete the study."""
+        """Compare all handles and a study in memory; then delete the study."""
         if not hasattr(self, "handles"):
             return
         try:
@@ -430,27 +432,27 @@ class StudyMachine(RuleBasedStateMachine):
             for study in self.handles:
                 disconnect(study)
         if self.sound:
-            assert self.name not in self.studies.list(), "what is deleted must not be listed"
+            assert self.name not in self.studies.list(), "a deleted study must not be listed"
             gone = Request("ask", (), {}).of(self.handles[0])
-            assert gone == "refused", "a handle on a study that was deleted must refuse"
+            assert gone == "refused", "a handle on a deleted study must refuse requests"
 
     def _compare(self) -> None:
         fresh = self.studies.open(self.name)
         self.handles.append(fresh)
         view, believed = self._look(fresh), beliefs(fresh)
         for study in self.handles:
-            assert View.of(study).same(view), "all handles must show the same"
-            assert beliefs(study) == believed, "all handles must believe the same"
+            assert View.of(study).same(view), "all handles must have the same view"
+            assert beliefs(study) == believed, "all handles must have the same beliefs"
         if hasattr(fresh, "verify"):
             verified = fresh.verify()
             assert verified.ok, f"{verified}"
-            assert verified.plays == len(self.model.plays), "verify must see every play"
+            assert verified.plays == len(self.model.plays), "verify must count every play"
         twin = self._twin()
-        assert view.same(View.of(twin)), "one process must come to the same"
-        assert beliefs(twin) == believed, "one process must come to the same beliefs"
+        assert view.same(View.of(twin)), "one process must have the same view"
+        assert beliefs(twin) == believed, "one process must have the same beliefs"
 
     def _twin(self) -> Study:
-        """Ask the same of one process: what has done something; or all, opened each time."""
+        """Repeat requests in one process: those that wrote, or all, each with a new handle."""
         store, opened = MemoryStore(), self.settings["seed"] % 2
         twin = Study.create("twin", USUAL.actions(), self.policy, store=store, **self.settings)
         for request, _, answer, written in self.requests:
@@ -463,19 +465,19 @@ class StudyMachine(RuleBasedStateMachine):
 
 
 def refuse() -> Any:
-    """Expect that something is refused."""
+    """Raise Refused: the model of an invalid request."""
     raise Refused
 
 
 def same_play(answer: Any, play: Play) -> None:
     """Check that an answer is a play that was asked before."""
     id, key, plan, action, _ = answer
-    assert (id, key, plan) == (play.id, play.key, play.plan), "the same key, the same play for ever"
+    assert (id, key, plan) == (play.id, play.key, play.plan), "the same key must give the same play"
     assert action == [*play.plan.values()], "action and plan must agree"
 
 
 def check(view: View, model: Model, policy: Policy) -> None:
-    """Compare all that a handle shows with the model."""
+    """Compare the view of a handle with the model."""
     plays, table = [*model.plays.values()], view.plays
     told = [play.status == "told" for play in plays]
     columns = {
@@ -493,7 +495,7 @@ def check(view: View, model: Model, policy: Policy) -> None:
     for name in ("asked", "told"):
         _close(_seconds(table[name]), [getattr(play, name) for play in plays], f"plays(): {name}")
     arms, table = [*model.arms.values()], view.arms
-    assert table["arm"].tolist() == [*model.arms], "arms(): all arms ever met, in order"
+    assert table["arm"].tolist() == [*model.arms], "arms(): all arms in order of appearance"
     assert table["seen"].tolist() == [arm.seen for arm in arms], "arms(): units seen"
     _close(table["share"], [arm.plans / max(model.rounds, 1) for arm in arms], "arms(): share")
     _close(_seconds(table["last_seen"]), [arm.last for arm in arms], "arms(): last seen")
@@ -501,8 +503,8 @@ def check(view: View, model: Model, policy: Policy) -> None:
         means = [arm.cost / arm.seen if arm.seen else math.nan for arm in arms]
         _close(table["mean"], means, "arms(): mean")
     pending = [(p.id, p.key, p.plan, [*p.plan.values()]) for p in model.pending]
-    assert view.pending == pending, "pending(): the plays that wait, oldest first"
-    assert view.counts == (len(plays), model.clipped), "how many were asked, and clipped"
+    assert view.pending == pending, "pending(): the pending plays, oldest first"
+    assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"
 
 
 def _close(found: Any, expected: list[float], what: str) -> None:
@@ -518,16 +520,16 @@ def _listed(told: Any) -> Any:
 
 
 def disconnect(study: Any) -> None:
-    """Give back what a handle holds."""
+    """Release the resources of a handle."""
     if hasattr(study, "disconnect"):
         study.disconnect()
 
 
 def run(studies: Studies, policy: Policy, examples: int, steps: int, seed_: int) -> None:
-    """Run the machine; the same seed does the same.
+    """Run the machine; the same seed gives the same requests.
 
-    A few examples at a time: hypothesis begins with all that is different, and then would go on
-    with variations of that.
+    Each run has few examples: hypothesis starts with diverse examples, and then generates
+    variations of them.
     """
     for first in range(0, examples, FRESH):
 

@@ -1,7 +1,7 @@
-"""What a study promises, written down a second time: plain Python, by the names of arms.
+"""Model of a study: its documented behaviour in plain Python, by the names of arms.
 
-It knows no policy and no journal, and shares no code with what it is compared with. What a plan is
-to be, only the study can say; all that follows from it is computed here.
+The model has no policy and no journal, and shares no code with studies. It takes the plan of each
+play from the study, and computes all other results.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from multiplay.policies import Policy
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
 ROUNDING = 1e-9
 
-Answer = tuple[int | None, int, int, int, bool, bool]  # as ``Receipt``
-Content = float | dict[str, Any]  # what a report says: of the round, or by arm
+Answer = tuple[int | None, int, int, int, bool, bool]  # the fields of ``Receipt``
+Content = float | dict[str, Any]  # a report: the total of the round, or losses by arm
 
 
 class Refused(Exception):
-    """The study must refuse this, and change nothing."""
+    """The study must refuse the request, and change nothing."""
 
 
 class Day(NamedTuple):
-    """Supplies and demands by name: a set that can be made, and plans that can be checked."""
+    """Supplies and demands by name, which define a set of plans."""
 
     supply: dict[str, int]
     demand: dict[str, int]
@@ -39,12 +39,12 @@ class Day(NamedTuple):
         return [f"{one}->{other}" for one in self.supply for other in self.demand]
 
     def actions(self) -> Transport:
-        """Make the set, anew each time."""
+        """Return a new object of the set."""
         names = list(self.supply), list(self.demand)
         return Transport([*self.supply.values()], [*self.demand.values()], names=names)
 
     def plan(self, order: int) -> dict[str, int]:
-        """Fill the lanes in some order; the order of the suppliers decides."""
+        """Return the plan that fills the lanes in an order of the suppliers."""
         orders = [*permutations(self.supply)]
         left, wanted = dict(self.supply), dict(self.demand)
         plan = dict.fromkeys(self.names, 0)
@@ -65,8 +65,8 @@ class Day(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Terms:
-    """How a study was made, and what its policy can do."""
+class StudyTerms:
+    """The settings of a study, and the abilities of its policy."""
 
     low: float
     high: float
@@ -78,13 +78,13 @@ class Terms:
     learns_from: str
 
     @classmethod
-    def of(cls, policy: Policy, low: float, high: float, clip: bool, ignore: bool) -> Terms:
+    def of(cls, policy: Policy, low: float, high: float, clip: bool, ignore: bool) -> StudyTerms:
         """Return the terms for a policy."""
         abilities = policy.changing, policy.partial, policy.absorbs, policy.learns_from
         return cls(low, high, clip, ignore, *abilities)
 
     def inside(self, loss: float, units: int = 1) -> tuple[float, int]:
-        """Return a number that was told as it counts, and whether it was clipped."""
+        """Return a loss within its range, and whether it was clipped."""
         low, high = units * self.low, units * self.high
         slack = ROUNDING * units * (self.high - self.low) if units > 1 else 0.0
         outside = not low - slack <= loss <= high + slack
@@ -107,7 +107,7 @@ class Play:
     totals: dict[str, float] = field(default_factory=dict)
     round: float | None = None
     excused: set[str] = field(default_factory=set)  # arms told by a full list
-    said: list[Content] = field(default_factory=list)
+    reports: list[Content] = field(default_factory=list)
     clipped: int = 0
 
     def __post_init__(self) -> None:
@@ -115,32 +115,32 @@ class Play:
 
     @property
     def size(self) -> int:
-        """How many units it has."""
+        """The number of units."""
         return sum(self.plan.values())
 
     def seen_of(self, name: str) -> int:
-        """How many units of an arm have reported, themselves or in a total."""
+        """Return the number of observed units of an arm, one by one or in a total."""
         if name in self.totals:
             return self.plan[name]
         return sum(loss is not None for loss in self.units[name])
 
     def cost_of(self, name: str) -> float:
-        """What they cost."""
+        """Return the cost of the observed units of an arm."""
         known = (loss for loss in self.units[name] if loss is not None)
         return self.totals.get(name, sum(known))
 
     @property
     def seen(self) -> int:
-        """How many units have reported."""
+        """The number of observed units."""
         return self.size if self.round is not None else sum(map(self.seen_of, self.plan))
 
     @property
     def realised(self) -> float:
-        """What they cost."""
+        """The cost of the observed units."""
         return sum(map(self.cost_of, self.plan)) if self.round is None else self.round
 
-    def take(self, content: Content, terms: Terms, partly: bool) -> None:
-        """Take a report that was not told before."""
+    def take(self, content: Content, terms: StudyTerms, partly: bool) -> None:
+        """Add a new report."""
         if isinstance(content, float):
             self._take_round(content, terms)
             return
@@ -155,21 +155,21 @@ class Play:
             elif given:
                 self._take_units(name, [self._counted(loss, terms) for loss in given])
 
-    def _take_round(self, told: float, terms: Terms) -> None:
+    def _take_round(self, told: float, terms: StudyTerms) -> None:
         total, outside = terms.inside(told, self.size)
         if not self.seen:
             self.round, self.clipped = total, outside
         elif self.round != total:
             raise Refused
 
-    def _take_total(self, name: str, told: float, terms: Terms) -> None:
+    def _take_total(self, name: str, told: float, terms: StudyTerms) -> None:
         total, outside = terms.inside(told, self.plan[name])
         known = any(loss is not None for loss in self.units[name])
         if known or self.totals.get(name, total) != total:
             raise Refused
         self.totals[name], self.clipped = total, self.clipped + outside
 
-    def _counted(self, loss: float | None, terms: Terms) -> float | None:
+    def _counted(self, loss: float | None, terms: StudyTerms) -> float | None:
         if loss is None:
             return None
         counted, outside = terms.inside(loss)
@@ -180,7 +180,7 @@ class Play:
         known = self.units[name]
         if name in self.totals:
             raise Refused
-        if len(losses) == len(known):  # says which unit is meant
+        if len(losses) == len(known):  # one entry for each unit
             self.excused.add(name)
             places = list(range(len(known)))
         else:
@@ -192,8 +192,8 @@ class Play:
                 raise Refused
             known[place] = known[place] if loss is None else loss
 
-    def check_told(self, terms: Terms, ignore: bool) -> None:
-        """Refuse the end of a play from which nothing can be learned."""
+    def check_told(self, terms: StudyTerms, ignore: bool) -> None:
+        """Refuse to finish a play from which the policy cannot learn."""
         if not ignore and self.round is None:
             silent = {name for name in self.plan if self.seen_of(name) < self.plan[name]}
             if silent - self.excused:
@@ -204,8 +204,8 @@ class Play:
         if not terms.partial and self.seen < self.size:
             raise Refused
 
-    def ends_well(self, terms: Terms) -> bool:
-        """Say whether it could be closed now."""
+    def can_close(self, terms: StudyTerms) -> bool:
+        """Return whether the play can be closed."""
         try:
             self.check_told(terms, ignore=True)
         except Refused:
@@ -219,7 +219,7 @@ class Play:
 
 @dataclass
 class Arm:
-    """What was seen of an arm."""
+    """The statistics of an arm."""
 
     seen: int = 0
     cost: float = 0.0
@@ -230,19 +230,19 @@ class Arm:
 class Model:
     """A study, as its documentation describes it.
 
-    Verbs return what the study must answer, or raise ``Refused``.
+    Verbs return the answer that the study must give, or raise ``Refused``.
 
     Attributes
     ----------
     written : bool
-        Whether the last verb has done something; otherwise nothing may have changed.
+        Whether the last verb changed the study.
     """
 
-    def __init__(self, usual: Day, terms: Terms) -> None:
+    def __init__(self, usual: Day, terms: StudyTerms) -> None:
         self.usual, self.terms = usual, terms
         self.plays: dict[int, Play] = {}
         self.arms: dict[str, Arm] = {name: Arm() for name in usual.names}
-        self.keys: dict[tuple[str, str], Any] = {}  # of a verb: what was asked, and the answer
+        self.keys: dict[tuple[str, str], Any] = {}  # by verb and key: the request, and the answer
         self.rounds = self.clipped = 0
         self.written = False
 
@@ -253,18 +253,18 @@ class Model:
 
     @property
     def told(self) -> list[Play]:
-        """The plays of which something was told."""
-        return [play for play in self.plays.values() if play.said]
+        """The plays with at least one report."""
+        return [play for play in self.plays.values() if play.reports]
 
     def known(self, verb: str, key: str | None, request: Any) -> Any:
-        """Return the answer to a key; refuse it for another request."""
+        """Return the answer to a key; refuse the key for a different request."""
         before, answer = self.keys.get((verb, key or ""), (None, None))
         if before is not None and before != request:
             raise Refused
         return answer
 
     def note(self, verb: str, key: str | None, request: Any, answer: Any) -> None:
-        """Note that something was done, with a key or without."""
+        """Record a change, with its answer if it has a key."""
         self.written = True
         if key is not None:
             self.keys[verb, key] = request, answer
@@ -276,9 +276,9 @@ class Model:
         return next((p for p in self.plays.values() if key is not None and p.key == key), None)
 
     def ask(self, id: int, key: str | None, names: Sequence[str], plan: Any, at: float) -> None:
-        """Take the play that the study has chosen."""
+        """Add the play that the study has chosen."""
         self.written = True
-        self.meet(names)
+        self.add_arms(names)
         self.plays[id] = Play(dict(plan), id, key, at)
 
     def tell(
@@ -291,8 +291,8 @@ class Model:
         missing: str | None = None,
         key: str | None = None,
     ) -> Answer:
-        """Take a report."""
-        play, content = self.play(id), meaning(losses)
+        """Add a report to a play."""
+        play, content = self.play(id), report_content(losses)
         if isinstance(content, float) and self.terms.learns_from != "round":
             raise Refused
         if isinstance(content, dict) and content.keys() - play.plan.keys():
@@ -300,7 +300,7 @@ class Model:
         known: Answer | None = self.known("tell", key, (id, content, final))
         if known is not None:
             return *known[:4], True, known[5]
-        repeated = content in play.said
+        repeated = content in play.reports
         if play.status == TOLD and repeated:
             return play.answer(repeated=True)
         if play.status != PENDING:
@@ -308,8 +308,8 @@ class Model:
         ignore = self.terms.ignore if missing is None else missing == "ignore"
         draft = copy.deepcopy(play)
         if not repeated:
-            draft.take(content, self.terms, partly=ignore or not final or bool(play.said))
-            draft.said.append(content)
+            draft.take(content, self.terms, partly=ignore or not final or bool(play.reports))
+            draft.reports.append(content)
         if final:
             draft.check_told(self.terms, ignore)
         elif repeated:
@@ -321,19 +321,19 @@ class Model:
         return draft.answer(final=final)
 
     def close(self, id: Any, *, at: float, key: str | None = None) -> Answer:
-        """Learn from what was told so far."""
+        """Learn from the reports so far."""
         known: Answer | None = self.known("close", key, id)
         if known is not None:
             return *known[:4], True, known[5]
         play = self.play(id)
-        if play.status != PENDING or not play.ends_well(self.terms):
+        if play.status != PENDING or not play.can_close(self.terms):
             raise Refused
         self.finish(play, at)
         self.note("close", key, id, play.answer())
         return play.answer()
 
     def cancel(self, id: Any, *, at: float, key: str | None = None) -> None:
-        """Forget a play."""
+        """Cancel a play."""
         if self.known("cancel", key, id):
             return
         play = self.play(id)
@@ -349,7 +349,7 @@ class Model:
             return known
         late = [play for play in self.pending if play.asked < at - older_than]
         for play in late:
-            if play.said and play.ends_well(self.terms):
+            if play.reports and play.can_close(self.terms):
                 self.finish(play, at)
             else:
                 play.status = CANCELLED
@@ -370,7 +370,7 @@ class Model:
         """Learn from an external plan."""
         if not self.terms.absorbs or not day.has(plan):
             raise Refused
-        play, content = Play(dict(plan)), meaning(losses)
+        play, content = Play(dict(plan)), report_content(losses)
         if isinstance(content, float) or content.keys() - plan.keys():
             raise Refused
         known: Answer | None = self.known("learn", key, (dict(plan), content))
@@ -379,9 +379,9 @@ class Model:
         ignore = self.terms.ignore if missing is None else missing == "ignore"
         play.take(content, self.terms, partly=ignore)
         play.check_told(self.terms, ignore)
-        self.meet(day.names)
+        self.add_arms(day.names)
         for name in plan:
-            self.see(name, play.seen_of(name), play.cost_of(name), at)
+            self.add_units(name, play.seen_of(name), play.cost_of(name), at)
         self.clipped += play.clipped
         self.note("learn", key, (dict(plan), content), play.answer())
         return play.answer()
@@ -401,7 +401,7 @@ class Model:
         if len(inside) < len(told) and not self.terms.partial:
             raise Refused
         for arm, loss, _ in inside:
-            self.see(arm, 1, loss, math.nan)
+            self.add_units(arm, 1, loss, math.nan)
         clipped = sum(outside for *_, outside in inside)
         self.clipped += clipped
         answer = None, len(inside), len(told) - len(inside), clipped, False, True
@@ -411,40 +411,40 @@ class Model:
     # ------------------------------------------------------------ inside
 
     def play(self, id: Any) -> Play:
-        """Return a play, if there is one."""
+        """Return a play, or refuse an unknown id."""
         if type(id) is not int or id not in self.plays:
             raise Refused
         return self.plays[id]
 
-    def meet(self, names: Sequence[str]) -> None:
+    def add_arms(self, names: Sequence[str]) -> None:
         """Add the arms that are new."""
         for name in names:
             self.arms.setdefault(name, Arm())
 
-    def see(self, name: str, seen: int, cost: float, at: float) -> None:
-        """Count what was seen of an arm."""
+    def add_units(self, name: str, seen: int, cost: float, at: float) -> None:
+        """Add observed units to an arm."""
         arm = self.arms[name]
         arm.seen, arm.cost = arm.seen + seen, arm.cost + cost
         if seen and not math.isnan(at):
             arm.last = at if math.isnan(arm.last) else max(arm.last, at)
 
     def finish(self, play: Play, at: float) -> None:
-        """Learn from a play: nothing more will come."""
+        """Learn from a play; it receives no more reports."""
         play.status, play.told = TOLD, at
         self.rounds += 1
         self.clipped += play.clipped
         for name, units in play.plan.items():
             self.arms[name].plans += units > 0
             if play.round is None:
-                self.see(name, play.seen_of(name), play.cost_of(name), at)
+                self.add_units(name, play.seen_of(name), play.cost_of(name), at)
 
 
-def meaning(losses: Any) -> Content:
-    """Return what a report says: arms of which it says nothing are left out."""
+def report_content(losses: Any) -> Content:
+    """Return the content of a report, without the arms that have no losses."""
     if isinstance(losses, float):
         return losses
     if not isinstance(losses, Mapping):
         raise Refused
-    said = {name: given for name, given in losses.items() if given is not None}
-    said = {name: g if isinstance(g, float) else tuple(g) for name, g in said.items()}
-    return {name: given for name, given in said.items() if given != ()}
+    content = {name: given for name, given in losses.items() if given is not None}
+    content = {name: g if isinstance(g, float) else tuple(g) for name, g in content.items()}
+    return {name: given for name, given in content.items() if given != ()}

@@ -1,8 +1,8 @@
-"""Processes that use one study, and write down what was answered; any of them may be killed.
+"""Worker processes that use one study and log its answers; a test kills and replaces them.
 
-What a process asks follows from its number alone, request by request, each with a key of its own.
-An answer is written to a log, and then counts as given. Whoever takes the place of a process that
-was killed reads its log, and goes on with the first request that has no answer there.
+The requests of a worker depend on its number alone, and each request has its own key. An answer
+counts as given when it is in the log. A process that replaces a killed worker reads the log, and
+continues with the first request that has no answer there.
 """
 
 import json
@@ -24,12 +24,12 @@ from multiplay.errors import StoreError
 from multiplay.storage import Store
 
 TIME_LIMIT = 600.0  # seconds after which a test fails; a busy machine is slow
-OTHERS = [plans((3, 3), (2, 4)), plans((1, 2), (2, 1))]
+OTHER_SETS = [plans((3, 3), (2, 4)), plans((1, 2), (2, 1))]
 LEARNED = {"Lyon->north": 2, "Lyon->south": 0, "Lille->north": 2, "Lille->south": 1}
 
 
 class Request(NamedTuple):
-    """One step of one round of a worker; each kind of round has other steps."""
+    """One step of one round of a worker; the steps depend on the kind of round."""
 
     worker: int
     round: int
@@ -42,7 +42,7 @@ class Request(NamedTuple):
         return f"{self.worker}/{self.round}/{self.step}"
 
     def of(self, study: mp.Study, asked: Any, at: float | None = None) -> Any:
-        """Ask it; ``asked`` is what the first step of the round was answered."""
+        """Send the request; ``asked`` is the answer to the first step of the round."""
         options = self.options | {"key": self.key} | ({} if at is None else {"at": at})
         if self.verb == "ask":
             play = study.ask(**options)
@@ -64,29 +64,29 @@ class Request(NamedTuple):
 
 KINDS: list[list[tuple[str, dict[str, Any]]]] = [
     [("ask", {}), ("tell", {})],
-    [("ask", {"actions": OTHERS[0]}), ("tell", {"final": False}), ("tell", {})],
+    [("ask", {"actions": OTHER_SETS[0]}), ("tell", {"final": False}), ("tell", {})],
     [("ask", {"exclude": ["Lyon->south"]}), ("cancel", {})],
     [("learn", {})],
-    [("ask", {"actions": OTHERS[1]}), ("tell", {"final": False}), ("close", {})],
+    [("ask", {"actions": OTHER_SETS[1]}), ("tell", {"final": False}), ("close", {})],
 ]
 
 
 def requests(worker: int) -> Iterator[Request]:
-    """Give all that a worker will ever ask, in order."""
+    """Yield all requests of a worker in order, without end."""
     for k in count():
         for step, (verb, options) in enumerate(KINDS[(worker + k) % len(KINDS)]):
             yield Request(worker, k, step, verb, options)
 
 
 class Log:
-    """What was answered to a worker: a line for each request, on the disk."""
+    """The answers to a worker: a file with a line for each request."""
 
     def __init__(self, folder: Path, worker: int) -> None:
         self.path, self.worker = folder / f"{worker}.log", worker
         self.path.touch()
 
     def whole(self) -> bytes:
-        """Return all lines that were finished."""
+        """Return all complete lines."""
         text = self.path.read_bytes()
         return text[: text.rfind(b"\n") + 1]
 
@@ -98,28 +98,28 @@ class Log:
 
 
 def work(store: Store, folder: Path, worker: int) -> None:
-    """Go on where the log of a worker ends, until there is a file that says stop."""
+    """Continue where the log of a worker ends, until the file ``stop`` exists."""
     log = Log(folder, worker)
     os.truncate(log.path, len(log.whole()))
     answers, asked = log.answers(), None
-    with _patiently(mp.Study.open, "lanes", store=store) as study, log.path.open("ab") as file:
+    with _retried(mp.Study.open, "lanes", store=store) as study, log.path.open("ab") as file:
         for number, request in enumerate(requests(worker)):
             if number < len(answers):
                 answer = answers[number]
             elif request.step == 0 and (folder / "stop").exists():
                 return
             else:
-                answer = _patiently(request.of, study, asked)
+                answer = _retried(request.of, study, asked)
                 file.write(json.dumps(answer).encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
-                if request.round % 4 == 0:  # some do not believe it
-                    assert _patiently(request.of, study, asked) == answer
+                if request.round % 4 == 0:  # repeats some requests
+                    assert _retried(request.of, study, asked) == answer
             asked = answer if request.verb == "ask" else asked
 
 
-def _patiently(act: Callable[..., Any], *given: Any, **options: Any) -> Any:
-    """Do it, once more if the store fails: a server may be starting."""
+def _retried(act: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """Call a function, and retry if the store fails: a server may be starting."""
     start = time.monotonic()
     while True:
         try:
@@ -130,14 +130,14 @@ def _patiently(act: Callable[..., Any], *given: Any, **options: Any) -> Any:
             time.sleep(0.02)
 
 
-class Crew:
+class WorkerGroup:
     """Worker processes of one study, which are killed and replaced."""
 
     def __init__(self, store: Store, folder: Path, workers: int, seed: int) -> None:
         self.store, self.folder, self.workers = store, folder, workers
         self.random = random.Random(seed)
         self.logs = [Log(folder, worker) for worker in range(workers)]
-        self.crew: list[BaseProcess] = [self._started(worker) for worker in range(workers)]
+        self.processes: list[BaseProcess] = [self._started(worker) for worker in range(workers)]
 
     def _started(self, worker: int) -> BaseProcess:
         process = FORK.Process(target=work, args=(self.store, self.folder, worker))
@@ -145,35 +145,35 @@ class Crew:
         return process
 
     def wait(self, most: int) -> None:
-        """Wait until some more answers were given, and a moment longer."""
+        """Wait for a random number of new answers, and a random time."""
         lines, start = self.random.randint(1, most), time.monotonic()
-        enough = sum(log.size() for log in self.logs) + 40 * lines  # bytes of a line, about
+        enough = sum(log.size() for log in self.logs) + 40 * lines  # about 40 bytes per line
         while sum(log.size() for log in self.logs) < enough:
             assert time.monotonic() < start + TIME_LIMIT, "no worker makes progress"
-            dead = [process.exitcode for process in self.crew if not process.is_alive()]
+            dead = [process.exitcode for process in self.processes if not process.is_alive()]
             assert not dead, f"a worker has ended: {dead}"
             time.sleep(0.001)
         time.sleep(self.random.uniform(0.0, 0.01))
 
     def kill(self) -> None:
-        """Kill one, and put another in its place."""
+        """Kill a random worker, and start a process that replaces it."""
         worker = self.random.randrange(self.workers)
-        process = self.crew[worker]
+        process = self.processes[worker]
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join(TIME_LIMIT)
         assert process.exitcode == -signal.SIGKILL
-        self.crew[worker] = self._started(worker)
+        self.processes[worker] = self._started(worker)
 
     def end(self) -> list[list[tuple[Request, Any]]]:
-        """Let all finish what they have begun; return what was asked and answered."""
+        """Let all workers finish their rounds; return their requests with the answers."""
         (self.folder / "stop").touch()
-        for process in self.crew:
+        for process in self.processes:
             process.join(TIME_LIMIT)
-        assert [process.exitcode for process in self.crew] == [0] * self.workers
+        assert [process.exitcode for process in self.processes] == [0] * self.workers
         return [list(zip(requests(log.worker), log.answers(), strict=False)) for log in self.logs]
 
     def kill_all(self) -> None:
-        """Stop all workers, also after an error."""
-        for process in self.crew:
+        """Kill all workers, also after an error."""
+        for process in self.processes:
             process.kill()
             process.join(TIME_LIMIT)

@@ -120,7 +120,7 @@ def make() -> Starlette:
 
 
 def fail() -> Starlette:
-    """Fail in the way of a worker that cannot start."""
+    """Exit like a worker that cannot start."""
     raise SystemExit(3)
 
 

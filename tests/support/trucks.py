@@ -1,4 +1,4 @@
-"""A small world for studies: plans, what they cost, and the stores that a study may be in."""
+"""Example of trucks for studies: plans, their costs, and stores of each kind."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ def plans(supply: tuple[int, int] = (2, 3), demand: tuple[int, int] = (4, 1)) ->
 
 
 def euros(play: Any, more: float = 0.0) -> dict[str, list[float]]:
-    """What each truck cost: the same whenever it is asked; another play, other costs."""
+    """Return the costs of the trucks of a play, which depend on its id alone."""
     return costs(play.id, play.plan, more)
 
 
@@ -43,7 +43,7 @@ def ask_and_tell(study: mp.Study | mp.RemoteStudy, rounds: int) -> None:
 
 
 def tables(study: mp.Study | mp.RemoteStudy) -> list[str]:
-    """All that a study shows, to the last bit."""
+    """Return all tables and plays of a study as text, for exact comparison."""
     pending = [(play.id, play.key, play.plan, play.expected) for play in study.pending()]
     frames = study.plays(), study.arms(), study.drift()
     best = study.best()
@@ -52,7 +52,7 @@ def tables(study: mp.Study | mp.RemoteStudy) -> list[str]:
 
 
 def verified(study: mp.Study) -> mp.Verified:
-    """Look with other eyes: with a handle that knows nothing yet."""
+    """Verify a study with a new handle, which has read no entries yet."""
     with mp.Study(study.name, study.store, study.store.open(study.name)) as other:
         return other.verify()
 

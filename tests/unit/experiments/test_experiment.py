@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import MULTIPLAY, Forked, forked, fresh
-from experiment_files import BESIDE, SMALL, plain, same, stored, wait_for_blocks, written
+from experiment_files import SMALL, USER_MODULES, plain, same, stored, wait_for_blocks, written
 from refusal import refused
 
 from multiplay import (
@@ -82,7 +82,7 @@ def test_classes_beside_the_file_are_loaded_by_their_place(tmp_path: Path) -> No
     assert type(policy)().times == 4
     assert type(experiment.policies["Deep"]).__name__ == "Deep"
     assert sys.path == path
-    names = {Path(name).stem for name in BESIDE} | {"pack", "bare"}
+    names = {Path(name).stem for name in USER_MODULES} | {"pack", "bare"}
     assert not names & (set(sys.modules) - loaded)
 
 
@@ -100,7 +100,7 @@ def test_own_classes_run_in_other_processes_and_are_named_as_in_the_file(tmp_pat
 def test_two_folders_may_have_modules_of_one_name(tmp_path: Path) -> None:
     times = []
     for k in (5, 6):
-        files = {**BESIDE, "helpers.py": f"TIMES = {k}\n", "pack/other.py": ""}
+        files = {**USER_MODULES, "helpers.py": f"TIMES = {k}\n", "pack/other.py": ""}
         kind: Any = type(read(written(tmp_path / str(k), files=files)).policies["Own"])
         times.append(kind().times)
     assert times == [5, 6]

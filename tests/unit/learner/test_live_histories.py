@@ -23,7 +23,7 @@ from slow_twin import (
     Learned,
     RefusedError,
     Settings,
-    Story,
+    SlowLearner,
     Table,
     Told,
 )
@@ -237,8 +237,8 @@ class History:
     def now(self) -> float:
         return 3600.0 * next(self.clock)
 
-    def story(self, *more: Event) -> Story:
-        return Story(self.settings, self.first, [*self.events, *more])
+    def slow(self, *more: Event) -> SlowLearner:
+        return SlowLearner(self.settings, self.first, [*self.events, *more])
 
     # ------------------------------------------------------------ events
 
@@ -292,18 +292,18 @@ class History:
         return low + part * (high - low)
 
     def tell(self, rnd: random.Random) -> None:
-        story = self.story()
-        pending = [id for id, play in story.plays.items() if play.status == "pending"]
-        ids = pending if rnd.random() < 0.8 else list(story.plays)
+        slow = self.slow()
+        pending = [id for id, play in slow.plays.items() if play.status == "pending"]
+        ids = pending if rnd.random() < 0.8 else list(slow.plays)
         if not ids:
             return
         id = rnd.choice(ids)
         final, ignore = rnd.random() < 0.6, rnd.random() < 0.4
-        losses = self.report(rnd, id, story)
+        losses = self.report(rnd, id, slow)
         event, before = Told(id, losses, final, ignore, self.now()), self.fingerprint()
         missing = rnd.choice(["ignore"] if ignore else ["refuse", None])
         try:
-            after = self.story(event)
+            after = self.slow(event)
         except RefusedError:
             with pytest.raises(mp.InvalidInput):
                 self.learner.tell(id, losses, final=final, missing=missing, at=event.when)
@@ -321,7 +321,7 @@ class History:
         self.events.append(event)
         self.compare()
 
-    def report(self, rnd: random.Random, id: int, story: Story) -> dict[str, Any]:
+    def report(self, rnd: random.Random, id: int, slow: SlowLearner) -> dict[str, Any]:
         truth, style = self.truth[id], rnd.random()
         reports = [e.losses for e in self.events if isinstance(e, Told) and e.id == id]
         if reports and rnd.random() < 0.3:
@@ -349,11 +349,11 @@ class History:
 
     def end(self, rnd: random.Random) -> None:
         """Cancel, or close, or let plays expire."""
-        story = self.story()
-        if not story.plays:
+        slow = self.slow()
+        if not slow.plays:
             return
-        id, how, when = rnd.choice(list(story.plays)), rnd.random(), self.now()
-        pending = {k: play for k, play in story.plays.items() if play.status == "pending"}
+        id, how, when = rnd.choice(list(slow.plays)), rnd.random(), self.now()
+        pending = {k: play for k, play in slow.plays.items() if play.status == "pending"}
         if how < 0.3:
             age = 3600.0 * rnd.randint(2, 30)
             late = [k for k, play in pending.items() if play.asked.when < when - age]
@@ -376,7 +376,7 @@ class History:
     def learn(self, rnd: random.Random) -> None:
         """Learn from somebody else's plan, or from a table."""
         if rnd.random() < 0.4:
-            names, before = list(self.story().arms), self.fingerprint()
+            names, before = list(self.slow().arms), self.fingerprint()
             rows: list[tuple[int, str, float | None]] = []
             for _ in range(rnd.randint(1, 6)):
                 name = rnd.choice(names)
@@ -415,7 +415,7 @@ class History:
 
     def accept(self, event: Event, before: Any, act: Any) -> None:
         try:
-            self.story(event)
+            self.slow(event)
         except RefusedError:
             with pytest.raises(mp.InvalidInput):
                 act()
@@ -442,21 +442,21 @@ class History:
         return json.dumps(header), {name: array.tobytes() for name, array in arrays.items()}
 
     def compare(self) -> None:
-        story, learner = self.story(), self.learner
-        self.compare_state(story)
-        self.compare_arms(story)
-        self.compare_plays(story)
-        pending = {id: play for id, play in story.plays.items() if play.status == "pending"}
+        slow, learner = self.slow(), self.learner
+        self.compare_state(slow)
+        self.compare_arms(slow)
+        self.compare_plays(slow)
+        pending = {id: play for id, play in slow.plays.items() if play.status == "pending"}
         for play, (id, twin) in zip(learner.pending(), pending.items(), strict=True):
             assert (play.id, play.key) == (id, twin.asked.key)
             assert play.plan == self.shown[id]
-        assert learner.clipped == story.clipped
-        assert learner.asked == len(story.plays)
+        assert learner.clipped == slow.clipped
+        assert learner.asked == len(slow.plays)
 
-    def compare_state(self, story: Story) -> None:
+    def compare_state(self, slow: SlowLearner) -> None:
         names, state = self.learner.policy_state.arms.names, self.learner.state
-        assert list(names) == list(story.arms)
-        arms, rounds = list(story.arms.values()), story.rounds + 1
+        assert list(names) == list(slow.arms)
+        arms, rounds = list(slow.arms.values()), slow.rounds + 1
         expected: dict[str, Any] = {}
         if self.settings.policy == "GenCTS":
             p, q = state["p"][0], state["q"][0]
@@ -472,7 +472,7 @@ class History:
             expected["L"] = [arm.L for arm in arms]
         if self.settings.policy == "GenLBINFV":
             expected["beta2"] = [arm.beta2 for arm in arms]
-            expected["q"] = [story.prediction(name) for name in names]
+            expected["q"] = [slow.prediction(name) for name in names]
             if not self.settings.gd:
                 expected |= {"samples": [arm.N for arm in arms], "sum": [arm.S for arm in arms]}
             clock: dict[str, float] = {"t": rounds}
@@ -484,20 +484,20 @@ class History:
         warm = self.policy.warm(self.learner.policy_state.last.actions)
         assert state.keys() - set(warm) == expected.keys() or self.settings.policy == "GenCTS"
 
-    def compare_arms(self, story: Story) -> None:
-        table, arms = self.learner.arms(), list(story.arms.values())
-        assert table["arm"].tolist() == list(story.arms)
+    def compare_arms(self, slow: SlowLearner) -> None:
+        table, arms = self.learner.arms(), list(slow.arms.values())
+        assert table["arm"].tolist() == list(slow.arms)
         assert table["seen"].tolist() == [arm.N for arm in arms]
         means = [arm.euros / arm.N if arm.N else math.nan for arm in arms]
         np.testing.assert_allclose(table["mean"], means, rtol=1e-9, atol=1e-9)
-        share = [arm.plans / max(story.rounds, 1) for arm in arms]
+        share = [arm.plans / max(slow.rounds, 1) for arm in arms]
         np.testing.assert_allclose(table["share"], share, rtol=1e-9)
         last = [time.timestamp() if time == time else math.nan for time in table["last_seen"]]
         np.testing.assert_array_equal(last, [arm.last for arm in arms])
 
-    def compare_plays(self, story: Story) -> None:
-        table, plays = self.learner.plays(), list(story.plays.values())
-        assert table["id"].tolist() == list(story.plays)
+    def compare_plays(self, slow: SlowLearner) -> None:
+        table, plays = self.learner.plays(), list(slow.plays.values())
+        assert table["id"].tolist() == list(slow.plays)
         assert table["key"].tolist() == [play.asked.key for play in plays]
         assert table["status"].tolist() == [play.status for play in plays]
         assert table["units"].tolist() == [sum(play.asked.plan.values()) for play in plays]
@@ -511,9 +511,9 @@ class History:
             np.testing.assert_allclose(table["expected"], expected, rtol=1e-9, atol=1e-9)
 
 
-def seen(story: Story, id: int) -> list[Any]:
-    play = story.plays[id]
-    return [story.seen_of(play, name) for name in play.units]
+def seen(slow: SlowLearner, id: int) -> list[Any]:
+    play = slow.plays[id]
+    return [slow.seen_of(play, name) for name in play.units]
 
 
 class InStudy(mp.Study):

@@ -137,7 +137,7 @@ BROKEN: dict[str, tuple[type, str, Any]] = {
     "must not be refused": (mp.Study, "_known", lambda *_: None),
     "replaying gives|one process": (Rounds, "at", other_numbers),
     "pending|increase|must be": (mp.Study, "_caught_up", own_state),
-    "plays must wait|status": (mp.Study, "_cancel", learns_from_nothing),
+    "without a final report|status": (mp.Study, "_cancel", learns_from_nothing),
 }
 
 

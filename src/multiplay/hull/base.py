@@ -15,7 +15,7 @@ NOTHING.flags.writeable = False
 
 @dataclass(frozen=True, init=False)
 class Regulariser:
-    r"""What keeps a point away from the corners of a hull: a function of each arm, in four parts.
+    r"""A function of each arm, in four parts, that keeps a point away from the corners of a hull.
 
     With :math:`u = x / n_i`,
 
@@ -69,7 +69,7 @@ class Regulariser:
 
     @cached_property
     def phi(self) -> FloatArray:
-        """The weights of all parts as kernels want them, (trials, d, 4).
+        """The weights of all parts as kernels take them, (trials, d, 4).
 
         Or (trials, 1, 4), if they are the same for all arms.
         """
@@ -134,7 +134,7 @@ class Hull(ABC):
         """
 
     def harmless(self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser) -> FloatArray:
-        """Return by how much ``minimise`` may miss the minimum, for every trial: rounding only."""
+        """Return the error that ``minimise`` may have, for every trial: rounding only."""
         return np.zeros(len(costs))
 
     @abstractmethod
@@ -157,7 +157,7 @@ def not_a_flow() -> ArithmeticError:
 
 
 class FixedHull(Hull):
-    r"""The hull of a set some of whose units are fixed.
+    r"""The hull of a set with fixed units.
 
     .. math::
 
@@ -194,7 +194,7 @@ class FixedHull(Hull):
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
-        """Let the other hull minimise: what is fixed costs the same everywhere."""
+        """Minimise over the other hull: fixed units cost the same everywhere."""
         found = self.others.minimise(costs, beta, regulariser, self._without_units(warm))
         return self._with_units(found)
 

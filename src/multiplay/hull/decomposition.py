@@ -130,7 +130,7 @@ class DecompositionHull(Hull):
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
-        """Ask the oracle until the duality gap is harmless."""
+        """Call the oracle until the duality gap is harmless."""
         point = {name: array.copy() for name, array in warm.items()}
         if len(self.free) == 0:
             return point
@@ -224,13 +224,13 @@ class DecompositionHull(Hull):
         return (part.start or 0) + np.flatnonzero(~done)
 
     def _of_free(self, array: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return what belongs to the arms with any freedom."""
+        """Return the values of the arms that are free to vary."""
         if len(self.free) == len(self.n):
             return array
         return np.ascontiguousarray(array[..., self.free])
 
     def _put(self, whole: NDArray[Any], part: FloatArray, done: BoolArray) -> None:
-        """Write what belongs to the arms with any freedom, for the trials that are done."""
+        """Write the values of the arms that are free to vary, for the trials that are done."""
         if len(self.free) == len(self.n):
             whole[done] = part[done]
         else:
@@ -321,7 +321,7 @@ class DecompositionHull(Hull):
         return todo
 
     def _mixed(self, point: Arrays, todo: IntArray) -> IntArray:
-        """Leave the mixtures as they are now, with their means: the time is up."""
+        """Keep the present mixtures, with their means: the deadline has passed."""
         for t in todo:
             self._mix(point, t)
         return todo[:0]
@@ -336,7 +336,7 @@ class DecompositionHull(Hull):
         self._mix(point, t)
 
     def _mix(self, point: Arrays, t: int) -> None:
-        """x = sum_k w_k a_k and rest = sum_k w_k (n - a_k)."""
+        """Compute x = sum_k w_k a_k and rest = sum_k w_k (n - a_k)."""
         for name, units in (("x", point["atoms"][t]), ("rest", self.n - point["atoms"][t])):
             point[name][t, self.free] = point["weights"][t] @ units[:, self.free]
 
@@ -404,6 +404,4 @@ def _independent(rows: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _inexact() -> ArithmeticError:
-    return ArithmeticError(
-        "the oracle is not exact: it returned an action that is worse than another one"
-    )
+    return ArithmeticError("the oracle is not exact: it returned an action that is not the best")

@@ -27,7 +27,7 @@ class Graph:
 
     @cached_property
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-        """All that there is to know: tail, head, balance, first, incident."""
+        """The arrays of the graph: tail, head, balance, first, incident."""
         return self.tail, self.head, self.balance, *self.incidence
 
 

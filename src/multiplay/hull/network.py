@@ -77,7 +77,7 @@ class NetworkHull(Hull):
         self._problem = *pattern, ordered, *limits, self._arm, self._slack
 
     def start(self, trials: int) -> Arrays:
-        """Return the centre, with multipliers that know of no costs."""
+        """Return the centre, with multipliers for zero costs."""
         x, free = self.centre[self.arms], self.centre[self.free]
         ones = np.ones_like(free)
         slack = np.stack([free, self.high[self.free] - free, ones, ones])
@@ -91,7 +91,7 @@ class NetworkHull(Hull):
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
-        """Damped Newton from ``warm``; see ``multiplay.kernels.network_newton``."""
+        """Run damped Newton from ``warm``; see ``multiplay.kernels.network_newton``."""
         x, rest, dual = warm["x"].copy(), warm["rest"].copy(), warm["multipliers"].copy()
         slack = warm["slack"].copy() if len(self.free) else warm["slack"]
         if len(self._arm):
@@ -103,7 +103,7 @@ class NetworkHull(Hull):
         return {"x": x, "rest": rest, "multipliers": dual, "slack": slack}
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
-        """Dependent rounding: every arc is rounded down or up, balance exact, mean x."""
+        """Draw by dependent rounding: every arc is rounded down or up, balance exact, mean x."""
         if self._arcs_are_arms:
             return rounded(self.graph, point["x"], point["rest"], rng)
         flows, rests = np.empty((2, len(point["x"]), len(self.high)))

@@ -62,7 +62,7 @@ class TransportHull(Hull):
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
-        """Damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
+        """Run damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
         x, rest, dual = warm["x"].copy(), warm["rest"].copy(), warm["multipliers"].copy()
         if self.has_freedom and not newton.minimise(
             self.free, self.sums, self.n, costs, beta, regulariser.phi, x, rest, dual
@@ -71,5 +71,5 @@ class TransportHull(Hull):
         return {"x": x, "rest": rest, "multipliers": dual}
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
-        """Dependent rounding: every arm is rounded down or up, margins exact, mean x."""
+        """Draw by dependent rounding: every arm is rounded down or up, margins exact, mean x."""
         return rounded(self.graph, point["x"], point["rest"], rng)

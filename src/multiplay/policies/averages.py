@@ -14,7 +14,7 @@ FADED = kernels.FADED
 
 
 class Averages(Forgetting):
-    """Count: N_i += the units seen, S_i += the sum of their losses, t += 1 for each round reported.
+    """Counts: N_i += the units seen, S_i += the sum of their losses, t += 1 in a reported round.
 
     The start of every policy that believes in averages; a subclass writes ``choose``. Units that
     were played and not seen count for nothing; external plans count without being a round. Those
@@ -29,7 +29,7 @@ class Averages(Forgetting):
     absorbs = True
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """:math:`N_i = S_i = 0`, and t = 1 is the round to be played."""
+        """Return the state :math:`N_i = S_i = 0`; t = 1 is the round to be played."""
         shape = (trials, actions.d)
         t = np.ones(trials, dtype=np.int64)
         sums = {"t": t, "count": np.zeros(shape), "sum": np.zeros(shape)}
@@ -50,7 +50,7 @@ class Averages(Forgetting):
             self.add(state, feedback.seen, feedback.total)
 
     def forget(self, state: Arrays, rounds: int) -> None:
-        """Let :math:`N_i` and :math:`S_i` fade, or leave the window."""
+        """Discount :math:`N_i` and :math:`S_i`, or drop what is outside the window."""
         super().forget(state, rounds)
         if self.window is not None:
             state["sum"] *= state["count"] > 0  # no rounding is left where nothing is
@@ -61,7 +61,7 @@ class Averages(Forgetting):
 
 
 def count(state: Arrays, feedback: Feedback) -> None:
-    """N_i += the units seen, S_i += the sum of their losses."""
+    """Add the units seen to N_i, and the sum of their losses to S_i."""
     N = state["count"]
     kernels.count(feedback.seen, arm_totals(feedback, N), N, state["sum"])
 
@@ -84,7 +84,7 @@ def predicted(state: Arrays) -> FloatArray:
 
 
 def unseen_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArray:
-    """Replace the action where an arm was never seen: by as many units of such arms as can be.
+    """Replace the action where an arm was never seen: play as many units of such arms as possible.
 
     So every arm that can be played is seen after at most d rounds reported, and again when it is
     forgotten.

@@ -12,7 +12,7 @@ from multiplay.types import FloatArray
 
 
 class Bandit(Policy):
-    """What the linear-bandit policies of Table 1 share: all actions are listed, T is known.
+    """Base class of the linear-bandit policies of Table 1: all actions are listed, T is known.
 
     A subclass is a dataclass with the settings below.
     """
@@ -32,15 +32,15 @@ class Bandit(Policy):
             raise InvalidInput(
                 "scale", "a positive number", repr(self.scale), "Leave it out for 1."
             )
-        integer_setting(self, "limit", "Leave it out: the default is what was measured.")
+        integer_setting(self, "limit", "Leave it out for the default.")
 
     def listed(self, actions: ActionSet) -> Listed:
-        """Return all actions in coordinates, or say why there are too many."""
-        all_actions(type(self).__name__, actions, self.limit, "LinTS, which lists nothing")
+        """Return all actions in coordinates, or raise ``InvalidInput`` if there are too many."""
+        all_actions(type(self).__name__, actions, self.limit, "LinTS, which does not list actions")
         return actions.listed(self.limit)
 
     def rounds(self, horizon: int | None) -> int:
-        """T, the number of rounds: at least 2, for log 1 = 0 is no measure of anything."""
+        """Return T, the number of rounds: at least 2, because log 1 = 0."""
         T = horizon if self.horizon is None else self.horizon
         if T is None:
             name = type(self).__name__
@@ -51,6 +51,6 @@ class Bandit(Policy):
 
 
 def share_lost(actions: ActionSet, feedback: Feedback) -> FloatArray:
-    """f in [0, 1]: y / M for losses and 1 - y / M for rewards, y being the total of the round."""
+    """Return y / M for losses and 1 - y / M for rewards, in [0, 1]; y is the total of the round."""
     f: FloatArray = feedback.round_total / max(actions.M, 1)
     return f if actions.sense == "min" else 1 - f

@@ -92,7 +92,7 @@ class Play:
 
 
 class Policy(ABC):
-    r"""A frozen configuration; what it learns lives in a state, a plain dict of arrays.
+    r"""A frozen configuration; what it learns is in a state, a plain dict of arrays.
 
     Its actions a(t) are to have little regret against the best fixed action, whatever the mean
     losses :math:`\ell(t)` of the units are:
@@ -161,7 +161,7 @@ class Policy(ABC):
 
     @classmethod
     def example(cls) -> Self:
-        """Return an instance to try things on, with the defaults of all settings."""
+        """Return an instance for examples, with the defaults of all settings."""
         return cls()
 
     def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
@@ -201,27 +201,27 @@ class Policy(ABC):
 
     @abstractmethod
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Choose an action in every trial; the state stays as it is."""
+        """Choose an action in every trial; the state does not change."""
 
     @abstractmethod
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Learn from the losses of one play: changes the state."""
+        """Learn from the losses of one play, and change the state."""
 
     def warm(self, actions: ActionSet) -> tuple[str, ...]:
-        """Name the entries of the state that belong to this set, and may be dropped with it."""
+        """Return the names of the entries of the state that belong to this set."""
         return ()
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:  # noqa: B027
-        """Let rounds pass for arms that could not be played: changes their part of the state.
+        """Update the state for rounds in which some arms could not be played.
 
         ``state`` has no other arms. ``offset`` is what a unit of them is known to lose beside what
         is learned, as in ``ActionSet.offset``.
         """
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Learn from an external plan: changes the state."""
+        """Learn from an external plan, and change the state."""
         raise NotImplementedError(f"{type(self).__name__} does not learn from external plans")
 
     def believed(self, state: Arrays) -> FloatArray | None:
@@ -232,7 +232,7 @@ class Policy(ABC):
         return None
 
     def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray] | None:
-        """Return where the posterior has the mean loss of each arm, with probability ``level``.
+        """Return the posterior interval of the mean loss of each arm, with probability ``level``.
 
         None if the policy has no posterior.
         """
@@ -251,7 +251,7 @@ def _number_of_actions(actions: ActionSet, most: int, policy: str) -> Requiremen
 
 
 def drop_warm_start(policy: Policy, state: Arrays, actions: ActionSet) -> None:
-    """Drop what belongs to a set from a state: another set comes."""
+    """Drop what belongs to a set from a state, before a different set."""
     for name in policy.warm(actions):
         state.pop(name, None)
 
@@ -270,7 +270,7 @@ def arm_totals(feedback: Feedback, state: FloatArray) -> FloatArray:
 
 
 def shown(policy: Policy, feedback: Feedback) -> Feedback:
-    """Return what a policy is shown: nothing but the round's total, if it learns from that."""
+    """Return the feedback of a policy: only the round's total, if it learns from that."""
     return feedback.round_only() if policy.learns_from == "round" else feedback
 
 
@@ -296,8 +296,8 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
     if isinstance(actions, Changing) and not policy.changing:
         raise InvalidInput(
             "policy",
-            f"one that can play on sets that change, for {actions!r}",
-            f"{policy!r}, which cannot",
+            f"a policy that can play on changing sets, for {actions!r}",
+            f"{policy!r}, which needs a fixed set",
             "Use GenCTS, CombUCB or GenLBINFV, say.",
         )
     if policy.needs_linear and not actions.linear:
@@ -310,8 +310,8 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
     if policy.learns_from == "units" and not shows_units:
         raise InvalidInput(
             "policy",
-            f"one that learns from the total losses of the arms, for {actions!r} has "
-            f"{actions.n.sum()} units, too many to show the loss of each",
+            f"a policy that learns from the total losses of the arms, because {actions!r} has "
+            f"{actions.n.sum()} units, too many to report the loss of each",
             f"{policy!r}, which needs the loss of every unit",
             "Use GenCTS or GenLBINFV themselves, without copies, or a set with fewer units.",
         )
@@ -320,7 +320,7 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
 
 
 def all_actions(policy: str, actions: ActionSet, limit: int, instead: str) -> IntArray:
-    """Return all actions, or say why this policy cannot look at them, and what to use instead."""
+    """Return all actions, or raise ``InvalidInput`` with the policies to use instead."""
     try:
         return actions.all_actions(limit)
     except InvalidInput as error:
@@ -355,13 +355,13 @@ def check_play(
 def no_action(policy: Policy, actions: ActionSet, trials: int, when: str) -> ArithmeticError:
     """Return the error of a play that is outside the set."""
     return ArithmeticError(
-        f"{policy!r} chose in {when} what is no action of {actions!r}. Fix choose(): it must "
-        f"return actions of the set, in an array of shape {(trials, actions.d)}."
+        f"{policy!r} chose in {when} a vector that is not an action of {actions!r}. Fix choose(): "
+        f"it must return actions of the set, in an array of shape {(trials, actions.d)}."
     )
 
 
 def _inside(actions: ActionSet, action: IntArray, restored: bool) -> BoolArray:
-    """Say which actions are in the set, as far as that can be computed.
+    """Return which actions are in the set, as far as that can be computed.
 
     A set that is defined by an oracle has the actions that the oracle returned in this process; a
     restored state may have others.

@@ -101,7 +101,7 @@ class EpsilonGreedy(Averages):
             )
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Flip a coin between the leader and a random action."""
+        """Play the leader, or with probability epsilon a random action."""
         action = unseen_first(actions, state, actions.best(averages(state)))
         coin = rng.random((len(action), 1))[:, 0]
         costs = random_costs(actions, len(action), rng)
@@ -142,7 +142,7 @@ class RandomAction(Policy):
     absorbs = True
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """t = 1: there is nothing else to know."""
+        """Return the state: t = 1."""
         return {"t": np.ones(trials, dtype=np.int64)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
@@ -160,5 +160,5 @@ class RandomAction(Policy):
 
 
 def random_costs(actions: ActionSet, trials: int, rng: Rng) -> FloatArray:
-    """Return costs that are uniform on [-1, 1): symmetric, so that no arm is shunned or sought."""
+    """Return costs that are uniform on [-1, 1): symmetric, so that no arm is preferred."""
     return 2 * rng.random((trials, actions.d)) - 1

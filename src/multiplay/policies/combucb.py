@@ -16,7 +16,7 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True, repr=False)
 class CombUCB(Averages):
-    r"""Play the best action for the best losses (or rewards) that can be believed.
+    r"""Play the best action for the most optimistic losses (or rewards) within the bounds.
 
     Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
     :math:`\hat{\mu}_i`,

@@ -74,7 +74,7 @@ class Duplicated(Policy):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(GenCTS())
 
     def __post_init__(self) -> None:
@@ -82,12 +82,12 @@ class Duplicated(Policy):
 
     @property
     def learns_from(self) -> LearnsFrom:  # type: ignore[override]
-        """Units, to hand out to the copies; no more than the round, if that is enough for them."""
+        """Units, one for each copy; the round, if the policy on the copies learns from that."""
         return "round" if self.policy.learns_from == "round" else "units"
 
     @property
     def needs_linear(self) -> bool:  # type: ignore[override]
-        """Whether the policy on the copies does."""
+        """Whether the policy on the copies needs a linear objective."""
         return self.policy.needs_linear
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
@@ -107,7 +107,7 @@ class Duplicated(Policy):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Hand the samples of every arm to its played copies."""
+        """Pass the samples of every arm to its played copies."""
         copies, owner = actions.duplicate()
         memo = {k.removeprefix(DEEPER): v for k, v in play.memo.items() if k != "copies"}
         chosen = play.memo["copies"]
@@ -123,7 +123,7 @@ class Duplicated(Policy):
                 "feedback",
                 "the loss of every unit, for a Duplicated policy",
                 "totals per arm",
-                "Use the policy itself: it learns from totals.",
+                "Use the policy without Duplicated: it learns from totals.",
             )
         losses = np.empty(chosen.shape)
         kernels.hand_out(feedback.units, feedback.first, owner, chosen, losses)
@@ -131,5 +131,5 @@ class Duplicated(Policy):
 
 
 def _deeper(name: str) -> str:
-    """Return the name that the memo of the copies' policy has in that of their owners'."""
+    """Return the key of an entry of the copies' memo in the memo of their owners."""
     return DEEPER + name if name.startswith("copies") else name

@@ -15,7 +15,7 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class ESCB(Averages):
-    r"""Play the action whose value is the best that can be believed.
+    r"""Play the action with the most optimistic value within its confidence bound.
 
     Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
     :math:`\hat{\mu}_i`, the action of the least index is played, the first one of equals:
@@ -75,7 +75,7 @@ class ESCB(Averages):
         integer_setting(self, "limit", "Leave it out for 10000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Refuse what cannot be listed; nothing is known."""
+        """Return the state before round 1; raise ``InvalidInput`` for too many actions."""
         self.compared(actions)
         return super().start(actions, horizon, trials)
 
@@ -101,6 +101,6 @@ class ESCB(Averages):
         return index
 
     def compared(self, actions: ActionSet) -> IntArray:
-        """Return all actions, or say why there are too many."""
-        instead = "CombUCB or GaussianCTS, which ask for one best action"
+        """Return all actions, or raise ``InvalidInput`` if there are too many."""
+        instead = "CombUCB or GaussianCTS, which compute one best action only"
         return all_actions("ESCB", actions, self.limit, instead)

@@ -110,7 +110,7 @@ class ExplorationByOptimisation(Bandit):
             )
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """L = Z = 0; p is only a first warm start."""
+        """Return the state L = Z = 0; p is only a first warm start."""
         plans = self.listed(actions)
         return {
             "T": np.full(trials, self.rounds(horizon)),
@@ -120,7 +120,7 @@ class ExplorationByOptimisation(Bandit):
         }
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Steps 1 to 4."""
+        """Choose by steps 1 to 4."""
         plans = self.listed(actions)
         beta = self.beta(plans, state)
         levels = np.ceil(np.log2(state["T"])).astype(np.int64)
@@ -132,7 +132,7 @@ class ExplorationByOptimisation(Bandit):
         return Play(plans.E[a], {"direction": direction, "z": z}, cache={"p": p})
 
     def beta(self, plans: Listed, state: Arrays) -> FloatArray:
-        """Step 1."""
+        """Return beta of step 1."""
         r = max(plans.r, 1)
         beta: FloatArray = self.scale * (2 * r + np.sqrt(state["Z"] / (r * np.log(state["T"]))))
         return beta
@@ -140,7 +140,7 @@ class ExplorationByOptimisation(Bandit):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Step 5, with what the play was drawn from."""
+        """Learn by step 5, with the distribution of the play."""
         f = share_lost(actions, feedback)
         state["L"] += play.memo["direction"] * (2 * f - 1)[:, None]
         state["Z"] += play.memo["z"]

@@ -1,4 +1,4 @@
-"""Forgetting, for losses that drift: what was learned fades, or leaves a window."""
+"""Forgetting, for losses that drift: a discount or a window for old rounds."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ LONGEST = 10**6  # rounds of a window: the state keeps all of them
 
 
 class Forgetting(Policy):
-    """What is learned is a sum over the rounds reported, of which old ones count less, or nothing.
+    """Sums over the reported rounds, in which old rounds count less, or nothing.
 
     With ``discount`` gamma in (0, 1), every round reported multiplies by gamma what was learned of
     all arms before: a sample of k rounds ago counts gamma^k. With ``window`` W, only the last W
@@ -65,21 +65,21 @@ class Forgetting(Policy):
                 )
 
     def slots(self, trials: int, d: int) -> Arrays:
-        """Return what a window needs beside the sums: nothing was added in any round."""
+        """Return the arrays that a window needs beside the sums, all zero."""
         if self.window is None:
             return {}
         empty: Arrays = {f"recent_{name}": np.zeros((trials, d, self.window)) for name in self.sums}
         return {"t": np.ones(trials, dtype=np.int64), **empty}
 
     def pass_round(self, state: Arrays) -> None:
-        """Forget, because a round is told: what it adds comes next."""
+        """Forget before the losses of a reported round are added."""
         if self.discount is not None or self.window is not None:
             self.forget(state, 1)
         if "t" in state:
             state["t"] += 1
 
     def forget(self, state: Arrays, rounds: int) -> None:
-        """Let rounds pass in which nothing was added; t stays."""
+        """Forget for rounds in which nothing was added; t does not change."""
         if self.discount is not None:
             for name in self.sums:
                 faded = self.discount**rounds * (state[name] - self.prior)
@@ -93,7 +93,7 @@ class Forgetting(Policy):
                     state[f"recent_{name}"][trials, :, slot] = 0.0
 
     def add(self, state: Arrays, *gains: NDArray[Any]) -> None:
-        """Add to each sum what the last round reported showed, or an external plan."""
+        """Add the losses of the last reported round, or of an external plan, to each sum."""
         for name, gain in zip(self.sums, gains, strict=True):
             state[name] += gain
             if self.window is not None:
@@ -101,11 +101,11 @@ class Forgetting(Policy):
                 state[f"recent_{name}"][trials, :, slot] += gain
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        """Forget arms that could not be played as all others."""
+        """Forget arms that could not be played at the same rate as all other arms."""
         self.forget(state, rounds)
 
     @property
     def memory(self) -> tuple[float, float]:
-        """The discount, 1 if there is none, and the window, infinite if there is none."""
+        """The discount, 1 if not given, and the window, infinite if not given."""
         discount = 1.0 if self.discount is None else float(self.discount)
         return discount, math.inf if self.window is None else float(self.window)

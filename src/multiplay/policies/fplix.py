@@ -1,4 +1,4 @@
-"""Follow the perturbed leader: an adversarial policy that needs nothing but the oracle."""
+"""Follow the perturbed leader: an adversarial policy that needs only the oracle."""
 
 import math
 from dataclasses import dataclass
@@ -98,20 +98,20 @@ class FPLIX(Policy):
 
     def __post_init__(self) -> None:
         if self.eta is not None and not (is_number(self.eta) and 0 < self.eta < math.inf):
-            hint = "Leave it out for one that follows the losses."
+            hint = "Leave it out for a rate that adapts to the losses."
             raise InvalidInput("eta", "a positive rate", repr(self.eta), hint)
         if self.gamma is not None and not (is_number(self.gamma) and 0 <= self.gamma <= 1):
-            hint = "Leave it out for the rate."
+            hint = "Leave it out for the learning rate eta."
             raise InvalidInput("gamma", "a probability in [0, 1]", repr(self.gamma), hint)
         integer_setting(self, "cap", "Leave it out for 1000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r""":math:`\hat{L} = 0`, and no samples."""
+        r"""Return the state :math:`\hat{L} = 0`, without samples."""
         zeros = {name: np.zeros((trials, actions.d)) for name in ("L", "count", "sum")}
         return {"t": np.ones(trials, dtype=np.int64), **zeros}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Step 1."""
+        """Choose by step 1."""
         eta = self.rate(state, actions)
         costs = actions.sign * eta[:, None] * state["L"]
         if actions.offset is not None:
@@ -122,7 +122,7 @@ class FPLIX(Policy):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Steps 2 and 3, with the costs and the rate that the action was chosen with."""
+        """Learn by steps 2 and 3, with the costs and the rate that the action was chosen with."""
         costs, eta = play.memo["costs"], play.memo["eta"]
         gamma = np.minimum(eta, 1.0) if self.gamma is None else np.full(len(eta), self.gamma)
         played, mean = feedback.count >= 1, feedback.mean
@@ -136,7 +136,7 @@ class FPLIX(Policy):
         count(state, feedback)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Count the samples: they say what an arm should lose while it cannot be played."""
+        """Count the samples: they estimate the loss of an arm while it cannot be played."""
         count(state, feedback)
 
     def believed(self, state: Arrays) -> FloatArray:
@@ -144,7 +144,7 @@ class FPLIX(Policy):
         return predicted(state)
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        r""":math:`\hat{L}` grows by what is believed; the offset is counted by the rounds."""
+        r"""Add the believed losses to :math:`\hat{L}`; the offset is counted by the rounds."""
         state["L"] += rounds * self.believed(state)
 
     def rate(self, state: Arrays, actions: ActionSet | None = None) -> FloatArray:
@@ -161,7 +161,7 @@ class FPLIX(Policy):
     def repetitions(
         self, actions: ActionSet, costs: FloatArray, gamma: FloatArray, wanted: BoolArray, rng: Rng
     ) -> IntArray:
-        """Return K where it is wanted: trials that still wait repeat step 1, in growing batches."""
+        """Return K for the given trials: those not done repeat step 1, in growing batches."""
         K = np.full(costs.shape, self.cap)
         stream = _fork(rng, len(costs))
         missing, done, batch = wanted.copy(), 0, FIRST_BATCH

@@ -88,7 +88,7 @@ class FTRL(Policy):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Step 4: change the state; ``error`` is k - q, and 0 where nothing was seen."""
+        """Change the state by step 4; ``error`` is k - q, and 0 where nothing was seen."""
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         r"""Return :math:`q + \hat{L}`, of the sign that is minimised."""
@@ -98,11 +98,11 @@ class FTRL(Policy):
         return losses if actions.sign > 0 else -losses
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r""":math:`\hat{L} = 0`, and a point in the interior of the hull as the first warm start."""
+        r"""Return the state :math:`\hat{L} = 0`, and an interior point as warm start."""
         return {"L": np.zeros((trials, actions.d)), **actions.hull.start(trials)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Steps 1 and 2."""
+        """Choose by steps 1 and 2."""
         beta = self.beta(actions, state)
         point = self.minimiser(actions, state, self.costs(actions, state, beta), beta)
         q = self.expected(actions, state).copy()
@@ -119,7 +119,7 @@ class FTRL(Policy):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Steps 3 and 4; then the play's minimiser, if it is still there, is the warm start."""
+        """Learn by steps 3 and 4; then the minimiser of the play, if kept, is the warm start."""
         L, x = state["L"], play.memo["x"]
         total = arm_totals(feedback, L)
         # a play that was saved before q stood in every memo has one that never changes
@@ -134,15 +134,15 @@ class FTRL(Policy):
         state |= play.cache
 
     def believed(self, state: Arrays) -> FloatArray:
-        """Return the prediction of what a unit of each arm will lose: 1/2 if there is none."""
+        """Return the predicted loss of a unit of each arm: 1/2 without a prediction."""
         return np.full(state["L"].shape, 0.5)
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        r""":math:`\hat{L}` grows as if the prediction had come true."""
+        r"""Add the prediction to :math:`\hat{L}`."""
         state["L"] += rounds * (self.believed(state) + offset)
 
     def warm(self, actions: ActionSet) -> tuple[str, ...]:
-        """Name the point of the hull from which the next minimiser is sought."""
+        """Return the name of the point from which the next minimiser is sought."""
         return actions.hull.point
 
 

@@ -19,7 +19,7 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True)
 class GenAdaINF(Policy):
-    r"""Follow the regularised leader, with weights that pay for what really happened.
+    r"""Follow the regularised leader, with weights that follow the observed losses.
 
     With :math:`u = x_i / n_i`, weights :math:`w_i` of each arm and v of all, and :math:`S_i` what
     arm i has paid,
@@ -127,7 +127,7 @@ class GenAdaINF(Policy):
             raise InvalidInput("v0", "a positive number", repr(self.v0), "Leave it out for 0.01.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r"""Nothing is known: :math:`\hat{L} = S = 0`, v = v0, and q = 1/2 by no samples."""
+        r"""Return the state :math:`\hat{L} = S = 0`, v = v0, and q = 1/2 without samples."""
         zeros = ("L", "S", "count", "sum")
         return {
             "t": np.ones(trials, dtype=np.int64),
@@ -137,7 +137,7 @@ class GenAdaINF(Policy):
         }
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Steps 1 and 2; the memo has all that the second step of this play will need."""
+        """Choose by steps 1 and 2; the memo has what ``update`` needs of this play."""
         hull, shape = actions.hull, state["L"].shape
         memo = {"q": np.empty(shape), "w": np.empty(shape)}
         r = actions.n.astype(float) ** (self.caution if hull.rounds else 1.0)
@@ -154,7 +154,7 @@ class GenAdaINF(Policy):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Steps 3 to 6."""
+        """Learn by steps 3 to 6."""
         hull, memo = actions.hull, play.memo
         e = np.empty(state["L"].shape)
         full = feedback.extrapolated()
@@ -175,7 +175,7 @@ class GenAdaINF(Policy):
             state |= y
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Step 6."""
+        """Learn by step 6."""
         count(state, feedback)
 
     def believed(self, state: Arrays) -> FloatArray:
@@ -183,11 +183,11 @@ class GenAdaINF(Policy):
         return predicted(state)
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        r""":math:`\hat{L}` grows as if q had come true."""
+        r"""Add q to :math:`\hat{L}`."""
         state["L"] += rounds * (self.believed(state) + offset)
 
     def warm(self, actions: ActionSet) -> tuple[str, ...]:
-        """Name the point of the hull from which the next one is sought."""
+        """Return the name of the point from which the next minimiser is sought."""
         return actions.hull.point
 
 

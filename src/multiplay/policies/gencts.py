@@ -77,7 +77,7 @@ class GenCTS(Forgetting):
     window: int | None = field(default=None, kw_only=True)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """p = q = 1: nothing is known."""
+        """Return the state p = q = 1, a uniform posterior."""
         shape = (trials, actions.d)
         return {"p": np.ones(shape), "q": np.ones(shape)} | self.slots(*shape)
 
@@ -89,7 +89,7 @@ class GenCTS(Forgetting):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Forget a little, if so set, and count the heads and the tails."""
+        """Forget by the discount or window, if given, and count the heads and the tails."""
         self.pass_round(state)
         self.absorb(actions, state, feedback, rng)
 

@@ -22,7 +22,7 @@ DEFAULT_EPSILON = 0.2  # the published setting of LBINFV
 
 @dataclass(frozen=True)
 class GenLBINFV(LogBarrier):
-    r"""Follow the regularised leader, and draw an action with the mean that it prefers.
+    r"""Follow the regularised leader, and draw an action with the minimiser as its mean.
 
     With :math:`\gamma = \log T` and :math:`u = x_i / n_i`, step 1 of round t is
 
@@ -136,9 +136,7 @@ class GenLBINFV(LogBarrier):
             )
         if self.initial not in INITIALS:
             expected = "'paper' (beta_i = 1 + e_i / n_i) or 'units' (the same, divided by n_i)"
-            raise InvalidInput(
-                "initial", expected, repr(self.initial), "Leave it out for the paper's."
-            )
+            raise InvalidInput("initial", expected, repr(self.initial), "Leave it out for 'paper'.")
         true_or_false("anytime", self.anytime, "Write anytime=True to play as if T were not known.")
         if self.anytime and self.horizon is not None:
             raise InvalidInput(
@@ -150,7 +148,7 @@ class GenLBINFV(LogBarrier):
         super().__post_init__()
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r""":math:`\hat{L} = 0`, q = 1/2, the first :math:`\beta`, and no samples."""
+        r"""Return :math:`\hat{L} = 0`, q = 1/2, the first :math:`\beta`, and no samples."""
         state = super().start(actions, horizon, trials)
         shape = state["L"].shape
         units = np.maximum(actions.n, 1) if self.initial == "units" else np.ones(actions.d)
@@ -176,7 +174,7 @@ class GenLBINFV(LogBarrier):
         return gamma
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        r"""Steps 1 and 2; without T, the memo has the :math:`\gamma` of this round."""
+        r"""Choose by steps 1 and 2; without T, the memo has the :math:`\gamma` of this round."""
         if "g" in state:
             return super().choose(actions, state, rng)
         g = self.gamma(state)
@@ -192,13 +190,13 @@ class GenLBINFV(LogBarrier):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Steps 4 and 5; without T, count the rounds."""
+        """Learn by steps 4 and 5; without T, count the rounds."""
         super().learn(actions, state, play, feedback, error)
         if "t" in state:
             state["t"] += 1
 
     def predict(self, state: Arrays, feedback: Feedback) -> None:
-        """Step 5, by least squares or gradient descent."""
+        """Predict by step 5: by least squares or gradient descent."""
         if self.prediction == "gd":
             super().predict(state, feedback)
             return

@@ -88,12 +88,12 @@ class Hybrid(FTRL):
             )
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r"""t = 1, :math:`\hat{L} = 0`, and no samples."""
+        r"""Return the state t = 1, :math:`\hat{L} = 0`, without samples."""
         state = {"t": np.ones(trials), **super().start(actions, horizon, trials)}
         return state | {name: np.zeros((trials, actions.d)) for name in ("count", "sum")}
 
     def regulariser(self, state: Arrays) -> Regulariser:
-        r""":math:`\varphi`, but for the linear part of the entropy, :math:`\gamma u`."""
+        r"""Return :math:`\varphi`, but for the linear part of the entropy, :math:`\gamma u`."""
         return _regulariser(self.gamma, len(state["t"]))
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
@@ -103,13 +103,13 @@ class Hybrid(FTRL):
         return beta
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
-        r""":math:`\hat{L}`, and :math:`\beta \gamma u` is taken off the regulariser."""
+        r"""Return :math:`\hat{L}`; :math:`\beta \gamma u` is taken off the regulariser."""
         losses = state["L"] if actions.sign > 0 else -state["L"]
         costs: FloatArray = losses - self.gamma * beta
         return costs
 
     def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return q = 0 for losses and 1 for rewards: the best that can come."""
+        """Return q = 0 for losses and 1 for rewards: the best value."""
         shape = state["L"].shape
         return np.zeros(shape) if actions.sign > 0 else np.ones(shape)
 
@@ -121,7 +121,7 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        r"""Count the round, and let believed losses replace those that were not seen.
+        r"""Count the round, with believed losses for those that were not observed.
 
         :math:`\hat{L}` of arms that could not be played grows by them; so does that of arms that
         were played and not seen, or they would look as if they had lost nothing.
@@ -137,7 +137,7 @@ class Hybrid(FTRL):
         count(state, feedback)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Count the samples: they say what an arm should lose while it cannot be played."""
+        """Count the samples: they estimate the loss of an arm while it cannot be played."""
         count(state, feedback)
 
     def believed(self, state: Arrays) -> FloatArray:

@@ -69,12 +69,12 @@ class LBINF(LogBarrier):
     any_horizon: bool = False
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r""":math:`\hat{L} = 0`, q = 1/4, :math:`\beta^2 = 2`."""
+        r"""Return the state :math:`\hat{L} = 0`, q = 1/4, :math:`\beta^2 = 2`."""
         state = super().start(actions, horizon, trials)
         shape = state["L"].shape
         return state | {"q": np.full(shape, 0.25), "beta2": np.full(shape, 2.0)}
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
-        r"""Step 1: :math:`\beta (1 + \gamma) u` is taken off the regulariser of GenLBINFV."""
+        r"""Return the costs of GenLBINFV minus :math:`\beta (1 + \gamma)`, for step 1."""
         linear = beta * (1 + self.gamma(state)[:, None])
         return super().costs(actions, state | {"L": state["L"] - actions.sign * linear}, beta)

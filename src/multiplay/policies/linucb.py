@@ -15,7 +15,7 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class LinUCB(Regression):
-    r"""Play the action whose total is the best that can be believed.
+    r"""Play the action with the most optimistic total within its confidence bound.
 
     It learns from the total y of a round alone; a round of which units were not seen is refused.
     x are the coordinates of the action in the linear span of the set, s of them. Until s
@@ -74,7 +74,7 @@ class LinUCB(Regression):
         integer_setting(self, "limit", "Leave it out for 10000.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Refuse what cannot be listed; nothing is known."""
+        """Return the state before round 1; raise ``InvalidInput`` for too many actions."""
         self.compared(actions)
         return super().start(actions, horizon, trials)
 
@@ -92,7 +92,7 @@ class LinUCB(Regression):
         return index
 
     def radius(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return how far theta may be from the truth, in the norm of V, once V has an inverse."""
+        """Return the confidence radius of theta in the norm of V, once V has an inverse."""
         log_det = np.empty(len(state["t"]))
         kernels.log_determinants(state["seen"], state["R"], log_det)
         growth = np.maximum(log_det - actions.spanning.log_det, 0.0)
@@ -101,6 +101,6 @@ class LinUCB(Regression):
         return radius
 
     def compared(self, actions: ActionSet) -> IntArray:
-        """Return all actions, or say why there are too many."""
-        instead = "LinTS, which asks for one best action"
+        """Return all actions, or raise ``InvalidInput`` if there are too many."""
+        instead = "LinTS, which computes one best action only"
         return all_actions("LinUCB", actions, self.limit, instead)

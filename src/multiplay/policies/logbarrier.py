@@ -18,7 +18,7 @@ from multiplay.types import Arrays, FloatArray
 
 
 class LogBarrier(FTRL):
-    r"""What GenLBINFV and LBINF share: the barrier, its weights, and gradient descent.
+    r"""Base class of GenLBINFV and LBINF: the barrier, its weights, and gradient descent.
 
     With :math:`\gamma = \log T`, or what a subclass has in its place, and :math:`u = x_i / n_i`,
     steps 1, 4 and 5 have
@@ -55,12 +55,12 @@ class LogBarrier(FTRL):
         true_or_false("any_horizon", self.any_horizon, hint)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r"""What :math:`\gamma` is made of, :math:`\hat{L} = 0`, and a first warm start."""
+        r"""Return the entries of :math:`\gamma`, :math:`\hat{L} = 0`, and a first warm start."""
         clock = self.clock(actions, horizon, trials)
         return {**clock, **super().start(actions, horizon, trials)}
 
     def clock(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r"""Return what of the state ``gamma`` reads: :math:`\gamma = \log T`."""
+        r"""Return the entries of the state that ``gamma`` reads: :math:`\gamma = \log T`."""
         return {"g": np.full(trials, math.log(self._horizon(actions, horizon)))}
 
     def gamma(self, state: Arrays) -> FloatArray:
@@ -68,16 +68,16 @@ class LogBarrier(FTRL):
         return state["g"]
 
     def regulariser(self, state: Arrays) -> Regulariser:
-        r""":math:`\varphi` of step 1: the barrier has weight 1, the entropy :math:`\gamma`."""
+        r"""Return :math:`\varphi` of step 1: the barrier, and :math:`\gamma` times the entropy."""
         return _regulariser(self.gamma(state).tobytes())
 
     def beta(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        r"""Return what step 4 has made of :math:`\beta`."""
+        r"""Return :math:`\beta` after step 4."""
         beta: FloatArray = np.sqrt(state["beta2"])
         return beta
 
     def expected(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return what step 5 has made of q."""
+        """Return q after step 5."""
         return state["q"]
 
     def learn(
@@ -88,7 +88,7 @@ class LogBarrier(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Steps 4 and 5."""
+        """Learn by steps 4 and 5."""
         memo = play.memo
         g = memo["g"] if "g" in memo else self.gamma(state)
         kernels.strengthen(
@@ -98,12 +98,12 @@ class LogBarrier(FTRL):
         self.predict(state, feedback)
 
     def predict(self, state: Arrays, feedback: Feedback) -> None:
-        """Step 5, from the newest q, which is not that of a late play."""
+        """Predict by step 5, from the newest q, which is not that of a late play."""
         q = state["q"]
         kernels.descend(feedback.seen, arm_totals(feedback, q), float(self.eta), q)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Step 5 only."""
+        """Learn by step 5 only."""
         self.predict(state, feedback)
 
     def believed(self, state: Arrays) -> FloatArray:
@@ -123,7 +123,7 @@ class LogBarrier(FTRL):
                 "horizon",
                 f"at least max(55, d) = {needed} rounds",
                 T,
-                f"Play more rounds, or write {name}({own}any_horizon=True) to go on all the same.",
+                f"Play more rounds, or write {name}({own}any_horizon=True) to skip this check.",
             )
         return max(T, 2)  # log 1 = 0 would take the entropy away
 

@@ -43,11 +43,11 @@ class Regression(Policy):
                 "sigma",
                 "a positive number",
                 repr(self.sigma),
-                "Leave it out for the largest that independent losses can have.",
+                "Leave it out for the largest deviation of independent losses.",
             )
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """V = 0, b = 0: no action was seen, and t = 1 is the round to be played."""
+        """Return V = 0, b = 0: no action was seen, and t = 1 is the round to be played."""
         s = actions.spanning.s
         return {
             "t": np.ones(trials, dtype=np.int64),
@@ -65,7 +65,7 @@ class Regression(Policy):
         kernels.add_rounds(play.action, feedback.round_total, basis.J, basis.X, *sums)
 
     def doubt(self, actions: ActionSet, state: Arrays, action: IntArray) -> float:
-        r"""Return how sure it is of the total of an action, :math:`\sigma \sqrt{x^\top V^{-1} x}`.
+        r"""Return the deviation of the total of an action, :math:`\sigma \sqrt{x^\top V^{-1} x}`.
 
         In one trial.
         """
@@ -73,7 +73,7 @@ class Regression(Policy):
         return self.deviation(actions) * float(np.linalg.norm(np.linalg.solve(state["R"][0].T, x)))
 
     def deviation(self, actions: ActionSet) -> float:
-        r""":math:`\sigma`, or :math:`\sqrt{M} / 2`, the most that M independent losses have."""
+        r"""Return :math:`\sigma`, or :math:`\sqrt{M} / 2`, the most of M independent losses."""
         return math.sqrt(actions.M) / 2 if self.sigma is None else self.sigma
 
 
@@ -90,7 +90,7 @@ def estimate(actions: ActionSet, state: Arrays, noise: FloatArray) -> FloatArray
 
 
 def unknown_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArray:
-    """Replace the action where a spanning action was not told yet: by the first such one."""
+    """Replace the action by the first spanning action that was not reported yet, if any."""
     basis, seen = actions.spanning, state["seen"]
     early = seen < basis.s
     if not early.any():

@@ -19,7 +19,7 @@ from multiplay.types import Arrays, FloatArray
 
 @dataclass(frozen=True)
 class ScaledScribble(Bandit):
-    r"""SCRiBLe with scaled-up sampling and predicted losses; it sees the total of a round only.
+    r"""SCRiBLe with scaled-up sampling and predicted losses; it learns from the total of a round.
 
     A round of which units were not seen has no total, and is refused.
 
@@ -110,7 +110,7 @@ class ScaledScribble(Bandit):
             raise InvalidInput("eta", "a step in (0, 1/4)", repr(self.eta), "Leave it out for 0.2.")
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """L = m = G = 0; the first minimiser is sought from 0, the mean of all actions."""
+        """Return L = m = G = 0; the first minimiser is sought from 0, the mean of all actions."""
         listed, T = self.listed(actions), self.rounds(horizon)
         if listed.r > 0:
             listed.polytope  # noqa: B018  # what is too large is refused before round 1
@@ -123,7 +123,7 @@ class ScaledScribble(Bandit):
         }
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Steps 1 to 5."""
+        """Choose by steps 1 to 5."""
         listed, each = self.listed(actions), np.arange(len(state["m"]))
         if listed.r == 0:
             return Play(listed.E[np.zeros_like(each)])
@@ -151,7 +151,7 @@ class ScaledScribble(Bandit):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Steps 6 and 7; the newest m learns from the error that the m of the play has made."""
+        """Learn by steps 6 and 7; the newest m is updated by the error of the play's m."""
         listed, memo = self.listed(actions), play.memo
         if listed.r == 0:
             return
@@ -163,7 +163,7 @@ class ScaledScribble(Bandit):
         state |= play.cache
 
     def beta(self, listed: Listed, state: Arrays) -> FloatArray:
-        """Return what step 1 makes of G."""
+        """Return beta of step 1, from G."""
         r, theta = listed.r, listed.polytope.theta
         beta: FloatArray = 6 * r + 2 * r * np.sqrt(state["G"] / (theta * state["log_T"]))
         return self.scale * beta

@@ -148,7 +148,7 @@ class BestOfThreeWorlds(Bandit):
     limit: int = 500
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Phase 1 of the first epoch.
+        """Return the state of phase 1 of the first epoch.
 
         Phases are counted: 0, 2, ... are phase 1 of an epoch, 1, 3, ... phase 2.
         """
@@ -156,9 +156,9 @@ class BestOfThreeWorlds(Bandit):
         if T > MOST_ROUNDS:
             raise InvalidInput(
                 "horizon",
-                f"at most {MOST_ROUNDS} rounds, for BestOfThreeWorlds remembers every play",
+                f"at most {MOST_ROUNDS} rounds, because BestOfThreeWorlds stores every play",
                 str(T),
-                "Use LinTS, which remembers sums only, or start again after some rounds.",
+                "Use LinTS, which stores sums only, or restart after some rounds.",
             )
         K, r, most = listed.K, listed.r + 1, most_plans(T)
         log = np.log(T * K * T)  # log(T K / delta)
@@ -195,7 +195,7 @@ class BestOfThreeWorlds(Bandit):
         return state
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Steps 2 and 6: a ~ p."""
+        """Choose by steps 2 and 6: a ~ p."""
         p, a = state["p"], np.empty(len(state["p"]), dtype=np.int64)
         kernels.draw(p, rng.random((len(p), 1)), a)
         memo = {"a": a, "p": p.copy(), "phase": state["phase"].copy(), "plan": state["plan"].copy()}
@@ -204,7 +204,7 @@ class BestOfThreeWorlds(Bandit):
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
-        """Steps 3, 4, 7 and 8; then p of the next round."""
+        """Learn by steps 3, 4, 7 and 8; then compute p of the next round."""
         X = self.listed(actions).design.X
         if len(X) == 1:
             return
@@ -223,14 +223,14 @@ class BestOfThreeWorlds(Bandit):
     def _learn_in_phase_1(
         self, X: FloatArray, state: Arrays, play: Play, g: FloatArray, now: BoolArray
     ) -> None:
-        """Step 3."""
+        """Learn by step 3."""
         a, p, T = play.memo["a"], play.memo["p"], state["T"]
         K, r = X.shape
         bonus = 2 * np.sqrt(np.log(K * T) / (r * T))
         kernels.estimate(X, now, a, p, g, bonus, state["E"], state["B"])
 
     def _learn_in_phase_2(self, state: Arrays, play: Play, g: FloatArray, now: BoolArray) -> None:
-        """Step 7: other estimates than that of the leader are made when they are tested."""
+        """Learn by step 7: estimates of actions other than the leader are made when tested."""
         if not now.any():
             return
         k = np.flatnonzero(now)
@@ -241,7 +241,7 @@ class BestOfThreeWorlds(Bandit):
         state["plans"][k, n] = play.memo["plan"][k]
 
     def _end_phase_1(self, state: Arrays, now: BoolArray) -> None:
-        """Step 4."""
+        """End phase 1 by step 4."""
         t, E, found = state["t"], state["E"], np.empty(len(now), dtype=np.bool_)
         radius = state["radius"] * np.sqrt(t)
         late = now & (t >= state["L0"])
@@ -257,7 +257,7 @@ class BestOfThreeWorlds(Bandit):
         state["phase"][k] += 1
 
     def _end_epoch(self, X: FloatArray, state: Arrays, now: BoolArray) -> None:
-        """Step 8, and the start of a new epoch."""
+        """End the epoch by step 8, and start a new one."""
         t, t0, doubted = state["t"], state["t0"], np.empty(len(now), dtype=np.bool_)
         log, radius = log_of_pairs(X, state, t), 20 * state["radius"] * np.sqrt(t0)
         known = [state[name] for name in TESTED]
@@ -271,7 +271,7 @@ class BestOfThreeWorlds(Bandit):
         state["phase"][k] += 1
 
     def _prepare(self, actions: ActionSet, state: Arrays) -> None:
-        """Steps 1, 2, 5 and 6: p of round t + 1."""
+        """Compute p of round t + 1 by steps 1, 2, 5 and 6."""
         X, G = self.listed(actions).design
         r, t, first = X.shape[1], state["t"] + 1, in_phase_1(state)
         gamma = np.minimum(0.5, r * np.sqrt(state["log"] / (r * t)))
@@ -282,7 +282,7 @@ class BestOfThreeWorlds(Bandit):
 
 
 def in_phase_1(state: Arrays) -> BoolArray:
-    """Say which trials are in phase 1 of their epoch."""
+    """Return which trials are in phase 1 of their epoch."""
     first: BoolArray = state["phase"] % 2 == 0
     return first
 
@@ -294,7 +294,7 @@ def log_of_pairs(X: FloatArray, state: Arrays, t: IntArray) -> FloatArray:
 
 
 def most_plans(T: int) -> int:
-    """Return how many plans an epoch can have: T plays of phase 2 after t0 >= 0 of phase 1."""
+    """Return the most plans of an epoch: T plays of phase 2 after t0 >= 0 of phase 1."""
     number, t = 1, 1
     while t <= T:
         t = int(np.ceil(kernels.GROWTH_OF_PLAN * t))

@@ -60,7 +60,7 @@ class Realised:
 
     @property
     def bound(self) -> FloatArray:
-        """start + paid + shrunk."""
+        """The sum start + paid + shrunk."""
         return self.start + self.paid + self.shrunk
 
     def _repr_html_(self) -> str:
@@ -98,7 +98,7 @@ def genadainf_realised(
     seed: int = 0,
     policy: GenAdaINF | None = None,
 ) -> Realised:
-    r"""Run GenAdaINF, and return its regret beside the bound that this very run has paid for.
+    r"""Run GenAdaINF, and return its regret and the realised bound of this run.
 
     With :math:`L_t = e_1 + \dots + e_t` and :math:`y^* = (1 - 1/T) \, a^* + x_1 / T`,
 
@@ -176,7 +176,7 @@ def genadainf_realised(
 
 
 def psi(actions: ActionSet, weights: Arrays, point: Arrays) -> FloatArray:
-    r""":math:`\Psi(x)` of GenAdaINF, with :math:`\log 2` in place of the constant 1."""
+    r"""Return :math:`\Psi(x)` of GenAdaINF, with :math:`\log 2` in place of the constant 1."""
     some = actions.n > 0
     n, w, v = actions.n[some], weights["w"][:, some], weights["v"][:, None]
     u, rest = point["x"][:, some] / n, point["rest"][:, some] / n

@@ -1,4 +1,4 @@
-"""Families of distributions that a policy must allow for, and how to tell two of them apart."""
+"""Families of distributions of the losses, and the divergence of two of their members."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -45,21 +45,21 @@ class Family(ABC):
 
     @abstractmethod
     def mirrored(self, means: FloatArray) -> FloatArray:
-        """Return means such that a reward that rises becomes one of these that falls."""
+        """Return the means of losses that fall where the rewards rise."""
 
     @abstractmethod
     def information(self, means: FloatArray, shifts: FloatArray) -> FloatArray:
-        r"""Return :math:`\operatorname{KL}(\ell, \ell - s)`, what a play tells about a shift."""
+        r"""Return :math:`\operatorname{KL}(\ell, \ell - s)`, the information of one play."""
 
     @abstractmethod
     def reachable(self, means: FloatArray, actions: FloatArray, gaps: FloatArray) -> BoolArray:
-        r"""Say for every action whether some shifts have :math:`\sum_i a_i s_i > \text{gap}`."""
+        r"""Return for every action whether some shifts have :math:`\sum_i a_i s_i > \text{gap}`."""
 
     @abstractmethod
     def closest(
         self, means: FloatArray, actions: FloatArray, gaps: FloatArray, plays: FloatArray
     ) -> FloatArray:
-        r"""Return the shifts that are hardest to notice, and large enough.
+        r"""Return the shifts that are hardest to detect, and large enough.
 
         With N the plays, they are
 
@@ -72,7 +72,7 @@ class Family(ABC):
         """
 
     def divergence(self, means: ArrayLike, others: ArrayLike) -> FloatArray:
-        """Return KL(mean, other), how much one play speaks for the mean and against the other."""
+        """Return KL(mean, other), the evidence of one play for the mean against the other."""
         here = numbers("means", means)
         return self.information(here, here - numbers("others", others))
 
@@ -118,7 +118,7 @@ class Gaussian(Family):
         return cast(FloatArray, self.variance)
 
     def check(self, means: FloatArray) -> None:
-        """Refuse variances that are neither one for all nor one for each arm."""
+        """Raise ``InvalidInput`` unless there is one variance for all arms or one for each."""
         if self._variance.shape not in ((), means.shape):
             raise InvalidInput(
                 "variance",
@@ -128,15 +128,15 @@ class Gaussian(Family):
             )
 
     def mirrored(self, means: FloatArray) -> FloatArray:
-        """-means."""
+        """Return -means."""
         return -means
 
     def information(self, means: FloatArray, shifts: FloatArray) -> FloatArray:
-        r""":math:`s^2 / (2 \sigma^2)`."""
+        r"""Return :math:`s^2 / (2 \sigma^2)`."""
         return shifts**2 / (2 * self._variance)
 
     def reachable(self, means: FloatArray, actions: FloatArray, gaps: FloatArray) -> BoolArray:
-        """Any arm can be shifted far enough."""
+        """Return True: any arm can be shifted far enough."""
         return np.asarray((actions > 0).any(axis=1))
 
     def closest(
@@ -172,7 +172,7 @@ class Bernoulli(Family):
     """
 
     def check(self, means: FloatArray) -> None:
-        """Refuse means outside [0, 1]."""
+        """Raise ``InvalidInput`` for means outside [0, 1]."""
         outside = (means < 0) | (means > 1)
         if outside.any():
             raise InvalidInput(
@@ -183,15 +183,15 @@ class Bernoulli(Family):
             )
 
     def mirrored(self, means: FloatArray) -> FloatArray:
-        """1 - means."""
+        """Return 1 - means."""
         return 1 - means
 
     def information(self, means: FloatArray, shifts: FloatArray) -> FloatArray:
-        r""":math:`\operatorname{KL}(\ell, \ell - s)`."""
+        r"""Return :math:`\operatorname{KL}(\ell, \ell - s)`."""
         return _excess(means, -shifts) + _excess(1 - means, shifts)
 
     def reachable(self, means: FloatArray, actions: FloatArray, gaps: FloatArray) -> BoolArray:
-        """Even means of 0 must be more than enough."""
+        """Return whether means of 0 are more than enough."""
         most: FloatArray = actions @ means
         enough: BoolArray = most - gaps > NEGLIGIBLE * (most + gaps)
         return enough
@@ -230,7 +230,7 @@ def _shifts(means: FloatArray, rate: FloatArray) -> FloatArray:
 
 
 def _excess(p: FloatArray, change: FloatArray) -> FloatArray:
-    """change - p log(1 + change / p), which is about change^2 / (2 p).
+    """Return change - p log(1 + change / p), which is about change^2 / (2 p).
 
     p log(p / (p + change)) would lose all digits of small changes; the changes add up to 0.
     """

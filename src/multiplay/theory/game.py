@@ -22,7 +22,7 @@ UNPLAYED = 1e-12  # stands for no play at all, so that nature's answer is finite
 
 
 class Nature(Protocol):
-    """Chooses, for every action that could be the best, the instance in which it nearly is one."""
+    """For every action that could be the best, the instance in which it nearly is the best."""
 
     def answers(self, plays: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the evidence of ``plays`` against each answer, (k,), and the hardest answers.
@@ -33,7 +33,7 @@ class Nature(Protocol):
 
 
 class Game(NamedTuple):
-    """What each side can do.
+    """The strategies of both sides.
 
     ``rays`` has the plays that a unit of regret on each alternative buys; those of ``start``
     together leave nothing unplayed. ``candidates`` are the alternatives that could be the best, and

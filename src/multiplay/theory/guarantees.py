@@ -73,7 +73,7 @@ class Guarantee:
         return render(self._panel())
 
     def _panel(self) -> "Panel":
-        """Return what is promised, and whether it is proved for this instance."""
+        """Return the bound, and whether it is proved for this instance."""
         from multiplay._support.html import Panel
 
         proved = "yes" if self.proved else "no: the proof does not cover this instance"
@@ -143,12 +143,12 @@ class Instance:
 
     @cached_property
     def lambda_A(self) -> int:  # noqa: N802
-        """M, or the :math:`n_i` of all arms that the best action leaves out, if they are less."""
+        """M, or the :math:`n_i` of all arms that the best action leaves out, if that is less."""
         return min(self.actions.M, int(self.actions.n[self.best == 0].sum()))
 
 
 def gencts(instance: Instance) -> Guarantee:
-    r"""Return what is promised for GenCTS: the leading term of theorem 1.
+    r"""Return the bound for GenCTS: the leading term of theorem 1.
 
     .. math::
 
@@ -380,7 +380,7 @@ class _Terms:
 def genlbinfv_adversarial(
     actions: ActionSet, result: Result, eta: float | None = None, policy: str | None = None
 ) -> Guarantee:
-    r"""Return what is promised for GenLBINFV on a finished run, whatever its losses were.
+    r"""Return the bound for GenLBINFV on a finished run, whatever its losses were.
 
     It is the leading term
 
@@ -458,7 +458,7 @@ def _own(result: Result, policy: str | None, names: tuple[str, ...]) -> list[flo
         raise InvalidInput(
             "result",
             f"a result that has {', '.join(names)}",
-            f"one without {', '.join(missing)}",
+            f"a result without {', '.join(missing)}",
             "Run the experiment again with this version.",
         )
     one = policy if policy is not None else result.policies[0]
@@ -472,14 +472,14 @@ def _own(result: Result, policy: str | None, names: tuple[str, ...]) -> list[flo
         raise InvalidInput(
             "policy",
             f"one of {', '.join(result.policies)}",
-            "none, although their losses differ",
+            "None, although the losses of the policies differ",
             "Name the policy that the bound is for: policy='...'.",
         )
     return [float(own[name].mean()) for name in names]
 
 
 def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon: int) -> Interval:
-    r"""Return what GenLBINFV's regret is at most, from the weights that it ended with (lemma 3).
+    r"""Return a bound on the regret of GenLBINFV, from its last weights (lemma 3).
 
     .. math::
 
@@ -526,8 +526,8 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
     if "t" in state:
         raise InvalidInput(
             "state",
-            "that of a run whose horizon was known: the proof has g = log T in every round",
-            "that of a run without a horizon",
+            "the state of a run with a horizon: the proof has g = log T in every round",
+            "the state of a run without a horizon",
             "Leave anytime out, and give the horizon.",
         )
     fractions = policy.fractions_of(actions)
@@ -542,7 +542,7 @@ def realised_bound(actions: ActionSet, policy: GenLBINFV, state: Arrays, horizon
 def _fractions(
     actions: ActionSet, eta: float | None, epsilon: float | Sequence[float]
 ) -> FloatArray:
-    """Return epsilon of every arm, or raise what the policy itself would raise."""
+    """Return epsilon of every arm, or raise the same error as the policy."""
     return GenLBINFV(epsilon=epsilon, eta=GenLBINFV.eta if eta is None else eta).fractions_of(
         actions
     )
@@ -559,7 +559,7 @@ def _check_horizon(horizon: int, epsilon: float, delta: float) -> None:
         enough = f"{math.ceil(math.exp(least)):,}" if least < LARGEST_PRINTED else f"e^{least:.1f}"
         raise InvalidInput(
             "horizon",
-            f"at least {enough} rounds, from which on the bound is proved for epsilon = {epsilon}",
+            f"at least {enough} rounds, for which the bound is proved with epsilon = {epsilon}",
             f"{rounds:,}",
             "Run more rounds, or use a larger epsilon.",
         )

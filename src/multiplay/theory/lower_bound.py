@@ -218,12 +218,12 @@ def _from_totals(actions: ActionSet, means: FloatArray, family: Family, limit: i
     if not isinstance(family, Gaussian):
         raise InvalidInput(
             "family",
-            "Gaussian with feedback='total', for the total of several units is not of this family",
+            "Gaussian with feedback='total': the total of several units is not of this family",
             repr(family),
             "Use Gaussian(variance=means * (1 - means)), with the variances of losses 0 or 1.",
         )
     if _listed(actions, limit) is None:
-        raise _too_large(actions, "a set with no more actions than that, with feedback='total'")
+        raise _too_large(actions, "a set with at most this many actions, with feedback='total'")
     listed = actions.listed(limit)
     if listed.K * listed.s**2 > LARGEST_TABLE:
         raise InvalidInput(
@@ -354,21 +354,21 @@ def _two_best(best: IntArray, other: IntArray) -> InvalidInput:
     return InvalidInput(
         "means",
         "means with one best action",
-        f"two best ones, {best.tolist()} and {other.tolist()}",
+        f"two best actions, {best.tolist()} and {other.tolist()}",
         "Change the means a little: the bound is for one best action.",
     )
 
 
 def _too_large(
     actions: ActionSet,
-    expected: str = "a set with no more actions than that, or one whose arms can be ruled out one "
+    expected: str = "a set with at most this many actions, or one whose arms can be ruled out one "
     "by one",
 ) -> InvalidInput:
     return InvalidInput(
         "limit",
         expected,
         repr(actions),
-        "Every action is looked at, since each could be the best: raise the limit, or take a "
+        "The bound compares all actions, because each could be the best: raise the limit, or use a "
         "smaller set.",
     )
 
@@ -435,7 +435,7 @@ def _check_feedback(feedback: str, copies: ArrayLike | None) -> None:
     if feedback == "total" and copies is not None:
         raise InvalidInput(
             "copies",
-            "none with feedback='total'",
+            "None with feedback='total'",
             repr(copies),
             "Leave copies out: the total of a round is the same with copied arms.",
         )

@@ -47,7 +47,7 @@ class WorstCase:
 
 
 def adversarial_worst_case(actions: ActionSet) -> WorstCase:
-    r"""Return the regret that no policy is below against every adversary, by the size of a set.
+    r"""Return a lower bound on the worst regret against adversaries, by the size of a set.
 
     .. math::
 

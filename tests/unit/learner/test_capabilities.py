@@ -77,7 +77,7 @@ def test_copies_of_too_many_units_are_refused_before_anything_runs(
     name: str, tmp_path: Path
 ) -> None:
     policies: dict[str, Policy] = {"GenCTS": GenCTS(), "CTS": Duplicated(GenCTS())}
-    with refused("policy: expected one that learns from the total losses of the arms"):
+    with refused("policy: expected a policy that learns from the total losses of the arms"):
         simulate(MANY, ENVIRONMENTS[name], policies, horizon=5, trials=2, store=tmp_path / "here")
     assert not (tmp_path / "here").exists()
 
@@ -100,7 +100,7 @@ def test_an_experiment_says_which_policy_does_not_fit() -> None:
             "policies": {"CTS": {"type": "Duplicated", "policy": {"type": "GenCTS"}}},
         }
     )
-    with refused("policies.CTS.policy: expected one that learns from the total losses"):
+    with refused("policies.CTS.policy: expected a policy that learns from the total losses"):
         experiment.check()
 
 
@@ -312,10 +312,10 @@ class Live(GenCTS):
     [
         ("shapes", r"state\['pairs'\] must be \(trials,\) or \(trials, d, ...\), or named by warm"),
         ("warm", "warm must name {'tip'}"),
-        ("seen", "who saw nothing of an arm must believe of it what was believed"),
+        ("seen", "the beliefs about an arm without observations must not change"),
         ("finite", r"state\['tip'\] must be finite"),
-        ("others", "missing units of one arm must not change what is believed of others"),
-        ("absorb", "absorb must leave the names and shapes of the state alone"),
+        ("others", "missing units of one arm must not change the beliefs about other arms"),
+        ("absorb", "absorb must not change the names and shapes of the state"),
         ("belief", "believed must give a number for each trial and arm"),
         ("interval", "a higher level must give a wider interval"),
     ],
@@ -363,5 +363,7 @@ class Cheat(Policy):
 )
 def test_plays_are_watched(at: int, wrong: tuple[int, ...]) -> None:
     world, cheat = Stochastic(Constant(np.full(6, 0.5))), {"cheat": Cheat(at, wrong)}
-    with pytest.raises(ArithmeticError, match=rf"chose in round {at} what is no action of .*Fix"):
+    with pytest.raises(
+        ArithmeticError, match=rf"chose in round {at} a vector that is not an action of .*Fix"
+    ):
         simulate(PAPER, world, cheat, horizon=100, trials=3, record=10)

@@ -397,7 +397,9 @@ def test_late_feedback(name: str) -> None:
 
 
 def test_refusals() -> None:
-    with refused("actions: expected a set of at most 60 actions, for ExplorationByOptimisation"):
+    with refused(
+        "actions: expected a set of at most 60 actions: ExplorationByOptimisation enumerates"
+    ):
         ExplorationByOptimisation().start(Budget(3, np.ones(9)), 100, 1)
     with refused("horizon"):
         ExplorationByOptimisation().start(PAPER, None, 1)

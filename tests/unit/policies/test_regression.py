@@ -319,7 +319,7 @@ def test_limit_is_a_number_of_actions(bad: Any) -> None:
 
 def test_sets_that_are_too_large_are_refused_before_round_1() -> None:
     for actions in (Transport([30] * 5, [30] * 5), Budget(10**12, [10**12] * 3)):
-        with refused("actions: expected a set of at most 10000 actions, for LinUCB"):
+        with refused("actions: expected a set of at most 10000 actions: LinUCB enumerates"):
             Learner(actions, LinUCB())
     with refused("actions: expected a set of at most 8 actions"):
         Learner(PAPER, LinUCB(limit=8))

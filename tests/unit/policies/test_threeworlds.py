@@ -468,7 +468,7 @@ def test_losses_after_the_horizon() -> None:
 
 
 def test_refusals() -> None:
-    with refused("actions: expected a set of at most 500 actions, for BestOfThreeWorlds"):
+    with refused("actions: expected a set of at most 500 actions: BestOfThreeWorlds enumerates"):
         BestOfThreeWorlds().start(Budget(6, np.ones(12)), 100, 1)
     with refused("actions: expected a set of at most 8 actions"):
         BestOfThreeWorlds(limit=8).start(PLANS, 100, 1)

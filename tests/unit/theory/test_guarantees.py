@@ -420,5 +420,5 @@ def test_the_lower_bound_of_figure_1() -> None:
 
 def test_the_realised_bound_is_for_a_known_horizon() -> None:
     policy = GenLBINFV(anytime=True)
-    with refused("state: expected that of a run whose horizon was known"):
+    with refused("state: expected the state of a run with a horizon"):
         realised_bound(TWO, policy, policy.start(TWO, 1000, 2), 1000)

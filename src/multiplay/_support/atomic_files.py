@@ -73,7 +73,7 @@ def missing_folders(path: str | Path) -> list[Path]:
 
 @contextmanager
 def taken_back_if_refused(made: list[Path], *traces: str) -> Iterator[None]:
-    """Remove the folders that were made for a run that is refused with ``InvalidInput``.
+    """Remove the folders that were created for a run that raises ``InvalidInput``.
 
     A folder with more files than those named by ``traces`` stays.
     """
@@ -95,7 +95,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a file beside ``path``, then put it in place in one step.
+    """Write a file beside ``path`` with ``write``, then rename it to ``path`` in one step.
 
     When this returns, the file survives a power cut.
     """

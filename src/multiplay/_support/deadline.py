@@ -27,7 +27,7 @@ _now: ContextVar[Deadline] = ContextVar("deadline", default=NEVER)
 
 
 def checked_limit(seconds: object) -> float:
-    """Return a time limit in seconds; infinity if there is none."""
+    """Return a time limit in seconds; infinity without a limit."""
     if seconds is None:
         return math.inf
     if is_number(seconds) and isinstance(seconds, int | float) and seconds > 0:

@@ -79,6 +79,6 @@ def in_order(labels: pd.Series[Any]) -> tuple[IntArray, Any]:
         raise InvalidInput(
             f"table[{labels.name!r}]",
             "labels that can be sorted",
-            f"others ({error})",
+            f"labels that cannot be compared ({error})",
             "Give a whole number for each round.",
         ) from None

@@ -44,7 +44,7 @@ def settings(thing: object) -> dict[str, Any]:
                 type(thing).__name__,
                 f"the argument {name!r} as an attribute of the same name",
                 "none",
-                f"Write self.{name} = {name} in __init__: settings are kept with what they made.",
+                f"Write self.{name} = {name} in __init__: settings are read from attributes.",
             )
     return {name: getattr(thing, name) for name in names}
 
@@ -177,7 +177,7 @@ def _pack(where: str, thing: Any, arrays: Arrays) -> Any:
     if inspect.isroutine(thing) or isinstance(thing, type | np.ndarray):
         raise InvalidInput(
             where,
-            "what can be saved: numbers, text, lists, or objects that keep their settings",
+            "numbers, text, lists, or objects that keep their settings",
             f"{thing!r}",
             "Write a function as a method of a class of your own, and convert arrays to numbers.",
         )

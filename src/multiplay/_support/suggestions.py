@@ -34,7 +34,7 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def with_suggestions(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Let the ``TypeError`` of a misspelt keyword argument suggest the right one.
+    """Add a suggestion to the ``TypeError`` of a misspelt keyword argument.
 
     Python does so itself from version 3.13 on.
     """
@@ -55,7 +55,7 @@ def with_suggestions(function: Callable[Arguments, Returned]) -> Callable[Argume
 
 
 def suggest_arguments(kind: type) -> None:
-    """Let the constructor of a public class suggest arguments, as ``with_suggestions`` does."""
+    """Add suggestions to the constructor of a public class, as ``with_suggestions`` does."""
     package = __name__.partition(".")[0]
     for base in kind.__mro__:
         constructor: Any = vars(base).get("__init__")

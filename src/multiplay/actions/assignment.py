@@ -18,7 +18,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Assignment(FlowSet, vectorised=True):
-    r"""Pairs of a row and a column: as many as can be, no row and no column twice.
+    r"""Pairs of a row and a column: as many as possible, no row and no column twice.
 
     .. math::
 
@@ -60,7 +60,7 @@ class Assignment(FlowSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(2, 3, names=(["Ann", "Bob"], ["day", "late", "night"]))
 
     def __init__(
@@ -82,7 +82,7 @@ class Assignment(FlowSet, vectorised=True):
         )
 
     def _network(self, shorter: int) -> Graph:
-        """Return an arc for every pair; on the longer side, free arcs join a node beyond."""
+        """Return an arc for every pair; free arcs join the longer side to one more node."""
         left, right = np.ones(self.rows, dtype=np.int64), np.ones(self.cols, dtype=np.int64)
         graph = bipartite(left, right)
         if self.rows == self.cols:
@@ -110,13 +110,13 @@ class Assignment(FlowSet, vectorised=True):
         return min(self.rows, self.cols)
 
     def oracle(self, costs: FloatArray) -> IntArray:
-        """Shortest augmenting paths."""
+        """Find shortest augmenting paths."""
         actions = np.empty(costs.shape, dtype=np.int64)
         best_assignments(self.rows, self.cols, costs, actions)
         return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are 0/1, with no row or column twice and enough pairs."""
+        """Return whether vectors are 0/1, with no row or column twice and enough pairs."""
         a = with_last_axis("action", action, self.d)
         table = a.reshape(*a.shape[:-1], self.rows, self.cols)
         inside: BoolArray = (
@@ -129,7 +129,7 @@ class Assignment(FlowSet, vectorised=True):
 
     @cached_property
     def hull(self) -> Hull:
-        """Return the Birkhoff polytope, or its rectangular relative."""
+        """The Birkhoff polytope, or its rectangular form."""
         if self.rows != self.cols:
             return super().hull
         ones = np.ones(self.rows, dtype=np.int64)

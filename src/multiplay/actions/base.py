@@ -1,4 +1,4 @@
-"""The base class of all action sets, and what copies every unit as an arm of its own."""
+"""The base class of all action sets, and sets with a copy of the arm for every unit."""
 
 import math
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ MOST_CHECKED = 64  # tuples of names that are known to be different
 
 
 class ActionSet(ABC):
-    r"""What may be played: a finite set of vectors of whole numbers.
+    r"""The actions that may be played: a finite set of vectors of whole numbers.
 
     .. math::
 
@@ -164,7 +164,7 @@ class ActionSet(ABC):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on: one without arguments, where that can be.
+        """Return a small instance, for examples: without arguments, where possible.
 
         Examples
         --------
@@ -235,7 +235,7 @@ class ActionSet(ABC):
         return self._argmin(with_last_axis("costs", costs, self.d))
 
     def _as_policies_give(self, rows: ArrayLike) -> TypeGuard[FloatArray]:
-        """Whether these are finite floats (trials, d), as kernels want them: nothing to be done."""
+        """Whether these are finite floats (trials, d), as kernels take them."""
         return (
             type(rows) is np.ndarray
             and rows.dtype is FLOAT
@@ -280,7 +280,7 @@ class ActionSet(ABC):
         return learned if self.offset is None else learned + self.offset
 
     def shifted(self, offset: FloatArray) -> Self:
-        """Return the same set, where a unit of arm i is known to lose offset_i beside its loss."""
+        """Return the same set, where a unit of arm i loses a known offset_i beside its loss."""
         other = copy(self)
         other.offset = offset
         return other
@@ -295,11 +295,11 @@ class ActionSet(ABC):
             "actions",
             "a set that can express at_most, exclude and fixed",
             f"{self!r}",
-            "Make the set of the day yourself, without the actions that are not wanted.",
+            "Build the set of this round without the excluded actions.",
         )
 
     def _fresh(self) -> Self:
-        """Return a copy that has forgotten all that was computed once and remembered."""
+        """Return a copy without the cached values."""
         other = copy(self)
         for name in list(vars(other)):
             if isinstance(getattr(type(self), name, None), cached_property):
@@ -308,7 +308,7 @@ class ActionSet(ABC):
         return other
 
     def unmet(self, action: ArrayLike) -> dict[str, int]:
-        """Return the units that are asked for and that an action leaves out, by their names.
+        """Return the units of demand that an action leaves unmet, by their names.
 
         Each costs ``penalty``. Most sets ask for nothing.
         """
@@ -320,7 +320,7 @@ class ActionSet(ABC):
 
     @property
     def period(self) -> int:
-        """How many sets ``at`` gives, again and again: 1, unless it changes."""
+        """The number of sets after which ``at`` repeats: 1, unless it changes."""
         return 1
 
     def over(self, horizon: int) -> Self:
@@ -334,13 +334,13 @@ class ActionSet(ABC):
 
     @abstractmethod
     def contains(self, action: Any) -> Any:
-        """Say for every vector along the last axis whether it is in A.
+        """Return for every vector along the last axis whether it is in A.
 
         A set of your own gets one vector at a time, and returns True or False.
         """
 
     def enumerate(self, limit: int = 100_000) -> IntArray:
-        """Return all actions, one in each row; refused when there are more than ``limit``."""
+        """Return all actions, one in each row; at most ``limit``."""
         sizes = [int(n) + 1 for n in self.n]
         if np.prod(sizes, dtype=float) > LARGEST_BOX:
             raise too_many(limit)
@@ -354,7 +354,7 @@ class ActionSet(ABC):
         return np.concatenate(found)
 
     def all_actions(self, limit: int = 100_000) -> IntArray:
-        """Return ``enumerate(limit)``, read-only; they are listed once and then remembered."""
+        """Return ``enumerate(limit)``, read-only; the list is cached."""
         if self._everything is None:
             self._everything = self.enumerate(limit)
         if len(self._everything) > limit:
@@ -362,7 +362,7 @@ class ActionSet(ABC):
         return read_only(self._everything)
 
     def listed(self, limit: int = 10_000) -> Listed:
-        """Return all actions, in coordinates; these are computed once and then remembered."""
+        """Return all actions, in coordinates, which are cached."""
         everything = self.all_actions(limit)
         if self._coordinates is None:
             self._coordinates = Listed(everything)
@@ -384,11 +384,11 @@ class ActionSet(ABC):
 
     @cached_property
     def _duplicate(self) -> "Duplicate":
-        """Made once; a set of 0/1 vectors is its own copy, and other sets write theirs."""
+        """The cached duplicate; a set of 0/1 vectors is its own, and other sets override this."""
         if self.n.max() <= 1:
             return Duplicate(self, np.arange(self.d))
         raise InvalidInput(
-            "actions", "a set that can be duplicated", type(self).__name__, "Write its duplicate()."
+            "actions", "a set that can be duplicated", type(self).__name__, "Implement duplicate()."
         )
 
     @cached_property
@@ -455,7 +455,7 @@ def _one_bool(answer: Any) -> bool:
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return a view that refuses to be written to."""
+    """Return a read-only view."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -468,13 +468,13 @@ def owners(n: IntArray) -> IntArray:
             "actions",
             f"at most {MOST_COPIES // 10**6} million copied arms",
             f"{n.sum()} units",
-            "Use the policy itself: it needs no copies.",
+            "Use the policy without Duplicated: it needs no copies.",
         )
     return np.repeat(np.arange(len(n)), n)
 
 
 def whole_box(action: FloatArray, n: IntArray) -> BoolArray:
-    """Say for every vector along the last axis whether it is made of integers from 0 to n_i."""
+    """Return for every vector along the last axis whether it is made of integers from 0 to n_i."""
     inside: BoolArray = ((action >= 0) & (action <= n) & (action == np.floor(action))).all(axis=-1)
     return inside
 
@@ -505,7 +505,7 @@ def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
 
 
 def texts(argument: str, names: Any) -> tuple[str, ...]:
-    """Return names as texts, or say that there are none."""
+    """Return names as texts, or raise ``InvalidInput`` if there are no names."""
     try:
         return tuple(map(str, names))
     except TypeError:
@@ -527,10 +527,10 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def too_many(limit: int) -> InvalidInput:
-    """Return the error of an ``enumerate`` that met its limit."""
+    """Return the error of an ``enumerate`` that exceeds its limit."""
     return InvalidInput(
         "limit",
-        "a set with no more actions than that",
-        f"a set with more than {limit}",
+        f"a set of at most {limit} actions",
+        "a set with more actions",
         "Raise the limit, or use argmin, which needs no list of actions.",
     )

@@ -65,7 +65,7 @@ class Budget(FlowSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(5, caps=[4, 4, 2], names=["news", "search", "radio"], sense="max")
 
     def __init__(
@@ -116,7 +116,7 @@ class Budget(FlowSet, vectorised=True):
 
     @cached_property
     def extremes(self) -> Extremes:
-        """What the other arcs cannot take goes along this one; all rise alike to the total."""
+        """The least flow of an arc, which the other arcs cannot take, and its capacity."""
         high = self.capacity
         low = np.maximum(self.total - (high.sum() - high), 0)
         room = (high - low).sum()
@@ -130,7 +130,7 @@ class Budget(FlowSet, vectorised=True):
         return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are integral, within the caps, and have the right sum."""
+        """Return whether vectors are integral, within the caps, and have the right sum."""
         a = with_last_axis("action", action, self.d)
         units = a.sum(axis=-1)
         fits = units <= self.total if self.at_most else units == self.total
@@ -147,7 +147,7 @@ class Budget(FlowSet, vectorised=True):
 
     @cached_property
     def _duplicate(self) -> Duplicate:
-        """Return the m-set of the n_i copies of every arm."""
+        """The m-set of the n_i copies of every arm."""
         owner = owners(self.n)
         copies = Budget(self.total, np.ones(len(owner)), self.at_most, sense=self.sense)
         return Duplicate(copies, owner)

@@ -72,7 +72,7 @@ class Changing(ActionSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls([Transport([1, 4, 5], [4, 6]), Transport([2, 2, 2], [6, 0])])
 
     def __init__(self, sets: Sequence[ActionSet] | Callable[[int], ActionSet]) -> None:
@@ -120,15 +120,15 @@ class Changing(ActionSet, vectorised=True):
         if "_n" not in vars(self):
             raise InvalidInput(
                 "actions",
-                "a horizon, for the sets come from a function",
+                "a horizon, because the sets come from a function",
                 "none",
-                "Use actions.over(horizon), which asks the function for all rounds.",
+                "Use actions.over(horizon), which calls the function for all rounds.",
             )
         return self._shown_n
 
     @property
     def period(self) -> int:
-        """How many sets ``at`` gives, again and again; 1 for a function, which may not."""
+        """The number of sets after which ``at`` repeats; 1 for a function."""
         return len(self.sets) if isinstance(self.sets, tuple) else 1
 
     def at(self, t: int) -> ActionSet:
@@ -141,14 +141,14 @@ class Changing(ActionSet, vectorised=True):
         if t <= len(self._digests) and self._digests[t - 1] != _digest(today):
             raise InvalidInput(
                 "sets",
-                "a function that gives the same set whenever it is asked for the same round",
+                "a function that always returns the same set for the same round",
                 f"two different sets for round {t}",
-                "Let it depend on t alone, and draw chance from np.random.default_rng([seed, t]).",
+                "Let it depend on t only, with random numbers of np.random.default_rng([seed, t]).",
             )
         return today
 
     def over(self, horizon: int) -> Self:
-        """Return the same set, with n for so many rounds: a function is asked for all of them."""
+        """Return the same set, with n for so many rounds: a function is called for each."""
         if isinstance(self.sets, tuple) or len(self._digests) == horizon:
             return self
         known, most = copy(self), np.zeros(self.d, dtype=np.int64)
@@ -162,7 +162,7 @@ class Changing(ActionSet, vectorised=True):
         return known
 
     def _check_arms(self, t: int, today: ActionSet) -> None:
-        """Refuse a set whose arms are not those of round 1."""
+        """Raise ``InvalidInput`` for a set whose arms are not those of round 1."""
         if today.names == self.names and today.sense == self.sense:
             return
         expected, got = f"{len(self.names)} arms as in round 1", f"{len(today.names)} arms"
@@ -177,43 +177,43 @@ class Changing(ActionSet, vectorised=True):
             "sets",
             expected,
             f"{got} in round {t}",
-            "Give all sets the same arms in the same order; one that is closed has n_i = 0.",
+            "Give all sets the same arms in the same order; a closed arm has n_i = 0.",
         )
 
     # What only one set has.
 
     def oracle(self, costs: object) -> NoReturn:
-        """Refuse: every round has its own best action."""
+        """Raise ``InvalidInput``: every round has its own best action."""
         raise self._no_set()
 
     def contains(self, action: object) -> NoReturn:
-        """Refuse: every round has its own actions."""
+        """Raise ``InvalidInput``: every round has its own actions."""
         raise self._no_set()
 
     def value(self, action: object, means: object) -> NoReturn:
-        """Refuse: every round has its own objective."""
+        """Raise ``InvalidInput``: every round has its own objective."""
         raise self._no_set()
 
     def best(self, means: object) -> NoReturn:
-        """Refuse: every round has its own best action."""
+        """Raise ``InvalidInput``: every round has its own best action."""
         raise self._no_set()
 
     def enumerate(self, limit: int = 100_000) -> NoReturn:
-        """Refuse: every round has its own actions."""
+        """Raise ``InvalidInput``: every round has its own actions."""
         raise self._no_set()
 
     def shifted(self, offset: object) -> NoReturn:
-        """Refuse: every round has its own objective."""
+        """Raise ``InvalidInput``: every round has its own objective."""
         raise self._no_set()
 
     @cached_property
     def m(self) -> int:
-        """Refuse: every round has its own actions."""
+        """Raise ``InvalidInput``: every round has its own actions."""
         raise self._no_set()
 
     @cached_property
     def hull(self) -> Hull:
-        """Refuse: every round has its own hull."""
+        """Raise ``InvalidInput``: every round has its own hull."""
         raise self._no_set()
 
     @cached_property
@@ -224,13 +224,13 @@ class Changing(ActionSet, vectorised=True):
         return InvalidInput(
             "actions",
             "the set of one round",
-            f"{self!r}, which is another set in every round",
+            f"{self!r}, which has a different set in each round",
             "Use actions.at(t), the set of round t.",
         )
 
 
 def _one_set(t: int, given: Any) -> ActionSet:
-    """Return what shall be played in round t, if it is an ordinary set."""
+    """Return the set of round t, or raise ``InvalidInput`` unless it is an ordinary set."""
     if not isinstance(given, ActionSet) or isinstance(given, Changing):
         raise InvalidInput(
             "sets",
@@ -242,5 +242,5 @@ def _one_set(t: int, given: Any) -> ActionSet:
 
 
 def _digest(actions: ActionSet) -> int:
-    """Return a number that differs where n does, as good as always."""
+    """Return a number that almost always differs where n differs."""
     return zlib.crc32(actions._n.tobytes())

@@ -97,7 +97,7 @@ class Listed:
         return Simplices(corners[solid], np.linalg.inv(matrices[solid]))
 
     def _delaunay(self) -> IntArray:
-        """Return the corners of the simplices; some of the actions tell soon if they are too many.
+        """Return the corners of the simplices; a part of the actions is tried first.
 
         All may take minutes. That some have fewer simplices than all is no theorem, but it held for
         random parts of every set that was tried.
@@ -138,10 +138,10 @@ class Listed:
         if self.r > MOST_DIMENSIONS:
             raise InvalidInput(
                 "actions",
-                f"a set whose hull has at most {MOST_DIMENSIONS} dimensions, for its facets and "
-                "simplices are listed",
+                f"a set whose hull has at most {MOST_DIMENSIONS} dimensions, because its "
+                "facets and simplices are listed",
                 f"{self.K} actions in {self.r} dimensions",
-                "Use LinTS, which lists nothing.",
+                "Use LinTS, which does not list actions.",
             )
 
     def _check_pieces(self, what: str, number: int) -> None:
@@ -150,12 +150,12 @@ class Listed:
                 "actions",
                 f"a set whose hull has at most {MOST_PIECES} {what}",
                 f"at least {number} {what} of {self.K} actions in {self.r} dimensions",
-                "Use LinTS, which lists nothing.",
+                "Use LinTS, which does not list actions.",
             )
 
 
 class Spanning:
-    """s independent actions that span all of A, and s arms J that tell all actions apart.
+    """s independent actions that span all of A, and s arms J by which all actions differ.
 
     Every action a is known by its entries a_J, for the others are linear in them: losses that are
     linear in a are linear in x = a_J. J has the first arms that will do; it depends on nothing
@@ -197,7 +197,7 @@ class Spanning:
 
     @classmethod
     def of(cls, oracle: Callable[[FloatArray], IntArray], d: int) -> Self:
-        """Ask the oracle, which returns the best action for each row of costs, 2 d questions."""
+        """Call the oracle, which returns the best action for each row of costs, 2 d times."""
         _check_span(d <= MOST_ARMS, f"a set of at most {MOST_ARMS} arms", f"{d} arms")
         E = np.zeros((0, d), dtype=np.int64)
         J: list[int] = []

@@ -10,7 +10,7 @@ from multiplay._support.checks import is_integer, is_list
 
 
 class Requirement(NamedTuple):
-    """A quantity that must not exceed a limit, or a plan takes minutes or gigabytes.
+    """A quantity with a limit, above which a plan takes minutes or gigabytes.
 
     Attributes
     ----------

@@ -83,7 +83,7 @@ class Coverage(Budget):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(budget=4, weights=[3, 1])
 
     def __init__(self, budget: int, weights: ArrayLike, names: Sequence[str] | None = None) -> None:
@@ -109,7 +109,7 @@ class Coverage(Budget):
         return _attempts(each, self.weights, self.n).reshape(mu.shape)
 
     def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
-        """Attempts that are fixed earn the same in all actions: the others stay greedy."""
+        """Limit the free attempts: fixed ones earn the same in all actions."""
         units, others = np.maximum(fixed, 0), self._fresh()
         others.budget = self.budget - int(units.sum())
         Budget.__init__(others, others.budget, np.where(fixed >= 0, 0, most), sense="max")
@@ -121,7 +121,7 @@ class Coverage(Budget):
 
     @cached_property
     def hull(self) -> Hull:
-        """Refuse: the mean of a random action does not determine its reward."""
+        """Raise ``InvalidInput``: the mean of a random action does not determine its reward."""
         raise InvalidInput(
             "actions",
             "a set with a linear objective <a, means>, which follow-the-regularised-leader needs: "
@@ -164,7 +164,7 @@ class CoverageCopies(Budget):
 
     @cached_property
     def hull(self) -> Hull:
-        """Refuse, as the original does."""
+        """Raise ``InvalidInput``, as the original set does."""
         return self.original.hull
 
 

@@ -43,7 +43,7 @@ class Explicit(ActionSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls([[0, 3], [2, 2], [5, 0]])
 
     def __init__(
@@ -75,7 +75,7 @@ class Explicit(ActionSet, vectorised=True):
         return answers
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are in the list."""
+        """Return whether vectors are in the list."""
         a = with_last_axis("action", action, self.d)
         rows = a.reshape(-1, self.d)
         inside = np.array([row.tobytes() in self._listed for row in rows + 0.0], dtype=bool)
@@ -92,16 +92,21 @@ class Explicit(ActionSet, vectorised=True):
         return self.actions.copy()
 
     def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
-        """Keep what is within the limits."""
+        """Keep the actions within the limits."""
         fits = (self.actions <= most) & ((fixed < 0) | (self.actions == fixed))
         kept = self.actions[fits.all(axis=1)]
         if len(kept) == 0:
-            raise InvalidInput("limits", "an action that keeps them", "none", "Relax the limits.")
+            raise InvalidInput(
+                "limits",
+                "limits that leave at least one action",
+                "limits that leave no action",
+                "Relax the limits.",
+            )
         return Explicit(kept, sense=self.sense), np.zeros_like(fixed)
 
     @cached_property
     def _duplicate(self) -> Duplicate:
-        """Return the set of all choices of copies, a_i of the n_i copies of arm i."""
+        """The set of all choices of copies, a_i of the n_i copies of arm i."""
         if self.n.max() <= 1:
             return super()._duplicate
         return Duplicate(ExplicitCopies(self), owners(self.n))
@@ -134,7 +139,7 @@ class ExplicitCopies(ActionSet, vectorised=True):
         return chosen
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether the copies of every arm add up to an action of the list."""
+        """Return whether the copies of every arm add up to an action of the list."""
         a = with_last_axis("action", action, self.d)
         return whole_box(a, self.n) & self.original.contains(self._collect(a))
 

@@ -130,7 +130,7 @@ class FlowSet(ActionSet, vectorised=True):
         return self._cheapest_flow(costs)
 
     def oracle(self, costs: FloatArray) -> IntArray:
-        """Network simplex."""
+        """Call the network simplex method."""
         if self._all_arcs_are_arms:
             return self._cheapest_flow(costs)
         all_costs = np.zeros((len(costs), len(self.capacity)))
@@ -154,7 +154,7 @@ class FlowSet(ActionSet, vectorised=True):
         return int(flow(costs)[0, len(self.capacity) :].sum())
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are integer flows, or become flows with the help of free arcs."""
+        """Return whether vectors are integer flows, or become flows with free arcs."""
         rows, whole = _whole_rows(action, self.d)
         missing = np.empty((len(rows), len(self.graph.balance)), dtype=np.int64)
         inside = np.empty(len(rows), dtype=bool)
@@ -173,7 +173,7 @@ class FlowSet(ActionSet, vectorised=True):
 
     @cached_property
     def _free(self) -> IntArray:
-        """The arcs that are no arms."""
+        """The arcs that are not arms."""
         return np.setdiff1d(np.arange(len(self.capacity)), self.arms)
 
     @cached_property
@@ -183,7 +183,7 @@ class FlowSet(ActionSet, vectorised=True):
         return self.graph.tail[free], self.graph.head[free], self.capacity[free]
 
     def _free_arcs_carry(self, missing: IntArray) -> BoolArray:
-        """Say for every row of balances whether some flow on the free arcs has it."""
+        """Return for every row of balances whether some flow on the free arcs has it."""
         tail, head, capacity = self._free_arcs
         status = [network_simplex.feasible_start(tail, head, row, capacity)[0] for row in missing]
         return np.array([one == network_simplex.OPTIMAL for one in status], dtype=bool)
@@ -229,7 +229,7 @@ class FlowSet(ActionSet, vectorised=True):
 
     @cached_property
     def _duplicate(self) -> Duplicate:
-        """Return the network with n_i parallel arcs of capacity 1 for arm i."""
+        """The network with n_i parallel arcs of capacity 1 for arm i."""
         if self.n.max() <= 1:
             return super()._duplicate
         owner = owners(self.n)
@@ -243,7 +243,7 @@ class FlowSet(ActionSet, vectorised=True):
 
     @cached_property
     def hull(self) -> Hull:
-        """Return the flow polytope; its vertices are integral."""
+        """The flow polytope; its vertices are integral."""
         return NetworkHull(self.graph, *self.extremes, self.arms)
 
 
@@ -266,7 +266,7 @@ class MinimumCostFlow:
             raise InvalidInput(
                 "capacities",
                 "a network that carries all supplies to the demands",
-                "one that cannot",
+                "a network without such a flow",
                 "Raise capacities, or add arcs.",
             )
 
@@ -308,7 +308,7 @@ def flow_bounds(graph: Graph, capacity: IntArray) -> IntArray:
 
 
 def _circles(graph: Graph, arcs: BoolArray) -> BoolArray:
-    """Say of which arcs some cycle of the given ones goes through both ends."""
+    """Return which arcs have both ends in one strong component of the given arcs."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

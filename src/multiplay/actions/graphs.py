@@ -44,7 +44,7 @@ class SpanningTree(ActionSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls([("a", "b"), ("b", "c"), ("a", "c")])
 
     def __init__(
@@ -62,7 +62,7 @@ class SpanningTree(ActionSet, vectorised=True):
             raise InvalidInput(
                 "edges",
                 "a connected graph",
-                f"no way from {one!r} to {other!r}",
+                f"no path from {one!r} to {other!r}",
                 "Add an edge between the parts.",
             )
         self.n = np.ones(len(self.edges), dtype=np.int64)
@@ -73,13 +73,13 @@ class SpanningTree(ActionSet, vectorised=True):
         return f"SpanningTree({self.d} edges)"
 
     def oracle(self, costs: FloatArray) -> IntArray:
-        """Kruskal: the cheapest edges that close no cycle."""
+        """Run Kruskal's algorithm: the cheapest edges that close no cycle."""
         actions = np.empty(costs.shape, dtype=np.int64)
         trees.spanning_trees(*self._graph, costs + self._limits, actions)
         return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are 0/1, and their edges a spanning tree."""
+        """Return whether vectors are 0/1, and their edges a spanning tree."""
         a = with_last_axis("action", action, self.d)
         inside = np.atleast_1d(whole_box(a, self.n)).ravel()
         rows, answer = a.reshape(-1, self.d).astype(np.int64), np.empty_like(inside)
@@ -132,7 +132,7 @@ class Matching(OracleSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls([("Ann", "noon"), ("Ann", "night"), ("Bob", "noon")])
 
     def __init__(
@@ -176,7 +176,7 @@ class Matching(OracleSet, vectorised=True):
         return action
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are 0/1 and use every node at most once."""
+        """Return whether vectors are 0/1 and use every node at most once."""
         a = with_last_axis("action", action, self.d)
         left, right = np.eye(self._shape[0])[self._left], np.eye(self._shape[1])[self._right]
         inside: BoolArray = (
@@ -188,7 +188,7 @@ class Matching(OracleSet, vectorised=True):
         """Close the edges that meet a fixed one."""
         units, others = np.maximum(fixed, 0), self._fresh()
         if not self.contains(units):
-            raise InvalidInput("edges", "a matching", "edges that meet", "Fix fewer edges.")
+            raise InvalidInput("edges", "a matching", "edges that share a node", "Fix fewer edges.")
         kept = units == 1
         met = np.isin(self._left, self._left[kept]) | np.isin(self._right, self._right[kept])
         others.n = np.where(met | (fixed == 0) | (most == 0), 0, 1)

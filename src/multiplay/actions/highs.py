@@ -68,7 +68,7 @@ class Program:
     def _asked(
         self, integer: bool, costs: FloatArray, known: IntArray | None = None, **options: Any
     ) -> Any:
-        """Return a model that has answered, or None."""
+        """Return a model that was solved, or None."""
         import highspy  # here: sets without side constraints never need it
 
         if integer not in self._models:
@@ -107,7 +107,7 @@ class Program:
         return model, lp
 
     def _relaxed_anew(self, costs: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Ask by way of scipy, which makes a new model each time."""
+        """Solve with scipy, which makes a new model each time."""
         from scipy import optimize  # takes as long to import as all the rest
 
         sides = list(zip(self.lo.tolist(), self.hi.tolist(), strict=True))
@@ -118,7 +118,7 @@ class Program:
 
 
 def may_stay() -> bool:
-    """Say whether models may be kept: OR-tools has a HiGHS too, and two of them clash."""
+    """Return whether models may be kept: OR-tools has a HiGHS too, and the two conflict."""
     return "ortools" not in sys.modules
 
 

@@ -31,7 +31,7 @@ MOST_CAPACITY = 1_000_000
 
 
 class Knapsack(ActionSet, vectorised=True):
-    r"""Items that bring rewards, as many as a knapsack can carry.
+    r"""Items that bring rewards, within the capacity of a knapsack.
 
     .. math::
 
@@ -73,7 +73,7 @@ class Knapsack(ActionSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(weights=[3, 4, 5], capacity=10)
 
     def __init__(
@@ -114,7 +114,7 @@ class Knapsack(ActionSet, vectorised=True):
             raise InvalidInput(
                 "limits",
                 "a limit for an item without weight",
-                f"none for item {arm + 1}",
+                f"no limit for item {arm + 1}",
                 "Give a limit for it.",
             )
         fit = np.where(weightless, MOST, self._capacity // np.maximum(self._weights, 1))
@@ -137,7 +137,7 @@ class Knapsack(ActionSet, vectorised=True):
         return units
 
     def oracle(self, costs: FloatArray) -> IntArray:
-        """Branch and bound; dynamic programming where that takes too long."""
+        """Solve by branch and bound; by dynamic programming where that takes too long."""
         actions = np.empty(costs.shape, dtype=np.int64)
         status = best_packings(self._weights, self._capacity, self._n, -costs, NODE_CAP, actions)
         if status != OPTIMAL:
@@ -147,7 +147,7 @@ class Knapsack(ActionSet, vectorised=True):
         return actions
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are integral, within the limits, and not too heavy."""
+        """Return whether vectors are integral, within the limits, and not too heavy."""
         a = with_last_axis("action", action, self.d)
         inside = whole_box(a, self.n) & (a @ self._weights <= 1.5 * self._capacity)
         # what is far too heavy is out already, so that integers do not overflow
@@ -168,12 +168,12 @@ class Knapsack(ActionSet, vectorised=True):
         return packed
 
     def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
-        """Pack what is fixed; the others share what room it leaves."""
+        """Pack the fixed units; the other items share the remaining capacity."""
         units, others = np.maximum(fixed, 0), self._fresh()
         weight = sum(w * u for w, u in zip(self._weights.tolist(), units.tolist(), strict=True))
         if weight > self._capacity:
             raise InvalidInput(
-                "capacity", "room for what is fixed", "too little", "Raise the capacity."
+                "capacity", "at least the weight of the fixed units", "less", "Raise the capacity."
             )
         others._capacity = self._capacity - weight
         others.n = np.minimum(others._most(), np.where(fixed >= 0, 0, most))
@@ -181,7 +181,7 @@ class Knapsack(ActionSet, vectorised=True):
 
     @cached_property
     def _duplicate(self) -> Duplicate:
-        """Return the knapsack with n_i copies of item i, each packed or not."""
+        """The knapsack with n_i copies of item i, each packed or not."""
         owner = owners(self.n)
         return Duplicate(Knapsack(self.weights[owner], self.capacity, limits=1), owner)
 

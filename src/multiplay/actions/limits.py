@@ -16,7 +16,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 
 class Limited(ActionSet, vectorised=True):
-    r"""The actions of another set that respect some limits, over the same arms.
+    r"""The actions of a set that respect some limits, over the same arms.
 
     .. math::
 
@@ -52,7 +52,7 @@ class Limited(ActionSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(Budget(5, caps=[4, 4, 2]), most=[4, 2, 2], fixed=[-1, -1, 1])
 
     def __init__(self, actions: ActionSet, most: ArrayLike, fixed: ArrayLike) -> None:
@@ -78,7 +78,7 @@ class Limited(ActionSet, vectorised=True):
         raise InvalidInput(
             ", ".join(name for name, yes in used.items() if yes),
             f"limits that leave at least one action of {self.actions!r}",
-            "limits that leave none",
+            "limits that leave no action",
             "Open an arm, raise at_most, or fix other units.",
         ) from None
 
@@ -87,7 +87,7 @@ class Limited(ActionSet, vectorised=True):
         return f"Limited({self.actions!r}, {fixed} arms fixed, {closed} closed)"
 
     def unmet(self, action: ArrayLike) -> dict[str, int]:
-        """Return the units that are asked for and that an action leaves out, by their names."""
+        """Return the units of demand that an action leaves unmet, by their names."""
         return self.actions.unmet(action)
 
     @cached_property
@@ -101,7 +101,7 @@ class Limited(ActionSet, vectorised=True):
         return self._rest.M + int(self._units.sum())
 
     def oracle(self, costs: FloatArray) -> IntArray:
-        """Ask the set that is left."""
+        """Call the oracle of the set without fixed units."""
         best: IntArray = self._rest.oracle(costs) + self._units
         return best
 
@@ -114,7 +114,7 @@ class Limited(ActionSet, vectorised=True):
         return super().best(means) if self.linear else self._rest.best(means) + self._units
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are in A and keep the limits."""
+        """Return whether vectors are in A and respect the limits."""
         a = with_last_axis("action", action, self.d)
         inside: BoolArray = self._rest.contains(a - self._units)
         return inside
@@ -126,7 +126,7 @@ class Limited(ActionSet, vectorised=True):
 
     @cached_property
     def hull(self) -> Hull:
-        """Return the hull of what is left, with the fixed units added."""
+        """The hull of the set without fixed units, with these units added."""
         return FixedHull(self._rest.hull, self._units) if self._units.any() else self._rest.hull
 
 
@@ -183,7 +183,7 @@ def _fixed(fixed: ArrayLike, actions: ActionSet) -> IntArray:
         arm = int(many.argmax())
         raise InvalidInput(
             "fixed",
-            f"at most {actions.n[arm]} units of {actions.names[arm]!r}, for the set has no more",
+            f"at most {actions.n[arm]} units of {actions.names[arm]!r}, the most in the set",
             f"{given[arm]:g}",
             "Fix fewer units of this arm.",
         )

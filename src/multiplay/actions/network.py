@@ -65,7 +65,7 @@ class Arcs:
         return names
 
     def node(self, argument: str, label: Any) -> int:
-        """Return the number of a node, or say that no arc touches it."""
+        """Return the number of a node, or raise ``InvalidInput`` if no arc touches it."""
         if (isinstance(label, str) or is_integer(label)) and label in self.number:
             return self.number[label]
         known = ", ".join(map(repr, list(self.number)[:5]))
@@ -129,7 +129,7 @@ class Network(FlowSet):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(
             [("Lyon", "hub"), ("hub", "Nice"), ("Lyon", "Nice")], {"Lyon": 3, "Nice": -3}, [2, 2, 3]
         )
@@ -207,7 +207,7 @@ class Path(FlowSet):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")], "s", "t")
 
     def __init__(
@@ -258,7 +258,7 @@ class Path(FlowSet):
         return f"Path({len(self.arcs)} arcs, {self.source!r} to {self.target!r}, {self.units})"
 
     def _on_a_path(self, graph: Graph) -> BoolArray:
-        """Say for every arc whether some path from source to target uses it."""
+        """Return for every arc whether some path from source to target uses it."""
         ahead, behind = np.zeros((2, len(graph.balance)), dtype=bool)
         ahead[self._ends[0]], behind[self._ends[1]] = True, True
         for arc in self._in_order:
@@ -341,7 +341,7 @@ def _free(free: Any, arcs: int) -> list[int]:
 
 
 def _are_numbers(pairs: NDArray[Any]) -> bool:
-    """Say whether an array has a pair of two different integers in every row."""
+    """Return whether an array has a pair of two different integers in every row."""
     rows = pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
     return rows and pairs.dtype.kind in "iu" and bool((pairs[:, 0] != pairs[:, 1]).all())
 

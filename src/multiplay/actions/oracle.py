@@ -17,7 +17,7 @@ INEXACT = 1e-6  # a solver may miss the least cost by so much of the costs
 
 
 class OracleSet(ActionSet, vectorised=True):
-    r"""A set of your own, from one method that finds the cheapest action.
+    r"""A user-defined set, from one method that finds the cheapest action.
 
     .. math::
 
@@ -96,11 +96,11 @@ class OracleSet(ActionSet, vectorised=True):
         """Return one action a in A with the least <a, costs>, from finite costs (d,)."""
 
     def oracle(self, costs: FloatArray) -> IntArray:
-        """Ask ``solve`` for each row, unless it is remembered."""
+        """Call ``solve`` for each row, unless its answer is cached."""
         return np.array([self._answer(row) for row in costs]).reshape(costs.shape)
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are answers of ``solve``.
+        """Return whether vectors are answers of ``solve``.
 
         For sets of 0/1 vectors this is membership in A, since costs 1 - 2a have no other answer
         than a. Other sets may hold more actions than linear costs can reach: write your own
@@ -135,13 +135,13 @@ class OracleSet(ActionSet, vectorised=True):
         return action
 
     def _best_known(self, costs: FloatArray) -> IntArray:
-        """Return the best of the actions that are remembered: there is no time to ask."""
+        """Return the best of the cached actions: no time is left to solve."""
         known = np.array(list(self._memory.values()))
         best: IntArray = known[(known @ costs).argmin()]
         return best
 
     def _checked(self, answer: ArrayLike) -> IntArray:
-        """Return an answer of ``solve`` as integers, or say what is wrong with it."""
+        """Return an answer of ``solve`` as integers, or raise ``InvalidInput``."""
         action = numbers("solve", answer)
         hint = "Fix solve(): it must return one number for each arm."
         if action.shape != (self.d,):
@@ -151,7 +151,7 @@ class OracleSet(ActionSet, vectorised=True):
         if not whole_box(action, self.n):
             expected = "whole numbers from 0 to n_i"
             raise InvalidInput(
-                "solve", expected, f"{action.tolist()}", "Fix solve(), or give another n."
+                "solve", expected, f"{action.tolist()}", "Fix solve(), or give a different n."
             )
         whole = action.astype(np.int64)
         if type(self).contains is OracleSet.contains:
@@ -173,9 +173,9 @@ class OracleSet(ActionSet, vectorised=True):
             if (once != twice).any():
                 raise InvalidInput(
                     "solve",
-                    "the same answer to the same costs",
+                    "the same action for the same costs",
                     f"{once.tolist()} and {twice.tolist()}",
-                    "Remove chance from solve(): break ties by the number of the arm.",
+                    "Make solve() deterministic: break ties by the number of the arm.",
                 )
         other = self._checked(self.solve(-costs))
         if costs @ (once - other) > INEXACT * (np.abs(costs) @ (once + other)):

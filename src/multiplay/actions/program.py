@@ -74,7 +74,7 @@ class IntegerProgram(OracleSet, vectorised=True):
     Traceback (most recent call last):
     ...
     multiplay.errors.InvalidInput: A, b, bounds: expected a set with at least one action, got
-    none (HiGHS: The problem is infeasible. ...). Relax a constraint.
+    an empty set (HiGHS: The problem is infeasible. ...). Relax a constraint.
     """
 
     cost = SetCost(
@@ -91,7 +91,7 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(A=[[1, 1, 1], [-2, -1, 0]], b=[6, -4], bounds=(0, 3))
 
     def __init__(
@@ -125,7 +125,7 @@ class IntegerProgram(OracleSet, vectorised=True):
         return f"IntegerProgram({self.d} arms, {len(self.b)} constraints)"
 
     def solve(self, costs: FloatArray) -> IntArray:
-        """Ask HiGHS; where its time is up, for the best action that it has found."""
+        """Call HiGHS; after the time limit, return the best action that it has found."""
         found = _highs(costs, self.A, self.b, self._lo, self._hi, deadline.left())
         if found is not None and self.contains(found):
             return found
@@ -135,13 +135,13 @@ class IntegerProgram(OracleSet, vectorised=True):
             raise _no_time()
         raise InvalidInput(
             "A, b, bounds",
-            "numbers that HiGHS can tell apart",
-            "an action that is none, by rounding",
+            "numbers within the precision of HiGHS",
+            "an action that violates a constraint because of rounding",
             "Give numbers of a similar size, and fewer digits.",
         )
 
     def contains(self, action: ArrayLike) -> BoolArray:
-        """Say whether vectors are integral, within the bounds, and satisfy A a <= b."""
+        """Return whether vectors are integral, within the bounds, and satisfy A a <= b."""
         a = with_last_axis("action", action, self.d)
         rounding = ROUNDING * (np.abs(a) @ np.abs(self.A.T) + np.abs(self.b))
         inside: BoolArray = (
@@ -153,7 +153,7 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     @cached_property
     def hull(self) -> DecompositionHull:
-        """Simplicial decomposition that calls for better actions before it calls for the best."""
+        """Simplicial decomposition that looks for better actions before it looks for the best."""
         return DecompositionHull(self.oracle, self.n, self._better, GAP)
 
     def _better(self, costs: FloatArray, known: IntArray, gap: float = 0.0) -> IntArray:
@@ -244,7 +244,7 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     @cached_property
     def _duplicate(self) -> Duplicate:
-        """Return the program with n_i copies of column i, and a row for every lower bound."""
+        """The program with n_i copies of column i, and a row for every lower bound."""
         if self.n.max() <= 1:
             return super()._duplicate
         owner = owners(self.n)
@@ -275,9 +275,9 @@ def _no_time() -> InvalidInput:
     """Return the error of a program that could not be made before a deadline."""
     return InvalidInput(
         "A, b, bounds",
-        "a program that is solved in the time there is",
-        "one that takes longer",
-        "Take constraints or arms away, or give it more time.",
+        "a program that is solved within the time limit",
+        "a program that takes longer",
+        "Remove constraints or arms, or raise the time limit.",
     )
 
 
@@ -289,7 +289,7 @@ def _scaled(costs: FloatArray) -> FloatArray:
 def _highs(
     costs: FloatArray, A: FloatArray, b: FloatArray, lo: IntArray, hi: FloatArray, limit: float
 ) -> IntArray | None:
-    """Return the best action, or the best that was found in so many seconds, if any was."""
+    """Return the best action, or the best one found within ``limit`` seconds, if any."""
     from scipy import optimize  # takes as long to import as all the rest
 
     with highs.dropped_output(STRAY):
@@ -304,9 +304,9 @@ def _highs(
         return np.rint(answer.x).astype(np.int64)
     if answer.status == OUT_OF_TIME and deadline.is_over():
         return None if answer.x is None else np.rint(answer.x).astype(np.int64)
-    said = f"HiGHS: {answer.message}"
+    reason = f"HiGHS: {answer.message}"
     if answer.status == 2:
-        expected, got = "a set with at least one action", f"none ({said})"
+        expected, got = "a set with at least one action", f"an empty set ({reason})"
         raise InvalidInput("A, b, bounds", expected, got, "Relax a constraint.")
-    expected, got = "a finite set", f"one without limits ({said})"
+    expected, got = "a finite set", f"an unbounded set ({reason})"
     raise InvalidInput("A, b, bounds", expected, got, "Give upper bounds: bounds=(0, 100), say.")

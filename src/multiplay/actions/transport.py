@@ -95,7 +95,7 @@ class Transport(FlowSet):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on."""
+        """Return a small instance, for examples."""
         return cls(supply=[1, 4, 5], demand=[4, 6])
 
     def __init__(
@@ -151,7 +151,7 @@ class Transport(FlowSet):
             ) from None
 
     def _check_sums(self, spare: int) -> None:
-        """Refuse what is left over without slack, and a shortage without a penalty."""
+        """Raise ``InvalidInput`` for a surplus without slack, or a shortage without a penalty."""
         short = spare < 0 and self.shortage is None
         if not short and (spare <= 0 or self.slack):
             return
@@ -206,7 +206,7 @@ class Transport(FlowSet):
         return Table("", ["", *targets, *hidden, "supply"], rows, note, ruled=(x - 1,))
 
     def unmet(self, action: ArrayLike) -> dict[str, int]:
-        """Return what the demanders lack, on a day with a shortage: {"unmet->north": 2, ...}.
+        """Return the unmet demand, in a round with a shortage: {"unmet->north": 2, ...}.
 
         Examples
         --------
@@ -235,7 +235,7 @@ class Transport(FlowSet):
 
     @cached_property
     def _duplicate(self) -> Duplicate:
-        """Each unit of supply becomes a supplier of one unit: supply_x copies of lane (x, y).
+        """Copies: a supplier for each unit of supply, with supply_x copies of lane (x, y).
 
         Where lanes have capacities these would bind the copies together: there each lane becomes
         n_xy parallel arcs.
@@ -256,7 +256,7 @@ class Transport(FlowSet):
 
     @cached_property
     def hull(self) -> Hull:
-        """Return the transport polytope."""
+        """The transport polytope."""
         return TransportHull(self.supply, self.demand) if self._plain else super().hull
 
 
@@ -312,7 +312,7 @@ def _penalty(shortage: float) -> float:
     if not is_number(shortage) or not 0 <= shortage < np.inf:
         raise InvalidInput(
             "shortage",
-            "what an unmet unit costs, a number of 0 or more",
+            "the cost of an unmet unit, a number of 0 or more",
             f"{shortage!r}",
             "Leave it out if all demand must be met.",
         )
@@ -326,7 +326,7 @@ def _side(argument: str, values: ArrayLike) -> tuple[IntArray, int]:
             argument,
             "a list with at least one number",
             f"{side.tolist()}",
-            "Give a number for each; 0 is one of them.",
+            "Give one number for each; 0 is allowed.",
         )
     total = int(side.sum())
     if total > EXACT:
@@ -383,5 +383,5 @@ def _numbered_lanes(suppliers: int, demanders: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _lanes_between(sources: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of all lanes; those of yesterday are those of today."""
+    """Return the names of all lanes, from a cache."""
     return tuple(f"{source}->{target}" for source in sources for target in targets)

@@ -71,7 +71,7 @@ class Adversarial(Environment):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on with ``Transport.example()``."""
+        """Return a small instance, for examples with ``Transport.example()``."""
         return cls(RandomWalk.example())
 
     def __post_init__(self) -> None:

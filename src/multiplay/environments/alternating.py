@@ -69,7 +69,7 @@ class Alternating(Environment):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on with ``Transport.example()``."""
+        """Return a small instance, for examples with ``Transport.example()``."""
         return cls([0.3, 0.4, 0.5, 0.6, 0.7, 0.4], shift=0.3, first=2)
 
     def __post_init__(self) -> None:

@@ -72,7 +72,7 @@ class Attacked(Environment):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on with ``Transport.example()``."""
+        """Return a small instance, for examples with ``Transport.example()``."""
         return cls(Bernoulli([0.2, 0.4, 0.3, 0.5, 0.6, 0.1]), budget=5)
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Attacked(Environment):
         if isinstance(actions, Changing):
             raise InvalidInput(
                 "environment",
-                f"one without a fixed target, since the best action of {actions!r} changes",
+                f"an environment without a fixed target: the best action of {actions!r} changes",
                 "Attacked",
                 "Use Corrupted, or a different environment.",
             )

@@ -141,7 +141,7 @@ class Environment(ABC):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on with ``Transport.example()``.
+        """Return a small instance, for examples with ``Transport.example()``.
 
         Examples
         --------

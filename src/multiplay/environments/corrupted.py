@@ -65,7 +65,7 @@ class Corrupted(Environment):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on with ``Transport.example()``."""
+        """Return a small instance, for examples with ``Transport.example()``."""
         half = [0.2, 0.4, 0.3, 0.5, 0.6, 0.1]
         return cls(before=Uniform(0, half), after=Uniform(half, 1), at=10)
 

@@ -89,7 +89,7 @@ class Distribution(ABC):
         name = type(self).__name__
         raise InvalidInput(
             "distribution",
-            "one that can be mirrored",
+            "a distribution that can be mirrored",
             name,
             f"Write {name}.mirrored(), the distribution of 1 - L.",
         )
@@ -166,7 +166,7 @@ class Uniform(Distribution):
 
     @property
     def mean(self) -> FloatArray:
-        """(low + high) / 2."""
+        """The mean (low + high) / 2."""
         return (self.low + self.high) / 2
 
     def quantile(self, u: FloatArray) -> FloatArray:
@@ -211,7 +211,7 @@ class Bernoulli(Distribution):
 
     @property
     def mean(self) -> FloatArray:
-        """Return p."""
+        """The probability p."""
         return self.p
 
     def quantile(self, u: FloatArray) -> FloatArray:
@@ -263,7 +263,7 @@ class Beta(Distribution):
 
     @property
     def mean(self) -> FloatArray:
-        """Return a / (a + b)."""
+        """The mean a / (a + b)."""
         return self.a / (self.a + self.b)
 
     def quantile(self, u: FloatArray) -> FloatArray:
@@ -305,7 +305,7 @@ class Constant(Distribution):
 
     @property
     def mean(self) -> FloatArray:
-        """Return the value."""
+        """The value."""
         return self.value
 
     def quantile(self, u: FloatArray) -> FloatArray:
@@ -329,7 +329,7 @@ class Law(NamedTuple):
 
 
 def law_of(distribution: Distribution) -> Law | None:
-    """Return the law of a distribution (trials, d); None if kernels know none.
+    """Return the law of a distribution (trials, d); None if kernels do not implement it.
 
     Examples
     --------

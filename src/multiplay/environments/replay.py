@@ -82,7 +82,7 @@ class Replay(Environment):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a log of three days, to try things on with ``Transport.example()``."""
+        """Return a log of three days, for examples with ``Transport.example()``."""
         plans, rng = Transport.example(), np.random.default_rng(0)
         days = np.repeat([1, 2, 3], plans.n.sum())
         arms = np.tile(np.repeat(plans.names, plans.n), 3)

@@ -52,7 +52,7 @@ class Stochastic(Environment):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a small instance, to try things on with ``Transport.example()``."""
+        """Return a small instance, for examples with ``Transport.example()``."""
         return cls(Bernoulli([0.2, 0.4, 0.3, 0.5, 0.6, 0.1]))
 
     def __post_init__(self) -> None:

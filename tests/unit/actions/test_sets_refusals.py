@@ -182,7 +182,7 @@ def test_a_membership_that_is_no_bool(answer: Any) -> None:
         ([1, 0, 0], "shape"),
         ([1, np.nan], "finite"),
         ("north", "numbers"),
-        (lambda costs: np.random.default_rng().integers(0, 10**9, 2), "the same answer"),
+        (lambda costs: np.random.default_rng().integers(0, 10**9, 2), "the same action"),
     ],
 )
 def test_an_oracle_that_answers_nonsense(answer: Any, says: str) -> None:

@@ -105,13 +105,13 @@ HASTY = """
 from multiplay.cli import main
 from multiplay.simulation import cluster
 
-cluster.PATIENCE = 0.2
+cluster.CONNECT_SECONDS = 0.2
 main()
 """
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
-    """PendingState for somebody to come takes less patience here than in real life."""
+def test_no_scheduler_listens(tmp_path: Path) -> None:
+    """The time limit is shorter than the default, so that the test is quick."""
     (tmp_path / "small.toml").write_text(SMALL)
     for address in (f"tcp://127.0.0.1:{free_port()}", "nonsense"):
         command = [sys.executable, "-c", HASTY, "run", "small.toml", "--cluster", address]

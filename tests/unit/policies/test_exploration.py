@@ -338,6 +338,7 @@ def test_one_action_is_just_played() -> None:
         learner.tell(play.id, 1.5)
 
 
+@pytest.mark.filterwarnings("ignore:all actions of")
 def test_one_round() -> None:
     result = simulate(PAPER, Stochastic(Uniform(0.0, np.ones(6))), policies(), 1, 5)
     assert np.isfinite(result.regret.values).all()

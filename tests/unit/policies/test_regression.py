@@ -280,6 +280,7 @@ def test_they_learn_losses_and_rewards(sense: str) -> None:
 # ---------------------------------------------------------------- contract and refusals
 
 
+@pytest.mark.filterwarnings("ignore:all actions of")
 @pytest.mark.parametrize("actions", [*SETS, PAPER, Transport([2, 0, 3], [0, 4, 1])], ids=repr)
 @pytest.mark.parametrize("policy", [LinTS(), LinUCB()], ids=repr)
 def test_contract(policy: Policy, actions: ActionSet) -> None:

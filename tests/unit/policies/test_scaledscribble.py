@@ -269,6 +269,7 @@ def test_copies_keep_the_contract() -> None:
     check_policy(Duplicated(ScaledScribble()), Budget(2, [2, 2, 1]))
 
 
+@pytest.mark.filterwarnings("ignore:all actions of")
 @pytest.mark.parametrize("actions", SETS, ids=repr)
 @pytest.mark.parametrize("horizon", [1, 2, 40])
 def test_short_horizons(actions: ActionSet, horizon: int) -> None:

@@ -373,6 +373,7 @@ def test_a_change_is_noticed_once() -> None:
 # ------------------------------------------------------------------------------ odds and ends
 
 
+@pytest.mark.filterwarnings("ignore:all actions of")
 def test_one_action_is_just_played() -> None:
     one = Explicit([[1, 2]])
     result = simulate(one, Stochastic(Constant([0.5, 0.1])), {"three": BestOfThreeWorlds()}, 20, 2)

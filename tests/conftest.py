@@ -2,6 +2,7 @@ import os
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from postgres import postgresql
 
@@ -22,3 +23,13 @@ if os.name != "posix":
         for file in Path(__file__).parent.rglob("test_*.py")
         if re.search(OF_POSIX, file.read_text("utf-8"), re.MULTILINE)
     ]
+
+LEFT_TO_CHECK = {"integration", "statistical"}  # folders
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave tests of these folders to ``make check``, except those marked smoke."""
+    for item in items:
+        if item.path.parent.name in LEFT_TO_CHECK and not item.get_closest_marker("smoke"):
+            item.add_marker("slow")

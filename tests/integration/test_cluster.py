@@ -110,6 +110,7 @@ main()
 """
 
 
+@pytest.mark.smoke
 def test_no_scheduler_listens(tmp_path: Path) -> None:
     """The time limit is shorter than the default, so that the test is quick."""
     (tmp_path / "small.toml").write_text(SMALL)

@@ -154,6 +154,7 @@ def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
+@pytest.mark.smoke
 def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service) -> None:
     page, study = watched.page, service.study()
     log_in(page, service)

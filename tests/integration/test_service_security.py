@@ -83,6 +83,7 @@ def wrong_keys(world: World) -> dict[str, str | None]:
 KINDS = ["none", "nonsense", "unknown", "another secret", "half", "twice"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_valid_key_nothing_is_answered(world: World, kind: str) -> None:
     key = wrong_keys(world)[kind]

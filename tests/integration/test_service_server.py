@@ -144,6 +144,7 @@ def problem(answer: bytes) -> dict[str, Any]:
 # requests that are refused
 
 
+@pytest.mark.smoke
 def test_headers_that_do_not_come_are_not_waited_for(one: Service) -> None:
     with one.connect() as line:
         line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
@@ -398,6 +399,7 @@ def test_nonsense_behind_a_request_is_not_answered_within_its_answer(one: Servic
 # answers
 
 
+@pytest.mark.smoke
 def test_every_answer_has_an_id_and_safe_headers(one: Service) -> None:
     for path in ("/process", "/page", "/error/unforeseen", "/nowhere"):
         headers = one.client.get(PLACE + path, headers={"X-Request-Id": "a.B-1_"}).headers

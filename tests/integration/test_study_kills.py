@@ -82,6 +82,7 @@ def check(store: Store, answered: list[list[tuple[Request, Any]]]) -> None:
         assert tables(alone) == tables(study), "one process comes to the same"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("workers", "kills"), [(4, 6), pytest.param(8, 50, marks=pytest.mark.soak)]
 )

@@ -128,6 +128,7 @@ def test_empirical_bernstein_with_a_fixed_number_of_losses(n: int) -> None:
             assert holds_often_enough((low <= mean) & (mean <= high), level)
 
 
+@pytest.mark.smoke
 def test_empirical_bernstein_is_the_formula() -> None:
     losses = np.random.default_rng(5).random(200)
     low, high = empirical_bernstein(200, losses.sum(), (losses**2).sum(), 0.9)
@@ -150,6 +151,7 @@ def test_little_is_known_of_arms_that_were_seldom_seen() -> None:
     assert CombUCB().interval(CombUCB().start(plans, None, 1), 0.9) is None
 
 
+@pytest.mark.smoke
 def test_intervals_of_posteriors_are_their_quantiles() -> None:
     plans = Transport([1, 4, 5], [4, 6])
     rng = Streams.spawn(0, POLICY, range(2))

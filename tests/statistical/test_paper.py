@@ -44,6 +44,7 @@ def test_reference_numbers(regime: str, trials: int) -> None:
         check_known(result.final(name), mean, error, name)
 
 
+@pytest.mark.smoke
 def test_costs_of_a_trial_do_not_depend_on_their_number() -> None:
     assert (paper.costs(3, seed=5) == paper.costs(30, seed=5)[:3]).all()
     assert paper.costs(1000, seed=0).min() >= 0.1

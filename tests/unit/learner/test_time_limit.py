@@ -156,6 +156,7 @@ def test_a_truncated_play_that_cannot_be_is_found(change: str) -> None:
         Replica.from_first_entry(first, None, None).apply(changed(asked), check=True)
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path: Path) -> None:
     create = ["create", "lanes", "--supply", "1,4,5", "--demand", "4,6", "--policy", "GenCTS"]
     assert forked("study", *create, folder=tmp_path).returncode == 0

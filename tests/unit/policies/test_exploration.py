@@ -266,6 +266,7 @@ def on_paper(regime: str, exploration: str = "optimised") -> FloatArray:
     return paper.run(regime, trials=60, policies={"policy": policy}).final("policy")
 
 
+@pytest.mark.slow
 def test_stochastic_regret_on_the_paper() -> None:
     """Against 60 trials of an independent prototype, with cost matrices of its own."""
     check_known(on_paper("stochastic"), 555, 26)
@@ -281,6 +282,7 @@ def test_rounded_regret_on_the_paper() -> None:
     check_known(on_paper("stochastic", "rounded"), 565, 24)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "means", "regret", "error"),
     [(1, [0.3, 0.45, 0.45, 0.45, 0.45], 105, 2), (2, [0.2, 0.3, 0.45, 0.45, 0.45], 233, 8)],

@@ -106,6 +106,7 @@ def wide(gains: dict[str, FloatArray], arms: IntArray) -> dict[str, FloatArray]:
     return full
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     kind=st.sampled_from(KINDS),

@@ -181,6 +181,7 @@ def world(kind: str, actions: ActionSet) -> Environment:
     return Adversarial(lambda t, past: 0.2 + 0.6 * (past[-1] > 0 if len(past) else means))
 
 
+@pytest.mark.slow
 @sets
 @pytest.mark.parametrize("kind", WORLDS)
 def test_no_run_exceeds_what_it_paid_for(name: str, kind: str) -> None:
@@ -263,6 +264,7 @@ def check_numbers(scale: int, regime: str, cautions: tuple[float, ...], trials: 
         check_known(result.final(f"{one}"), *KNOWN[scale, regime, one], f"caution {one}:")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "regime"), [(1, "stochastic"), (1, "corrupted"), (64, "stochastic")]
 )
@@ -318,6 +320,7 @@ def check_delays(scales: tuple[int, ...], trials: int, horizon: int) -> None:
             assert scale > 1 or regret < times * prompt, (name, regret, prompt)
 
 
+@pytest.mark.slow
 def test_late_feedback_costs_little() -> None:
     check_delays((1,), trials=20, horizon=4000)
 

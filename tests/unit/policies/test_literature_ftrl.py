@@ -128,6 +128,7 @@ def any_sets(draw: st.DrawFn) -> ActionSet:
     return Transport(plans.supply * unit, plans.demand * unit)
 
 
+@pytest.mark.slow
 @given(
     actions=any_sets(),
     seed=st.integers(0, 2**32),
@@ -145,6 +146,7 @@ def test_gap_is_tiny_at_any_scale(
     assert optimality_gap(actions, costs, beta, parts, point).max() < 1e-10
 
 
+@pytest.mark.slow
 @given(actions=any_sets(), seed=st.integers(0, 2**32), scale=st.sampled_from([1.0, 100.0, 1e4]))
 def test_tiny_entropies_of_many_units(actions: ActionSet, seed: int, scale: float) -> None:
     """Weights such as those of GenAdaINF: a barrier of a unit or so, however large n_i is."""
@@ -158,6 +160,7 @@ def test_tiny_entropies_of_many_units(actions: ActionSet, seed: int, scale: floa
     assert optimality_gap(actions, costs, beta, parts, point).max() < 1e-10
 
 
+@pytest.mark.slow
 @sets
 def test_warm_steps_stay_optimal(name: str) -> None:
     """400 rounds of Hybrid; the gap is that of the objective in its docstring."""

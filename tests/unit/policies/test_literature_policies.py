@@ -391,6 +391,7 @@ def test_random_packings_are_not_empty() -> None:
     assert (action.max(axis=0) == sack.n).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sense", ["min", "max"])
 def test_all_of_them_learn(sense: str) -> None:
     """After 2000 rounds every policy has lost less than half of what random play loses."""

@@ -232,6 +232,7 @@ def test_the_radius_holds_as_often_as_it_says() -> None:
 # ---------------------------------------------------------------- regret
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("regime", "lints", "narrow"),
     [("stochastic", (115, 4), (30, 2)), ("corrupted", (3782, 187), (3972, 194))],
@@ -248,6 +249,7 @@ def test_regret_in_the_experiments_of_the_paper(
         assert 2 < result.final("LinUCB").mean() / result.final("LinTS").mean() < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "means", "regret", "error"),
     [(1, [0.3, 0.45, 0.45, 0.45, 0.45], 26, 1), (2, [0.2, 0.3, 0.45, 0.45, 0.45], 26, 2)],

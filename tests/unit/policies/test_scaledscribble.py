@@ -429,6 +429,7 @@ def test_sets_that_are_refused() -> None:
 PROTOTYPE = {"stochastic": (699, 27), "corrupted": (639, 49)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regime", PROTOTYPE)
 def test_regret_in_the_experiments_of_the_paper(regime: str) -> None:
     result = paper.run(regime, trials=60, policies={"it": ScaledScribble()})

@@ -298,6 +298,7 @@ def test_an_epoch_is_in_doubt_exactly_when_the_formulas_say_so() -> None:
 # ----------------------------------------------------------------------------------- regret
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("regime", "regret", "error"), [("stochastic", 1927, 98), ("corrupted", 433, 57)]
 )
@@ -306,6 +307,7 @@ def test_the_paper_s_experiments(regime: str, regret: float, error: float) -> No
     check_known(result.final("three"), regret, error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "means", "regret", "error"),
     [(1, [0.3, 0.45, 0.45, 0.45, 0.45], 575, 4), (2, [0.2, 0.3, 0.45, 0.45, 0.45], 1092, 7)],
@@ -343,6 +345,7 @@ def phases(environment: Environment, scale: float) -> tuple[FloatArray, list[lis
     return result.final("three"), [[t for k, t in BEGUN if k == trial] for trial in range(10)]
 
 
+@pytest.mark.slow
 def test_phase_2_where_it_can_be_reached() -> None:
     """t0 has mean 1544 by the formula and, from exploration, a standard deviation near 200."""
     regret, changes = phases(Stochastic(CLEAN), REACHED)
@@ -360,6 +363,7 @@ def test_phase_1_alone_loses_more() -> None:
     check_known(regret, 607, 8)
 
 
+@pytest.mark.slow
 def test_a_change_is_noticed_once() -> None:
     """The leader of the first epoch becomes a bad arm after round 6000."""
     rotated = Corrupted(CLEAN, Uniform(0, 2 * np.roll(MEANS, 1)), at=6000)

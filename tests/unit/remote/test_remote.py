@@ -68,6 +68,7 @@ def made(service: mp.RemoteStudy, name: str = "lanes", **settings: Any) -> mp.Re
 SMALL = [("memory", mp.GenCTS()), ("sqlite", mp.GenLBINFV()), ("postgresql", mp.GenCTS())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "policy"), SMALL)
 def test_contract(
     kind: str,
@@ -82,6 +83,7 @@ def test_contract(
         assert service.list() == []
 
 
+@pytest.mark.slow
 def test_contract_where_requests_and_answers_get_lost(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------- show
 
 
+@pytest.mark.slow
 def test_show_tells_regret_verdicts_quantities_and_what_was_run(folder: Path) -> None:
     said = multiplay_anew("show", "nasty run.nc", folder=folder)
     assert said.returncode == 0, said.stderr
@@ -97,6 +98,7 @@ def test_show_of_one_policy_and_one_trial(folder: Path) -> None:
     assert " C " not in said.stdout, "nothing was corrupted"
 
 
+@pytest.mark.slow
 def test_a_shown_experiment_gives_the_same_numbers(folder: Path, tmp_path: Path) -> None:
     for name in ("nasty run.nc", "arms.nc"):
         said = multiplay("show", folder / name, "--experiment", folder=tmp_path)
@@ -141,6 +143,7 @@ def test_plot_writes_what_the_name_says(
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
+@pytest.mark.slow
 def test_plot_has_every_choice(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "regret.svg"
     options = [
@@ -310,6 +313,7 @@ def page(folder: Path) -> str:
     return (folder / "new" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_has_every_section(page: str, folder: Path) -> None:
     read = Page(page)
     assert "A <title> & more" in read.words
@@ -520,6 +524,7 @@ def test_figures_are_text_with_ids_of_their_own(page: str) -> None:
     assert {NASTY, BRACKETS, "third", "round, log scale"} <= set(texts)
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_page(page: str, folder: Path) -> None:
     names = ["nasty run.nc", "arms.nc", "many.nc"]
     assert report({name: load(folder / name) for name in names}, "A <title> & more") == page
@@ -555,6 +560,7 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(page: str, tmp_path: 
     assert found["fetched"] == 0
 
 
+@pytest.mark.slow
 def test_the_page_is_light_or_dark_as_its_reader_likes(page: str, tmp_path: Path) -> None:
     light = measured(page, tmp_path, "--blink-settings=preferredColorScheme=1")
     dark = measured(page, tmp_path, "--blink-settings=preferredColorScheme=0")

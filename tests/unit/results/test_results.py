@@ -145,6 +145,7 @@ def test_differences_that_never_vary() -> None:
     assert table["p"].tolist() == [1, 0, 0]
 
 
+@pytest.mark.slow
 def test_equal_policies_are_rarely_called_different() -> None:
     """In 1000 runs of 4 equal policies, any verdict at all is wrong: at most 5 % of the runs.
 
@@ -199,6 +200,7 @@ def test_versions_are_kept() -> None:
 # ---------------------------------------------------------------- files
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_refused_or_has_all_its_numbers(tmp_path: Path) -> None:
     """Whatever bytes are hit, no other numbers come of it, and nothing stays open."""
     path, rng, result = tmp_path / "run.nc", random.Random(4), made(walks(2))

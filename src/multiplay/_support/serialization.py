@@ -62,7 +62,7 @@ def describe(thing: Any) -> Any:
     --------
     >>> from multiplay import Duplicated, GenCTS
     >>> describe(Duplicated(GenCTS()))
-    {'type': 'Duplicated', 'policy': {'type': 'GenCTS'}}
+    {'type': 'Duplicated', 'policy': {'type': 'GenCTS', 'discount': None, 'window': None}}
     """
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing

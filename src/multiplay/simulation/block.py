@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet
-from multiplay.environments import Adversarial, Environment, World
+from multiplay.environments import Adversarial, Corrupted, Environment, World
 from multiplay.environments.base import largest_change
 from multiplay.kernels.units import inside_box
 from multiplay.policies import Policy
@@ -140,6 +141,8 @@ def warm_up(block: Block) -> None:
     _warm.add(kind)
     if environment.adaptive:
         environment = Adversarial(np.full((2, actions.d), 0.5))
+    if isinstance(environment, Corrupted):
+        environment = replace(environment, at=1)  # a round of each phase
     last, few = min(2, horizon), trials[:2]
     some = block._replace(environment=environment, policy=deepcopy(policy), trials=few)
     nothing = np.zeros((len(few), actions.d), dtype=np.int64)

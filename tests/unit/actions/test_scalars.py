@@ -41,6 +41,7 @@ def runs(environment: Environment) -> Any:
     return result.dataset[["regret", "realised", "L_star", "switches"]]
 
 
+@pytest.mark.filterwarnings("ignore:all actions of")
 @pytest.mark.parametrize(("one", "each"), PAIRS, ids=lambda pair: type(pair).__name__)
 def test_one_distribution_for_all_arms(one: Distribution, each: Distribution) -> None:
     """The same numbers as one for each arm, in every regime."""

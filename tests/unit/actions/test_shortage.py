@@ -100,7 +100,7 @@ def test_a_shortage_is_saved() -> None:
     day = Transport([1, 2], [3, 2], names=names, capacities=[[1, 1], [0, 2]], shortage=2.5)
     assert repr(day) == "Transport(supply=[1, 2], demand=[3, 2], capacities=..., shortage=2.5)"
     assert settings(day)["shortage"] == 2.5
-    assert "shortage" not in settings(Transport([1], [1]))  # as in files of before
+    assert settings(Transport([1], [1]))["shortage"] is None
     again = unpack(*pack(day), Builder(classes_of(actions)))
     assert again.unmet([1, 0, 0, 2]) == {"unmet->north": 2, "unmet->south": 0}
     assert (again.enumerate() == day.enumerate()).all()
@@ -141,7 +141,7 @@ EMPTY: list[ActionSet] = [
 ]
 CHANGING = [
     policy.example() if policy not in (mp.GenLBINFV, mp.LBINF) else policy(any_horizon=True)
-    for policy in vars(mp).values()
+    for policy in (getattr(mp, name) for name in mp.__all__)
     if isinstance(policy, type) and issubclass(policy, mp.Policy) and policy.changing
 ]
 
@@ -162,6 +162,7 @@ def test_a_day_without_a_choice(day: ActionSet) -> None:
             assert all(np.isfinite(array).all() for array in state.values())
 
 
+@pytest.mark.filterwarnings("ignore:all actions of")
 def test_simulation_of_days_without_a_unit() -> None:
     world = mp.Stochastic(mp.Bernoulli(np.full(4, 0.5)))
     policies = {type(policy).__name__: policy for policy in CHANGING}

@@ -231,6 +231,7 @@ def test_objectives_that_are_not_linear() -> None:
 # ---------------------------------------------------------------- how it is run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "function"])
 def test_any_number_of_jobs_and_blocks(kind: str) -> None:
     players = {"GenCTS": mp.GenCTS(), "GenLBINFV": mp.GenLBINFV()}

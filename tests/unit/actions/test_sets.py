@@ -145,6 +145,7 @@ THREE_WAYS: list[list[ActionSet]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ways", THREE_WAYS[:-1], ids=lambda ways: repr(ways[0]))
 def test_the_same_set_in_three_ways_has_the_same_marginals(ways: list[ActionSet]) -> None:
     """One history of plays and losses, judged in every form: x(t) agrees to 1e-6."""

@@ -104,6 +104,7 @@ def test_contract(plans: Transport) -> None:
     check_actions(plans)
 
 
+@pytest.mark.slow
 @given(plans=transports(side=5, most=40), seed=st.integers(0, 2**32))
 def test_contract_on_random_problems(plans: Transport, seed: int) -> None:
     check_actions(plans, seed)

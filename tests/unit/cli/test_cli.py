@@ -132,6 +132,7 @@ def expected_verdict(result: Result, policy: str, other: str, since: int = 0) ->
     return "does not hold" if test.low > 0 else "undecided"
 
 
+@pytest.mark.slow
 def test_reproduce_writes_everything_and_judges_every_claim(reproduce: Reproduce) -> None:
     folder, said = reproduce(2)
     assert {path.name for path in folder.iterdir()} == FILES

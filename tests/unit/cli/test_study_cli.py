@@ -418,6 +418,7 @@ def test_every_command_teaches(run: Run) -> None:
 # ---------------------------------------------------------------- in processes of their own
 
 
+@pytest.mark.slow
 def test_a_session(tmp_path: Path) -> None:
     """Two processes and a pipe; nothing but a file between them."""
     other = {k: v for k, v in os.environ.items() if k != "MULTIPLAY_STORE"}

@@ -319,7 +319,7 @@ def test_who_knows_totals_only_says_so() -> None:
     screen = " ".join(shown(blind).split())
     assert "ScaledScribble(horizon=9) on 4 arms" in screen
     assert "best plan not known by ScaledScribble(" in screen
-    assert "Tell the losses of each arm, or play on with ask()." in screen
+    assert "Tell the losses of each arm, or continue with ask()." in screen
     assert "◂" not in screen
     assert "refused" in json.loads(shown(blind, "--json"))["best"]
     assert study_report(study_facts(blind)).count("<svg") == 2

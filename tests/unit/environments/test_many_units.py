@@ -121,6 +121,7 @@ def test_luck_is_uniform_and_independent() -> None:
         assert stats.pearsonr(one.ravel(), other.ravel()).pvalue > 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:all actions of")
 def test_copies_meet_the_losses_of_many_units() -> None:
     few, policies = Transport([60, 60], [60, 60]), {"CTS": Duplicated(GenCTS())}
     assert Slots(few.n).many

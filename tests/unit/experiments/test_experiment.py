@@ -351,6 +351,7 @@ def undisturbed() -> Any:
     return build(plain()).run().dataset
 
 
+@pytest.mark.slow
 def test_killed_ten_times_and_resumed(tmp_path: Path, undisturbed: Any) -> None:
     """200 blocks; `kill -9` at ten random moments: the result is that of an undisturbed run."""
     file, blocks = tmp_path / "small.toml", tmp_path / "out" / "blocks"
@@ -371,6 +372,7 @@ def test_killed_ten_times_and_resumed(tmp_path: Path, undisturbed: Any) -> None:
     assert not blocks.exists()
 
 
+@pytest.mark.slow
 def test_interrupted_by_hand(tmp_path: Path, undisturbed: Any) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     command = [*MULTIPLAY, "run", "small.toml", "--out", "out"]
@@ -433,6 +435,7 @@ def test_blocks_do_not_change_the_numbers(undisturbed: Any) -> None:
     assert same(build(data).run(jobs=2).dataset, undisturbed)
 
 
+@pytest.mark.slow
 def test_run_on_the_command_line(tmp_path: Path) -> None:
     example = forked("run", "--print-example", folder=tmp_path)
     (tmp_path / "ads.toml").write_text(example.stdout.replace("2_000", "60"))

@@ -99,6 +99,7 @@ def of_paper(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 # ---------------------------------------------------------------- the table
 
 
+@pytest.mark.slow
 def test_all_files_are_written(of_paper: tuple[Path, str]) -> None:
     folder, said = of_paper
     assert {path.name for path in folder.iterdir()} == FILES
@@ -108,6 +109,7 @@ def test_all_files_are_written(of_paper: tuple[Path, str]) -> None:
     assert max(map(len, said.splitlines()[:-1])) <= 100
 
 
+@pytest.mark.slow
 def test_the_rows_are_those_of_the_paper_and_two_yardsticks(of_paper: tuple[Path, str]) -> None:
     _, said = of_paper
     promised = cells(said, "Bounds of the paper", 5)
@@ -131,6 +133,7 @@ def brief(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 10 else f"{value:.{1 if abs(value) < 100 else 0}f}"
 
 
+@pytest.mark.slow
 def test_every_regret_is_that_of_the_saved_result(of_paper: tuple[Path, str]) -> None:
     folder, said = of_paper
     shown = cells(said, "Final regret", 4)
@@ -144,6 +147,7 @@ def test_every_regret_is_that_of_the_saved_result(of_paper: tuple[Path, str]) ->
             assert shown[name][column] == expected, (name, regime)
 
 
+@pytest.mark.slow
 def test_every_cost_is_that_of_the_saved_results(of_paper: tuple[Path, str]) -> None:
     folder, said = of_paper
     costs = json.loads((folder / "costs.json").read_text(encoding="utf-8"))
@@ -162,6 +166,7 @@ def test_every_cost_is_that_of_the_saved_results(of_paper: tuple[Path, str]) -> 
             assert float(shown_power) == pytest.approx(exponent(size, values), abs=0.051)
 
 
+@pytest.mark.slow
 def test_the_lower_bounds_are_told(of_paper: tuple[Path, str]) -> None:
     _, said = of_paper
     words = " ".join(said.split())
@@ -172,6 +177,7 @@ def test_the_lower_bounds_are_told(of_paper: tuple[Path, str]) -> None:
         assert f"lower bound, {seen}: {brief(bound.constant * np.log(60))}" in words
 
 
+@pytest.mark.slow
 def test_corruption_is_that_of_figure_2_bit_for_bit(of_paper: tuple[Path, str]) -> None:
     folder, _ = of_paper
     policies = {"GenCTS": paper.POLICIES["GenCTS"]}
@@ -181,6 +187,7 @@ def test_corruption_is_that_of_figure_2_bit_for_bit(of_paper: tuple[Path, str]) 
     assert ours.configuration["environment"] == figure2.configuration["environment"]
 
 
+@pytest.mark.slow
 def test_the_page_fetches_nothing_and_has_it_all(of_paper: tuple[Path, str]) -> None:
     folder, _ = of_paper
     page = (folder / "table1.html").read_text(encoding="utf-8")
@@ -193,6 +200,7 @@ def test_the_page_fetches_nothing_and_has_it_all(of_paper: tuple[Path, str]) -> 
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.slow
 def test_an_experiment_file_brings_its_set_losses_and_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -417,12 +425,13 @@ def test_help_teaches() -> None:
     words = " ".join(said.stdout.split())
     for text in (
         *("EXPERIMENT.toml", "--trials", "--horizon", "--seed", "--jobs", "results/table1"),
-        *("its policies are left out", "Stochastic", "table1.html", "costs.json"),
+        *("but not the policies", "Stochastic", "table1.html", "costs.json"),
         "multiplay table1 experiment.toml",
     ):
         assert text in words, text
 
 
+@pytest.mark.slow
 def test_rows_are_played_by_any_number_of_processes_alike() -> None:
     instance = table1.instance(trials=2, horizon=60)
     one, two = (table1.run(instance, "adversarial", table1.NATIVE, jobs).result for jobs in (1, 2))

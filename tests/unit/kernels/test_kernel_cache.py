@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import multiplay
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
@@ -52,6 +53,7 @@ def run(folder: Path, program: str, variables: dict[str, str] | None = None) -> 
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_an_edit_reaches_the_kernels_that_call(tmp_path: Path) -> None:
     package = tmp_path / "multiplay"
     shutil.copytree(

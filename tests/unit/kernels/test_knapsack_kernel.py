@@ -247,6 +247,7 @@ def test_values_of_any_scale_give_the_same_packing(node_cap: int) -> None:
         assert np.array_equal(actions, pack(case, np.ldexp(values, exponent), node_cap))
 
 
+@pytest.mark.slow
 def test_too_many_states_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = 2 * np.random.default_rng(0).integers(10, 50, 40)
     case, easy, hard = sack(weights, 1001, 1), np.arange(40.0), weights.astype(float)

@@ -219,7 +219,9 @@ def test_check_policy_believes_what_is_true() -> None:
 def test_check_policy_finds_who_needs_more_than_it_says() -> None:
     with pytest.raises(AssertionError, match="must accept totals, or refuse them"):
         check_policy(Own(of_units), PAPER)
-    with pytest.raises(AssertionError, match="so the state must not depend on which arm"):
+    with pytest.raises(
+        AssertionError, match="so the state must not depend on the losses of single arms"
+    ):
         check_policy(OwnRound(of_arms), PAPER)
     with pytest.raises(AssertionError, match="learns_from must be one of"):
         check_policy(Unheard(of_round), PAPER)
@@ -262,7 +264,7 @@ class CacheNeeder(Own):
 def test_check_policy_finds_who_needs_its_cache() -> None:
     with pytest.raises(AssertionError, match="must not depend on its cache"):
         check_policy(CacheReader(of_round), PAPER)
-    with pytest.raises(AssertionError, match="choose must do without the cache"):
+    with pytest.raises(AssertionError, match="choose must work without the cache of a play"):
         check_policy(CacheNeeder(of_round), PAPER)
 
 

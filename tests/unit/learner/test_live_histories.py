@@ -555,6 +555,7 @@ class StudyHistory(History):
 SOAK = pytest.mark.soak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "histories"),
     [

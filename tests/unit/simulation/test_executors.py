@@ -167,6 +167,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts processes in /proc")
 @pytest.mark.parametrize("end", ["is killed", "ends", "forks"])
 def test_no_process_outlives_its_program(end: str, tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_memory_is_what_is_recorded() -> None:
     """With 1000 records, 20,000 rounds of 100 trials take no more memory than 2,000."""

@@ -189,6 +189,7 @@ def test_policies_meet_the_same_losses() -> None:
 # ---------------------------------------------------------------- what numbers depend on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_jobs_do_not_change_numbers(jobs: int) -> None:
     policies = POLICIES | {"fixed": Fixed((1, 0, 3, 1, 0, 5))}

@@ -220,7 +220,7 @@ def test_check_policy_finds_who_needs_more_than_it_says() -> None:
     with pytest.raises(AssertionError, match="must accept totals, or refuse them"):
         check_policy(Own(of_units), PAPER)
     with pytest.raises(
-        AssertionError, match="so the state must not depend on the losses of single arms"
+        AssertionError, match="must not depend on the losses of single arms"
     ):
         check_policy(OwnRound(of_arms), PAPER)
     with pytest.raises(AssertionError, match="learns_from must be one of"):

@@ -219,9 +219,7 @@ def test_check_policy_believes_what_is_true() -> None:
 def test_check_policy_finds_who_needs_more_than_it_says() -> None:
     with pytest.raises(AssertionError, match="must accept totals, or refuse them"):
         check_policy(Own(of_units), PAPER)
-    with pytest.raises(
-        AssertionError, match="must not depend on the losses of single arms"
-    ):
+    with pytest.raises(AssertionError, match="must not depend on the losses of single arms"):
         check_policy(OwnRound(of_arms), PAPER)
     with pytest.raises(AssertionError, match="learns_from must be one of"):
         check_policy(Unheard(of_round), PAPER)

@@ -69,10 +69,21 @@ def cache_folder() -> Path | None:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
             _remove_stale(folder, f"multiplay-{place}-*")
-            lock = CompilerLock(folder / "lock")
-            event.register("numba:compiler_lock", lock)  # type: ignore[no-untyped-call]
             return folder
     return None
+
+
+@cache
+def compile_in_turn() -> None:
+    """Let this process wait for others that call this too, so that each kernel is compiled once.
+
+    For worker processes, which all need the same kernels at the same time. Processes that need
+    different kernels would only wait for each other.
+    """
+    folder = cache_folder()
+    if folder is not None:
+        lock = CompilerLock(folder / "lock")
+        event.register("numba:compiler_lock", lock)  # type: ignore[no-untyped-call]
 
 
 def _parents() -> Iterator[Path]:

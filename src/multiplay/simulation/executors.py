@@ -327,6 +327,9 @@ def _begin(home: str) -> None:
     if home != __file__:  # the server imported a different multiplay than the parent did
         for name in [name for name in sys.modules if name.partition(".")[0] == "multiplay"]:
             del sys.modules[name]
+    from multiplay.kernels.jit import compile_in_turn  # numba, which the parent may not need
+
+    compile_in_turn()
 
 
 def _end_with_parent() -> None:

@@ -191,10 +191,11 @@ def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
     assert np.isclose(phi2, (phi1(x + h) - phi1(x - h)) / (2 * h), rtol=1e-8)
 
 
-def test_two_processes_compile_a_kernel_once(tmp_path: Path) -> None:
+def test_two_workers_compile_a_kernel_once(tmp_path: Path) -> None:
     """The second one waits, and finds it on disk."""
     program = (
         "import sys, numba; from multiplay.kernels.units import collect; import numpy as np;"
+        "from multiplay.kernels.jit import compile_in_turn; compile_in_turn();"
         "print('ready', flush=True); sys.stdin.readline();"
         "ones = np.ones((1, 3), dtype=np.int64);"
         "collect(ones, np.array([0, 1, 1]), np.zeros((1, 2), dtype=np.int64));"

@@ -308,7 +308,9 @@ def test_actions_are_checked_against_the_set_of_the_round(recorded: int) -> None
         def choose(self, actions: ActionSet, state: Any, rng: Any) -> mp.Play:
             return mp.Play(np.tile([1, 0, 3, 1, 0, 5], (len(state["p"]), 1)))
 
-    with pytest.raises(ArithmeticError, match=r"round 2 a vector that is not an action .*supply=.5"):
+    with pytest.raises(
+        ArithmeticError, match=r"round 2 a vector that is not an action .*supply=.5"
+    ):
         mp.simulate(SETS["list"], ENVIRONMENTS["waves"], {"A": Stubborn()}, 10, 2, record=recorded)
 
 

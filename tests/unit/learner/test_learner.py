@@ -448,7 +448,9 @@ class Astray(mp.GenCTS):
 )
 def test_a_play_that_is_no_action_does_not_leave(wrong: tuple[int, ...]) -> None:
     learner = Learner(PLANS, Astray(wrong=wrong))
-    with pytest.raises(ArithmeticError, match=r"Astray.* in play 1 a vector that is not an action .*Fix choose"):
+    with pytest.raises(
+        ArithmeticError, match=r"Astray.* in play 1 a vector that is not an action .*Fix choose"
+    ):
         learner.ask()
     assert learner.pending() == []
     assert learner.asked == 0

@@ -58,8 +58,8 @@ class Experiment:
     Traceback (most recent call last):
     ...
     multiplay.errors.InvalidInput: policies.GenLBINFV, epsilon=0.1.horizon: expected at least
-    max(55, d) = 55 rounds, got 20. Play more rounds, or write GenLBINFV(any_horizon=True) to go
-    on all the same.
+    max(55, d) = 55 rounds, got 20. Play more rounds, or write GenLBINFV(any_horizon=True) to skip
+    this check.
     """
 
     title: str

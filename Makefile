@@ -26,7 +26,7 @@ serve: .venv/installed-service  ## a service with a year of example data; open t
 	mkdir -p results
 	$(BIN)/multiplay serve --demonstration --store sqlite:///results/demonstration.db
 
-test: .venv/installed-dev  ## style, types, unit tests, contracts, one test of each integration; five minutes
+test: .venv/installed-dev  ## style, types, unit tests, contracts, one test of each integration
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy & types=$$!; \

@@ -90,6 +90,7 @@ def test_fifty_arms_ask_for_the_best_action_a_hundred_times_and_not_more() -> No
     assert (x > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gap_that_is_left_is_not_larger_than_stated(kind: str) -> None:
     rng = np.random.default_rng(0)
@@ -97,6 +98,7 @@ def test_the_gap_that_is_left_is_not_larger_than_stated(kind: str) -> None:
     step(program, program.hull, program.sign * rng.random((4, 8)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cover", "pack"])
 def test_the_gap_of_a_large_program_is_not_larger_than_stated(kind: str) -> None:
     """Beyond 24 arms a simplex is kept, and what descends may be worse than the memory."""
@@ -179,6 +181,7 @@ def test_local_search_does_not_walk_a_million_units() -> None:
     assert np.allclose(x, twin, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_nothing_is_printed() -> None:
     """HiGHS prints a line of its own while it solves this program, whatever it is told."""
     ran = subprocess.run([sys.executable, "-c", CHATTER], capture_output=True, check=True)

@@ -68,6 +68,7 @@ def test_contract(actions: ActionSet) -> None:
     check_actions(actions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("actions", SETS, ids=repr)
 def test_policies(actions: ActionSet) -> None:
     for policy in POLICIES:

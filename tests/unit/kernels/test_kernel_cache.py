@@ -72,6 +72,7 @@ def test_an_edit_reaches_the_kernels_that_call(tmp_path: Path) -> None:
     assert run(tmp_path, ask) == "15.0 0"
 
 
+@pytest.mark.slow
 def test_only_subroutines_are_not_cached() -> None:
     """A function that Python calls is a kernel, or every process would compile it."""
     uncached = {
@@ -114,6 +115,7 @@ def names_of(tree: ast.AST) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     """Kernels are then cached in the folder of the user, or not at all."""
     program = (

@@ -849,6 +849,7 @@ learner.save(sys.argv[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="no SIGKILL")
 def test_a_killed_save_leaves_the_old_file_and_nothing_after_the_next_load(tmp_path: Path) -> None:
     learner, path = in_the_middle(mp.GenCTS()), tmp_path / "learner.npz"

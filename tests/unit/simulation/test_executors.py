@@ -55,6 +55,7 @@ def is_gone(process: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_processes_are_kept_for_the_next_run() -> None:
     alone = run(jobs=1)
     assert kept() == []
@@ -79,6 +80,7 @@ def test_fewer_jobs_use_some_of_them_and_more_jobs_replace_them() -> None:
         three.submit(nap, 0)
 
 
+@pytest.mark.slow
 def test_a_dead_worker_is_replaced() -> None:
     alone = run()
     processes = kept()

@@ -683,6 +683,7 @@ def breaks_down(t: int, past: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.zeros(6) + 1 // (10 - t)
 
 
+@pytest.mark.slow
 def test_a_fault_in_a_worker_comes_back_as_it_was() -> None:
     with pytest.raises(ZeroDivisionError):
         run(environment=Adversarial(breaks_down), jobs=2)

@@ -229,6 +229,7 @@ def test_a_file_that_is_rubbish(tmp_path: Path) -> None:
             assert diary.journal.head().number == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_is_stopped(postgresql: Server) -> None:
     store = store_at(postgresql.new_url())
 

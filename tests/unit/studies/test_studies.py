@@ -60,6 +60,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize(("kind", "policy"), SMALL)
 def test_contract(kind: str, policy: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -315,6 +315,7 @@ def test_an_unfinished_game_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None
 # The experiment of the paper
 
 
+@pytest.mark.slow
 def test_the_page_has_the_numbers_of_the_experiment() -> None:
     """The mean over the instances, as docs/lower-bound.md gives them."""
     words = " ".join(PAGE.split())

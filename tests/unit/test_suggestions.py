@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import multiplay as mp
-from multiplay._support.checks import suggestion
-from multiplay._support.suggestions import PYTHON_SUGGESTS, with_suggestions
+from multiplay._support.suggestions import PYTHON_SUGGESTS, suggestion, with_suggestions
 
 MISSPELT: list[tuple[Any, dict[str, Any], str]] = [
     (mp.Budget, {"total": 1, "cap": [1, 1]}, "caps"),

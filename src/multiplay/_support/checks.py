@@ -6,7 +6,6 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from multiplay._support.suggestions import suggestion as suggestion
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multiplay._support.atomic_files import as_path, write_whole
-from multiplay._support.checks import is_list, is_number, suggestion
+from multiplay._support.checks import is_list, is_number
 from multiplay._support.formatting import Table, between, number
+from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.results.intervals import Interval, interval
 from multiplay.results.measured import EACH_ROUND, FIXED, MEASURES, QUANTITIES, Measured

@@ -1,6 +1,5 @@
 """Protocols and records of storages, journals, stores and keyrings; names of journals."""
 
-import difflib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from multiplay._support.suggestions import suggestion
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.types import Arrays
 
@@ -406,11 +406,9 @@ def name_in_use(name: str, url: str) -> Conflict:
 def name_not_found(name: object, names: Iterable[str], url: str) -> NotFound:
     """Return the error for a name that does not exist in a store."""
     names = list(names)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = suggestion(name, names).strip()
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    if near:
-        hint = f"Did you mean {near[0]!r}?"
-    else:
+    if not hint:
         hint = f"Choose one of: {shown}." if names else "The store is empty: create a study first."
     return NotFound("name", f"an existing name in {url}", repr(name)[:60], hint)
 

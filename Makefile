@@ -13,7 +13,7 @@ EXTRAS-docs := cluster,docs,service,testing
 EXTRAS-release := release
 EXTRAS-bench := bench,postgresql,service
 
-.PHONY: reproduce table1 serve test check soak matrix bench docs notebooks dist clean
+.PHONY: reproduce table1 serve test slow check soak matrix bench docs notebooks dist clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and a check of its claims
@@ -33,12 +33,11 @@ test: .venv/installed-dev  ## style, types, unit tests, contracts, one test of e
 	$(PYTEST) -m "not slow and not soak"; tests=$$?; \
 	wait $$types && exit $$tests
 
-check: .venv/installed-dev  ## all tests: more examples of each property, statistics, kills, browsers, pages, doctests
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(PYTEST) -m "not soak" --hypothesis-profile=check --durations=30
+slow: .venv/installed-dev  ## what `make test` leaves out: statistics, kills, browsers, pages, doctests
+	$(PYTEST) -m "slow and not soak" --hypothesis-profile=check --durations=30
 	$(PYTEST) --doctest-modules src
+
+check: test slow  ## all tests, except those marked soak
 
 soak: .venv/installed-dev  ## the longest tests, marked soak
 	$(BIN)/pytest -m soak --hypothesis-profile=soak

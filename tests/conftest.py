@@ -8,10 +8,17 @@ from postgres import postgresql
 
 __all__ = ["postgresql"]  # a fixture: the server is started by the first test that uses it
 
-# Profiles of `make test`, `make check` and `make soak`, chosen by --hypothesis-profile. Kernels
-# compile on their first call, so a single example may take seconds.
+# Profiles of `make test`, `make slow` and `make soak`, chosen by --hypothesis-profile. Kernels
+# compile on their first call, so a single example may take seconds. The first two draw the same
+# examples in every run: a change that breaks nothing never fails. The last one looks for new ones.
 for profile, examples in {"test": 15, "check": 60, "soak": 1000}.items():
-    settings.register_profile(profile, deadline=None, max_examples=examples)
+    settings.register_profile(
+        profile,
+        deadline=None,
+        max_examples=examples,
+        derandomize=profile != "soak",  # without a database of examples then
+        print_blob=True,
+    )
 settings.load_profile("test")
 
 # Helpers that fork, send signals or set limits. Windows has none of these, so tests that use them
@@ -29,7 +36,7 @@ LEFT_TO_CHECK = {"integration", "statistical"}  # folders
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave tests of these folders to ``make check``, except those marked smoke."""
+    """Leave tests of these folders to ``make slow``, except those marked smoke."""
     for item in items:
         if item.path.parent.name in LEFT_TO_CHECK and not item.get_closest_marker("smoke"):
             item.add_marker("slow")

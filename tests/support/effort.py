@@ -2,9 +2,9 @@
 
 from hypothesis import settings
 
-CHECK = 60  # examples in the profile of `make check`
+CHECK = 60  # examples in the profile check, that of `make slow`
 
 
 def examples(of_check: int) -> int:
-    """Return the number of examples in this profile; ``of_check`` is that of ``make check``."""
+    """Return the number of examples in this profile; ``of_check`` is that of ``make slow``."""
     return max(1, of_check * settings().max_examples // CHECK)

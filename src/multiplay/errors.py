@@ -69,3 +69,13 @@ class StoreError(RuntimeError):
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
         return type(self), (self.store, self.reason, self.hint)
+
+
+class UnknownOutcome(StoreError):
+    """The connection was lost during a commit, which may or may not have succeeded.
+
+    Examples
+    --------
+    >>> issubclass(UnknownOutcome, StoreError)
+    True
+    """

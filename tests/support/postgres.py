@@ -4,9 +4,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,27 @@ def postgresql() -> Iterator[Server]:
     server = Server(found)
     yield server
     server.remove()
+
+
+def lose_commits(monkeypatch: pytest.MonkeyPatch, is_lost: Callable[[], bool]) -> None:
+    """Close connections right after COMMIT was sent, without its answer, when ``is_lost`` says so.
+
+    The server carries the commit out, as a rule: it may also notice the end first.
+    """
+    import psycopg
+
+    from multiplay.storage.postgresql import PostgresqlConnection
+
+    run = PostgresqlConnection._run
+
+    def run_or_lose(self: PostgresqlConnection, text: str, values: tuple[Any, ...] = ()) -> Any:
+        if text != "COMMIT" or not is_lost():
+            return run(self, text, values)
+        pgconn = self._connection.pgconn
+        pgconn.send_query(b"COMMIT")
+        while pgconn.flush():
+            pass
+        self._connection.close()
+        raise psycopg.OperationalError("the connection was closed after COMMIT")
+
+    monkeypatch.setattr(PostgresqlConnection, "_run", run_or_lose)

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from multiplay.errors import StoreError
+from multiplay.errors import StoreError, UnknownOutcome
 from multiplay.storage.schema import Sql, Statements
 
 T = TypeVar("T")
-UNKNOWN_OUTCOME = "The commit may or may not have succeeded. Retry with the same key."
+MAYBE_COMMITTED = "The commit may or may not have succeeded. Retry with the same key."
 END_FIRST = "End the transaction first."
 
 
@@ -113,7 +113,7 @@ class DatabaseConnection(ABC):
             if self._is_lost(error):
                 self._drop()
                 reason = f"{failure.reason}, during a commit"
-                failure = StoreError(self.url, reason, UNKNOWN_OUTCOME)
+                failure = UnknownOutcome(self.url, reason, MAYBE_COMMITTED)
             raise failure from error
         self._in_transaction = False
 

@@ -1,14 +1,18 @@
 """Request batching: many requests share a turn, and none of them harms another."""
 
 import asyncio
+import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from postgres import Server, lose_commits
 from trucks import euros, new_study, verified
 
 import multiplay as mp
+from multiplay.errors import UnknownOutcome
 from multiplay.service.api import events
 from multiplay.service.auth import keys, tokens
 from multiplay.service.auth.authenticator import ANONYMOUS, Caller
@@ -40,7 +44,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     return Turns(monkeypatch)
 
 
-def at_once(store: Path, act: Callable[[StudyManager], Any]) -> Any:
+def at_once(store: Path | str, act: Callable[[StudyManager], Any]) -> Any:
     """Do something with an manager, in a loop of its own."""
 
     async def done() -> Any:
@@ -245,3 +249,163 @@ def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch)
 def test_who_only_reads_has_no_turn(store: Path, turns: Turns) -> None:
     at_once(store, lambda manager: manager.read("lanes", ANONYMOUS, lambda study: study.asked))
     assert turns.jobs == []
+
+
+# ------------------------------------------------------------ commits without an answer
+
+
+@pytest.fixture
+def shared(postgresql: Server) -> str:
+    """The URL of a store in PostgreSQL, with a study."""
+    url = postgresql.new_url()
+    new_study(store_at(url)).disconnect()
+    return url
+
+
+class Losses:
+    """The next commits that lose their answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = 0
+        lose_commits(monkeypatch, self._is_next)
+
+    def _is_next(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+@pytest.fixture
+def lost(monkeypatch: pytest.MonkeyPatch) -> Losses:
+    return Losses(monkeypatch)
+
+
+def learn(manager: StudyManager, k: int) -> Any:
+    plan = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
+    losses = {arm: [float(k)] * units for arm, units in plan.items()}
+    return manager.write("lanes", ANONYMOUS, "learn", lambda study: study.learn(plan, losses))
+
+
+def test_a_commit_without_an_answer_is_not_done_again(shared: str, lost: Losses) -> None:
+    """Eight requests without keys: none has two entries, and the answer is that it is unknown."""
+
+    async def act(manager: StudyManager) -> list[Any]:
+        await ask(manager)
+        lost.left = 1
+        jobs = (learn(manager, k) for k in range(8))
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    answers = at_once(shared, act)
+    unknown = [answer for answer in answers if isinstance(answer, UnknownOutcome)]
+    done = [answer for answer in answers if isinstance(answer, mp.Receipt)]
+    assert unknown
+    assert len(unknown) + len(done) == 8
+    assert all("may or may not" in str(error) for error in unknown)
+    assert all("Idempotency-Key" in str(error) for error in unknown)
+    study = mp.Study.open("lanes", store=shared)
+    learned = sum(entry.labels.kind == "learn" for entry in study.entries())
+    assert len(done) <= learned <= 8
+    assert verified(study).ok
+
+
+@pytest.mark.parametrize("by", ["request", "key"])
+def test_a_commit_without_an_answer_is_recognised_by_its_key(
+    by: str, shared: str, lost: Losses
+) -> None:
+    def asked(manager: StudyManager, k: int) -> Any:
+        if by == "request":
+            return ask(manager, request=f"{k}")
+        key = f"{k}"
+        return manager.write("lanes", ANONYMOUS, "ask", lambda study: study.ask(key=key), key=key)
+
+    async def act(manager: StudyManager) -> list[Any]:
+        await ask(manager)
+        lost.left = 1
+        return await asyncio.gather(*(asked(manager, k) for k in range(8)))
+
+    plays = at_once(shared, act)
+    assert sorted(play.id for play in plays) == [*range(2, 10)]
+    study = mp.Study.open("lanes", store=shared)
+    assert study.asked == 9
+    assert verified(study).ok
+
+
+def test_a_refused_request_beside_a_lost_commit_is_refused(shared: str, lost: Losses) -> None:
+    async def act(manager: StudyManager) -> Any:
+        await ask(manager)
+        lost.left = 1
+        refused = manager.write("lanes", ANONYMOUS, "tell", lambda study: study.tell(999, {}))
+        return await asyncio.gather(ask(manager), refused, return_exceptions=True)
+
+    unknown, refused = at_once(shared, act)
+    assert isinstance(unknown, UnknownOutcome)
+    assert isinstance(refused, mp.InvalidInput)
+
+
+def test_a_second_loss_is_unknown_also_with_a_key(shared: str, lost: Losses) -> None:
+    """The client is told to send the same request again, which is then recognised."""
+
+    async def act(manager: StudyManager) -> Any:
+        await ask(manager)
+        lost.left = 2
+        with pytest.raises(UnknownOutcome, match="Retry with the same key"):
+            await ask(manager, request="a")
+        lost.left = 0
+        return await ask(manager, request="a")
+
+    play = at_once(shared, act)
+    assert play.id == 2
+    assert mp.Study.open("lanes", store=shared).asked == 2
+
+
+@pytest.mark.soak
+def test_two_hundred_lost_commits_double_nothing(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without keys: what is acknowledged is in the journal once."""
+    chance, counts = random.Random(3), Counter[str]()
+    plays: set[int] = set()
+
+    def is_lost() -> bool:
+        loses = chance.random() < 0.3
+        counts["lost"] += loses
+        return loses
+
+    lose_commits(monkeypatch, is_lost)
+
+    async def with_key(manager: StudyManager, k: int) -> None:
+        while True:
+            try:
+                play = await ask(manager, request=f"{k}")
+            except UnknownOutcome:
+                continue
+            assert play.id not in plays
+            plays.add(play.id)
+            return
+
+    async def without_key(manager: StudyManager, k: int) -> None:
+        try:
+            await learn(manager, k % 250)
+        except UnknownOutcome:
+            counts["unknown"] += 1
+        else:
+            counts["learned"] += 1
+
+    async def act(manager: StudyManager) -> int:
+        sent = 0
+        for requests in ([with_key], [without_key], [with_key, without_key]):
+            enough = counts["lost"] + 200
+            while counts["lost"] < enough:
+                numbers = range(sent, sent + 8)
+                await asyncio.gather(*(act(manager, k) for act in requests for k in numbers))
+                counts.update({act.__name__: 8 for act in requests})
+                sent += 8
+        return sent
+
+    at_once(shared, act)
+    monkeypatch.undo()
+    study = mp.Study.open("lanes", store=shared)
+    kinds = Counter(entry.labels.kind for entry in study.entries())
+    assert kinds["ask"] == counts["with_key"] == len(plays)
+    assert counts["learned"] + counts["unknown"] == counts["without_key"]
+    assert counts["learned"] <= kinds["learn"] <= counts["without_key"]
+    assert verified(study).ok

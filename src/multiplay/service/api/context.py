@@ -90,12 +90,16 @@ class StudyContext(RequestContext):
         return paging.response(*await self.manager.read_journal(self.study, self.caller, read))
 
     async def write(
-        self, act: Callable[[Study], Any], present: Callable[[Any], Any] | None = None
+        self,
+        act: Callable[[Study], Any],
+        present: Callable[[Any], Any] | None = None,
+        key: str | None = None,
     ) -> Response:
         """Change the study, and respond with what ``present`` makes of the result, if given.
 
-        A request that is repeated with its Idempotency-Key changes nothing.
+        A request that is repeated with its Idempotency-Key changes nothing. ``key`` is the key in
+        its body.
         """
-        key = self.idempotency_key
-        result = await self.manager.write(self.study, self.caller, self.verb, act, present, key)
+        given = self.idempotency_key, key
+        result = await self.manager.write(self.study, self.caller, self.verb, act, present, *given)
         return Response(status_code=204) if present is None else JSONResponse(result)

@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 
 from multiplay._support.checks import shortened
 from multiplay._support.suggestions import suggestion
-from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
+from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError, UnknownOutcome
 from multiplay.service.errors import (
     Forbidden,
     InvalidFields,
@@ -56,6 +56,7 @@ KINDS: dict[type[Exception], Kind] = {
     UnsupportedMediaType: Kind(415, "Unsupported media type"),
     InvalidInput: Kind(422, "Invalid input"),
     StoreError: Kind(503, "Store not available", RETRY),
+    UnknownOutcome: Kind(503, "Outcome unknown"),  # to retry is not safe without a key
 }
 
 

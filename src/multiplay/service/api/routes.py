@@ -78,32 +78,36 @@ async def ask(context: StudyContext, body: models.Ask | None = None) -> Response
     given = await _constraints(context, body)
     given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
     return await context.write(
-        lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play
+        lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play, body.key
     )
 
 
 async def tell(context: StudyContext, play: int, body: models.Tell) -> Response:
     """Report the losses of a play. The same report again changes nothing."""
     given = body.model_dump() | {"at": _time(body.at)}
-    return await context.write(lambda study: study.tell(play, **given), wire.of_receipt)
+    return await context.write(lambda study: study.tell(play, **given), wire.of_receipt, body.key)
 
 
 async def close(context: StudyContext, play: int, body: models.End | None = None) -> Response:
     """Learn from the losses reported so far for a play, when no more will be reported."""
     given = _end(body)
-    return await context.write(lambda study: study.close(play, **given), wire.of_receipt)
+    return await context.write(
+        lambda study: study.close(play, **given), wire.of_receipt, given.get("key")
+    )
 
 
 async def cancel(context: StudyContext, play: int, body: models.End | None = None) -> Response:
     """Discard a play that was not carried out, without learning from it."""
     given = _end(body)
-    return await context.write(lambda study: study.cancel(play, **given))
+    return await context.write(lambda study: study.cancel(play, **given), None, given.get("key"))
 
 
 async def expire(context: StudyContext, body: models.Expire) -> Response:
     """End the pending plays that are older than a given age."""
     given = body.model_dump() | {"at": _time(body.at)}
-    return await context.write(lambda study: study.expire(**given), lambda ids: {"plays": ids})
+    return await context.write(
+        lambda study: study.expire(**given), lambda ids: {"plays": ids}, body.key
+    )
 
 
 async def learn(context: StudyContext, body: models.Learn) -> Response:
@@ -111,7 +115,7 @@ async def learn(context: StudyContext, body: models.Learn) -> Response:
     given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
     given["actions"] = await context.build_actions(body.actions)
     return await context.write(
-        lambda study: bounded_verbs.learn(limits, study, **given), wire.of_receipt
+        lambda study: bounded_verbs.learn(limits, study, **given), wire.of_receipt, body.key
     )
 
 
@@ -123,7 +127,7 @@ async def learn_table(context: StudyContext, body: models.Table) -> Response:
         raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
     table = wire.to_logged_table(columns)
     return await context.write(
-        lambda study: bounded_verbs.learn_table(study, table, body.key), wire.of_receipt
+        lambda study: bounded_verbs.learn_table(study, table, body.key), wire.of_receipt, body.key
     )
 
 

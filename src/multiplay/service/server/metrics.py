@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -40,6 +41,9 @@ _verbs = Counter(
     "multiplay_verbs", "Verbs that changed a study, for example ask or tell.", ["verb"]
 )
 _turns = Histogram("multiplay_turn_jobs", "Jobs that shared one turn of a study.", buckets=JOBS)
+_unknown_commits = Counter(
+    "multiplay_unknown_commits", "Commits whose outcome is unknown: the connection was lost."
+)
 
 
 def count_start() -> None:
@@ -68,6 +72,12 @@ def count_verb(name: str) -> None:
 def count_turn(jobs: int) -> None:
     """Count a turn of a study, and its jobs."""
     _turns.observe(jobs)
+
+
+def count_unknown_commit() -> None:
+    """Count a commit whose outcome is unknown."""
+    with suppress(OSError):  # a full disk must not fail the requests
+        _unknown_commits.inc()
 
 
 def text() -> bytes:

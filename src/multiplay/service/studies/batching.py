@@ -16,7 +16,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any
 
-from multiplay.errors import InvalidInput, NotFound, StoreError
+from multiplay.errors import InvalidInput, NotFound, StoreError, UnknownOutcome
 from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.errors import Unauthenticated
 from multiplay.service.server import metrics
@@ -24,6 +24,10 @@ from multiplay.studies import Study
 
 AT_ONCE = 32  # jobs whose idempotency keys are looked up in one query
 LONGEST_TURN = 0.01  # seconds, after which a turn accepts no further job
+NOT_RECOGNISED = (
+    "The request may or may not have been carried out. Read the journal before you send it again. "
+    "With an Idempotency-Key it could be repeated safely."
+)
 
 
 class Job:
@@ -41,6 +45,8 @@ class Job:
         The name of a verb that writes, such as "ask"; empty for a read.
     request
         The idempotency key of the request, if it has one.
+    key
+        The key in the body of the request, if it has one.
     """
 
     def __init__(
@@ -51,15 +57,25 @@ class Job:
         *,
         verb: str = "",
         request: str | None = None,
+        key: str | None = None,
     ) -> None:
         self.act, self.present, self.caller = act, present, caller
         self.verb, self.request = verb, request
         self.writes = bool(verb)
+        self._is_keyed = request is not None or key is not None
         self.result: Any = None
         self.error: BaseException | None = None
         self.is_second_try = False
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the job, already run, is done once if it is run again.
+
+        Its entry is found by its key, or it wrote none.
+        """
+        return self._is_keyed or isinstance(self.error, InvalidInput)
 
     def run(self, study: Any) -> None:
         """Call ``act``, and keep its result or the ``InvalidInput`` that it raised."""
@@ -184,11 +200,21 @@ class RequestBatcher:
         return [job for job in done if job not in deleted]
 
     def _write(self, study: Study) -> list[Job]:
-        """Run jobs in one turn, also those that arrive meanwhile; if it fails, each in its own."""
+        """Run jobs in one turn, also those that arrive meanwhile; if it fails, each in its own.
+
+        After a commit whose outcome is unknown, only jobs that are done once are run again.
+        """
         done: list[Job] = []
         try:
             with study.together():
                 self._run_turn(study, done)
+        except UnknownOutcome as error:
+            metrics.count_unknown_commit()
+            unknown = UnknownOutcome(error.store, error.reason, NOT_RECOGNISED)
+            _failed([job for job in done if not job.is_repeatable], unknown)
+            for job in done:
+                if job.error is not unknown:
+                    _run_alone(study, job)
         except Exception as error:
             if not done:  # the turn did not start
                 return _failed(_take(self._writing), error)
@@ -242,6 +268,10 @@ def _run_alone(study: Study, job: Job) -> None:
     try:
         with study.together():
             _run(study, job)
+    except UnknownOutcome as error:
+        metrics.count_unknown_commit()
+        is_safe = job.is_repeatable
+        job.error = error if is_safe else UnknownOutcome(error.store, error.reason, NOT_RECOGNISED)
     except Exception as error:
         job.error = error
 

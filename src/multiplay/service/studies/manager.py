@@ -119,14 +119,16 @@ class StudyManager:
         act: Callable[[Study], T],
         present: Callable[[T], Any] | None = None,
         request: str | None = None,
+        key: str | None = None,
     ) -> Any:
         """Run a verb that changes a study, and return what ``present`` makes of its result.
 
-        The change is durable before ``present`` is called. ``request`` is the idempotency key.
+        The change is durable before ``present`` is called. ``request`` is the idempotency key,
+        ``key`` the key in the body.
         """
         caller.check("play", name)
         known = None if request is None else caller.request(request)
-        job = Job(act, present, caller, verb=verb, request=known)
+        job = Job(act, present, caller, verb=verb, request=known, key=key)
         result = await self._batcher(name).run(job)
         metrics.count_verb(verb)
         return result

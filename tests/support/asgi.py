@@ -21,11 +21,14 @@ class Client:
     def cookies(self) -> httpx.Cookies:
         return self._client.cookies
 
+    def request(self, method: str, path: str, **given: Any) -> httpx.Response:
+        return self._loop.run_until_complete(self._client.request(method, path, **given))
+
     def get(self, path: str, **given: Any) -> httpx.Response:
-        return self._loop.run_until_complete(self._client.get(path, **given))
+        return self.request("GET", path, **given)
 
     def post(self, path: str, **given: Any) -> httpx.Response:
-        return self._loop.run_until_complete(self._client.post(path, **given))
+        return self.request("POST", path, **given)
 
 
 @contextmanager

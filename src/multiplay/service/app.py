@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse, Response
 
 from multiplay.service.api import openapi, problems
 from multiplay.service.api.routes import OPERATIONS
-from multiplay.service.api.routing import Endpoint
+from multiplay.service.api.routing import Endpoint, token_of
+from multiplay.service.errors import Unauthenticated
 from multiplay.service.pages.routes import PAGES
 from multiplay.service.server import logs, metrics, middleware
 from multiplay.service.server.connection import LIMITS, ConnectionLimits
@@ -68,8 +69,16 @@ async def health(request: Request) -> Response:
 
 
 async def prometheus(request: Request) -> Response:
-    """Return the metrics for Prometheus."""
-    return Response(await run_in_threadpool(metrics.text), media_type=metrics.TYPE)
+    """Return the metrics for Prometheus; those of studies only to callers who may read them."""
+    manager: StudyManager = request.app.state.manager
+    token, studies = token_of(request), list[str]()
+    try:
+        studies = await manager.names(await manager.caller(token))
+    except Unauthenticated:
+        if token is not None:
+            raise
+    text = await run_in_threadpool(metrics.text, studies)
+    return Response(text, media_type=metrics.TYPE)
 
 
 async def ready(request: Request) -> Response:

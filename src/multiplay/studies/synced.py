@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import REQUEST, Engine
@@ -20,6 +20,21 @@ SNAPSHOT_EVERY = 500  # entries, at least; see _interval
 T = TypeVar("T")
 
 
+class Committed(NamedTuple):
+    """The last transaction of this process.
+
+    Attributes
+    ----------
+    entries : tuple of (Labels, Record)
+        The entries that it wrote.
+    pending : int
+        The number of pending plays after it.
+    """
+
+    entries: tuple[tuple[Labels, Record], ...] = ()
+    pending: int = 0
+
+
 class SyncedState(Queries):
     """A journal and its state, which takes in new entries of other processes before every verb.
 
@@ -32,6 +47,8 @@ class SyncedState(Queries):
     request : str or None
         An id of the next verb, beside its key: the same verb with the same id changes nothing and
         returns the identical result. For clients that retry after a lost connection.
+    committed : Committed
+        The last transaction of this process.
     """
 
     def __init__(
@@ -45,6 +62,8 @@ class SyncedState(Queries):
         self._foreseen: set[tuple[str, str]] = set()  # requests that are not in the journal yet
         self.by = by
         self.request: str | None = None
+        self.committed = Committed()
+        self._written: list[tuple[Labels, Record]] = []
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -59,6 +78,7 @@ class SyncedState(Queries):
             if self._replica is None:  # a long replay outside the transaction
                 self._caught_up(self._journal.head())
             self._changed = self._spoiled = False
+            self._written = []
             try:
                 with self._journal.transaction() as head:
                     self._caught_up(head)
@@ -74,6 +94,8 @@ class SyncedState(Queries):
                 raise
             finally:
                 self._in_turn, self._foreseen = False, set()
+            pending = len(self._own().engine.pending)
+            self.committed = Committed(tuple(self._written), pending)
             self._keep_snapshot()
 
     @contextmanager
@@ -187,6 +209,7 @@ class SyncedState(Queries):
         self._foreseen.discard(known_as)
         record = entry_codec.signed(record, self.by)
         replica.advance(self._journal.write(record, labels, is_new=is_new))
+        self._written.append((labels, record))
 
     def _guarded(self, items: Iterator[T]) -> Iterator[T]:
         """Yield items read from the journal, each while no other thread uses it."""

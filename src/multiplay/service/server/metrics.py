@@ -1,10 +1,13 @@
-"""Metrics for Prometheus, over all worker processes; without names of studies or keys."""
+"""Metrics for Prometheus, over all worker processes.
+
+Series of a study have the label ``study``: only callers who may read the study get them.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -15,6 +18,7 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
+    Summary,
     disable_created_metrics,
     generate_latest,
 )
@@ -27,6 +31,8 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 JOBS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+STUDY = "study"  # the label of series that not every caller may read
+MOST_STUDIES = 1_000  # of one worker that have series
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each
 
@@ -44,6 +50,27 @@ _turns = Histogram("multiplay_turn_jobs", "Jobs that shared one turn of a study.
 _unknown_commits = Counter(
     "multiplay_unknown_commits", "Commits whose outcome is unknown: the connection was lost."
 )
+_study_entries = Counter(
+    "multiplay_study_entries", "Entries written to the journal of a study.", [STUDY, "kind"]
+)
+_study_loss = Summary(
+    "multiplay_study_loss",
+    "Total losses (or rewards) of the finished rounds of a study: their sum, and the rounds.",
+    [STUDY],
+)
+_study_pending = Gauge(
+    "multiplay_study_pending_plays",
+    "Plays of a study without a final report.",
+    [STUDY],
+    multiprocess_mode="mostrecent",
+)
+_study_drifting = Gauge(
+    "multiplay_study_drifting_arms",
+    "Arms of a study with a drift alarm.",
+    [STUDY],
+    multiprocess_mode="mostrecent",
+)
+_studies: set[str] = set()
 
 
 def count_start() -> None:
@@ -80,16 +107,51 @@ def count_unknown_commit() -> None:
         _unknown_commits.inc()
 
 
-def text() -> bytes:
-    """Return all metrics in the text format of Prometheus."""
+def count_commit(study: str, kinds: Iterable[str], losses: Iterable[float], pending: int) -> None:
+    """Count the entries of a commit, and the total losses of the rounds that it finished."""
+    if _has_series(study):
+        for kind in kinds:
+            _study_entries.labels(study, kind).inc()
+        for loss in losses:
+            _study_loss.labels(study).observe(loss)
+        _study_pending.labels(study).set(pending)
+
+
+def set_drifting(study: str, arms: int) -> None:
+    """Set the number of arms with a drift alarm."""
+    if _has_series(study):
+        _study_drifting.labels(study).set(arms)
+
+
+def _has_series(study: str) -> bool:
+    """Return whether a study has series: the number of studies is not limited."""
+    if len(_studies) < MOST_STUDIES:
+        _studies.add(study)
+    return study in _studies
+
+
+def text(studies: Collection[str] = ()) -> bytes:
+    """Return metrics in the text format of Prometheus, of these studies only."""
     folder = os.environ.get(FOLDER)
     if folder is None:
-        return generate_latest(REGISTRY)
+        return generate_latest(_OfStudies(REGISTRY, studies))
     _forget_dead_workers(Path(folder))
     registry = CollectorRegistry()
     MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
     registry.register(_WorkerProcesses(Path(folder)))
-    return generate_latest(registry)
+    return generate_latest(_OfStudies(registry, studies))
+
+
+class _OfStudies(Collector):
+    """All series, except those of other studies."""
+
+    def __init__(self, registry: Collector, studies: Collection[str]) -> None:
+        self._registry, self._studies = registry, {None, *studies}
+
+    def collect(self) -> Iterator[Metric]:
+        for one in self._registry.collect():
+            one.samples = [s for s in one.samples if s.labels.get(STUDY) in self._studies]
+            yield one
 
 
 class _WorkerProcesses(Collector):

@@ -24,6 +24,7 @@ from multiplay.studies import Study
 
 AT_ONCE = 32  # jobs whose idempotency keys are looked up in one query
 LONGEST_TURN = 0.01  # seconds, after which a turn accepts no further job
+DRIFT_EVERY = 5.0  # seconds between two looks for drift, which take a millisecond
 NOT_RECOGNISED = (
     "The request may or may not have been carried out. Read the journal before you send it again. "
     "With an Idempotency-Key it could be repeated safely."
@@ -140,6 +141,7 @@ class RequestBatcher:
         self._lock = threading.Lock()
         self.is_busy = False
         self._study: Study | None = None
+        self._next_drift = 0.0
 
     def close(self) -> None:
         """Close the connection to the store."""
@@ -169,6 +171,7 @@ class RequestBatcher:
             if written := sum(job.writes for job in done):
                 with suppress(OSError):  # a full disk, for example, must not fail the requests
                     metrics.count_turn(written)
+                self._look_for_drift()
 
     def _has_work(self) -> bool:
         with self._lock:
@@ -208,6 +211,7 @@ class RequestBatcher:
         try:
             with study.together():
                 self._run_turn(study, done)
+            _count_commit(study)
         except UnknownOutcome as error:
             metrics.count_unknown_commit()
             unknown = UnknownOutcome(error.store, error.reason, NOT_RECOGNISED)
@@ -239,6 +243,14 @@ class RequestBatcher:
             if time.monotonic() >= end:
                 return
 
+    def _look_for_drift(self) -> None:
+        """Set the number of arms with a drift alarm, from time to time."""
+        if self._study is None or time.monotonic() < self._next_drift:
+            return
+        self._next_drift = time.monotonic() + DRIFT_EVERY
+        with suppress(OSError, InvalidInput, StoreError):
+            metrics.set_drifting(self._study.name, len(self._study.drift()))
+
     def _refuse_invalid_keys(
         self, jobs: Iterable[Job], confirmed: dict[Caller, Exception | None]
     ) -> None:
@@ -268,12 +280,22 @@ def _run_alone(study: Study, job: Job) -> None:
     try:
         with study.together():
             _run(study, job)
+        _count_commit(study)
     except UnknownOutcome as error:
         metrics.count_unknown_commit()
         is_safe = job.is_repeatable
         job.error = error if is_safe else UnknownOutcome(error.store, error.reason, NOT_RECOGNISED)
     except Exception as error:
         job.error = error
+
+
+def _count_commit(study: Study) -> None:
+    """Count the last transaction of a study."""
+    entries, pending = study.committed
+    realised = (record.header.get("realised") for _, record in entries)
+    losses = [loss for loss in realised if loss is not None]
+    with suppress(OSError):
+        metrics.count_commit(study.name, [one.kind for one, _ in entries], losses, pending)
 
 
 def _take(queue: deque[Job], most: int | None = None) -> list[Job]:

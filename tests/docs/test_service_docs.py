@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ENVIRONMENT, MULTIPLAY, TIME_LIMIT
+from commands import ENVIRONMENT, MULTIPLAY
+from effort import TIME_LIMIT
 
 PAGE = Path(__file__).parents[2] / "docs" / "service.md"
 BLOCK = re.compile(r"```(\w+)\n(.*?)```(?:\n\n```(json|text)\n(.*?)```)?", flags=re.DOTALL)

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import chromium
+from effort import TIME_LIMIT
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from test_reference import in_the_reference
 from typer.main import get_command
@@ -175,7 +176,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": WIDE, "height": 900}, offline=True)
     opened = context.new_page()
-    opened.set_default_timeout(20_000)
+    opened.set_default_timeout(1000 * TIME_LIMIT)
     yield opened
     context.close()
 

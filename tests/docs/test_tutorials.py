@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
+from effort import TIME_LIMIT
 from pages import ROOT, broken_links, run
 
 pytest.importorskip("jupytext", reason="needs the extra 'docs'")
@@ -85,7 +86,9 @@ def test_each_notebook_runs_in_a_real_kernel(page: Path, tmp_path: Path) -> None
     nbclient = pytest.importorskip("nbclient")
     book = EXTENSION["notebook"](page)
     where = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources=where).execute()
+    nbclient.NotebookClient(
+        book, timeout=TIME_LIMIT, kernel_name="python3", resources=where
+    ).execute()
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     assert all(cell.outputs for cell in cells)
     for cell in cells:

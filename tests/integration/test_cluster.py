@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import MULTIPLAY
+from effort import TIME_LIMIT
 from experiment_files import OWN, SMALL, USER_MODULES, plain, same, wait_for_blocks, written
 
 from multiplay import load
@@ -66,7 +67,7 @@ def test_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
         wait_for_blocks(blocks, 1, run)
         workers[0].send_signal(signal.SIGKILL)
         assert run.poll() is None, "the worker must die before the run is done"
-        _, said = run.communicate(timeout=200)
+        _, said = run.communicate(timeout=TIME_LIMIT)
         assert run.returncode == 0, said
     result = load(tmp_path / "out" / "result.nc")
     assert same(result.dataset, build(plain()).run().dataset)
@@ -79,7 +80,7 @@ def test_own_classes_are_sent_to_a_cluster_in_another_folder(tmp_path: Path) -> 
     (tmp_path / "elsewhere").mkdir()
     with (
         cluster(1, tmp_path / "elsewhere") as (address, _),
-        Client(address, timeout=60) as client,  # type: ignore[no-untyped-call]
+        Client(address, timeout=TIME_LIMIT) as client,  # type: ignore[no-untyped-call]
     ):
         for times in (4, 5):
             file = written(
@@ -97,8 +98,8 @@ def test_own_classes_are_sent_to_a_cluster_in_another_folder(tmp_path: Path) -> 
 def _wait_for_workers(address: str, number: int) -> None:
     from distributed import Client
 
-    with Client(address, timeout=60) as client:  # type: ignore[no-untyped-call]
-        client.wait_for_workers(number, timeout=60)
+    with Client(address, timeout=TIME_LIMIT) as client:  # type: ignore[no-untyped-call]
+        client.wait_for_workers(number, timeout=TIME_LIMIT)
 
 
 HASTY = """

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import chromium
+from effort import TIME_LIMIT
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from serving import Served
 from trucks import ask_and_tell, euros, new_study
@@ -79,7 +80,7 @@ class Watched:
     def __init__(self, context: BrowserContext) -> None:
         self.errors: list[str] = []
         self.page = context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(1000 * TIME_LIMIT)
         self.page.on("pageerror", lambda error: self.errors.append(f"{error}"))
         self.page.on("console", self._note)
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from commands import forked
+from effort import TIME_LIMIT
 from serving import Served, serving
 from trucks import new_study
 
@@ -45,7 +46,7 @@ class World:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         headers |= more.pop("headers", {})
         return httpx.request(
-            method, self.url + path, headers=headers, trust_env=False, timeout=60, **more
+            method, self.url + path, headers=headers, trust_env=False, timeout=TIME_LIMIT, **more
         )
 
     def verb(self, path: str, key: str | None) -> httpx.Response:
@@ -160,7 +161,7 @@ def test_a_revoked_key_is_of_no_use_at_once(tmp_path: Path) -> None:
             headers = {"Authorization": f"Bearer {token}"}
             return {
                 httpx.request(
-                    method, url + path, headers=headers, trust_env=False, timeout=60
+                    method, url + path, headers=headers, trust_env=False, timeout=TIME_LIMIT
                 ).status_code
                 for url in (one, other)
                 for method, path in [each.split() for each in paths]
@@ -238,7 +239,7 @@ def test_keys_are_in_no_log_no_journal_and_no_answer(tmp_path: Path) -> None:
                         json=body,
                         headers=headers,
                         trust_env=False,
-                        timeout=60,
+                        timeout=TIME_LIMIT,
                     )
                     echoed = json.dumps([path, body])
                     if secret not in echoed:
@@ -273,17 +274,23 @@ def test_with_keys_a_service_that_others_reach_is_never_open(tmp_path: Path) -> 
     made = keys.create(store, "manage")
     with serving(store, open=False) as url:
         keys.revoke(store, made.row.id)
-        assert httpx.get(f"{url}/v1/studies", trust_env=False, timeout=60).status_code == 401
+        assert (
+            httpx.get(f"{url}/v1/studies", trust_env=False, timeout=TIME_LIMIT).status_code == 401
+        )
 
 
 def test_a_service_without_keys_closes_when_there_is_one(tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
     new_study(store_at(store)).disconnect()
     with serving(store) as url:
-        assert httpx.get(f"{url}/v1/studies", trust_env=False, timeout=60).status_code == 200
+        assert (
+            httpx.get(f"{url}/v1/studies", trust_env=False, timeout=TIME_LIMIT).status_code == 200
+        )
         keys.create(store, "read")
-        assert httpx.get(f"{url}/v1/studies", trust_env=False, timeout=60).status_code == 401
-        asked = httpx.post(f"{url}/v1/studies/lanes/ask", trust_env=False, timeout=60)
+        assert (
+            httpx.get(f"{url}/v1/studies", trust_env=False, timeout=TIME_LIMIT).status_code == 401
+        )
+        asked = httpx.post(f"{url}/v1/studies/lanes/ask", trust_env=False, timeout=TIME_LIMIT)
         assert asked.status_code == 401
 
 
@@ -370,7 +377,7 @@ def test_plays_do_not_wait_without_end(tmp_path: Path) -> None:
     with serving(store, limits=ServiceLimits(pending=2)) as url:
         path = f"{url}/v1/studies/lanes/ask"
         said = [
-            httpx.post(path, json={"key": k}, trust_env=False, timeout=60)
+            httpx.post(path, json={"key": k}, trust_env=False, timeout=TIME_LIMIT)
             for k in ("1", "2", "3", "1")
         ]
     assert [answer.status_code for answer in said] == [200, 200, 409, 200]
@@ -421,7 +428,7 @@ def test_behind_a_proxy_cookies_are_sent_by_https_only(tmp_path: Path) -> None:
     key = keys.create(store, "manage").token
     with (
         serving(store, https=True) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=60) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=TIME_LIMIT) as client,
     ):
         page = client.get("/login")
         cookie = page.headers["Set-Cookie"]
@@ -457,6 +464,9 @@ def test_a_study_meets_only_so_many_arms(tmp_path: Path) -> None:
             names = [["Lyon", f"{day} depot"], ["north", "south"]]
             today = {"type": "Transport", "supply": [1, 1], "demand": [1, 1], "names": names}
             answer = httpx.post(
-                f"{url}/v1/studies/lanes/ask", json={"actions": today}, trust_env=False, timeout=60
+                f"{url}/v1/studies/lanes/ask",
+                json={"actions": today},
+                trust_env=False,
+                timeout=TIME_LIMIT,
             )
             assert answer.status_code == status, answer.text

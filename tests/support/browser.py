@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import TIME_LIMIT
 
 # the page is in a frame of the width of a phone, because a window has a larger minimum width
 PHONE = """<!DOCTYPE html><body><iframe style="width: 360px; height: 800px; border: 0"
@@ -56,7 +57,9 @@ def measured(page: str, tmp_path: Path, *options: str) -> dict[str, Any]:
         *(f"--user-data-dir={tmp_path / 'profile'}", "--window-size=800,900", *options),
         *("--dump-dom", wrapper.as_uri()),
     ]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", timeout=TIME_LIMIT, check=True
+    )
     found = re.search("MEASURED(.*)END", html.unescape(done.stdout))
     assert found, done.stdout[-2000:]
     values: dict[str, Any] = json.loads(found.group(1))

@@ -19,13 +19,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from effort import TIME_LIMIT
 
 FORCES_COLOUR = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS", "PY_COLORS")
 ENVIRONMENT = {
     name: value for name, value in os.environ.items() if name not in (*FORCES_COLOUR, "COLUMNS")
 }
 MULTIPLAY = [sys.executable, "-m", "multiplay"]
-TIME_LIMIT = 300.0  # seconds for a command
 
 SERVER = """
 import contextlib, gc, json, os, pathlib, runpy, sys, tempfile

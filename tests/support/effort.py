@@ -1,7 +1,8 @@
-"""Numbers of examples that follow the hypothesis profile: test, check or soak."""
+"""Numbers of examples that follow the hypothesis profile (test, check, soak), and a time limit."""
 
 from hypothesis import settings
 
+TIME_LIMIT = 600.0  # seconds after which a test that waits fails; a busy machine is slow
 CHECK = 60  # examples in the profile check, that of `make slow`
 
 

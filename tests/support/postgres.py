@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import TIME_LIMIT
 
 DEBIAN = Path("/usr/lib/postgresql")  # not on PATH on Debian
 NEEDED = "MULTIPLAY_NEEDS_POSTGRESQL"
@@ -87,7 +88,7 @@ class Server:
             cwd=self.folder,
             check=True,
             stdout=subprocess.DEVNULL,
-            timeout=120,
+            timeout=TIME_LIMIT,
         )
 
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from effort import TIME_LIMIT
+
 FORK = multiprocessing.get_context("fork")
 
 
@@ -15,7 +17,7 @@ def in_processes(count: int, work: Callable[[int], None]) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(120)
+        worker.join(TIME_LIMIT)
     assert [worker.exitcode for worker in workers] == [0] * count
 
 
@@ -51,8 +53,8 @@ def alive(session: int) -> list[int]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, at most a minute."""
-    deadline = time.monotonic() + 60
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + TIME_LIMIT
     while not condition():
-        assert time.monotonic() < deadline, "the condition does not hold after a minute"
+        assert time.monotonic() < deadline, "the condition does not hold"
         time.sleep(0.01)

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import uvicorn
+from effort import TIME_LIMIT
 
 from multiplay.service.server.run import FACTORY, address, bound, uvicorn_config
 from multiplay.service.server.workers import environment
 from multiplay.service.settings import VARIABLE, Settings
 
-TIME_LIMIT = 60.0  # seconds
 LISTENS = re.compile(r'"url": "(http://[^"]*:(\d+))"')
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import ENVIRONMENT, MULTIPLAY, called, forked, fresh
+from effort import TIME_LIMIT
 from processes import alive, wait_until
 from scipy import stats
 
@@ -341,7 +342,7 @@ def test_an_interrupt_leaves_no_half_files_and_no_processes(moment: str, tmp_pat
         else:
             wait_until((out / "figure1.svg").exists)
         os.killpg(process.pid, signal.SIGINT)
-        said, complained = process.communicate(timeout=30)
+        said, complained = process.communicate(timeout=TIME_LIMIT)
     assert process.returncode == 130, complained
     assert "nterrupt" in complained
     assert "Traceback" not in complained, complained

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import MULTIPLAY, Forked, forked, fresh
+from effort import TIME_LIMIT
 from experiment_files import SMALL, USER_MODULES, plain, same, stored, wait_for_blocks, written
 from refusal import refused
 
@@ -360,7 +361,7 @@ def test_killed_ten_times_and_resumed(tmp_path: Path, undisturbed: Any) -> None:
     moments, sizes = random.Random(0), []
     for _ in range(10):
         process = Forked(*command, "--jobs", "1", streams=tmp_path)
-        wait_for_blocks(blocks, len(stored(blocks)) + moments.randint(1, 15), process)
+        wait_for_blocks(blocks, len(stored(blocks)) + moments.randint(1, 8), process)
         time.sleep(moments.random() * 0.05)
         ended = process.kill()
         assert ended == -signal.SIGKILL, "it must not be done, nor have failed"
@@ -379,7 +380,7 @@ def test_interrupted_by_hand(tmp_path: Path, undisturbed: Any) -> None:
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     wait_for_blocks(tmp_path / "out" / "blocks", 1, process)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=TIME_LIMIT)
     if process.returncode == 0:
         pytest.skip("it was done before it could be interrupted")
     assert process.returncode == 130

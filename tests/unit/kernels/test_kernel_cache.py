@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import TIME_LIMIT
 
 import multiplay
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
@@ -213,5 +214,5 @@ def test_two_workers_compile_a_kernel_once(tmp_path: Path) -> None:
     for process in both:
         process.stdin.write("go\n")
         process.stdin.flush()
-    misses = [int(process.communicate(timeout=120)[0]) for process in both]
+    misses = [int(process.communicate(timeout=TIME_LIMIT)[0]) for process in both]
     assert sorted(misses) == [0, 1]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from effort import TIME_LIMIT
 from refusal import refused
 
 import multiplay as mp
@@ -855,7 +856,7 @@ def test_a_killed_save_leaves_the_old_file_and_nothing_after_the_next_load(tmp_p
     learner, path = in_the_middle(mp.GenCTS()), tmp_path / "learner.npz"
     learner.save(path)
     before = path.read_bytes()
-    done = subprocess.run([sys.executable, "-c", KILLED, path], timeout=300)
+    done = subprocess.run([sys.executable, "-c", KILLED, path], timeout=TIME_LIMIT)
     assert done.returncode == -signal.SIGKILL
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2, "else the test shows nothing"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import TIME_LIMIT
 from examples_of_sets import SETS
 from IPython.core.formatters import DisplayFormatter
 
@@ -310,4 +311,4 @@ def test_looking_at_a_set_needs_no_figures() -> None:
         "assert '<table>' in plans._repr_html_()\n"
         "assert not {'matplotlib', 'pandas'} & {*sys.modules}\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=TIME_LIMIT)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import TIME_LIMIT
 from numpy.typing import NDArray
 from processes import alive, in_processes, wait_until
 
@@ -185,7 +186,7 @@ def test_no_process_outlives_its_program(end: str, tmp_path: Path) -> None:
         if end == "is killed":
             assert len(alive(process.pid)) >= 3
             process.kill()
-        _, complained = process.communicate(timeout=60)
+        _, complained = process.communicate(timeout=TIME_LIMIT)
     assert end == "is killed" or complained == ""
     assert process.returncode == (-signal.SIGKILL if end == "is killed" else 0)
     wait_until(lambda: alive(process.pid) == [])

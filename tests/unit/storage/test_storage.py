@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import TIME_LIMIT
 from refusal import refused
 
 import multiplay as mp
@@ -96,7 +97,7 @@ for k in range(40):
 def test_processes_append_side_by_side(tmp_path: Path) -> None:
     """Nothing is lost or overwritten, and each process's records keep their order."""
     writers = [subprocess.Popen([sys.executable, "-c", APPEND, tmp_path, by]) for by in "ab"]
-    assert [writer.wait(timeout=300) for writer in writers] == [0, 0]
+    assert [writer.wait(timeout=TIME_LIMIT) for writer in writers] == [0, 0]
     headers = [record.header for _, record in FolderStorage(tmp_path).read()]
     for by in "ab":
         assert [header["k"] for header in headers if header["by"] == by] == list(range(40))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import TIME_LIMIT
 from postgres import Server
 from processes import in_processes
 
@@ -195,11 +196,11 @@ def test_a_writer_that_sleeps(kind: str, request: pytest.FixtureRequest, tmp_pat
             def sleep() -> None:
                 with other.transaction():
                     sleeping.set()
-                    awake.wait(60)
+                    awake.wait(TIME_LIMIT)
 
             sleeper = threading.Thread(target=sleep)
             sleeper.start()
-            sleeping.wait(60)
+            assert sleeping.wait(TIME_LIMIT)
             for act in (lambda: hasty.append(LARGE), lambda: hasty.put(LARGE)):
                 with pytest.raises(StoreError, match=r"0\.05 seconds\. Stop that process, or wait"):
                     act()

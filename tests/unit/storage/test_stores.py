@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from effort import TIME_LIMIT
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
@@ -455,7 +456,7 @@ else:
 
 
 def test_databases_are_imported_when_they_are_used() -> None:
-    subprocess.run([sys.executable, "-c", LIGHT], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", LIGHT], check=True, timeout=TIME_LIMIT)
 
 
 def test_newer_tables_are_refused(shared: Store) -> None:

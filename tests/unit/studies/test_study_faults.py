@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import TIME_LIMIT
 from postgres import Server
 from processes import in_processes
 from trucks import ask_and_tell, euros, new_study, store_of, tables, verified
@@ -165,12 +166,12 @@ def test_a_writer_that_sleeps(kind: str, request: pytest.FixtureRequest, tmp_pat
         def sleep() -> None:
             with other._turn():
                 sleeping.set()
-                awake.wait(60)
+                awake.wait(TIME_LIMIT)
 
         sleeper = threading.Thread(target=sleep)
         sleeper.start()
         try:
-            sleeping.wait(60)
+            assert sleeping.wait(TIME_LIMIT)
             for _ in range(2):
                 office.fails(r"0\.05 seconds\. Stop that process")
             assert tables(office.study) == before, "who reads does not wait"

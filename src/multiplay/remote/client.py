@@ -181,8 +181,8 @@ class ServiceClient:
         return json_of(self._send("POST", path, body, timeout=timeout), self.base)
 
     def delete(self, path: str) -> None:
-        """Send a DELETE request."""
-        self._send("DELETE", path)
+        """Send a DELETE request with an idempotency key."""
+        self._send("DELETE", path, headers={"Idempotency-Key": str(uuid4())})
 
     def _send(
         self,
@@ -224,8 +224,6 @@ class ServiceClient:
             if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
                 return response
             if response.status_code not in RETRIED:
-                if method == "DELETE" and response.status_code == httpx.codes.NOT_FOUND and unsure:
-                    return response  # an earlier attempt succeeded, but its response was lost
                 raise error_of(response, self.base)
             unsure |= response.is_server_error
             budget.wait(error_of(response, self.base), seconds_to_wait(response))

@@ -286,6 +286,27 @@ class KeyRecord(NamedTuple):
     parent: str | None = None
 
 
+class AnsweredRequest(NamedTuple):
+    """A request that created or deleted a journal, and the response to it.
+
+    Attributes
+    ----------
+    id : str
+        The id of the request.
+    body : str
+        The digest of its content.
+    answer : str
+        The response, as text.
+    at : float
+        The time, in seconds since 1970.
+    """
+
+    id: str
+    body: str
+    answer: str
+    at: float
+
+
 class Keyring(ABC):
     """The API keys of a store. A handle is used by one thread at a time."""
 
@@ -347,10 +368,12 @@ class Store(Protocol):
         record: Record,
         labels: Labels = NO_LABELS,
         more: Iterable[tuple[Record, Labels]] = (),
+        *,
+        request: AnsweredRequest | None = None,
     ) -> Journal:
-        """Create a journal with its first records, in one transaction.
+        """Create a journal with its first records, and record a request, in one transaction.
 
-        Raise ``Conflict`` if the name is in use.
+        Raise ``Conflict`` if the name is in use, or the id of the request.
         """
 
     def open(self, name: str) -> Journal:
@@ -359,8 +382,14 @@ class Store(Protocol):
     def names(self) -> list[str]:
         """Return the names of all journals, sorted."""
 
-    def delete(self, name: str) -> None:
-        """Delete a journal permanently. Handles on it raise ``InvalidInput`` afterwards."""
+    def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
+        """Delete a journal permanently, and record a request, in one transaction.
+
+        Handles on the journal raise ``InvalidInput`` afterwards.
+        """
+
+    def answered(self, id: str) -> AnsweredRequest | None:
+        """Return the recorded request with this id, also after its journal was deleted."""
 
     def keyring(self) -> Keyring:
         """Return a new handle on the API keys of the store."""
@@ -401,6 +430,12 @@ def name_in_use(name: str, url: str) -> Conflict:
     """Return the error for a name that is already in use."""
     hint = "Open the existing one, or choose a different name."
     return Conflict("name", f"a new name in {url}", repr(name), hint)
+
+
+def request_in_use(request: AnsweredRequest) -> Conflict:
+    """Return the error of a request that is recorded already."""
+    hint = "Read its response."
+    return Conflict("request", "a new request", "one that was answered before", hint)
 
 
 def name_not_found(name: object, names: Iterable[str], url: str) -> NotFound:

@@ -12,6 +12,7 @@ from itertools import islice
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage.base import (
     NO_LABELS,
+    AnsweredRequest,
     Head,
     KeyRecord,
     Keyring,
@@ -24,6 +25,7 @@ from multiplay.storage.base import (
     journal_deleted,
     name_in_use,
     name_not_found,
+    request_in_use,
 )
 from multiplay.storage.journal import BaseJournal, JournalRow, SnapshotRow, row_of, used_key
 
@@ -249,6 +251,7 @@ class MemoryStore(Store):
         self._lock = threading.Lock()
         self._keys: dict[str, KeyRecord] = {}  # by id
         self._keys_lock = threading.Lock()
+        self._requests: dict[str, AnsweredRequest] = {}
 
     def __repr__(self) -> str:
         return f"MemoryStore({self._name!r})"
@@ -264,6 +267,8 @@ class MemoryStore(Store):
         record: Record,
         labels: Labels = NO_LABELS,
         more: Iterable[tuple[Record, Labels]] = (),
+        *,
+        request: AnsweredRequest | None = None,
     ) -> MemoryJournal:
         """Create a journal with its first records."""
         shared = _SharedRows(checked_name(name), self.url, row_of(Head(), record, labels))
@@ -274,6 +279,7 @@ class MemoryStore(Store):
         with self._lock:
             if name in self._journals:
                 raise name_in_use(name, self.url)
+            self._record(request)
             self._journals[name] = shared
         return journal
 
@@ -290,17 +296,29 @@ class MemoryStore(Store):
         with self._lock:
             return sorted(self._journals)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
         """Delete a journal permanently, after the transaction that is running now."""
         shared = self.open(name)._shared
         with shared.lock, self._lock:
             if self._journals.get(name) is not shared:
                 raise name_not_found(name, self._journals, self.url)
+            self._record(request)
             del self._journals[name]
             shared.is_deleted = True
         with self._keys_lock:  # a new study with this name must not accept old keys
             for id in [id for id, row in self._keys.items() if row.study == name]:
                 del self._keys[id]
+
+    def answered(self, id: str) -> AnsweredRequest | None:
+        """Return the recorded request with this id."""
+        return self._requests.get(id)
+
+    def _record(self, request: AnsweredRequest | None) -> None:
+        """Record a request."""
+        if request is not None:
+            if request.id in self._requests:
+                raise request_in_use(request)
+            self._requests[request.id] = request
 
     def keyring(self) -> MemoryKeyring:
         """Return a new handle on the API keys of the store.

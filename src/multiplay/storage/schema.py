@@ -87,6 +87,15 @@ keys = sa.Table(
     sa.Column("expires", sa.Double),
     sa.Column("parent", sa.Text),
 )
+REQUESTS = "multiplay_requests"  # created with the first one: older stores have no such table
+requests = sa.Table(
+    REQUESTS,
+    sa.MetaData(),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("answer", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+)
 
 
 class Sql(NamedTuple):
@@ -139,6 +148,9 @@ class Statements:
             )
         ]
 
+        self.make_requests = self._sql(CreateTable(requests))
+        self.add_request = self._sql(insert(requests).on_conflict_do_nothing())
+        self.request = self._sql(sa.select(*requests.columns).where(requests.c.id == _given("id")))
         self.remove_keys = self._sql(sa.delete(keys).where(keys.c.study == _given("study")))
 
         last = sa.select(entries.c.number, entries.c.digest).where(journal)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from multiplay.errors import InvalidInput
 from multiplay.storage.base import (
     NO_LABELS,
+    AnsweredRequest,
     Head,
     KeyRecord,
     Keyring,
@@ -24,6 +25,7 @@ from multiplay.storage.base import (
     journal_deleted,
     name_in_use,
     name_not_found,
+    request_in_use,
 )
 from multiplay.storage.connection import DatabaseConnection
 from multiplay.storage.journal import (
@@ -34,7 +36,7 @@ from multiplay.storage.journal import (
     row_of,
     used_key,
 )
-from multiplay.storage.schema import KEYS, VERSION, Statements, compiled, keys
+from multiplay.storage.schema import KEYS, REQUESTS, VERSION, Statements, compiled, keys
 
 TIMEOUT = 30.0  # seconds to wait for transactions of other processes
 
@@ -76,6 +78,8 @@ class SqlStore(Store):
         record: Record,
         labels: Labels = NO_LABELS,
         more: Iterable[tuple[Record, Labels]] = (),
+        *,
+        request: AnsweredRequest | None = None,
     ) -> SqlJournal:
         """Create a journal with its first records, and the tables if they do not exist."""
         checked_name(name)
@@ -83,9 +87,11 @@ class SqlStore(Store):
         connection = self.connect()
         with _closed_on_error(connection):
             self.create_tables(connection)
+            self._create_requests(connection, request)
             connection.begin()
             if not connection.change(self.sql.add_journal, name=name, created=time.time()):
                 raise name_in_use(name, self.url)
+            self._record(connection, request)
             found = self._found(connection, name)
             assert found is not None
             connection.change(self.sql.add, _values(found.id, first))
@@ -112,20 +118,47 @@ class SqlStore(Store):
         finally:
             connection.close()
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
         """Delete a journal permanently, after the transaction that is running now."""
         checked_name(name)
         connection = self.connect()
         with _closed_on_error(connection):
             found = self._known(connection, name)
+            self._create_requests(connection, request)
             if connection.begin_on_journal(found.id) is None:
                 raise name_not_found(name, self._names(connection), self.url)
+            self._record(connection, request)
             for statement in self.sql.remove:
                 connection.change(statement, journal=found.id)
             if connection.has_table(KEYS):  # a new study with this name must not accept old keys
                 connection.change(self.sql.remove_keys, study=name)
             connection.commit()
         connection.close()
+
+    def answered(self, id: str) -> AnsweredRequest | None:
+        """Return the recorded request with this id."""
+        connection = self.connect()
+        try:
+            has_table = connection.has_table(REQUESTS)
+            rows = connection.fetch(self.sql.request, id=id) if has_table else []
+        finally:
+            connection.close()
+        return AnsweredRequest(*rows[0]) if rows else None
+
+    def _create_requests(
+        self, connection: DatabaseConnection, request: AnsweredRequest | None
+    ) -> None:
+        """Create the table of requests, if there is one to record and the table does not exist."""
+        if request is not None and not connection.has_table(REQUESTS):
+            connection.begin_to_create_tables()
+            if not connection.has_table(REQUESTS):  # no other process created it meanwhile
+                connection.change(self.sql.make_requests)
+            connection.commit()
+
+    def _record(self, connection: DatabaseConnection, request: AnsweredRequest | None) -> None:
+        """Record a request, within a transaction."""
+        if request is not None and not connection.change(self.sql.add_request, tuple(request)):
+            raise request_in_use(request)
 
     def keyring(self) -> SqlKeyring:
         """Return a new handle on the API keys of the store."""

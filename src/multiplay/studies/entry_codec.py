@@ -22,7 +22,15 @@ from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner import snapshot
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult
 from multiplay.learner.logged_data import LoggedData
-from multiplay.learner.plays import CANCELLED, TOLD, PendingState, PlayLog, Receipt
+from multiplay.learner.plays import (
+    CANCELLED,
+    TOLD,
+    Estimate,
+    PendingPlay,
+    PendingState,
+    PlayLog,
+    Receipt,
+)
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import PlanLimits
 from multiplay.learner.snapshot import builder_of
@@ -34,15 +42,31 @@ from multiplay.version import __version__
 # Kinds of entries. A part is a report that is not final.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
+REQUESTED = "request"  # the result of a request that wrote no other entry without a key
 KINDS = {one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE)} | {TELL: (TELL, PART)}
-VERB = {kind: verb for verb, kinds in KINDS.items() for kind in kinds}  # that writes the kind
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is closed
 SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
 FORMAT = 1  # of entries and snapshots; newer formats are refused
 USUAL = b""  # the digest of the usual set without limits
 BY = "by"  # in an entry: its author
-AT_REQUEST = "request"  # in an entry with a key: the request that wrote it
+AT_REQUEST = "request"  # in an entry: the request that wrote it
+BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
 MARKS = {BY, AT_REQUEST}  # fields that replay does not give
+
+
+class Request(NamedTuple):
+    """A request of a client that may be repeated.
+
+    Attributes
+    ----------
+    id : str
+        The id of the request, which no other request has.
+    body : str
+        The digest of its content; "" if the content is not compared.
+    """
+
+    id: str
+    body: str = ""
 
 
 class StoredSet(NamedTuple):
@@ -137,9 +161,48 @@ def signed(record: Record, by: str | None) -> Record:
     return record if by is None else Record({**record.header, BY: by}, record.arrays)
 
 
-def requested(record: Record, request: str) -> Record:
-    """Return a record with the id of its request."""
-    return Record({**record.header, AT_REQUEST: request}, record.arrays)
+def requested(record: Record, request: Request, **more: Any) -> Record:
+    """Return a record with the digest of its request, and what its result needs beside it."""
+    mark = {BODY: request.body, **more}
+    return Record({**record.header, AT_REQUEST: mark}, record.arrays)
+
+
+def request_keys(verb: str, id: str) -> list[tuple[str, str]]:
+    """Return the kinds and keys of the entries that a request may have written."""
+    return [*((kind, REQUEST + id) for kind in KINDS[verb]), (REQUESTED, f"{REQUEST}{verb}:{id}")]
+
+
+def result_record(verb: str, request: Request, result: Any) -> Record:
+    """Return the entry for the result of a request that has no entry of its own."""
+    answer = result
+    if isinstance(result, Receipt):
+        answer = result._asdict()
+    elif isinstance(result, PendingPlay):
+        answer = {"play": result.id, EXPECTED: estimate_fields(result.expected)}
+    return requested(Record({"verb": verb, "result": answer}, {}), request)
+
+
+def estimate_fields(estimate: Estimate) -> list[float | None]:
+    """Return an estimate as plain data."""
+    return [number_or_none(float(value)) for value in estimate]
+
+
+def check_same_request(known: Entry, request: Request) -> None:
+    """Raise ``Conflict`` if an entry was written by a request with a different content."""
+    mark = known.record.header.get(AT_REQUEST)
+    then = mark[BODY] if isinstance(mark, dict) else ""  # version 0.9 wrote no digest
+    if then and request.body and then != request.body:
+        raise different_request()
+
+
+def different_request() -> Conflict:
+    """Return the error of an idempotency key that was used for a different request."""
+    return Conflict(
+        "Idempotency-Key",
+        "a new key, or the same request",
+        "a key that was used for a different request",
+        "Use a new key for every new request.",
+    )
 
 
 def is_truncated(record: Record) -> bool:
@@ -248,13 +311,21 @@ def receipt_fields(told: Receipt) -> dict[str, int]:
     return {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
 
 
-def repeated_receipt(id: int | None, known: Entry, request: str | None) -> Receipt:
-    """Return the receipt of an entry again; for the same request, the identical receipt."""
+def receipt_of(known: Entry, repeated: bool) -> Receipt:
+    """Return the receipt of an entry."""
     header, labels = known.record.header, known.labels
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
-    same = request is not None and header.get(AT_REQUEST) == request
-    repeated = not (same or is_request(labels.key))
-    return Receipt(id, seen, missing, clipped, repeated=repeated, final=labels.kind != PART)
+    final = labels.kind != PART
+    return Receipt(labels.play, seen, missing, clipped, repeated=repeated, final=final)
+
+
+def repeated_receipt(known: Entry, request: Request | None) -> Receipt:
+    """Return the receipt of an entry again, with a key.
+
+    For the request that wrote it, the identical receipt: version 0.9 marked entries with its id.
+    """
+    same = request is not None and known.record.header.get(AT_REQUEST) == request.id
+    return receipt_of(known, not same)
 
 
 def is_request(key: str | None) -> bool:

@@ -16,7 +16,7 @@ from multiplay.learner.plays import CANCELLED, NEVER, PENDING, STATUS, TOLD, Rec
 from multiplay.learner.reports import is_among, parse_losses
 from multiplay.storage import Entry, Journal, Record
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import ASK, CANCEL, ENDS, PART, TELL
+from multiplay.studies.entry_codec import ASK, CANCEL, ENDS, PART, TELL, Request
 from multiplay.studies.replica import Replica
 from multiplay.types import IntArray
 
@@ -122,7 +122,7 @@ def told_before(
     losses: Losses,
     final: bool,
     known: Entry | None,
-    request: str | None,
+    request: Request | None,
 ) -> Receipt:
     """Return the receipt of a report of a closed play, or of one whose key is ``known``.
 
@@ -139,7 +139,7 @@ def told_before(
             raise entry_codec.used_before(
                 known, f"was used for different losses of play {known.labels.play}"
             )
-        return entry_codec.repeated_receipt(id, known, request)
+        return entry_codec.repeated_receipt(known, request)
     end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
     with_digests = [entry.record.header for entry in about if "digests" in entry.record.header]
     digests = bytes.fromhex(with_digests[-1]["digests"]) if with_digests else b""

@@ -27,6 +27,7 @@ from multiplay.types import Arrays
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
 DERIVED = ("actions", "policy")  # in the first entry, and therefore not in snapshots
 LAST_DAY = "last_day"  # in snapshots of version 0.9
+RESULTS = "results"  # in a snapshot: the number of entries that are results of requests
 
 
 class ReplayMismatch(ValueError):
@@ -51,6 +52,9 @@ class Replica:
         The digest of the set of the last play.
     usual_digest : bytes
         The digest of the usual set.
+    results : int
+        The number of entries that are results of requests only. The random numbers for external
+        plans do not depend on them: a study gives the same numbers with a service and without.
     """
 
     def __init__(self, engine: Engine, seed: int, first: Entry) -> None:
@@ -59,7 +63,7 @@ class Replica:
             Rounds(seed, purpose) for purpose in (ASK, TELL, LEARN)
         )
         self.number, self.digest = first.number, first.digest
-        self.next_id, self.last_set = 1, entry_codec.USUAL
+        self.next_id, self.last_set, self.results = 1, entry_codec.USUAL, 0
         self.usual_digest = entry_codec.set_digest(*pack(engine.state.actions, "actions"))
 
     @classmethod
@@ -101,6 +105,7 @@ class Replica:
             "digest": self.digest.hex(),
             "next_id": self.next_id,
             "core": kept,
+            **({RESULTS: self.results} if self.results else {}),
         }
         return Record(own, arrays)
 
@@ -120,7 +125,7 @@ class Replica:
         last, usual = engine.state.last, engine.state.actions
         given = None if last.given is usual else last.given
         replica.last_set = StoredSet.of(given, last.limits, self.usual_digest).digest
-        replica.next_id = own["next_id"]
+        replica.next_id, replica.results = own["next_id"], own.get(RESULTS, 0)
         return replica
 
     # ------------------------------------------------------------ verbs
@@ -180,7 +185,7 @@ class Replica:
 
     def learning(self) -> Engine:
         """Return the engine, with the random numbers for learning from external plans."""
-        self.engine.state.rng = self.learning_at.at(self.number + 1)
+        self.engine.state.rng = self.learning_at.at(self.number + 1 - self.results)
         return self.engine
 
     # ------------------------------------------------------------ replaying
@@ -199,6 +204,7 @@ class Replica:
     def advance(self, entry: Entry) -> None:
         """Record that an entry is applied."""
         self.number, self.digest = entry.number, entry.digest
+        self.results += entry.labels.kind == entry_codec.REQUESTED
 
     def _asked(self, entry: Entry, check: bool) -> Record | None:
         record, labels = entry.record, entry.labels
@@ -289,6 +295,7 @@ REPLAY: dict[str, Callable[[Replica, Entry, bool], Record | None]] = {
     entry_codec.CLOSE: Replica._closed,
     entry_codec.CANCEL: Replica._cancelled,
     entry_codec.EXPIRE: lambda replica, entry, check: None,
+    entry_codec.REQUESTED: lambda replica, entry, check: None,
     entry_codec.LEARN: Replica._learned,
     entry_codec.TABLE: Replica._learned_table,
 }
@@ -304,6 +311,16 @@ def _compare(entry: Entry, expected: Record | None) -> None:
             raise ReplayMismatch(f"{name} is {one[:80]}, but replaying gives {other[:80]}")
     if bits(entry.record.arrays) != bits(expected.arrays):
         raise ReplayMismatch("its arrays differ from the replay")
+
+
+def same_first_entry(one: Record, other: Record) -> bool:
+    """Return whether two first entries create the same study, by any author and version."""
+    marks = {entry_codec.BY, "multiplay"}
+    headers = [
+        json.dumps({name: value for name, value in record.header.items() if name not in marks})
+        for record in (one, other)
+    ]
+    return headers[0] == headers[1] and bits(one.arrays) == bits(other.arrays)
 
 
 def bits(arrays: Arrays) -> dict[str, tuple[str, tuple[int, ...], bytes]]:

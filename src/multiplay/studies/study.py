@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
 from multiplay._support.atomic_files import as_path
 from multiplay._support.checks import is_integer, true_or_false
@@ -17,7 +16,7 @@ from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.learner import snapshot
-from multiplay.learner.engine import REQUEST, Engine, Losses, Range, Units, checked_key
+from multiplay.learner.engine import Engine, Losses, Range, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
@@ -37,7 +36,7 @@ from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.studies import backup, entry_codec, export, play_history
-from multiplay.studies.entry_codec import StoredSet
+from multiplay.studies.entry_codec import Request, StoredSet
 from multiplay.studies.replica import NO_NUMBERS, Replica, Verified, verify
 from multiplay.studies.synced import SyncedState
 
@@ -46,10 +45,11 @@ if TYPE_CHECKING:
 
 PLACE = "sqlite:///multiplay.db"
 
+T = TypeVar("T")
+
 Place = Store | str | PathLike[str]
 Ids: TypeAlias = list[int]  # a study has a method that is called list
 Names: TypeAlias = list[str]
-Entries: TypeAlias = list[Entry]
 
 
 class Study(SyncedState):
@@ -311,12 +311,13 @@ class Study(SyncedState):
             )
             self._changed = True  # new arms are added before the policy may fail
             id, play = replica.ask(round_set, stored_set, when, key, until)
-            self._write(
-                replica,
-                entry_codec.ask_record(play, stored_set),
-                Labels(entry_codec.ASK, key, id, when),
-            )
-            return self._pending_play(engine, id)
+            asked, result = self._pending_play(engine, id), dict[str, Any]()
+            if self._request is not None:
+                asked = _settled(asked)
+                result = {entry_codec.EXPECTED: entry_codec.estimate_fields(asked.expected)}
+            record = entry_codec.ask_record(play, stored_set)
+            self._write(replica, record, Labels(entry_codec.ASK, key, id, when), **result)
+            return asked
 
     def tell(
         self,
@@ -357,7 +358,7 @@ class Study(SyncedState):
             known = self._known(key, entry_codec.CLOSE)
             if known is not None:
                 self._check_same_play(known, id)
-                return entry_codec.repeated_receipt(id, known, self.request)
+                return entry_codec.repeated_receipt(known, self._request)
             self._check_waits(replica, id)
             before = replica.engine.state.told
             told = self._close(replica, id, key, when)
@@ -424,7 +425,7 @@ class Study(SyncedState):
                 said = entry_codec.plan_of(action, names), entry_codec.losses_by_arm(parsed, names)
                 if said != tuple(known.record.header[name] for name in ("plan", "losses")):
                     raise entry_codec.used_before(known, "was used for different losses")
-                return entry_codec.repeated_receipt(None, known, self.request)
+                return entry_codec.repeated_receipt(known, self._request)
             told, parsed = replica.learning().learn(round_set, action, losses, ignore, when)
             self._changed = True
             given = None if actions is engine.state.actions else actions
@@ -452,7 +453,7 @@ class Study(SyncedState):
             if known is not None:
                 if not entry_codec.same_logged_data(known.record, logged):
                     raise entry_codec.used_before(known, "was used for a different table")
-                return entry_codec.repeated_receipt(None, known, self.request)
+                return entry_codec.repeated_receipt(known, self._request)
             told = replica.learning().learn_all(logged, f"table[{arm!r}]")
             self._changed = True
             labels = Labels(entry_codec.TABLE, key, None, timestamp("at", None))
@@ -524,20 +525,88 @@ class Study(SyncedState):
             return verify(self._journal, live, head.number, *self._given, progress)
 
     def is_asked(self, key: str | None) -> bool:
-        """Return whether a play was asked with this key, or by this request."""
+        """Return whether a play was asked with this key."""
         with self._lock:
             return self._known(key, entry_codec.ASK) is not None
+
+    def once(self, verb: str, request: Request, act: Callable[[], T]) -> T:
+        """Call a verb for a request of a client; the same request again has the same result.
+
+        The result is that of the entry of the request, or is stored with it. The same id with
+        different content raises ``Conflict``. A request that is refused is not recorded.
+
+        Parameters
+        ----------
+        verb
+            The name of the verb, such as "ask".
+        request
+            The id of the request, and the digest of its content.
+        act
+            Calls the verb of this study.
+        """
+        with self._turn() as replica:
+            known = self._entry_of(verb, request.id)
+            if known is not None:
+                entry_codec.check_same_request(known, request)
+                return cast(T, self._result(replica, known))
+            self._request, self._is_recorded = request, False
+            try:
+                result = _settled(act())
+            finally:
+                self._request = None
+            if not self._is_recorded:
+                self._write_result(replica, verb, request, result)
+            return result
 
     # ------------------------------------------------------------ private
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
-        """Return the entry of a key or request that was used before."""
-        if key is None and self.request is None:
+        """Return the entry of a key that was used before."""
+        return None if key is None else self._journal.find(kinds, checked_key(key))
+
+    def _entry_of(self, verb: str, request: str) -> Entry | None:
+        """Return the entry that a request wrote before."""
+        wanted = entry_codec.request_keys(verb, request)
+        if self._foreseen.issuperset(wanted):
             return None
-        found = f"{REQUEST}{self.request}" if key is None else checked_key(key)
-        if (kinds[0], found) in self._foreseen:
-            return None
-        return self._journal.find(kinds, found)
+        return next(iter(self._journal.find_all(wanted)), None)
+
+    def _write_result(self, replica: Replica, verb: str, request: Request, result: Any) -> None:
+        """Write the result of a request that wrote no entry without a key."""
+        kind, key = entry_codec.request_keys(verb, request.id)[-1]
+        record = entry_codec.result_record(verb, request, result)
+        self._write(replica, record, Labels(kind, key, None, timestamp("at", None)))
+
+    def _result(self, replica: Replica, known: Entry) -> Any:
+        """Return the result of a request from its entry."""
+        header, kind = known.record.header, known.labels.kind
+        if kind == entry_codec.REQUESTED:
+            result, verb = header["result"], header["verb"]
+            if verb == entry_codec.ASK:
+                asked = play_history.about(self._journal, result["play"])[0]
+                return self._as_then(replica, asked, result[entry_codec.EXPECTED])
+            return result if verb in (entry_codec.EXPIRE, entry_codec.CANCEL) else Receipt(**result)
+        if kind == entry_codec.ASK:
+            mark = header.get(entry_codec.AT_REQUEST)
+            if mark is None:  # of version 0.9
+                return self._again(replica, known)
+            return self._as_then(replica, known, mark[entry_codec.EXPECTED])
+        if kind == entry_codec.EXPIRE:
+            return header["plays"]
+        return None if kind == entry_codec.CANCEL else entry_codec.receipt_of(known, False)
+
+    def _as_then(
+        self, replica: Replica, asked: Entry, expected: Sequence[float | None]
+    ) -> PendingPlay:
+        """Return a play as it was asked, with the estimate of that time."""
+        id = asked.labels.play
+        assert id is not None
+        action, plan = play_history.plan_again(replica, asked.record)
+        then = Estimate(*map(number_or_nan, expected))
+        truncated = entry_codec.is_truncated(asked.record)
+        return PendingPlay(
+            id, action, plan, entry_codec.shown_key(asked.labels), lambda: then, truncated
+        )
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
@@ -557,18 +626,14 @@ class Study(SyncedState):
         assert id is not None
         if id in replica.engine.pending:
             return self._pending_play(replica.engine, id)
-        action, plan = play_history.plan_again(replica, asked.record)
-        then = Estimate(number_or_nan(asked.record.header["expected"]), math.nan, math.nan)
-        truncated = entry_codec.is_truncated(asked.record)
-        key = entry_codec.shown_key(asked.labels)
-        return PendingPlay(id, action, plan, key, lambda: then, truncated)
+        return self._as_then(replica, asked, [asked.record.header["expected"], None, None])
 
     def _told_again(
         self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
     ) -> Receipt:
         """Return the receipt of a report that was told before."""
         about = play_history.about(self._journal, id)
-        return play_history.told_before(replica, about, losses, final, known, self.request)
+        return play_history.told_before(replica, about, losses, final, known, self._request)
 
     def _check_waits(self, replica: Replica, id: Any) -> None:
         if not is_integer(id) or id not in replica.engine.pending:
@@ -577,6 +642,15 @@ class Study(SyncedState):
     def _check_same_play(self, known: Entry, id: Any) -> None:
         if known.labels.play != id:
             raise entry_codec.used_before(known, f"was used for play {known.labels.play}")
+
+
+def _settled(result: T) -> T:
+    """Return a play with the estimate of now, whatever is learned later; other results as is."""
+    if not isinstance(result, PendingPlay):
+        return result
+    now = result.expected
+    made = result.id, result.action, result.plan, result.key, lambda: now, result.truncated
+    return cast(T, PendingPlay(*made))
 
 
 def _opened(

@@ -13,6 +13,7 @@ from multiplay.learner.queries import Queries
 from multiplay.storage import Damaged, Head, Journal, Labels, Record
 from multiplay.storage.journal import damaged
 from multiplay.studies import entry_codec
+from multiplay.studies.entry_codec import Request
 from multiplay.studies.replica import Replica
 
 SNAPSHOT_EVERY = 500  # entries, at least; see _interval
@@ -44,9 +45,6 @@ class SyncedState(Queries):
     ----------
     by : str or None
         The author of the entries that are written.
-    request : str or None
-        An id of the next verb, beside its key: the same verb with the same id changes nothing and
-        returns the identical result. For clients that retry after a lost connection.
     committed : Committed
         The last transaction of this process.
     """
@@ -59,9 +57,10 @@ class SyncedState(Queries):
         self._replica: Replica | None = None
         self._in_turn = self._changed = self._spoiled = False
         self._snapshot_at = 0
-        self._foreseen: set[tuple[str, str]] = set()  # requests that are not in the journal yet
+        self._foreseen: set[tuple[str, str]] = set()  # kinds and keys that have no entry yet
         self.by = by
-        self.request: str | None = None
+        self._request: Request | None = None  # that has written nothing yet
+        self._is_recorded = False  # whether an entry has the id of the request
         self.committed = Committed()
         self._written: list[tuple[Labels, Record]] = []
 
@@ -125,10 +124,9 @@ class SyncedState(Queries):
         """
         if not self._in_turn:
             raise RuntimeError("foresee() is called within together()")
-        wanted = {(verb, REQUEST + request) for verb, request in requests}
-        kinds = [(kind, key) for verb, key in wanted for kind in entry_codec.KINDS[verb]]
-        found = {entry.labels.key for entry in self._journal.find_all(kinds)} if kinds else set()
-        self._foreseen |= {(verb, key) for verb, key in wanted if key not in found}
+        wanted = [pair for request in {*requests} for pair in entry_codec.request_keys(*request)]
+        found = {(entry.labels.kind, entry.labels.key) for entry in self._journal.find_all(wanted)}
+        self._foreseen |= {*wanted} - found
 
     def _own(self) -> Replica:
         """Return the state within a transaction."""
@@ -195,16 +193,18 @@ class SyncedState(Queries):
         with suppress(StoreError, InvalidInput):
             self._journal.put(replica.record())
 
-    def _write(self, replica: Replica, record: Record, labels: Labels) -> None:
-        """Write the entry of a verb; the first entry of a request gets its id."""
+    def _write(self, replica: Replica, record: Record, labels: Labels, **result: Any) -> None:
+        """Write the entry of a verb; the first entry of a request without a key gets its id.
+
+        ``result`` is what the result of the request needs, and the entry has not.
+        """
         self._changed = True
-        if self.request is not None:
-            if labels.key is None:
-                labels = labels._replace(key=REQUEST + self.request)
-            else:
-                record = entry_codec.requested(record, self.request)
-            self.request = None
-        known_as = entry_codec.VERB[labels.kind], labels.key or ""
+        request, self._request = self._request, None
+        if request is not None and labels.key is None:
+            labels = labels._replace(key=REQUEST + request.id)
+            record = entry_codec.requested(record, request, **result)
+            self._is_recorded = True
+        known_as = labels.kind, labels.key or ""
         is_new = known_as in self._foreseen
         self._foreseen.discard(known_as)
         record = entry_codec.signed(record, self.by)

@@ -1,14 +1,17 @@
-"""The HTTP API without a server: metrics of studies."""
+"""The HTTP API without a server: repeated requests, and metrics of studies."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from asgi import Client, client_of
 from trucks import costs, new_study
 
+import multiplay as mp
 from multiplay.service.app import create_app
-from multiplay.service.auth import keys
+from multiplay.service.auth import keys as api_keys
 from multiplay.service.settings import Settings
 from multiplay.storage import store_at
 
@@ -27,6 +30,196 @@ def store(tmp_path: Path) -> Path:
 def client(store: Path) -> Iterator[Client]:
     with client_of(create_app(Settings(store=f"{store}"))) as found:
         yield found
+
+
+# ------------------------------------------------------------ repeated requests
+
+NEW = {
+    "name": "new",
+    "actions": {"type": "Budget", "total": 1, "caps": [1, 1]},
+    "losses": [0, 1],
+}
+
+
+def send(
+    client: Client, path: str, body: Any = None, key: str = "one", method: str = "POST"
+) -> httpx.Response:
+    return client.request(method, path, json=body, headers={"Idempotency-Key": key})
+
+
+def same(one: httpx.Response, other: httpx.Response) -> bool:
+    return (one.status_code, one.content) == (other.status_code, other.content)
+
+
+def tell(
+    client: Client, play: dict[str, Any], request: str, more: dict[str, Any] | None = None
+) -> httpx.Response:
+    body = {"losses": costs(play["id"], play["plan"]), **(more or {})}
+    return send(client, f"{STUDY}/plays/{play['id']}/tell", body, request)
+
+
+def entries(store: Path) -> int:
+    with mp.Study.open("lanes", store=store) as study:
+        assert study.verify().ok
+        return study.head.number
+
+
+def test_an_expiry_that_ended_nothing_ends_nothing_later(store: Path, client: Client) -> None:
+    body = {"older_than": 0}
+    first = send(client, f"{STUDY}/expire", body)
+    assert first.json() == {"plays": []}
+    send(client, f"{STUDY}/ask", {"at": 0}, "ask")
+    assert same(send(client, f"{STUDY}/expire", body), first)
+    assert send(client, f"{STUDY}/expire", body, "two").json() == {"plays": [1]}
+    assert same(send(client, f"{STUDY}/expire", body), first)
+    entries(store)
+
+
+@pytest.mark.parametrize("body", [None, {"key": "Monday"}])
+def test_an_ask_again_has_the_estimate_of_the_first_time(
+    body: Any, store: Path, client: Client
+) -> None:
+    other = send(client, f"{STUDY}/ask", None, "other").json()
+    first = send(client, f"{STUDY}/ask", body)
+    tell(client, other, "tell")
+    assert same(send(client, f"{STUDY}/ask", body), first)
+    tell(client, first.json(), "last")
+    assert same(send(client, f"{STUDY}/ask", body), first), "also of a play that is closed"
+    with client_of(create_app(Settings(store=f"{store}"))) as restarted:
+        assert same(send(restarted, f"{STUDY}/ask", body), first)
+    entries(store)
+
+
+def test_an_ask_of_a_known_key_again_has_the_same_estimate(client: Client) -> None:
+    send(client, f"{STUDY}/ask", {"key": "Monday"}, "first")
+    other = send(client, f"{STUDY}/ask", None, "other").json()
+    second = send(client, f"{STUDY}/ask", {"key": "Monday"}, "second")
+    tell(client, other, "tell")
+    assert same(send(client, f"{STUDY}/ask", {"key": "Monday"}, "second"), second)
+
+
+def test_a_create_again_has_the_first_response(store: Path, client: Client) -> None:
+    first = send(client, "/v1/studies", NEW)
+    assert first.status_code == 201
+    assert first.json()["entries"] == 1
+    client.post("/v1/studies/new/ask")
+    assert same(send(client, "/v1/studies", NEW), first)
+    client.request("DELETE", "/v1/studies/new")
+    assert same(send(client, "/v1/studies", NEW), first), "the study is not created again"
+    assert mp.Study.list(store=store) == ["lanes"]
+
+
+@pytest.mark.parametrize("more", [{"seed": 8}, {"name": "newer"}, {"losses": [0, 2]}])
+def test_a_create_with_another_body_is_a_conflict(more: dict[str, Any], client: Client) -> None:
+    assert send(client, "/v1/studies", NEW).status_code == 201
+    refused = send(client, "/v1/studies", NEW | more)
+    assert refused.status_code == 409
+    assert "used for a different request" in refused.json()["detail"]
+
+
+def test_a_create_with_a_key_in_the_body(client: Client) -> None:
+    body = NEW | {"key": "mine"}
+    first = client.post("/v1/studies", json=body)
+    client.post("/v1/studies/new/ask")
+    assert same(client.post("/v1/studies", json=body), first)
+    assert same(send(client, "/v1/studies", body, "late"), first)
+    assert client.post("/v1/studies", json=body | {"seed": 8}).status_code == 409
+    assert client.post("/v1/studies", json=NEW | {"key": "other"}).status_code == 409
+
+
+def test_keys_that_differ_in_their_last_character_are_different(client: Client) -> None:
+    keys = ["k" * 199 + last for last in "ab"]
+    ids = [send(client, f"{STUDY}/ask", None, key).json()["id"] for key in keys * 2]
+    assert ids == [1, 2, 1, 2]
+    made = [send(client, "/v1/studies", NEW | {"name": key[-1]}, key) for key in keys]
+    assert [response.status_code for response in made] == [201, 201]
+
+
+@pytest.mark.parametrize("path", [f"{STUDY}/ask", "/v1/studies"])
+def test_a_key_that_is_too_long_is_refused(path: str, client: Client) -> None:
+    refused = send(client, path, NEW if path == "/v1/studies" else None, "k" * 201)
+    assert refused.status_code == 400
+    assert refused.json()["argument"] == "Idempotency-Key"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"key": "Monday"}, {"key": "Tuesday"}),
+        ({"key": "Monday"}, None),
+        (None, {"key": "Monday"}),
+        ({"exclude": []}, {"exclude": ["Lyon->north"]}),
+    ],
+)
+def test_the_same_key_with_another_body_is_a_conflict(
+    one: Any, other: Any, store: Path, client: Client
+) -> None:
+    first = send(client, f"{STUDY}/ask", one)
+    assert first.status_code == 200
+    before = entries(store)
+    assert send(client, f"{STUDY}/ask", other).status_code == 409
+    assert same(send(client, f"{STUDY}/ask", one), first)
+    assert entries(store) == before
+    assert mp.Study.open("lanes", store=store).asked == 1
+
+
+def test_the_same_key_for_another_play_is_a_conflict(client: Client) -> None:
+    for k in range(4):
+        send(client, f"{STUDY}/ask", None, f"{k}")
+    for verb, plays, status in (("close", (1, 2), 200), ("cancel", (3, 4), 204)):
+        responses = [send(client, f"{STUDY}/plays/{play}/{verb}") for play in plays]
+        assert [one.status_code for one in responses] == [status, 409]
+
+
+def test_the_order_of_fields_is_not_content(client: Client) -> None:
+    body = {"key": "Monday", "at": 5}
+    first = send(client, f"{STUDY}/ask", body)
+    assert same(send(client, f"{STUDY}/ask", dict(reversed(body.items()))), first)
+
+
+def test_a_delete_again_deletes_nothing_more(store: Path, client: Client) -> None:
+    first = send(client, STUDY, method="DELETE")
+    assert first.status_code == 204
+    assert same(send(client, STUDY, method="DELETE"), first)
+    new_study(store_at(store)).disconnect()
+    assert same(send(client, STUDY, method="DELETE"), first)
+    assert mp.Study.list(store=store) == ["lanes"], "the new study is another one"
+    assert send(client, "/v1/studies/others", method="DELETE").status_code == 409
+    assert send(client, "/v1/studies/others", key="two", method="DELETE").status_code == 404
+
+
+def test_two_keys_are_refused(client: Client) -> None:
+    headers = [("Idempotency-Key", "one"), ("Idempotency-Key", "two")]
+    refused = client.post(f"{STUDY}/ask", headers=headers)
+    assert refused.status_code == 400
+    assert refused.json()["got"] == "2"
+
+
+def test_reports_again_have_the_first_response(store: Path, client: Client) -> None:
+    """With a key in the body and without; also a report that was told before."""
+    plays = [send(client, f"{STUDY}/ask", None, f"ask-{k}").json() for k in range(3)]
+    sent: list[Callable[[], httpx.Response]] = [
+        lambda: tell(client, plays[0], "a", {"key": "mine"}),
+        lambda: tell(client, plays[0], "b"),
+        lambda: tell(client, plays[1], "c", {"final": False}),
+        lambda: send(client, f"{STUDY}/plays/2/close", {"key": "k"}, "d"),
+        lambda: send(client, f"{STUDY}/plays/3/cancel", {"key": "k"}, "e"),
+        lambda: send(client, f"{STUDY}/expire", {"older_than": 0, "key": "k"}, "f"),
+    ]
+    first = [act() for act in sent]
+    assert [one.status_code for one in first] == [200] * 4 + [204, 200]
+    assert [first[k].json()["repeated"] for k in range(2)] == [False, True]
+    before = entries(store)
+    for act, response in zip(sent, first, strict=True):
+        assert same(act(), response)
+    assert entries(store) == before
+
+
+def test_keys_of_different_callers_are_different(store: Path, client: Client) -> None:
+    tokens = [api_keys.create(store, "play").token for _ in range(2)]
+    for wanted in (1, 2, 1, 2):
+        headers = {"Authorization": f"Bearer {tokens[wanted - 1]}", "Idempotency-Key": "one"}
+        assert client.post(f"{STUDY}/ask", headers=headers).json()["id"] == wanted
 
 
 # ------------------------------------------------------------ metrics of studies
@@ -63,7 +256,9 @@ def test_metrics_of_a_study_need_a_key_that_may_read_it(store: Path, client: Cli
     client.post(f"{STUDY}/ask")
     assert values(client)
     new_study(store_at(store), "others").disconnect()
-    tokens = {study: keys.create(store, "read", study=study).token for study in ("lanes", "others")}
+    tokens = {
+        study: api_keys.create(store, "read", study=study).token for study in ("lanes", "others")
+    }
     assert not values(client)
     headers = {study: {"Authorization": f"Bearer {token}"} for study, token in tokens.items()}
     assert values(client, headers["lanes"])

@@ -20,6 +20,7 @@ from multiplay.service.errors import Forbidden, Unauthenticated
 from multiplay.service.settings import Settings
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import store_at
+from multiplay.studies.entry_codec import Request
 
 
 class Turns:
@@ -58,7 +59,8 @@ def at_once(store: Path | str, act: Callable[[StudyManager], Any]) -> Any:
 
 
 def ask(manager: StudyManager, caller: Caller = ANONYMOUS, request: str | None = None) -> Any:
-    return manager.write("lanes", caller, "ask", lambda study: study.ask(), None, request)
+    known = None if request is None else Request(request)
+    return manager.write("lanes", caller, "ask", lambda study: study.ask(), None, known)
 
 
 def test_requests_that_come_together_share_turns(store: Path, turns: Turns) -> None:

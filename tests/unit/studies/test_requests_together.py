@@ -1,5 +1,6 @@
 """Several verbs in one turn, requests that come twice, and who wrote what."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from multiplay.errors import Conflict, NotFound
 from multiplay.service.auth import keys
 from multiplay.storage import Labels, Record, Store, store_at
 from multiplay.storage.base import KeyRecord
+from multiplay.studies.entry_codec import Request
 
 
 @pytest.fixture(params=STORES)
@@ -116,9 +118,8 @@ def test_a_request_that_comes_twice_is_answered_the_same(store: Store) -> None:
     def repeated(request: str, verb: str, *args: Any, **options: Any) -> tuple[Any, Any]:
         found = []
         for handle in (study, mp.Study.open("lanes", store=store)):
-            handle.request = request
-            found.append(getattr(handle, verb)(*args, **options))
-            handle.request = None
+            act = partial(getattr(handle, verb), *args, **options)
+            found.append(handle.once(verb, Request(request), act))
         return found[0], found[1]
 
     one, other = repeated("1", "ask")
@@ -142,7 +143,7 @@ def test_a_request_that_comes_twice_is_answered_the_same(store: Store) -> None:
     assert told == again
     kinds = [entry.labels.kind for entry in study.entries()]
     assert kinds == [
-        *("create", "ask", "part", "close", "ask", "cancel", "ask", "expire", "cancel"),
+        *("create", "ask", "part", "close", "ask", "request", "cancel", "ask", "expire", "cancel"),
         *("learn", "learn_table"),
     ]
     assert study.plays()["key"].tolist() == [None, "Monday", None]
@@ -152,24 +153,21 @@ def test_a_request_that_comes_twice_is_answered_the_same(store: Store) -> None:
 def test_a_request_with_another_content_is_a_conflict(store: Store) -> None:
     study = new_study(store)
     one, other = study.ask(), study.ask()
-    study.request = "1"
-    study.tell(one.id, euros(one))
-    study.request = "1"
-    with pytest.raises(Conflict):
-        study.tell(other.id, euros(other))
+    study.once("tell", Request("1", "a"), lambda: study.tell(one.id, euros(one)))
+    with pytest.raises(Conflict, match="used for a different request"):
+        study.once("tell", Request("1", "b"), lambda: study.tell(other.id, euros(other)))
+    study.tell(other.id, euros(other))
 
 
 def test_requests_of_one_block_are_looked_for_at_once(store: Store) -> None:
     """One came before, one comes twice in the block, and the others are new."""
     study = new_study(store)
-    study.request = "old"
-    old = study.ask()
+    old = study.once("ask", Request("old"), study.ask)
     ids = []
     with study.together():
         study.foresee([("ask", request) for request in ("old", "a", "b", "a")])
         for request in ("old", "a", "b", "a"):
-            study.request = request
-            ids.append(study.ask().id)
+            ids.append(study.once("ask", Request(request), study.ask).id)
     assert ids == [old.id, 2, 3, 2]
     assert verified(study).ok
 

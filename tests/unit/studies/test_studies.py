@@ -1,6 +1,7 @@
 """Studies: the contract over all stores, and what random uses cannot say."""
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from multiplay.random import Rounds, Streams
 from multiplay.storage import Head, MemoryStore, Store, store_at
 from multiplay.storage.memory import MemoryJournal
 from multiplay.studies import entry_codec, synced
+from multiplay.studies.entry_codec import Request
 from multiplay.studies.replica import Replica
 
 DATA = Path(__file__).parents[2] / "data"
@@ -197,24 +199,23 @@ def test_a_request_that_comes_twice_is_answered_the_very_same(
     first, second = study.ask(), study.ask()
     table = {"arm": ["Lyon->north"], "round": [1], "loss": [8.0]}
     part = {"Lyon->north": [None] * first.plan["Lyon->north"]}
-    acts: list[Callable[[], mp.Receipt]] = [
-        lambda: study.tell(first.id, part, final=False, key=key),
-        lambda: study.tell(first.id, euros(first), key=key and "k 2"),
-        lambda: study.close(second.id, key=key),
-        lambda: study.learn(first.plan, euros(first), key=key),
-        lambda: study.learn_table(table, key=key),
+    acts: list[tuple[str, Callable[[], mp.Receipt]]] = [
+        ("tell", lambda: study.tell(first.id, part, final=False, key=key)),
+        ("tell", lambda: study.tell(first.id, euros(first), key=key and "k 2")),
+        ("close", lambda: study.close(second.id, key=key)),
+        ("learn", lambda: study.learn(first.plan, euros(first), key=key)),
+        ("learn_table", lambda: study.learn_table(table, key=key)),
     ]
-    for number, act in enumerate(acts):
+    for number, (verb, act) in enumerate(acts):
         answers = []
-        for request in (f"{number}", f"{number}", "another"):
-            study.request = request
-            if request != "another" or key is not None:
-                answers.append(act())
+        for request in (f"{number}", f"{number}", f"another {number}"):
+            if not request.startswith("another") or key is not None:
+                answers.append(study.once(verb, Request(request), act))
         assert answers[0] == answers[1]
         assert not answers[0].repeated
         assert [answer.repeated for answer in answers[2:]] == [True] * (key is not None)
-    study.request = None
-    assert len([*study.entries()]) == 1 + 2 + 5
+    entries = Counter(entry.labels.kind == "request" for entry in study.entries())
+    assert (entries[False], entries[True]) == (1 + 2 + 5, 0 if key is None else 2 * 5)
     assert study.verify().ok
 
 

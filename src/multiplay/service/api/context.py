@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,6 +20,7 @@ from multiplay.service.studies.limits import ServiceLimits
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import Journal
 from multiplay.studies import Study
+from multiplay.studies.entry_codec import Request as Repeatable
 
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
@@ -33,20 +36,31 @@ class RequestContext:
         Its caller.
     verb
         The name of the operation.
+    content
+        The data in the body; None if it is empty.
     """
 
-    def __init__(self, request: Request, caller: Caller, verb: str) -> None:
+    def __init__(self, request: Request, caller: Caller, verb: str, content: Any = None) -> None:
         self.request, self.caller, self.verb = request, caller, verb
+        self.content = content
         self.manager: StudyManager = request.app.state.manager
 
     @property
-    def idempotency_key(self) -> str | None:
-        """The header Idempotency-Key; None if there is none."""
-        given = self.request.headers.get("idempotency-key")
-        if given is not None and not IDEMPOTENCY_KEY.fullmatch(given):
+    def repeatable(self) -> Repeatable | None:
+        """The id and the content of a request with an Idempotency-Key; None without one."""
+        given = self.request.headers.getlist("idempotency-key")
+        if not given:
+            return None
+        if len(given) > 1:
+            hint = "Send one key."
+            raise MalformedRequest("Idempotency-Key", "one header", f"{len(given)}", hint)
+        if not IDEMPOTENCY_KEY.fullmatch(given[0]):
             expected, hint = "1 to 200 ASCII characters without spaces", "Use a random UUID."
-            raise MalformedRequest("Idempotency-Key", expected, repr(given)[:60], hint)
-        return given
+            raise MalformedRequest("Idempotency-Key", expected, repr(given[0])[:60], hint)
+        content = {} if self.content is None else self.content
+        text = json.dumps([self.request.path_params, content], sort_keys=True)
+        body = blake2b(text.encode(), digest_size=16).hexdigest()
+        return Repeatable(self.caller.request(given[0]), body)
 
     @property
     def limits(self) -> ServiceLimits:
@@ -61,8 +75,8 @@ class RequestContext:
 class StudyContext(RequestContext):
     """A request about one study."""
 
-    def __init__(self, request: Request, caller: Caller, verb: str) -> None:
-        super().__init__(request, caller, verb)
+    def __init__(self, request: Request, caller: Caller, verb: str, content: Any = None) -> None:
+        super().__init__(request, caller, verb, content)
         self.study = unquote(request.path_params["study"])  # a slash in the name is still %2F
 
     async def read(self, act: Callable[[Study], Any]) -> Response:
@@ -97,9 +111,9 @@ class StudyContext(RequestContext):
     ) -> Response:
         """Change the study, and respond with what ``present`` makes of the result, if given.
 
-        A request that is repeated with its Idempotency-Key changes nothing. ``key`` is the key in
-        its body.
+        A request that is repeated with its Idempotency-Key changes nothing, and has the same
+        response. ``key`` is the key in its body.
         """
-        given = self.idempotency_key, key
+        given = self.repeatable, key
         result = await self.manager.write(self.study, self.caller, self.verb, act, present, *given)
         return Response(status_code=204) if present is None else JSONResponse(result)

@@ -16,6 +16,7 @@ from multiplay.service.api.routing import Operation, token_of
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Journal, Store
 from multiplay.studies import Study, play_history, wire
+from multiplay.studies.entry_codec import Request
 from multiplay.studies.export import of_entry
 
 STUDIES, STUDY = "/v1/studies", "/v1/studies/{study}"
@@ -43,19 +44,19 @@ async def list_studies(context: RequestContext, query: models.PageQuery) -> Resp
 async def create_study(context: RequestContext, body: models.NewStudy) -> Response:
     """Create a study: a set, a policy, and the range of losses."""
     manager, caller, limits = context.manager, context.caller, context.limits
-    given = body.model_dump()
-    name, known = given.pop("name"), given.pop("key") or _request_key(context)
+    given, request = body.model_dump(), _of_store(context)
+    name = given.pop("name")
     if name in (".", ".."):  # cannot be part of a path
         raise InvalidInput("name", "a name", repr(name), "Use letters and digits.")
 
     for unit in ("losses", "rewards"):
         given[unit] = _ranges(given[unit])
 
-    def create(store: Store) -> Study:
-        return bounded_verbs.create(limits, store, name, key=known, by=caller.id, **given)
+    def create(store: Store) -> Any:
+        made: dict[str, Any] = {"present": of_study, "request": request, "by": caller.id}
+        return bounded_verbs.create(limits, store, name, **made, **given)
 
-    await manager.create(name, caller, create)
-    return JSONResponse(await manager.read(name, caller, of_study), status_code=201)
+    return JSONResponse(await manager.create(name, caller, create), status_code=201)
 
 
 async def show_study(context: StudyContext) -> Response:
@@ -65,7 +66,7 @@ async def show_study(context: StudyContext) -> Response:
 
 async def delete_study(context: StudyContext) -> Response:
     """Delete a study with all its entries. This cannot be undone."""
-    await context.manager.delete(context.study, context.caller)
+    await context.manager.delete(context.study, context.caller, _of_store(context))
     return Response(status_code=204)
 
 
@@ -268,7 +269,7 @@ OPERATIONS = (
         idempotency_key=True,
     ),
     Operation("GET", STUDY, show_study, MANAGE, models.Study, etag=True),
-    Operation("DELETE", STUDY, delete_study, MANAGE, status=204),
+    Operation("DELETE", STUDY, delete_study, MANAGE, status=204, idempotency_key=True),
     Operation(
         "POST",
         f"{PLAY}/close",
@@ -398,10 +399,10 @@ def of_study(study: Study) -> dict[str, Any]:
     }
 
 
-def _request_key(context: RequestContext) -> str | None:
-    """Return the key of a new study, derived from the Idempotency-Key of the request."""
-    given = context.idempotency_key
-    return None if given is None else context.caller.request(given)[:200]
+def _of_store(context: RequestContext) -> Request | None:
+    """Return a request that creates or deletes a study; the store knows it by its verb too."""
+    found = context.repeatable
+    return None if found is None else found._replace(id=f"{context.verb}:{found.id}")
 
 
 async def _constraints(context: RequestContext, body: models.Constraints) -> dict[str, Any]:

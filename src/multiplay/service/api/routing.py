@@ -148,7 +148,7 @@ class Operation(Endpoint):
             except ValidationError as error:
                 known = self.body.model_fields if self.body is not None else ()
                 raise InvalidFields("body", error.errors(), known) from None
-        return await self.handler(self._context(request, caller, self.name), **given)
+        return await self.handler(self._context(request, caller, self.name, content), **given)
 
     async def _content(self, request: Request, manager: StudyManager) -> Any:
         """Return the body as data; None if it is empty."""

@@ -106,6 +106,7 @@ ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.CLOSE: lambda header: ("closed", _report(header)),
     entry_codec.CANCEL: lambda header: ("cancelled", "without learning from it"),
     entry_codec.EXPIRE: lambda header: ("expired", counted(len(header["plays"]), "play")),
+    entry_codec.REQUESTED: lambda header: ("repeated", f"{header['verb']}, with the same result"),
     entry_codec.LEARN: lambda header: ("learned from an external plan", _units(header)),
     entry_codec.TABLE: lambda header: ("learned from a table", _units(header)),
 }

@@ -23,6 +23,7 @@ from multiplay.service.pages.sessions import Visitor
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import Journal
 from multiplay.studies import Study
+from multiplay.studies.entry_codec import Request as Repeatable
 
 MOST_FIELDS = 10_000
 YEAR = 365 * 86_400  # seconds
@@ -132,7 +133,8 @@ class StudyPageContext(PageContext):
         self, form: Form, act: Callable[[Study], Any], present: Callable[[Any], Any] | None = None
     ) -> Any:
         """Change the study; a form that is sent twice changes it once."""
-        request = form.get("request")[:100] or None
+        given = form.get("request")[:100]
+        request = Repeatable(self.caller.request(given)) if given else None
         return await self.manager.write(self.name, self.caller, self.verb, act, present, request)
 
     async def key_names(self, ids: set[str]) -> dict[str, str]:

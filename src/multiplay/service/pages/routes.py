@@ -175,9 +175,9 @@ async def create(context: PageContext) -> Response:
     return await context.page("new.html", 422, **shown)
 
 
-def _create(context: PageContext, given: forms.StudyInput, store: Store) -> Study:
+def _create(context: PageContext, given: forms.StudyInput, store: Store) -> None:
     limits = context.manager.settings.limits
-    return bounded_verbs.create(
+    bounded_verbs.create(
         limits,
         store,
         given.name,
@@ -187,6 +187,7 @@ def _create(context: PageContext, given: forms.StudyInput, store: Store) -> Stud
         rewards=given.rewards,
         outside=given.outside,
         by=context.caller.id,
+        present=lambda study: None,
     )
 
 

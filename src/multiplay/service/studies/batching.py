@@ -21,6 +21,7 @@ from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.errors import Unauthenticated
 from multiplay.service.server import metrics
 from multiplay.studies import Study
+from multiplay.studies.entry_codec import Request
 
 AT_ONCE = 32  # jobs whose idempotency keys are looked up in one query
 LONGEST_TURN = 0.01  # seconds, after which a turn accepts no further job
@@ -45,7 +46,7 @@ class Job:
     verb
         The name of a verb that writes, such as "ask"; empty for a read.
     request
-        The idempotency key of the request, if it has one.
+        The id and the content of the request, if it has an idempotency key.
     key
         The key in the body of the request, if it has one.
     """
@@ -57,7 +58,7 @@ class Job:
         caller: Caller,
         *,
         verb: str = "",
-        request: str | None = None,
+        request: Request | None = None,
         key: str | None = None,
     ) -> None:
         self.act, self.present, self.caller = act, present, caller
@@ -79,10 +80,13 @@ class Job:
         return self._is_keyed or isinstance(self.error, InvalidInput)
 
     def run(self, study: Any) -> None:
-        """Call ``act``, and keep its result or the ``InvalidInput`` that it raised."""
+        """Call ``act``, once for a request, and keep its result or its ``InvalidInput``."""
         self.error = None
         try:
-            self.result = self.act(study)
+            if self.request is None:
+                self.result = self.act(study)
+            else:
+                self.result = study.once(self.verb, self.request, lambda: self.act(study))
         except InvalidInput as error:
             self.error = error
 
@@ -231,7 +235,7 @@ class RequestBatcher:
         end = time.monotonic() + LONGEST_TURN
         while jobs := deque(_take(self._writing, AT_ONCE)):
             try:
-                study.foresee([(job.verb, job.request) for job in jobs if job.request is not None])
+                study.foresee([(job.verb, job.request.id) for job in jobs if job.request])
                 self._refuse_invalid_keys(jobs, confirmed)
                 while jobs and (not done or time.monotonic() < end):
                     job = jobs.popleft()
@@ -269,7 +273,7 @@ class RequestBatcher:
 
 
 def _run(study: Study, job: Job) -> None:
-    study.by, study.request = job.caller.id, job.request
+    study.by = job.caller.id
     job.run(study)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, NamedTuple
 
 from multiplay.actions import ActionSet
-from multiplay.errors import Conflict
+from multiplay.errors import Conflict, NotFound
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
 from multiplay.service.studies.limits import (
     ServiceLimits,
@@ -16,18 +20,93 @@ from multiplay.service.studies.limits import (
     check_together,
     in_time,
 )
-from multiplay.storage import Store
+from multiplay.storage import Entry, MemoryStore, Store
+from multiplay.storage.base import AnsweredRequest, name_in_use
 from multiplay.studies import Study
+from multiplay.studies.entry_codec import Request, different_request, used_before
+from multiplay.studies.replica import same_first_entry
 
 
 def create(
-    limits: ServiceLimits, store: Store, name: str, actions: Any, policy: Any, **settings: Any
-) -> Study:
-    """Create a study from plain data."""
+    limits: ServiceLimits,
+    store: Store,
+    name: str,
+    actions: Any,
+    policy: Any,
+    *,
+    present: Callable[[Study], Any],
+    request: Request | None = None,
+    key: str | None = None,
+    **settings: Any,
+) -> Any:
+    """Create a study from plain data; return what ``present`` makes of the new study.
+
+    The same request again returns the same, whatever happened to the study since; so does the same
+    ``key``, as long as the study exists.
+    """
+    known = _answered(store, request)
+    if known is not None:
+        return known.answer
     made, chosen = build_actions("actions", actions, limits), build_policy("policy", policy, limits)
     check_together(made, chosen, limits)
     with in_time("actions", limits):
-        return Study.create(name, made, chosen, store=store, **settings)
+        draft = Study.create(name, made, chosen, store=MemoryStore(), key=key, **settings)
+    first, answer = next(draft.entries()), present(draft)
+    try:
+        store.create(name, first.record, first.labels, request=_answer_of(request, answer)).close()
+    except Conflict:
+        known = _answered(store, request)  # the same request at the same time
+        if known is not None:
+            return known.answer
+        if key is None:
+            raise
+        return present(_created_before(store, name, first))
+    return answer
+
+
+def delete(store: Store, name: str, request: Request | None = None) -> None:
+    """Delete a study; the same request again deletes nothing more."""
+    if _answered(store, request) is None:
+        try:
+            store.delete(name, request=_answer_of(request, None))
+        except NotFound:
+            if _answered(store, request) is None:
+                raise
+
+
+class _Known(NamedTuple):
+    """The response to a request."""
+
+    answer: Any
+
+
+def _answered(store: Store, request: Request | None) -> _Known | None:
+    """Return the response to a request that was carried out before."""
+    found = None if request is None else store.answered(request.id)
+    if request is None or found is None:
+        return None
+    if found.body != request.body:
+        raise different_request()
+    return _Known(json.loads(found.answer))
+
+
+def _answer_of(request: Request | None, answer: Any) -> AnsweredRequest | None:
+    if request is None:
+        return None
+    return AnsweredRequest(request.id, request.body, json.dumps(answer), time.time())
+
+
+def _created_before(store: Store, name: str, first: Entry) -> Study:
+    """Return the study that was created with the same key, as it was then."""
+    with closing(store.open(name)) as journal:
+        there = next(journal.entries())
+    if there.labels.key != first.labels.key:
+        raise name_in_use(name, store.url)
+    if not same_first_entry(there.record, first.record):
+        raise used_before(there, "was used for a different study")
+    copied = MemoryStore()
+    copied.create(name, there.record, there.labels)
+    return Study.open(name, store=copied)
 
 
 def ask(

@@ -16,12 +16,14 @@ from multiplay.errors import StoreError
 from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.server import metrics
 from multiplay.service.settings import Settings
+from multiplay.service.studies import bounded_verbs
 from multiplay.service.studies.batching import Job, RequestBatcher
 from multiplay.service.studies.journal_pool import JournalPool
 from multiplay.service.studies.limits import build_actions
 from multiplay.storage import Head, Journal, Store, store_at
 from multiplay.storage.base import Keyring, checked_name
 from multiplay.studies import Study, Verified
+from multiplay.studies.entry_codec import Request
 
 T = TypeVar("T")
 THREADS = 16
@@ -97,19 +99,15 @@ class StudyManager:
         limits = self.settings.limits
         return await self._in_thread(lambda: build_actions("actions", plain, limits))
 
-    async def create(self, name: str, caller: Caller, act: Callable[[Store], Study]) -> None:
-        """Create a study: ``act`` creates it in the store."""
+    async def create(self, name: str, caller: Caller, act: Callable[[Store], T]) -> T:
+        """Create a study: ``act`` creates it in the store, and returns the response."""
         caller.check("manage", name)
+        return await self._run_confirmed(caller, lambda: act(self.store))
 
-        def create() -> None:
-            act(self.store).disconnect()
-
-        await self._run_confirmed(caller, create)
-
-    async def delete(self, name: str, caller: Caller) -> None:
-        """Delete a study."""
+    async def delete(self, name: str, caller: Caller, request: Request | None = None) -> None:
+        """Delete a study; ``request`` is the request, if it has an idempotency key."""
         caller.check("manage", name)
-        await self._run_confirmed(caller, lambda: self.store.delete(name))
+        await self._run_confirmed(caller, lambda: bounded_verbs.delete(self.store, name, request))
 
     async def write(
         self,
@@ -118,17 +116,16 @@ class StudyManager:
         verb: str,
         act: Callable[[Study], T],
         present: Callable[[T], Any] | None = None,
-        request: str | None = None,
+        request: Request | None = None,
         key: str | None = None,
     ) -> Any:
         """Run a verb that changes a study, and return what ``present`` makes of its result.
 
-        The change is durable before ``present`` is called. ``request`` is the idempotency key,
-        ``key`` the key in the body.
+        The change is durable before ``present`` is called. ``request`` is the request, if it
+        has an idempotency key, and ``key`` the key in its body.
         """
         caller.check("play", name)
-        known = None if request is None else caller.request(request)
-        job = Job(act, present, caller, verb=verb, request=known, key=key)
+        job = Job(act, present, caller, verb=verb, request=request, key=key)
         result = await self._batcher(name).run(job)
         metrics.count_verb(verb)
         return result

@@ -117,10 +117,10 @@ def lose_commits(monkeypatch: pytest.MonkeyPatch, is_lost: Callable[[], bool]) -
     run = PostgresqlConnection._run
 
     def run_or_lose(self: PostgresqlConnection, text: str, values: tuple[Any, ...] = ()) -> Any:
-        if text != "COMMIT" or not is_lost():
+        if not text.endswith("COMMIT") or not is_lost():
             return run(self, text, values)
         pgconn = self._connection.pgconn
-        pgconn.send_query(b"COMMIT")
+        pgconn.send_query(text.encode())
         while pgconn.flush():
             pass
         self._connection.close()

@@ -65,7 +65,7 @@ class StoreError(RuntimeError):
 
     def __init__(self, store: str, reason: str, hint: str) -> None:
         self.store, self.reason, self.hint = store, reason, hint
-        super().__init__(f"{store}: {reason}. {hint}")
+        super().__init__(f"{store}: {reason}{'' if reason.endswith('?') else '.'} {hint}")
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
         return type(self), (self.store, self.reason, self.hint)

@@ -214,7 +214,23 @@ class Journal(Storage, Protocol):
         """
 
     def head(self) -> Head:
-        """Return the number and the digest of the last record."""
+        """Return the number and the digest of the last record.
+
+        Raise ``Damaged``, with the number of the first missing one, if records at the end are
+        missing: the store keeps the last number and digest separately.
+        """
+
+    def accept(self) -> Head:
+        """Accept the records that exist as the whole journal; return the last one.
+
+        For a journal whose last records are lost, or a restored backup. Snapshots are deleted.
+        """
+
+    def accepted(self) -> float:
+        """Return the time of the last ``accept``, in seconds since 1970; 0 if there was none.
+
+        It increases with each call, also if the clock does not.
+        """
 
     def write(self, record: Record, labels: Labels = NO_LABELS, *, is_new: bool = False) -> Entry:
         """Append a record with labels; raise ``InvalidInput`` if its kind already has its key.
@@ -227,8 +243,8 @@ class Journal(Storage, Protocol):
         """Yield all entries from this number on, in order, reading them in batches.
 
         Raise ``Damaged``, with the number, at an entry that is missing, does not match its digest,
-        or does not follow the entry before it. Missing entries at the end cannot be detected:
-        compare the head. ``previous`` is the digest of the entry before ``start``, if known.
+        or does not follow the entry before it. Missing entries at the end are detected by
+        ``head``. ``previous`` is the digest of the entry before ``start``, if known.
         """
 
     def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from multiplay.errors import StoreError, UnknownOutcome
-from multiplay.storage.schema import Sql, Statements
+from multiplay.storage.base import Head
+from multiplay.storage.schema import ADDED, Sql, Statements
 
 T = TypeVar("T")
 MAYBE_COMMITTED = "The commit may or may not have succeeded. Retry with the same key."
@@ -36,6 +37,9 @@ class DatabaseConnection(ABC):
     ----------
     on_connect
         Called after every new connection was opened, before its first use.
+    records_heads : bool
+        Whether the tables have the columns for the last entry of each journal. Those of version
+        0.9 do not, until ``add_columns``.
     """
 
     Error: type[Exception]  # of the driver
@@ -43,6 +47,7 @@ class DatabaseConnection(ABC):
     def __init__(self, url: str, engine: sa.Engine, sql: Statements) -> None:
         self.url, self.sql = url, sql
         self.on_connect: Callable[[], None] = lambda: None
+        self.records_heads = True
         self._engine = engine
         self._connection: Any = None  # of the driver
         self._process = 0  # id of the process that opened it
@@ -93,8 +98,8 @@ class DatabaseConnection(ABC):
         self._call(self._begin)
         self._in_transaction = True
 
-    def begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
-        """Begin a transaction on a journal; return its head, or None if it does not exist."""
+    def begin_on_journal(self, journal: int) -> tuple[Any, ...] | None:
+        """Begin a transaction on a journal; return the result of ``fetch_head``."""
         try:
             head = self._call(self._begin_on_journal, journal)
         except BaseException:
@@ -103,11 +108,43 @@ class DatabaseConnection(ABC):
         self._in_transaction = True
         return head
 
-    def commit(self) -> None:
-        """Commit the transaction."""
+    def fetch_head(self, journal: int) -> tuple[Any, ...] | None:
+        """Return the recorded head of a journal and its last entry; None if it does not exist."""
+        rows = self._call(lambda: self._fetched(self._head_query.text, (journal,)))
+        return rows[0] if rows else None
+
+    @property
+    def _head_query(self) -> Sql:
+        return self.sql.head if self.records_heads else self.sql.head_0_9
+
+    def add_columns(self) -> None:
+        """Add the columns that tables of version 0.9 do not have."""
+        try:
+            self.begin_to_create_tables()
+            if not self.has_columns():  # no other process added them meanwhile
+                for statement in self.sql.add_columns:
+                    self.change(statement)
+            self.commit()
+        except BaseException:
+            self.roll_back()
+            raise
+        self.records_heads = True
+
+    def has_columns(self) -> bool:
+        """Return whether the table of journals has the columns that version 0.9 did not have."""
+        return self.has_column(ADDED[0].table.name, ADDED[0].name)
+
+    def commit_head(self, journal: int, head: Head) -> None:
+        """Record the last entry of a journal, and commit the transaction."""
+        if self.records_heads:
+            self.change(self.sql.record_head, journal=journal, **head._asdict())
+        self.commit()
+
+    def commit(self, before: str = "") -> None:
+        """Commit the transaction, after a last statement."""
         self._check_transaction()
         try:
-            self._run("COMMIT")
+            self._run(f"{before}COMMIT")
         except self.Error as error:
             failure = self._explained(error)
             if self._is_lost(error):
@@ -207,6 +244,10 @@ class DatabaseConnection(ABC):
         """Return whether a table of this name exists."""
 
     @abstractmethod
+    def has_column(self, table: str, name: str) -> bool:
+        """Return whether an existing table has a column of this name."""
+
+    @abstractmethod
     def begin_to_create_tables(self) -> None:
         """Begin a transaction that no other process creates the tables in at the same time."""
 
@@ -215,8 +256,8 @@ class DatabaseConnection(ABC):
         """Begin a write transaction."""
 
     @abstractmethod
-    def _begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
-        """Begin a transaction on a journal; return its head, or None if it does not exist."""
+    def _begin_on_journal(self, journal: int) -> tuple[Any, ...] | None:
+        """Begin a transaction on a journal; return the result of ``fetch_head``."""
 
     @abstractmethod
     def _has_begun(self) -> bool:

@@ -13,6 +13,7 @@ import ast
 import json
 import math
 import operator
+import shlex
 import struct
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -266,6 +267,17 @@ def used_key(row: JournalRow) -> InvalidInput:
 def damaged(number: int, got: str) -> Damaged:
     """Return the error for a row that differs from what was written."""
     error = Damaged("journal", f"entry {number} as it was written", got, "Restore a backup.")
+    error.number = number
+    return error
+
+
+def missing_end(name: str, number: int, last: int) -> Damaged:
+    """Return the error for a journal whose last entries, from a number on, are not there."""
+    which = f"entry {last}" if number == last else f"entries {number} to {last}"
+    hint = (
+        f"Restore a backup, or continue without them: multiplay study accept {shlex.quote(name)}."
+    )
+    error = Damaged("journal", f"{which}, as it was written", "a journal without them", hint)
     error.number = number
     return error
 

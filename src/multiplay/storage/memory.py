@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -84,6 +86,7 @@ class _SharedRows:
         self.plays: defaultdict[int, list[JournalRow]] = defaultdict(list)
         self.snapshots: list[SnapshotRow] = []  # newest first
         self.is_deleted = False
+        self.accepted = 0.0
         self.add([first], [])
 
     def add(self, rows: list[JournalRow], snapshots: list[SnapshotRow]) -> None:
@@ -107,6 +110,19 @@ class MemoryJournal(BaseJournal):
 
     def __repr__(self) -> str:
         return f"MemoryJournal({self._shared.name!r})"
+
+    def accept(self) -> Head:
+        """Accept the records that exist; return the last one."""
+        with self.transaction() as head:
+            self._shared.snapshots = []
+            self._shared.accepted = max(
+                time.time(), math.nextafter(self._shared.accepted, math.inf)
+            )
+        return head
+
+    def accepted(self) -> float:
+        """Return the time of the last ``accept``; 0 if there was none."""
+        return self._rows_of_journal().accepted
 
     def _begin(self) -> Head:
         if not self._rows_of_journal().lock.acquire(timeout=LOCK_TIMEOUT):

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from multiplay.errors import InvalidInput, StoreError
+from multiplay.storage.base import Head
 from multiplay.storage.connection import DatabaseConnection
 from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
@@ -32,6 +33,10 @@ TABLES_LOCK = 0x6D756C7469706C61  # "multipla": the advisory lock for creating t
 SECRETS = ("password", "sslpassword")
 HAS_TABLE = (  # not to_regclass, which may return a result from before the lock was granted
     "SELECT 1 FROM pg_catalog.pg_class WHERE relname = %s AND pg_catalog.pg_table_is_visible(oid)"
+)
+HAS_COLUMN = (
+    "SELECT 1 FROM pg_catalog.pg_attribute"
+    " WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped"
 )
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOST = ("08", "57P", "25P03")  # states after which the server closes the connection
@@ -129,6 +134,10 @@ class PostgresqlConnection(DatabaseConnection):
         """Return whether a table of this name exists."""
         return bool(self._call(self._fetched, HAS_TABLE, (name,)))
 
+    def has_column(self, table: str, name: str) -> bool:
+        """Return whether an existing table has a column of this name."""
+        return bool(self._call(self._fetched, HAS_COLUMN, (table, name)))
+
     def begin_to_create_tables(self) -> None:
         """Begin a transaction with a lock: two that create one table at once would both fail."""
         self.begin()
@@ -149,18 +158,26 @@ class PostgresqlConnection(DatabaseConnection):
     def _begin(self) -> None:
         self._plain.execute(BEGIN)
 
-    def _begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
+    def commit_head(self, journal: int, head: Head) -> None:
+        """Record the last entry of a journal and commit, in one round trip."""
+        before = ""
+        if self.records_heads:
+            digest = f"'\\x{head.digest.hex()}'::bytea"
+            given = {"number": head.number, "digest": digest, "journal": journal}
+            before = self.sql.record_head.text % self.sql.record_head.values(given) + "; "
+        self.commit(before)
+
+    def _begin_on_journal(self, journal: int) -> tuple[Any, ...] | None:
         """Lock the journal, then read its head: one round trip, but two statements.
 
         A statement sees the rows that were committed when it began. A single statement that waits
         for the lock and reads the head would miss what was committed while it waited.
         """
-        lock, head = (sql.text % journal for sql in (self.sql.lock_journal, self.sql.head))
+        lock, head = (sql.text % journal for sql in (self.sql.lock_journal, self._head_query))
         cursor = self._plain.execute(f"{BEGIN}; {lock}; {head}")
         cursor.nextset()
-        is_there = cursor.fetchone() is not None
         cursor.nextset()
-        return cursor.fetchone() if is_there else None
+        return cursor.fetchone()
 
     def _has_begun(self) -> bool:
         return bool(self._connection.info.transaction_status != IDLE)

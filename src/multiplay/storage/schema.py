@@ -29,8 +29,13 @@ journals = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("created", sa.Double, nullable=False),
+    sa.Column("last", sa.BigInteger),  # the number of the last entry, and its digest
+    sa.Column("last_digest", sa.LargeBinary),
+    sa.Column("accepted", sa.Double),  # when a shorter journal was last accepted
     sqlite_autoincrement=True,  # the id of a deleted journal is not used again
 )
+# Tables of version 0.9 do not have these; they are added before the first change.
+ADDED = (journals.c.last, journals.c.last_digest, journals.c.accepted)
 # The digests come before large columns: databases read a row from its beginning.
 entries = sa.Table(
     "multiplay_entries",
@@ -128,6 +133,11 @@ class Statements:
         one: sa.ColumnClause[int] = sa.literal_column("1")
 
         self.make = [*self._tables(), self._sql(sa.insert(schema))]
+        self.add_columns = [
+            Sql(f"ALTER TABLE {journals.name} ADD COLUMN {column.name} {kind}", ())
+            for column in ADDED
+            for kind in [column.type.compile(dialect)]
+        ]
         self.version = self._sql(sa.select(schema.c.version))
 
         self.names = self._sql(sa.select(journals.c.name))
@@ -153,8 +163,15 @@ class Statements:
         self.request = self._sql(sa.select(*requests.columns).where(requests.c.id == _given("id")))
         self.remove_keys = self._sql(sa.delete(keys).where(keys.c.study == _given("study")))
 
-        last = sa.select(entries.c.number, entries.c.digest).where(journal)
-        self.head = self._sql(last.order_by(entries.c.number.desc()).limit(one).offset(zero))
+        self.head, self.head_0_9 = self._head(journals.c.last, journals.c.last_digest), self._head()
+        self.record_head = self._sql(
+            sa.update(journals)
+            .where(journals.c.id == _given("journal"))
+            .values(last=_given("number"), last_digest=_given("digest"))
+        )
+        this = journals.c.id == _given("journal")
+        self.accepted = self._sql(sa.select(journals.c.accepted).where(this))
+        self.accept = self._sql(sa.update(journals).where(this).values(accepted=_given("at")))
         self.add = self._sql(insert(entries).on_conflict_do_nothing())
         assert self.add.names == ("journal", *JournalRow._fields)
         self.batch = self._sql(
@@ -197,6 +214,21 @@ class Statements:
         )
         self.keyed, self.ends = lru_cache(self._keyed), lru_cache(self._ends)
         self.all_keyed = lru_cache(self._all_keyed)
+
+    def _head(self, *recorded: sa.ColumnElement[Any]) -> Sql:
+        """Return the query for the last entry of a journal, after the one that it recorded."""
+        rows = entries.alias("rows")
+        last = sa.select(sa.func.max(rows.c.number)).where(rows.c.journal == journals.c.id)
+        is_last = (entries.c.journal == journals.c.id) & (
+            entries.c.number == last.correlate(journals).scalar_subquery()
+        )
+        columns = recorded or (sa.null(), sa.null())
+        return self._sql(
+            sa.select(*columns, entries.c.number, entries.c.digest)
+            .select_from(journals)
+            .outerjoin(entries, is_last)
+            .where(journals.c.id == _given("journal"))
+        )
 
     def _keyed(self, count: int) -> Sql:
         """Return the query for the row with a key, of one of ``count`` kinds."""

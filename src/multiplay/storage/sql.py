@@ -33,11 +33,13 @@ from multiplay.storage.journal import (
     JournalRow,
     SnapshotRow,
     damaged,
+    missing_end,
     row_of,
     used_key,
 )
 from multiplay.storage.schema import KEYS, REQUESTS, VERSION, Statements, compiled, keys
 
+LARGEST = 2**62  # above the numbers of all snapshots
 TIMEOUT = 30.0  # seconds to wait for transactions of other processes
 
 
@@ -100,7 +102,7 @@ class SqlStore(Store):
                 last = row_of(Head(last.number, last.digest), *following)
                 if not connection.change(self.sql.add, _values(found.id, last)):
                     raise used_key(last)
-            connection.commit()
+            connection.commit_head(found.id, Head(last.number, last.digest))
         return SqlJournal(connection, found)
 
     def open(self, name: str) -> SqlJournal:
@@ -185,9 +187,11 @@ class SqlStore(Store):
         return found
 
     def create_tables(self, connection: DatabaseConnection) -> None:
-        """Create the file and the tables, if they do not exist."""
+        """Create the file, the tables and their columns, if they do not exist."""
         self._create_file()
         if connection.has_tables():
+            if not connection.records_heads:
+                connection.add_columns()
             return
         connection.begin_to_create_tables()
         if not connection.has_tables():  # no other process created them meanwhile
@@ -217,6 +221,7 @@ def _closed_on_error(connection: DatabaseConnection) -> Iterator[None]:
 def check_version(connection: DatabaseConnection) -> None:
     """Raise ``InvalidInput`` for tables that a newer multiplay created."""
     if connection.has_tables():
+        connection.records_heads = connection.has_columns()
         newest = max(
             (version for (version,) in connection.fetch(connection.sql.version)), default=0
         )
@@ -251,6 +256,16 @@ def _bare(columns: tuple[Any, ...]) -> JournalRow:
     return JournalRow._make((*columns, b""))
 
 
+def _checked_head(recorded: Head | None, last: Head, name: str) -> Head:
+    """Return the last entry; raise ``Damaged`` if the journal recorded a later or different one.
+
+    Version 0.9 does not record what it writes, so that the last entry may be later.
+    """
+    if recorded is None or recorded.number < last.number or recorded == last:
+        return last
+    raise missing_end(name, min(recorded.number, last.number + 1), recorded.number)
+
+
 class SqlJournal(BaseJournal):
     """A handle on a journal in a database, with its own connection."""
 
@@ -258,6 +273,7 @@ class SqlJournal(BaseJournal):
         self._connection, self._identity = connection, identity
         self._id, self._sql = identity.id, connection.sql
         self._unwritten: list[JournalRow] = []  # of this transaction
+        self._written: JournalRow | None = None  # the last one of this transaction
         connection.on_connect = self._check_connection
 
     def __repr__(self) -> str:
@@ -285,26 +301,64 @@ class SqlJournal(BaseJournal):
             return damaged(0, "no entry")
         return journal_deleted(self._identity.name, self._connection.url)
 
+    def accept(self) -> Head:
+        """Accept the entries that exist as the whole journal; return the last one."""
+        try:
+            head = self._locked()[1]
+            at = max(time.time(), math.nextafter(self.accepted(), math.inf))
+            self._connection.change(self._sql.accept, journal=self._id, at=at)
+            self._connection.change(self._sql.drop_snapshots, journal=self._id, number=LARGEST)
+            self._connection.commit_head(self._id, head)
+        except BaseException:
+            self._connection.roll_back()
+            raise
+        return head
+
+    def accepted(self) -> float:
+        """Return when a shorter journal was last accepted; 0 if that never happened."""
+        if not self._connection.records_heads:
+            return 0.0
+        rows = self._connection.fetch(self._sql.accepted, journal=self._id)
+        return 0.0 if not rows or rows[0][0] is None else float(rows[0][0])
+
     def _begin(self) -> Head:
-        head = self._connection.begin_on_journal(self._id)
-        if head is None:
+        try:
+            return _checked_head(*self._locked(), self._identity.name)
+        except BaseException:
+            self._connection.roll_back()
+            raise
+
+    def _locked(self) -> tuple[Head | None, Head]:
+        """Begin a transaction; return the recorded head and the last entry."""
+        row = self._connection.begin_on_journal(self._id)
+        if row is not None and not self._connection.records_heads:
+            self._connection.roll_back()
+            self._connection.add_columns()
+            row = self._connection.begin_on_journal(self._id)
+        return self._heads(row)
+
+    def _heads(self, row: tuple[Any, ...] | None) -> tuple[Head | None, Head]:
+        if row is None or row[2] is None:
             self._connection.roll_back()
             raise self._missing()
-        return Head(*head)
+        recorded = None if row[0] is None else Head(row[0], row[1])
+        return recorded, Head(row[2], row[3])
 
     def _commit(self) -> None:
         self._flush()
-        self._connection.commit()
+        last, self._written = self._written, None
+        if last is None:
+            self._connection.commit()
+        else:
+            self._connection.commit_head(self._id, Head(last.number, last.digest))
 
     def _roll_back(self) -> None:
-        self._unwritten = []
+        self._unwritten, self._written = [], None
         self._connection.roll_back()
 
     def _last(self) -> Head:
-        rows = self._fetch(self._sql.head)
-        if not rows:
-            raise self._missing()
-        return Head(*rows[0])
+        row = self._connection.fetch_head(self._id)
+        return _checked_head(*self._heads(row), self._identity.name)
 
     def _fetch(self, sql: Any, **given: Any) -> list[tuple[Any, ...]]:
         self._flush()
@@ -325,6 +379,7 @@ class SqlJournal(BaseJournal):
             values = [_values(self._id, row) for row in rows]
             if self._connection.change_all(self._sql.add, values) < len(rows):
                 raise used_key(rows[-1])  # the keys of the rows before it are known to be unused
+            self._written = rows[-1]
 
     def _batch(self, start: int, limit: int) -> list[JournalRow]:
         return [_row(row) for row in self._fetch(self._sql.batch, start=start, limit=limit)]

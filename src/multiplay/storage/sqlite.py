@@ -26,6 +26,7 @@ SHORTEST, FIRST, LONGEST = 0.0002, 0.0025, 0.01
 CHANCE = random.SystemRandom()  # forked processes would share the state of a seeded generator
 
 HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = ?"
+HAS_COLUMN = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 LOST = (
     sqlite3.SQLITE_IOERR,
@@ -143,6 +144,10 @@ class SqliteConnection(DatabaseConnection):
             return False
         return bool(self._call(self._fetched, HAS_TABLE, (name,)))
 
+    def has_column(self, table: str, name: str) -> bool:
+        """Return whether an existing table has a column of this name."""
+        return bool(self._call(self._fetched, HAS_COLUMN, (table, name)))
+
     def begin_to_create_tables(self) -> None:
         """Begin a transaction, with a write-ahead log: readers do not wait for the writer."""
         self._call(self._run, "PRAGMA journal_mode=WAL")
@@ -170,9 +175,9 @@ class SqliteConnection(DatabaseConnection):
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")
 
-    def _begin_on_journal(self, journal: int) -> tuple[int, bytes] | None:
+    def _begin_on_journal(self, journal: int) -> tuple[Any, ...] | None:
         self._run("BEGIN IMMEDIATE")
-        head: tuple[int, bytes] | None = self._run(self.sql.head.text, (journal,)).fetchone()
+        head: tuple[Any, ...] | None = self._run(self._head_query.text, (journal,)).fetchone()
         return head
 
     def _has_begun(self) -> bool:

@@ -32,13 +32,13 @@ from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
 from multiplay.random import Streams, seed_or_random
-from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
+from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.studies import backup, entry_codec, export, play_history
 from multiplay.studies.entry_codec import Request, StoredSet
 from multiplay.studies.replica import NO_NUMBERS, Replica, Verified, verify
-from multiplay.studies.synced import SyncedState
+from multiplay.studies.synced import SyncedState, forget
 
 if TYPE_CHECKING:
     from multiplay._support.html import Panel
@@ -90,8 +90,7 @@ class Study(SyncedState):
         policy: Any = None,
         by: str | None = None,
     ) -> None:
-        super().__init__(journal, actions, policy, by)
-        self.name, self.store = name, store
+        super().__init__(name, store, journal, actions, policy, by)
 
     # ------------------------------------------------------------ all studies of a store
 
@@ -172,7 +171,20 @@ class Study(SyncedState):
     @classmethod
     def delete(cls, name: str, *, store: Place = PLACE) -> None:
         """Delete a study and its journal."""
-        store_at(store).delete(name)
+        place = store_at(store)
+        place.delete(name)
+        forget(place, name)
+
+    @classmethod
+    def accept(cls, name: str, *, store: Place = PLACE) -> Head:
+        """Accept the entries that a store has as the whole journal; return the last one.
+
+        A process that has seen later entries refuses to continue, and so does the store itself if
+        entries at the end are missing: play ids would be issued twice. Accept a backup that was
+        restored on purpose. Plays after it are unknown to the study.
+        """
+        with closing(store_at(store).open(name)) as journal:
+            return journal.accept()
 
     @classmethod
     def import_learner(
@@ -196,6 +208,7 @@ class Study(SyncedState):
         first = entry_codec.import_record(record, drawn)
         labels = Labels(entry_codec.IMPORT, at=timestamp("at", None))
         journal = place.create(name, first, labels, entry_codec.imported_plays(log))
+        forget(place, name)
         return cls(name, place, journal, actions, policy)
 
     @classmethod
@@ -216,6 +229,7 @@ class Study(SyncedState):
         """
         place = store_at(store)
         journal = backup.import_journal(place, name, path, actions, policy, progress)
+        forget(place, name)
         return cls(name, place, journal, actions, policy)
 
     # ------------------------------------------------------------ properties
@@ -519,10 +533,15 @@ class Study(SyncedState):
         ``progress`` is called with the number of entries replayed.
         """
         with self._lock:
-            head, live = self._journal.head(), None
-            with suppress(ValueError, KeyError, TypeError, AttributeError):  # verify() names it
-                live = self._caught_up(head)
-            return verify(self._journal, live, head.number, *self._given, progress)
+            live, problems = None, list[str]()
+            try:
+                seen, head = self._seen(), self._journal.head()
+            except Damaged as error:  # entries at the end are missing
+                head, problems = Head((error.number or 0) - 1), [f"{error}"]
+            else:
+                with suppress(ValueError, KeyError, TypeError, AttributeError):  # verify() names it
+                    live = self._caught_up(head, seen)
+            return verify(self._journal, live, head.number, *self._given, progress, problems)
 
     def is_asked(self, key: str | None) -> bool:
         """Return whether a play was asked with this key."""

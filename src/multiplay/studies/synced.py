@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -10,13 +11,15 @@ from typing import Any, NamedTuple, TypeVar, cast
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import REQUEST, Engine
 from multiplay.learner.queries import Queries
-from multiplay.storage import Damaged, Head, Journal, Labels, Record
+from multiplay.storage import Damaged, Head, Journal, Labels, MemoryStore, Record, Store
 from multiplay.storage.journal import damaged
 from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import Request
 from multiplay.studies.replica import Replica
 
 SNAPSHOT_EVERY = 500  # entries, at least; see _interval
+
+OLDER = "the store is older than what this process has seen: was a backup restored?"
 
 T = TypeVar("T")
 
@@ -36,6 +39,27 @@ class Committed(NamedTuple):
     pending: int = 0
 
 
+class Seen(NamedTuple):
+    """The last entry of a study that this process has read or written.
+
+    Attributes
+    ----------
+    first : bytes
+        The digest of the first entry: names can be reused after a deletion.
+    head : Head
+        The entry.
+    accepted : float
+        When a shorter journal had been accepted.
+    """
+
+    first: bytes
+    head: Head
+    accepted: float
+
+
+SEEN: dict[tuple[str, str], Seen] = {}  # by the URL of the store and the name of the study
+
+
 class SyncedState(Queries):
     """A journal and its state, which takes in new entries of other processes before every verb.
 
@@ -43,6 +67,8 @@ class SyncedState(Queries):
 
     Attributes
     ----------
+    name, store
+        The name of the study, and its store.
     by : str or None
         The author of the entries that are written.
     committed : Committed
@@ -50,9 +76,17 @@ class SyncedState(Queries):
     """
 
     def __init__(
-        self, journal: Journal, actions: Any = None, policy: Any = None, by: str | None = None
+        self,
+        name: str,
+        store: Store,
+        journal: Journal,
+        actions: Any = None,
+        policy: Any = None,
+        by: str | None = None,
     ) -> None:
+        self.name, self.store = name, store
         self._journal, self._given = journal, (actions, policy)
+        self._first: bytes | None = None  # the digest of the first entry
         self._lock = threading.RLock()
         self._replica: Replica | None = None
         self._in_turn = self._changed = self._spoiled = False
@@ -75,12 +109,14 @@ class SyncedState(Queries):
             if self._in_turn:
                 raise RuntimeError("transactions of one study cannot be nested")
             if self._replica is None:  # a long replay outside the transaction
-                self._caught_up(self._journal.head())
+                seen = self._seen()
+                self._caught_up(self._journal.head(), seen)
             self._changed = self._spoiled = False
             self._written = []
+            seen = self._seen()
             try:
                 with self._journal.transaction() as head:
-                    self._caught_up(head)
+                    self._caught_up(head, seen)
                     self._in_turn = True
                     yield
                     if self._spoiled:
@@ -95,6 +131,7 @@ class SyncedState(Queries):
                 self._in_turn, self._foreseen = False, set()
             pending = len(self._own().engine.pending)
             self.committed = Committed(tuple(self._written), pending)
+            self._remember()
             self._keep_snapshot()
 
     @contextmanager
@@ -137,11 +174,19 @@ class SyncedState(Queries):
     @contextmanager
     def _current(self) -> Iterator[Engine]:
         with self._lock:
-            yield self._caught_up(self._journal.head()).engine
+            seen = self._seen()
+            yield self._caught_up(self._journal.head(), seen).engine
 
-    def _caught_up(self, head: Head) -> Replica:
-        """Return the state after all entries."""
+    def _caught_up(self, head: Head, seen: Seen | None) -> Replica:
+        """Return the state after all entries.
+
+        ``seen`` is what this process had seen before the head was read. A journal without that
+        entry is refused, unless it was accepted.
+        """
         replica, self._replica = self._replica, None  # dropped if an entry cannot be applied
+        if seen is not None and self._is_older(head, seen.head, replica):
+            self._check_accepted(seen)
+            replica = None
         if replica is None or head.number < replica.number or _is_other(head, replica):
             replica = self._restored()
         elif head.number > replica.number + 2 * SNAPSHOT_EVERY:  # newer snapshot
@@ -152,10 +197,55 @@ class SyncedState(Queries):
             try:
                 self._follow(replica)
             except Damaged:  # or the journal was replaced by a backup
+                if seen is not None and self._lacks(seen.head):
+                    self._check_accepted(seen)
                 replica = self._restored()
                 self._follow(replica)
         self._replica = replica
+        if not self._in_turn:
+            self._remember()
         return replica
+
+    # ------------------------------------------------------------ what this process has seen
+
+    def _seen(self) -> Seen | None:
+        """Return the last entry that this process has seen, also by another handle."""
+        seen = SEEN.get((self.store.url, self.name))
+        if seen is not None and self._first is None:
+            self._first = next(self._journal.entries()).digest
+        return None if seen is None or seen.first != self._first else seen
+
+    def _remember(self) -> None:
+        """Record that this process has seen the entries of the state."""
+        replica = self._replica
+        if replica is None or self._first is None or isinstance(self.store, MemoryStore):
+            return  # memory cannot be replaced by a backup
+        known, head = self._seen(), Head(replica.number, replica.digest)
+        if known is None or known.head.number <= head.number:
+            accepted = self._journal.accepted() if known is None else known.accepted
+            SEEN[self.store.url, self.name] = Seen(self._first, head, accepted)
+
+    def _is_older(self, head: Head, seen: Head, replica: Replica | None) -> bool:
+        """Return whether the journal does not have the last entry that this process has seen."""
+        if head.number <= seen.number:
+            return head != seen
+        if replica is not None and replica.number == seen.number:
+            return False  # its digest is compared when the newer entries are applied
+        return self._lacks(seen)
+
+    def _lacks(self, seen: Head) -> bool:
+        """Return whether an entry is missing, or a different one."""
+        entry = next(self._journal.entries(seen.number), None)
+        return entry is None or entry.digest != seen.digest
+
+    def _check_accepted(self, seen: Seen) -> None:
+        """Raise ``StoreError`` unless the journal was accepted since this process has seen it."""
+        if self._journal.accepted() <= seen.accepted:
+            hint = f"To continue from it, run: multiplay study accept {shlex.quote(self.name)}."
+            raise StoreError(self.store.url, OLDER, hint)
+        SEEN.pop((self.store.url, self.name), None)
+
+    # ------------------------------------------------------------ reading the journal
 
     def _follow(self, replica: Replica) -> None:
         """Apply all newer entries."""
@@ -169,6 +259,7 @@ class SyncedState(Queries):
     def _restored(self) -> Replica:
         """Return the state of the newest snapshot, or that after the first entry."""
         first = next(self._journal.entries())
+        self._first = first.digest
         replica = Replica.from_first_entry(first, *self._given)
         self._given = replica.engine.state.actions, replica.engine.state.policy
         kept = self._journal.get()
@@ -220,6 +311,11 @@ class SyncedState(Queries):
             if item is end:
                 return
             yield cast(T, item)
+
+
+def forget(store: Store, name: str) -> None:
+    """Forget what this process has seen of a study that was deleted."""
+    SEEN.pop((store.url, name), None)
 
 
 def _interval(engine: Engine) -> int:

@@ -37,6 +37,7 @@ def check_journal(
     _check_transactions(opener("transactions"), opener("transactions"))
     _check_waiting(opener("waiting"), opener("waiting"))
     _check_closing(opener("closing"))
+    _check_accepting(opener("accepting"), opener("accepting"))
     if damage is not None:
         _check_damage(opener("damaged labels"), damage)
     if damage_snapshot is not None:
@@ -249,6 +250,19 @@ def _check_closing(journal: Journal) -> None:
     assert journal.head().number == FIRST, "a handle must work after it was closed"
     journal.close()
     assert journal.append(Record({}, {})) == FIRST + 1, "a handle must work after it was closed"
+
+
+def _check_accepting(one: Journal, other: Journal) -> None:
+    one.append(Record({}, {}))
+    one.put(Record({}, {}))
+    times = [other.accepted()]
+    assert times == [0], "a new journal was never accepted"
+    for _ in range(2):
+        assert one.accept() == other.head(), "accept must return the last entry"
+        times.append(other.accepted())
+    assert times == sorted(set(times)), "accepted must increase with each call"
+    assert other.get() is None, "accept must delete snapshots"
+    assert other.append(Record({}, {})) == FIRST + 1, "a journal must continue after accept"
 
 
 def _check_damage(journal: Journal, damage: Callable[[Storage, int], None]) -> None:

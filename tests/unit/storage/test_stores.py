@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
@@ -543,6 +543,68 @@ def test_a_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:
     store.create("a", EMPTY).close()
     with refused("name"):
         journal.append(EMPTY)
+
+
+def test_missing_rows_at_the_end_are_noticed(shared: Store) -> None:
+    """By every handle, also a new one: the number of the next entry would be used twice."""
+    journal = shared.create("a", EMPTY)
+    for _ in range(3):
+        journal.append(EMPTY)
+    journal.put(EMPTY)
+    sql(journal, "DELETE FROM multiplay_entries WHERE journal = # AND number >= 2")
+    with closing(shared.open("a")) as other:
+        for handle in (journal, other):
+            for act in (handle.head, lambda handle=handle: handle.append(EMPTY)):
+                with pytest.raises(Damaged, match=r"entries 2 to 3.*study accept a\.") as caught:
+                    act()
+                assert caught.value.number == 2
+        assert [entry.number for entry in other.entries()] == [0, 1]
+        assert journal.accepted() == 0
+        assert other.accept().number == 1
+        assert journal.head().number == 1
+        assert journal.get() is None, "it may be newer than the last entry"
+        assert journal.append(EMPTY) == other.head().number == 2
+        before = journal.accepted()
+        assert before > 0
+        assert other.accept().number == 2
+        assert journal.accepted() > before
+    journal.close()
+
+
+def test_a_different_last_row_is_noticed(shared: Store) -> None:
+    journal = shared.create("a", EMPTY)
+    journal.append(Record({"k": 1}, {}))
+    sql(journal, "UPDATE multiplay_entries SET digest = previous WHERE journal = # AND number = 1")
+    with pytest.raises(Damaged, match=r"expected entry 1,"):
+        journal.head()
+    with pytest.raises(Damaged, match=r"expected entry 1,"):
+        journal.append(EMPTY)
+    journal.close()
+
+
+def test_tables_of_version_0_9_get_new_columns(shared: Store) -> None:
+    """With the first change; a process of version 0.9 may write before and after that."""
+    journal = shared.create("a", EMPTY)
+    assert isinstance(journal, SqlJournal)
+    for column in ("last", "last_digest", "accepted"):
+        driver = journal._connection._connection
+        driver.execute(f"ALTER TABLE multiplay_journals DROP COLUMN {column}").close()
+    journal.close()
+    assert journal.head().number == 0
+    journal.close()
+    with closing(shared.open("a")) as reader, closing(shared.open("a")) as writer:
+        assert reader.head().number == 0
+        assert reader.accepted() == 0
+        assert writer.append(EMPTY) == 1
+        assert reader.head() == writer.head()
+        assert reader.append(EMPTY) == 2
+        sql(writer, "UPDATE multiplay_journals SET last = 1 WHERE id = #")  # 2 is of version 0.9
+        assert reader.head().number == 2
+        assert reader.append(EMPTY) == 3
+        sql(writer, "DELETE FROM multiplay_entries WHERE journal = # AND number = 3")
+        with pytest.raises(Damaged, match="entry 3"):
+            reader.head()
+    shared.create("b", EMPTY).close()
 
 
 def test_indices_answer(tmp_path: Path) -> None:

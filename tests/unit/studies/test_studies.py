@@ -124,7 +124,7 @@ def other_numbers(rounds: Rounds, t: int) -> Streams:
     return Streams.spawn(secrets.randbits(32), 0, [t])
 
 
-def own_state(study: Any, head: Head) -> Replica:
+def own_state(study: Any, head: Head, seen: object) -> Replica:
     """Go on with what was known, whatever others did."""
     replica: Replica = study._replica or study._restored()
     study._replica = replica

@@ -19,8 +19,8 @@ from processes import in_processes
 from trucks import ask_and_tell, euros, new_study, store_of, tables, verified
 
 import multiplay as mp
-from multiplay.errors import StoreError
-from multiplay.storage import Store, store_at
+from multiplay.errors import NotFound, StoreError
+from multiplay.storage import Damaged, Store, store_at
 from multiplay.storage.sql import SqlJournal
 from multiplay.studies import synced
 
@@ -253,23 +253,71 @@ def test_a_server_that_stops(postgresql: Server) -> None:
             postgresql.start()
 
 
-def test_a_backup_that_is_put_in_place_of_a_study(tmp_path: Path) -> None:
-    """Others may have written more to it than a handle knows of the old one."""
+@pytest.mark.parametrize("of", ["file", "study"])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_backup_that_is_put_in_place_of_a_study(tmp_path: Path, of: str, grows: bool) -> None:
+    """A process that has seen more would issue the same ids again: it refuses, until accepted.
+
+    Also if other processes have written more than it has seen.
+    """
     path, backup = tmp_path / "trucks.db", tmp_path / "backup.db"
+    older = r"older than what this process has seen: was a backup restored\? .* study accept lanes"
     with new_study(store_at(path)) as study:
         ask_and_tell(study, 2)
+        if of == "study":
+            study.backup(backup)
         study.disconnect()
-        shutil.copy(path, backup)
+        if of == "file":
+            shutil.copy(path, backup)
         ask_and_tell(study, 3)
         study.disconnect()
+        for log in tmp_path.glob("trucks.db-*"):
+            log.unlink()
         backup.replace(path)
+        if grows:
+            in_processes(1, lambda _: ask_elsewhere(path))
+        if of == "study":  # the file is a different one, and so is the handle
+            with pytest.raises(NotFound):
+                study.ask()
+            study = mp.Study("lanes", study.store, study.store.open("lanes"))
+        for act in (study.ask, study.arms, study.ask, study.verify):
+            with pytest.raises(StoreError, match=older):
+                act()
+        assert mp.Study.accept("lanes", store=path).number == (12 if grows else 4)
+        assert study.ask().id == (7 if grows else 3)
         with mp.Study.open("lanes", store=path) as other:
-            play = other.ask()
-            other.cancel(play.id)
-            ask_and_tell(other, 3)
-            assert len([*other.entries()]) > 11
-            assert tables(study) == tables(other)
-            assert study.verify().ok
-            study.cancel(study.ask().id)
             assert tables(study) == tables(other)
             assert verified(study).ok
+        study.disconnect()
+
+
+def ask_elsewhere(path: Path) -> None:
+    """Ask, cancel and tell in a process that has not seen the study."""
+    synced.SEEN.clear()
+    with mp.Study.open("lanes", store=path) as other:
+        other.cancel(other.ask().id)
+        ask_and_tell(other, 3)
+        other.disconnect()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_missing_entries_at_the_end(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Nobody issues the ids of plays that were lost, and ``verify`` names the missing entries."""
+    store = store_of(kind, request, tmp_path)
+    with new_study(store) as study:
+        ask_and_tell(study, 3)
+        journal = study._journal
+        assert isinstance(journal, SqlJournal)
+        driver = journal._connection._connection
+        driver.execute("DELETE FROM multiplay_entries WHERE number >= 5").close()
+        for act in (study.ask, lambda: mp.Study.open("lanes", store=store)):
+            with pytest.raises(Damaged, match="entries 5 to 6"):
+                act()
+        found = study.verify()
+        assert not found.ok
+        assert "entries 5 to 6" in found.problems[0]
+        mp.Study.accept("lanes", store=store)
+        assert study.ask().id == 3
+        assert study.verify().ok

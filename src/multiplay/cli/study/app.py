@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from multiplay.cli.app import app
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage import Damaged
+from multiplay.storage import Damaged, Store
 from multiplay.studies.study import PLACE, Study
 
 # Python in hints, and the options for it.
@@ -99,7 +99,7 @@ Key = Annotated[
 DEFAULT_STORE = PLACE
 
 
-def opened(name: str, store: str) -> Study:
+def opened(name: str, store: str | Store) -> Study:
     """Open a study."""
     return Study.open(name, store=store)
 

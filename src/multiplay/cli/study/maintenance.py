@@ -1,4 +1,4 @@
-"""Commands study export, import, verify, backup and delete."""
+"""Commands study export, import, verify, accept, backup and delete."""
 
 import shlex
 import sys
@@ -22,7 +22,7 @@ from multiplay.cli.study.app import (
     study,
 )
 from multiplay.errors import InvalidInput
-from multiplay.storage import store_at
+from multiplay.storage import Damaged, Store, store_at
 from multiplay.studies import Study
 from multiplay.studies.export import LINES
 
@@ -54,7 +54,7 @@ def export(
     JSON: file, rows.
     """
     with opened(name, store) as known:
-        total = known.asked if plays else _entry_count(known)
+        total = known.asked if plays else _entry_count(known.store, name)
         with progress_bar("writing", total) as progress:
             rows = known.export(file, plays=plays, progress=progress)
     if as_json:
@@ -98,7 +98,7 @@ def import_file(
         with progress_bar("reading", None) as progress:
             made = Study.import_journal(name, file, store=store, progress=progress)
     with made:
-        entries = _entry_count(made)
+        entries = _entry_count(made.store, name)
         if as_json:
             print_json({"study": name, "store": made.store.url, "entries": entries})
         else:
@@ -120,7 +120,7 @@ def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
     """
     place = store_at(store)
     known = Study(name, place, place.open(name))  # not opened: it may be damaged
-    with known, progress_bar("replaying", _entry_count(known)) as progress:
+    with known, progress_bar("replaying", _entry_count(place, name)) as progress:
         found = known.verify(progress)
     if as_json:
         print_json({**found._asdict(), "ok": found.ok})
@@ -128,6 +128,28 @@ def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
         typer.echo(f"{found}", err=not found.ok)
     if not found.ok:
         raise typer.Exit(1)
+
+
+@study.command()
+def accept(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Accept a restored backup, or a journal whose last entries are lost, and continue from it.
+
+    A process that has seen later entries refuses to continue, because it would issue the same
+    play ids again; so does a store whose last entries are missing. Running processes continue
+    after this command. Plays after the last entry are unknown to the study: cancel them where
+    they are carried out, or learn from them with [b]multiplay study learn[/b].
+
+    Examples:
+
+        multiplay study verify lanes && multiplay study accept lanes
+
+    JSON: study, last (the number of the last entry).
+    """
+    head = Study.accept(name, store=store)
+    if as_json:
+        print_json({"study": name, "last": head.number})
+    else:
+        typer.echo(f"{name} continues after entry {head.number}")
 
 
 @study.command()
@@ -150,7 +172,11 @@ def backup(
 
     JSON: file, entries.
     """
-    with opened(name, store) as known, progress_bar("copying", _entry_count(known)) as progress:
+    place = store_at(store)
+    with (
+        opened(name, place) as known,
+        progress_bar("copying", _entry_count(place, name)) as progress,
+    ):
         entries = known.backup(file, progress=progress)
     if as_json:
         print_json({"file": str(file), "entries": entries})
@@ -176,8 +202,8 @@ def delete(
 
     JSON: study, deleted.
     """
-    with closing(store_at(store).open(name)) as journal:  # a damaged study can be deleted as well
-        entries = journal.head().number + 1
+    place = store_at(store)
+    entries = _entry_count(place, name)
     if not yes:
         if not sys.stdin.isatty():
             hint = "Write --yes to delete the study for ever."
@@ -191,10 +217,13 @@ def delete(
         typer.echo(f"{name} is deleted")
 
 
-def _entry_count(study: Study) -> int:
-    """Return the number of entries of a journal."""
-    with closing(study.store.open(study.name)) as journal:
-        return journal.head().number + 1
+def _entry_count(store: Store, name: str) -> int:
+    """Return the number of entries of a journal, which may be damaged."""
+    with closing(store.open(name)) as journal:
+        try:
+            return journal.head().number + 1
+        except Damaged as error:
+            return error.number or 0
 
 
 @contextmanager

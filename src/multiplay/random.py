@@ -90,6 +90,11 @@ class Streams:
         return out
 
 
+def generator_words(rng: np.random.Generator, trials: int) -> NDArray[np.uint64]:
+    """Return words of streams, one for each trial, that a numpy ``Generator`` draws."""
+    return rng.integers(0, 2**64, size=(trials, 4), dtype=np.uint64)
+
+
 NOTHING_DRAWN = np.zeros((1, 4), dtype=np.uint64)
 
 

@@ -75,6 +75,8 @@ class ActionSet(ABC):
     offset : array of shape (d,), or None
         What a unit of each arm is known to lose beside what is learned: the value of an action is
         then :math:`\langle a, \mu + \text{offset} \rangle`. See ``shifted``.
+    upper : array of shape (d,), or None
+        What a unit of each arm is known to lose at most, beside the offset. See ``bounded``.
     penalty : float
         What a unit costs that is asked for and left out, in the unit of the losses. See ``unmet``.
 
@@ -101,6 +103,7 @@ class ActionSet(ABC):
     linear: bool = True
     quick_oracle: ClassVar[bool] = False  # whether a notebook may compute m and M
     offset: FloatArray | None = None
+    upper: FloatArray | None = None
     penalty: float = 0.0
 
     def __init_subclass__(cls, vectorised: bool = False, **options: Any) -> None:
@@ -283,6 +286,12 @@ class ActionSet(ABC):
         """Return the same set, where a unit of arm i loses a known offset_i beside its loss."""
         other = copy(self)
         other.offset = offset
+        return other
+
+    def bounded(self, upper: FloatArray) -> Self:
+        """Return the same set, where a unit of arm i is known to lose at most upper_i <= 1."""
+        other = copy(self)
+        other.upper = upper
         return other
 
     def _within(self, most: IntArray, fixed: IntArray) -> "tuple[ActionSet, IntArray]":

@@ -34,6 +34,7 @@ RHO0 = 0.2  # share of the day effect, in a prior of one report
 SPREAD = 0.25  # noise before anything was seen, if tails may be heavy
 END_WEIGHT = 1.0
 SIZES = tuple(0.5 * 2.0**-k for k in range(13))  # s_b: how far apart arms are
+ROUNDING = 1e-24  # squared deviation of a unit, which rounding alone may leave
 MOST = 0.999  # largest variance of a draw, in units of mean (1 - mean)
 
 
@@ -208,7 +209,7 @@ class BeliefTwin:
         arms = self.arms
         n, D = sum(arm.n for arm in arms), sum(arm.freedom for arm in arms)
         within = sum(arm.W + arm.B for arm in arms)
-        c = lightness(D, sum(arm.F for arm in arms), within)
+        c = lightness(D, sum(arm.F for arm in arms), within, n)
         lam = c * D / (D + 2.0)
         gm = sum(arm.n * arm.mean for arm in arms) / n if n > 0 else 0.5
         apart = sum(arm.n * (arm.mean - gm) ** 2 for arm in arms)
@@ -397,9 +398,9 @@ def summary(report: Report) -> tuple[int, float, float, float, int]:
     return len(report), m, W, F, len(report) - 1
 
 
-def lightness(D: float, F: float, within: float) -> float:
+def lightness(D: float, F: float, within: float, n: float) -> float:
     """Return c: 1 for light tails, small where events are rare, 0 if nothing varied."""
-    if within <= 0:
+    if within <= ROUNDING * n:
         return 0.0
     kurt = D * F / within**2
     return min(1.0, 2.0 / (kurt - 1.0)) if kurt > 1 else 1.0

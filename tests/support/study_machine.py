@@ -501,7 +501,7 @@ def check(view: View, model: Model, policy: Policy) -> None:
     _close(_seconds(table["last_seen"]), [arm.last for arm in arms], "arms(): last seen")
     if not (getattr(policy, "discount", None) or getattr(policy, "window", None)):
         means = [arm.cost / arm.seen if arm.seen else math.nan for arm in arms]
-        _close(table["mean"], means, "arms(): mean")
+        _close(table["average"], means, "arms(): average")
     pending = [(p.id, p.key, p.plan, [*p.plan.values()]) for p in model.pending]
     assert view.pending == pending, "pending(): the pending plays, oldest first"
     assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"

@@ -21,7 +21,7 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
-from multiplay.policies import Duplicated, Policy
+from multiplay.policies import BootstrapCTS, Duplicated, Policy
 from multiplay.policies.base import check_fits
 from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
@@ -106,7 +106,7 @@ class Engine:
     def create(
         cls,
         actions: ActionSet,
-        policy: Policy,
+        policy: Policy | None,
         rng: Streams,
         losses: Range | None,
         rewards: Range | None,
@@ -116,7 +116,9 @@ class Engine:
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
-        check_instance("policy", policy, Policy, "GenCTS()")
+        if policy is None:
+            policy = BootstrapCTS()
+        check_instance("policy", policy, Policy, "BootstrapCTS()")
         check_fits(policy, actions, None, shows_units=True)  # totals are checked when reported
         pack(actions, "actions")  # raises if it cannot be saved
         pack(policy, "policy")
@@ -156,8 +158,8 @@ class Engine:
     ) -> PendingState:
         """Choose a play before a deadline, and keep it; return it with its warm start."""
         with deadline.status_line("choosing a play"):
-            play, cost, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
-        units = int(play.action.sum())
+            play, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
+        units, cost = int(play.action.sum()), self.beliefs.cost(round_set, play.action[0])
         pending = PendingState(play, round_set, key, None, when, cost, units, truncated=truncated)
         self._keep(id, pending)
         return pending
@@ -246,8 +248,9 @@ class Engine:
     def learn_all(self, logged: LoggedData, argument: str = "table") -> Receipt:
         """Learn from logged data; errors name its arms by ``argument``."""
         history = reports(logged, self.state.arms.names, self.state.ranges, argument)
-        for feedback in [self.state.usable(report) for report in history]:  # all are checked first
-            self.state.absorb_all(feedback)
+        checked = [self.state.usable(report) for report in history]  # before any is learned
+        for report, feedback in zip(history, checked, strict=True):
+            self.state.absorb_all(report, feedback)
         told = [receipt_of(None, report) for report in history]
         seen, missing, clipped = (
             sum(getattr(one, name) for one in told) for name in ("seen", "missing", "clipped")

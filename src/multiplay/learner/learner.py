@@ -68,8 +68,8 @@ class Learner(Queries):
     Parameters
     ----------
     actions, policy
-        The usual action set, and the policy. Objects that ``save`` could not store, such as a
-        function, raise an error.
+        The usual action set, and the policy: ``BootstrapCTS()`` if not given. Objects that ``save``
+        could not store, such as a function, raise an error.
     seed
         The seed of all random numbers: the same seed and losses give the same plans. With None a
         random seed is drawn and recorded, see ``Learner.seed``.
@@ -86,9 +86,9 @@ class Learner(Queries):
 
     Examples
     --------
-    >>> from multiplay import GenCTS, Learner, Transport
+    >>> from multiplay import Learner, Transport
     >>> plans = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
-    >>> learner = Learner(plans, GenCTS(), seed=7, losses=(0, 250))
+    >>> learner = Learner(plans, seed=7, losses=(0, 250))
     >>> play = learner.ask()
     >>> play.plan["Lyon->north"] + play.plan["Lyon->south"]
     2
@@ -98,13 +98,13 @@ class Learner(Queries):
     >>> print(learner.tell(play.id, euros))
     play 1: the same was told before, nothing has changed
     >>> learner
-    Learner(GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
+    Learner(BootstrapCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
 
     def __init__(
         self,
         actions: ActionSet,
-        policy: Policy,
+        policy: Policy | None = None,
         seed: int | None = 0,
         *,
         losses: Range | None = None,

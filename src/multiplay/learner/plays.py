@@ -41,17 +41,17 @@ WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
 class Estimate(NamedTuple):
     r"""The expected total cost (or reward) of a plan, with an interval for that expectation.
 
-    For a plan a, where a unit of arm i is believed to cost :math:`\mu_i`, with the interval
-    :math:`[l_i, h_i]` that ``Learner.arms`` shows, these are
+    For a plan a, where a unit of arm i is believed to cost :math:`m_i`, the mean that
+    ``Learner.arms`` shows, these are
 
     .. math::
 
-        \text{total} &= \sum_i a_i \mu_i, \\
-        \text{low} &= \text{total} - \Bigl(\sum_i a_i^2 (\mu_i - l_i)^2\Bigr)^{1/2}, \\
-        \text{high} &= \text{total} + \Bigl(\sum_i a_i^2 (h_i - \mu_i)^2\Bigr)^{1/2}.
+        \text{total} = \sum_i a_i m_i, \qquad
+        \text{low}, \text{high} = \text{total} \mp t_\nu \sqrt{\text{var}}.
 
-    Errors of different arms are independent, so their squares are added up. It is an interval for
-    the expectation: the realised cost of a plan varies more.
+    The variance counts the errors of each arm, the level and the days that all arms share, and
+    :math:`t_\nu` is a quantile of Student's distribution. It is an interval for the expectation:
+    the realised cost of a plan varies more. The ends stay within the ranges of the arms.
 
     Attributes
     ----------

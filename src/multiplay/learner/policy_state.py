@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -10,11 +9,12 @@ import numpy as np
 
 from multiplay._support import deadline
 from multiplay.actions import ActionSet
+from multiplay.beliefs.moments import ArmMoments, ArmReport
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.learner.drift import Drift
 from multiplay.learner.plays import PendingState
-from multiplay.learner.ranges import Ranges
+from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import (
     NO_LIMITS,
@@ -25,8 +25,8 @@ from multiplay.learner.round_set import (
     fixed_set_only,
 )
 from multiplay.policies import Play, Policy
-from multiplay.policies.averages import predicted
 from multiplay.policies.base import check_fits, check_play, drop_warm_start, shown
+from multiplay.policies.forgetting import Forgetting
 from multiplay.random import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -124,16 +124,14 @@ class ArmState:
         return [name for name, array in self.arrays.items() if array.ndim > 1 and name not in warm]
 
 
-COLUMNS = ("units", "total", "squares", "lumped", "plans", "last")
+COLUMNS = ("units", "plans", "last")
 BATCH = 256  # reports that are added together: one by one would cost as much as learning
 
 Entry = tuple[IntArray | None, Feedback, bool, int, float]
 
 
 class ArmStatistics:
-    """Units seen, sums of losses and of their squares, plans and last time, for each arm.
-
-    Some units may be lumped: reported by a total, where single losses are not known.
+    """Units seen, plans and last time of each arm, and the test for drift.
 
     Losses are in [0, 1], as policies see them. Reports are added in batches; reading adds the rest.
     """
@@ -149,12 +147,6 @@ class ArmStatistics:
         """The statistics, one column for each quantity."""
         self.book()
         return self._columns
-
-    def at(self, places: IntArray | None) -> dict[str, FloatArray]:
-        """Return the columns of the arms at some places; of all arms if None."""
-        if places is None:
-            return self.columns
-        return {name: column[places] for name, column in self.columns.items()}
 
     @property
     def drift(self) -> Drift:
@@ -198,18 +190,10 @@ class ArmStatistics:
         total = np.concatenate([entry[1].total for entry in known])
         when = np.array([entry[4] for entry in known])
         c["units"][arms] += seen.sum(axis=0)
-        c["total"][arms] = _added(c["total"][arms], total)
-        c["squares"][arms] = _added(c["squares"][arms], squares([entry[1] for entry in known]))
-        lumped = np.array([entry[1].units is None for entry in known])
-        c["lumped"][arms] += seen[lumped].sum(axis=0)
         latest = np.fmax.reduce(np.where(seen > 0, when[:, None], np.nan))  # of history: NaN
         c["last"][arms] = np.fmax(c["last"][arms], latest)
         rounds = np.array([entry[3] for entry in known], dtype=np.int64)
         self._drift.add_many(rounds, arms, seen, total)
-
-    def predicted(self) -> FloatArray:
-        """Return (1/2 + sum) / (1 + units) of each arm."""
-        return predicted({"sum": self.columns["total"], "count": self.columns["units"]})
 
     def arrays(self) -> Arrays:
         """Return all columns and the state of the test for drift."""
@@ -226,40 +210,8 @@ class ArmStatistics:
         return seen
 
 
-def _added(sums: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return sums + rows, row by row: the same bits for every size of a batch."""
-    last: FloatArray = np.add.accumulate(np.concatenate([sums[None], rows]))[-1]
-    return last
-
-
-def squares(reports: list[Feedback]) -> FloatArray:
-    """Return the sum of the squared losses of each arm, one row for each report.
-
-    A total replaces the squares where single losses are not known: a loss in [0, 1] is at least its
-    square.
-    """
-    found = np.concatenate([one.total for one in reports])
-    rows = [row for row, one in enumerate(reports) if one.units is not None]
-    if rows:
-        d = found.shape[1]
-        slots = np.concatenate([slots_of(reports[row]) for row in rows])
-        units = np.concatenate([reports[row].units[0] for row in rows])  # type: ignore[index]
-        cell = np.arange(len(rows) * d).repeat(slots)
-        sums = np.bincount(cell, weights=units * units, minlength=len(rows) * d)
-        found[rows] = sums.reshape(-1, d)
-    return found
-
-
-def slots_of(report: Feedback) -> IntArray:
-    """Return the number of entries of each arm among the units of a report."""
-    room: IntArray = report.count[0]
-    if not report.complete and report.first is not None:
-        room = np.diff(report.first)
-    return room
-
-
 class PolicyState:
-    """A policy, its state over all arms ever seen, and statistics of each arm.
+    """A policy, its state over all arms ever seen, and the losses told of each arm.
 
     Losses are in [0, 1] inside; ``ranges`` turns them into the user's unit and back.
 
@@ -276,11 +228,11 @@ class PolicyState:
     arms : ArmState
         The state of the policy by arm name.
     statistics : ArmStatistics
-        Units seen and sums of losses by arm.
+        Units seen, plans and drift by arm.
+    moments : ArmMoments
+        Moments of the losses of each arm, which beliefs follow from; independent of the policy.
     told : int
         The number of plays the policy has learned from.
-    believes : bool
-        Whether the policy can read beliefs in its state.
     """
 
     def __init__(
@@ -296,8 +248,8 @@ class PolicyState:
         self.usual = self.last = RoundSet.of(actions, NO_LIMITS, ranges, policy)
         self.arms = ArmState(policy, self.usual.actions)
         self.statistics = ArmStatistics(actions.d)
+        self.moments = ArmMoments(actions.d, *forgetting_of(policy))
         self.told = 0
-        self.believes = _believes(policy, self.arms.arrays)
 
     # ------------------------------------------------------------ sets
 
@@ -324,6 +276,7 @@ class PolicyState:
         if round_set is not self.usual and self.arms.new_names(names):
             self.arms.add(round_set.actions, self.told, round_set.bounds.low / self.ranges.scale)
             self.statistics.grow(len(self.arms.names))
+            self.moments.grow(len(self.arms.names))
         return self.arms.places(names)
 
     def begin_round(self, round_set: RoundSet) -> IntArray | None:
@@ -334,8 +287,8 @@ class PolicyState:
 
     # ------------------------------------------------------------ rounds
 
-    def choose(self, round_set: RoundSet, when: str, until: float) -> tuple[Play, float, bool]:
-        """Return a play, its cost as the policy believes (NaN if unknown), and if it is truncated.
+    def choose(self, round_set: RoundSet, when: str, until: float) -> tuple[Play, bool]:
+        """Return a play, and whether it is truncated.
 
         At the deadline the play is chosen with the best result so far, and truncated. The state
         does not change: see ``keep_warm``.
@@ -344,19 +297,11 @@ class PolicyState:
         with deadline.before(until) as limit:
             play = self.policy.choose(round_set.actions, state, self.rng)
         self.check(round_set, play, when)
-        return play, self._believed_cost(round_set, state, play.action[0]), limit.truncated
+        return play, limit.truncated
 
     def check(self, round_set: RoundSet, play: Play, when: str) -> None:
         """Raise ``ArithmeticError`` unless a play is an action of the set of its round."""
         check_play(self.policy, round_set.actions, play, 1, when, restored=self.restored)
-
-    def believed_cost(self, round_set: RoundSet, action: IntArray) -> float:
-        """Return the cost of a play as the policy believes; NaN if it has no belief."""
-        return self._believed_cost(round_set, self.arms.cut(self.begin_round(round_set)), action)
-
-    def _believed_cost(self, round_set: RoundSet, state: Arrays, action: IntArray) -> float:
-        believed = self.policy.believed(state) if self.believes else None
-        return math.nan if believed is None else round_set.cost(action, believed[0])
 
     def keep_warm(self, play: PendingState) -> None:
         """Keep the warm start of a chosen play, and nothing else of it."""
@@ -376,6 +321,8 @@ class PolicyState:
         self.arms.put_back(places, state)
         self.told += 1
         self.statistics.add(places, feedback, True, self.told, when)
+        self.moments.pass_round()
+        self._add_moments(places, report, round_set.bounds)
         return feedback
 
     def absorb(self, round_set: RoundSet, report: Report, when: float) -> Feedback:
@@ -386,12 +333,22 @@ class PolicyState:
         self.policy.absorb(round_set.actions, state, feedback, self.rng)
         self.arms.put_back(places, state)
         self.statistics.add(places, feedback, False, self.told, when)
+        self._add_moments(places, report, round_set.bounds)
         return feedback
 
-    def absorb_all(self, feedback: Feedback) -> None:
-        """Learn from units of any arms ever seen, of unknown sets."""
+    def absorb_all(self, report: Report, feedback: Feedback) -> None:
+        """Learn from a report of any arms ever seen, of unknown sets; ``feedback`` is usable."""
         self.policy.absorb(self.actions, self.arms.arrays, feedback, self.rng)
         self.statistics.add(None, feedback, False, self.told, np.nan)
+        self._add_moments(None, report, self.ranges.of(self.arms.names))
+
+    def _add_moments(self, places: IntArray | None, report: Report, bounds: Bounds) -> None:
+        if report.round is None:  # a total of the round shows nothing of its arms
+            shift, factor = self.ranges.shares(bounds)
+            totals = np.full(len(report.played), np.nan)
+            totals[list(report.totals)] = list(report.totals.values())
+            told = ArmReport(report.played, report.slots, report.units, totals, shift, factor)
+            self.moments.add(places, told)
 
     def can_use(self, report: Report) -> bool:
         """Return whether the policy can learn from a report."""
@@ -421,12 +378,8 @@ class PolicyState:
         return feedback
 
 
-def _believes(policy: Policy, state: Arrays) -> bool:
-    """Return whether a policy can read beliefs in its state.
-
-    A user-defined subclass may have a different state and inherit ``believed``.
-    """
-    try:
-        return policy.believed(state) is not None
-    except KeyError:
-        return False
+def forgetting_of(policy: Policy) -> tuple[float | None, int | None]:
+    """Return the discount and the window of a policy; None where it has none."""
+    if isinstance(policy, Forgetting):
+        return policy.discount, policy.window
+    return None, None

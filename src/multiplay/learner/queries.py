@@ -69,16 +69,18 @@ class Queries(ABC):
     def arms(self, level: float = 0.95) -> pd.DataFrame:
         r"""Return a table of all arms: units seen, mean, interval, last seen, share of plans.
 
-        For Thompson policies the interval is that of the posterior. For other policies it is an
-        empirical Bernstein interval: with N losses of an arm, in [0, 1], their average
-        :math:`\bar{k}`, their sample variance V and :math:`c = \ln(4 / (1 - \text{level}))`,
+        Mean and interval come from one model of the losses, the same for every policy: arms are
+        alike up to a spread that is learned, each day has its effect on an arm, and the noise of a
+        unit is learned. So the mean of an arm lies between its own average and that of the other
+        arms, closer to its own the more is known of it:
 
         .. math::
 
-            \bar{k} \pm \Bigl(\sqrt{\frac{2 V c}{N}} + \frac{7 c}{3 (N - 1)}\Bigr).
+            m_i \mp t_{\nu_i} \sqrt{\text{var}_i}.
 
-        It is to contain the true mean with probability ``level``. For a policy that forgets, mean
-        and interval are of the losses it still remembers. All numbers are in the user's unit.
+        It is to contain the true mean with probability ``level``; see the page on beliefs for the
+        worlds in which it does. For a policy that forgets, old losses count less here too. All
+        numbers are in the user's unit.
 
         Parameters
         ----------
@@ -88,8 +90,10 @@ class Queries(ABC):
         Returns
         -------
         DataFrame
-            One row for each arm ever seen: arm, seen, mean (NaN if no unit was seen), low, high,
-            last_seen, and share, the fraction of the reported plays that played it.
+            One row for each arm that occurred: arm, seen (units), mean, low and high (of the
+            model, for an arm never seen too), average (of the losses told; NaN if there is none),
+            spread (the standard deviation of the loss of a unit within a day), last_seen, and
+            share, the fraction of the reported plays that played it.
         """
         with self._current() as engine:
             level = probability("level", level, LEVEL)
@@ -212,16 +216,18 @@ def arms_frame(
     names = state.arms.names
     if places is not None:
         names = tuple(names[place] for place in places)
-    low, scale = state.ranges.of(names).low, state.ranges.scale
-    below, above = beliefs.intervals(level, places)
-    columns = state.statistics.at(places)
+    rows = slice(None) if places is None else places
+    below, above = beliefs.intervals(level)
+    columns = {name: column[rows] for name, column in state.statistics.columns.items()}
     return pd.DataFrame(
         {
             "arm": pd.Series(names, dtype=object),
             "seen": columns["units"].astype(np.int64),
-            "mean": low + scale * beliefs.averages(places),
-            "low": low + scale * below,
-            "high": low + scale * above,
+            "mean": beliefs.means()[rows],
+            "low": below[rows],
+            "high": above[rows],
+            "average": beliefs.averages()[rows],
+            "spread": beliefs.spreads()[rows],
             "last_seen": times(columns["last"]),
             "share": columns["plans"] / max(state.told, 1),
         }

@@ -31,7 +31,8 @@ class Ranges:
     """Ranges [low_i, high_i] of the losses of a unit; policies see (loss - low_i) / scale.
 
     The scale is one number, the width of the widest range, so that losses of all arms have one
-    unit. The rest, offset_i = low_i / scale, is a known part of the loss.
+    unit. The rest, offset_i = low_i / scale, is a known part of the loss. Beliefs see shares of the
+    range of all arms, (loss - origin) / span, which has one origin.
 
     Examples
     --------
@@ -56,6 +57,8 @@ class Ranges:
             self.by_name[OTHERS] = min(r[0] for r in ranges), max(r[1] for r in ranges)
         self.scale = max(high - low for low, high in self.by_name.values())
         self.plain = set(self.by_name.values()) == {UNIT}
+        lows, highs = zip(*self.by_name.values(), strict=True)
+        self.origin, self.span = min(lows), max(highs) - min(lows)
 
     def __str__(self) -> str:
         low, high = self.by_name[OTHERS]
@@ -98,6 +101,15 @@ class Ranges:
         others = self.by_name[OTHERS]
         pairs = np.array([self.by_name.get(name, others) for name in names]).reshape(-1, 2)
         return Bounds(*np.ascontiguousarray(pairs.T))
+
+    def shares(self, bounds: Bounds) -> tuple[FloatArray, float]:
+        """Return the shift of each arm and the factor: a policy's loss as a share of the span."""
+        return (bounds.low - self.origin) / self.span, self.scale / self.span
+
+    def from_shares(self, shares: FloatArray) -> FloatArray:
+        """Return shares of the span in the user's unit."""
+        values: FloatArray = self.origin + self.span * shares
+        return values
 
     def offset(self, bounds: Bounds, actions: ActionSet, policy: Policy) -> FloatArray | None:
         """Return low / scale; None if it has no effect.

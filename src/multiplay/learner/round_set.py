@@ -119,6 +119,9 @@ class RoundSet:
         offset = ranges.offset(bounds, actions, policy)
         if offset is not None:
             actions = actions.shifted(offset)
+        width = (bounds.high - bounds.low) / ranges.scale
+        if (width < 1.0).any():
+            actions = actions.bounded(width)
         return cls(given, limits, actions, bounds, ranges)
 
     def plan(self, action: IntArray) -> dict[str, int]:

@@ -34,7 +34,8 @@ from multiplay.random import Streams
 from multiplay.storage import Record
 from multiplay.types import Arrays, IntArray
 
-FORMAT = 3  # the only format that is read
+FORMAT = 4  # of snapshots; 3 is that of version 0.9
+OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
 KINDS = {"actions": ActionSet, "policy": Policy}
@@ -80,6 +81,7 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     arrays |= with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
     arrays |= with_prefix("state/", state.arms.arrays)
     arrays |= with_prefix("seen/", state.statistics.arrays())
+    arrays |= with_prefix("moments/", state.moments.arrays())
     arrays |= with_prefix("log/", of_log)
     header["days"] = []
     for k, one in enumerate(sets[1:], start=1):  # the first is the usual set
@@ -125,15 +127,21 @@ def parts_of(
     return engine, log
 
 
+def is_older(header: Any) -> bool:
+    """Return whether a header is of an older format, which lacks a part of the present state."""
+    version = header.get(VERSION)
+    return isinstance(version, int) and version < FORMAT
+
+
 def _check_format(header: Any) -> None:
     """Raise an error unless the header is that of a learner in the format of this version."""
     if not isinstance(header, dict) or not isinstance(header.get(VERSION), int):
         raise ValueError("it does not hold a learner")
-    if header[VERSION] != FORMAT:
+    if not OLDEST <= header[VERSION] <= FORMAT:
         newer = header[VERSION] > FORMAT
         raise InvalidInput(
             "path",
-            f"a learner in format {FORMAT}",
+            f"a learner in format {OLDEST} to {FORMAT}",
             f"format {header[VERSION]}",
             "Update multiplay." if newer else "Save it again with multiplay 0.9.",
         )
@@ -149,6 +157,7 @@ def _parts(
     state.arms.rename(header["names"])
     state.statistics = ArmStatistics.of(without_prefix("seen/", arrays))
     state.told = header["told"]
+    _restore_moments(state, header[VERSION], arrays)
     sets = [state.usual]
     builder = builder_of(actions)
     for k, (plain, limits) in enumerate(header["days"], start=1):
@@ -182,6 +191,16 @@ def _parts(
         fields = {"asked": asked, "expected": expected, "digests": digests}
         engine.pending[id] = pending[id]._replace(**fields, truncated=id in truncated)
     return engine, log
+
+
+def _restore_moments(state: PolicyState, version: int, arrays: Arrays) -> None:
+    """Set the moments of the arms; format 3 has sums of losses and of their squares instead."""
+    state.moments.grow(len(state.arms.names))
+    if version > OLDEST:
+        state.moments.restore(without_prefix("moments/", arrays), state.told)
+        return
+    units, total, squares = (arrays[f"seen/{name}"] for name in ("units", "total", "squares"))
+    state.moments.restore_sums(units, total, squares, state.told)
 
 
 def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:

@@ -99,7 +99,7 @@ class Study(SyncedState):
         cls,
         name: str,
         actions: ActionSet,
-        policy: Policy,
+        policy: Policy | None = None,
         *,
         seed: int | None = 0,
         losses: Range | None = None,
@@ -142,7 +142,7 @@ class Study(SyncedState):
                 if next(there.entries()).labels.key != known:
                     raise
             return cls.open(name, store=place, by=by)
-        return cls(name, place, journal, actions, policy, by)
+        return cls(name, place, journal, actions, engine.state.policy, by)
 
     @classmethod
     def open(

@@ -44,6 +44,8 @@ ARMS = {
     "mean": NUMBER,
     "low": NUMBER,
     "high": NUMBER,
+    "average": NUMBER,
+    "spread": NUMBER,
     "last_seen": TIME,
     "share": NUMBER,
 }

@@ -29,7 +29,7 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.queries import LEVEL
-from multiplay.policies import Policy
+from multiplay.policies import BootstrapCTS, Policy
 from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
@@ -93,7 +93,7 @@ class RemoteStudy:
         self,
         name: str,
         actions: ActionSet,
-        policy: Policy,
+        policy: Policy | None = None,
         *,
         seed: int | None = 0,
         losses: Range | None = None,
@@ -104,7 +104,8 @@ class RemoteStudy:
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
-        check_instance("policy", policy, Policy, "GenCTS()")
+        policy = BootstrapCTS() if policy is None else policy
+        check_instance("policy", policy, Policy, "BootstrapCTS()")
         body = {
             "name": checked_name(name),
             "actions": _plain_set(actions),

@@ -17,7 +17,7 @@ from multiplay.cli.study.app import (
     study,
 )
 from multiplay.errors import InvalidInput
-from multiplay.policies import GenCTS
+from multiplay.policies import BootstrapCTS
 from multiplay.studies import Study
 
 
@@ -47,7 +47,7 @@ def create(
         typer.Option(metavar="A,B,C", help="Names of the items, or of the arms."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="The policy, by name; GenCTS if not given.")
+        str | None, typer.Option(help="The policy, by name; BootstrapCTS if not given.")
     ] = None,
     losses: Annotated[
         str | None,
@@ -91,7 +91,7 @@ def create(
         demand = [4, 6]
 
         \[policy]
-        type = "GenCTS"
+        type = "BootstrapCTS"
         discount = 0.97
 
     The file may also set rewards, outside, missing, changing and seed. Options override the file.
@@ -119,7 +119,7 @@ def create(
     if (actions is None) == (file is None):
         got = "no set" if file is None else "a file and options"
         raise InvalidInput("--set", "one action set", got, options.WHICH)
-    chosen: dict[str, Any] = {"policy": GenCTS()}
+    chosen: dict[str, Any] = {"policy": BootstrapCTS()}
     if file is not None:
         read = options.read_set(file)
         actions, chosen = read.actions, chosen | read.settings

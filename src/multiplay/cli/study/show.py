@@ -137,7 +137,7 @@ def arms(
 
         multiplay study arms lanes --level 0.5 --json
 
-    JSON: a list with arm, seen, mean, low, high, last_seen, share.
+    JSON: a list with arm, seen, mean, low, high, average, spread, last_seen, share.
     """
     with opened(name, store) as known:
         table = known.arms(level)

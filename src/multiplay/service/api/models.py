@@ -109,13 +109,13 @@ class NewStudy(Body):
     """A study to create."""
 
     model_config = example(
-        name="lanes", actions=TRANSPORT, policy={"type": "GenCTS"}, losses=[0, 250], seed=7
+        name="lanes", actions=TRANSPORT, policy={"type": "BootstrapCTS"}, losses=[0, 250], seed=7
     )
 
     name: Text
     actions: Set
     policy: Set = Field(
-        default={"type": "GenCTS"},
+        default={"type": "BootstrapCTS"},
         description="The policy: a class of multiplay and its arguments.",
     )
     losses: Range | None = Field(
@@ -319,6 +319,8 @@ class Arm(BaseModel):
     mean: float | None
     low: float | None
     high: float | None
+    average: float | None
+    spread: float
     last_seen: str | None
     share: float
 

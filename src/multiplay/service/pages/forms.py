@@ -39,15 +39,20 @@ class PolicyChoice(NamedTuple):
 
 
 POLICIES = {
-    "GenCTS": PolicyChoice(
-        "Thompson sampling (GenCTS)",
+    "BootstrapCTS": PolicyChoice(
+        "Thompson sampling that learns the noise (BootstrapCTS)",
         "The default. It explores uncertain arms, less and less as it learns.",
-        {"type": "GenCTS"},
+        {"type": "BootstrapCTS"},
     ),
     "forgetting": PolicyChoice(
-        "Thompson sampling with a discount (GenCTS, discount 0.97)",
+        "The same with a discount (BootstrapCTS, discount 0.97)",
         "For costs that drift: observations lose their weight within about 100 rounds.",
-        {"type": "GenCTS", "discount": 0.97},
+        {"type": "BootstrapCTS", "discount": 0.97},
+    ),
+    "GenCTS": PolicyChoice(
+        "Thompson sampling of the paper (GenCTS)",
+        "For costs of 0 or 1. It explores as if every cost were all or nothing.",
+        {"type": "GenCTS"},
     ),
     "GenLBINFV": PolicyChoice(
         "Best of both worlds (GenLBINFV)",

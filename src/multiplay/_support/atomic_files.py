@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import secrets
+import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from multiplay.errors import InvalidInput
 HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 START = secrets.token_hex(4)
 DRAFT = re.compile(r"\.draft-(?P<host>\w+)-(?P<process>\d+)-(?P<start>\w+)-")
+PUBLIC, PRIVATE = 0o644, 0o600  # permissions of new files; a file that is replaced keeps its own
 LONGEST = 32  # characters of the target's name in that of its draft
 
 
@@ -94,7 +96,7 @@ def write_text(path: str | Path, text: str) -> None:
     write_whole(path, lambda draft: _fill(draft, text))
 
 
-def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: str | Path, write: Callable[[Path], None], mode: int = PUBLIC) -> None:
     """Write a file beside ``path`` with ``write``, then rename it to ``path`` in one step.
 
     When this returns, the file survives a power cut.
@@ -104,13 +106,13 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
         raise InvalidInput("path", "the name of a file", f"{path}, a folder", "Add a file name.")
     folder = writable_folder("path", path.parent)
     remove_stale_drafts(folder)
-    _write(path, write, os.replace)
+    _write(path, write, os.replace, mode)
 
 
-def write_new(path: Path, write: Callable[[Path], None]) -> bool:
+def write_new(path: Path, write: Callable[[Path], None], mode: int = PUBLIC) -> bool:
     """Write a file in one step unless it exists; return whether it was written."""
     try:
-        _write(path, write, _link)
+        _write(path, write, _link, mode)
     except FileExistsError:
         return False
     return True
@@ -142,14 +144,18 @@ def _is_running(writer: re.Match[str]) -> bool:
     return True
 
 
-def _write(path: Path, write: Callable[[Path], None], put: Callable[[Path, Path], None]) -> None:
+def _write(
+    path: Path, write: Callable[[Path], None], put: Callable[[Path, Path], None], mode: int
+) -> None:
     prefix = f".{path.stem[:LONGEST]}.draft-{HOST}-{os.getpid()}-{START}-"
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=path.suffix)
     os.close(handle)
     draft = Path(name)
     try:
         write(draft)
-        draft.chmod(0o644)
+        with suppress(OSError):
+            mode = stat.S_IMODE(path.stat().st_mode)
+        draft.chmod(mode)
         _sync(draft)
         put(draft, path)
     finally:

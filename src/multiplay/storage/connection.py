@@ -51,7 +51,7 @@ class DatabaseConnection(ABC):
         self._engine = engine
         self._connection: Any = None  # of the driver
         self._process = 0  # id of the process that opened it
-        self._in_transaction = False
+        self._in_transaction = self._is_connecting = False
         self._failure: StoreError | None = None  # of this transaction, which must be rolled back
 
     def __del__(self) -> None:
@@ -196,7 +196,7 @@ class DatabaseConnection(ABC):
             if self._process == os.getpid() and self._is_current():
                 if self._has_begun():  # the begin of a transaction was interrupted
                     self.roll_back()
-                return True
+                return not self._is_connecting
             self._drop()
         try:
             detached = self._engine.raw_connection()
@@ -205,6 +205,7 @@ class DatabaseConnection(ABC):
             cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
             raise self._explained(cause if isinstance(cause, Exception) else error) from None
         self._connection, self._process = detached.dbapi_connection, os.getpid()
+        self._is_connecting = True  # a failure now is final: no other connection is tried
         try:
             self._prepare()
             self.on_connect()
@@ -213,6 +214,8 @@ class DatabaseConnection(ABC):
             if isinstance(error, self.Error):
                 raise self._explained(error) from error
             raise
+        finally:
+            self._is_connecting = False
         return False
 
     def _fetched(self, text: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -189,7 +189,7 @@ def unverified_entry(row: JournalRow) -> Entry:
     number, kind, key, play, at, _, digest, header, arrays = row
     try:
         record = Record(json.loads(header), from_bytes(arrays))
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise damaged(number, f"an unreadable entry ({error})") from None
     return Entry(number, Labels(kind, key, play, at), record, digest)
 
@@ -302,7 +302,7 @@ def newest_readable(snapshots: Iterable[SnapshotRow]) -> Record | None:
         try:
             if digest == _digest_of_snapshot(header, arrays):
                 return Record(json.loads(header), from_bytes(arrays))
-        except (AttributeError, TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError, RecursionError):
             continue
     return None
 

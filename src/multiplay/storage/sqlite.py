@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from multiplay._support.atomic_files import as_path, writable_folder
-from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage.connection import DatabaseConnection
+from multiplay._support.atomic_files import PRIVATE, as_path, writable_folder
+from multiplay.errors import InvalidInput, StoreError, UnknownOutcome
+from multiplay.storage.connection import MAYBE_COMMITTED, DatabaseConnection
 from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
 SYNCHRONOUS = ("full", "normal")
@@ -27,6 +27,7 @@ CHANCE = random.SystemRandom()  # forked processes would share the state of a se
 
 HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = ?"
 HAS_COLUMN = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
+LOGS = ("-wal", "-shm")  # endings of the log and its index
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 LOST = (
     sqlite3.SQLITE_IOERR,
@@ -121,7 +122,7 @@ class SqliteStore(SqlStore):
             if not self.path.parent.exists():
                 writable_folder("store", self.path.parent)
             try:
-                self.path.touch()
+                self.path.touch(PRIVATE)  # SQLite gives its log the same permissions
             except OSError as error:
                 reason = f"the file cannot be created ({error.strerror})"
                 raise StoreError(self.url, reason, "Choose a different path.") from error
@@ -137,6 +138,7 @@ class SqliteConnection(DatabaseConnection):
         self._path, self._timeout = str(store.path), store.timeout
         self._synchronous = store.synchronous
         self._file: tuple[int, ...] = ()
+        self._logs: list[tuple[int, ...] | None] = []  # the log and its index, once they exist
 
     def has_table(self, name: str) -> bool:
         """Return whether a table of this name exists."""
@@ -154,6 +156,7 @@ class SqliteConnection(DatabaseConnection):
         self.begin()
 
     def _prepare(self) -> None:
+        self._logs = [None, None]
         with suppress(OSError):  # deleted meanwhile
             self._file = _identity(self._path)
         self._run(f"PRAGMA synchronous={self._synchronous}")
@@ -162,13 +165,48 @@ class SqliteConnection(DatabaseConnection):
                 self._connection.execute("PRAGMA journal_mode=WAL")
 
     def _is_current(self) -> bool:
-        """Return whether the path still names the opened file, with the same permissions.
+        """Return whether the paths still name the opened files, with the same permissions.
 
-        The file may have been replaced by a backup. A connection that was opened while the file was
+        The file may have been replaced by a backup, and its log deleted: what is written to a
+        deleted log is lost with the process. A connection that was opened while the file was
         read-only can never write.
         """
         try:
-            return _identity(self._path) == self._file
+            return _identity(self._path) == self._file and self._has_its_logs()
+        except OSError:
+            return False
+
+    def _has_its_logs(self) -> bool:
+        """Return whether the log and its index are the files that were opened.
+
+        They exist from the first use of the connection until it is closed.
+        """
+        for k, suffix in enumerate(LOGS):
+            try:
+                found = _identity(self._path + suffix)[:2]
+            except FileNotFoundError:
+                if self._logs[k] is not None:
+                    return False
+                continue
+            if self._logs[k] is None:
+                self._logs[k] = found
+            elif self._logs[k] != found:
+                return False
+        return True
+
+    def commit(self, before: str = "") -> None:
+        """Commit the transaction; raise ``UnknownOutcome`` if its files were deleted meanwhile."""
+        is_used = self._in_transaction
+        super().commit(before)
+        if is_used and not self._is_in_place():
+            self._drop()
+            raise UnknownOutcome(
+                self.url, "its files were replaced during a commit", MAYBE_COMMITTED
+            )
+
+    def _is_in_place(self) -> bool:
+        try:
+            return _identity(self._path)[:2] == self._file[:2] and self._has_its_logs()
         except OSError:
             return False
 

@@ -7,7 +7,13 @@ from contextlib import AbstractContextManager, closing, suppress
 from os import PathLike
 from pathlib import Path
 
-from multiplay._support.atomic_files import as_path, remove_stale_drafts, writable_folder, write_new
+from multiplay._support.atomic_files import (
+    PRIVATE,
+    as_path,
+    remove_stale_drafts,
+    writable_folder,
+    write_new,
+)
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.policies import Policy
@@ -57,7 +63,7 @@ def backup(
                     copy.put(snapshot)
 
     with refusal_of(place):
-        if not write_new(place, write):
+        if not write_new(place, write, PRIVATE):
             raise _taken(place)
     return counter.number
 

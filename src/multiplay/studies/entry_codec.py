@@ -51,6 +51,8 @@ USUAL = b""  # the digest of the usual set without limits
 BY = "by"  # in an entry: its author
 AT_REQUEST = "request"  # in an entry: the request that wrote it
 BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
+# Exceptions that content of a different program can raise where it is read or replayed.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 MARKS = {BY, AT_REQUEST}  # fields that replay does not give
 
 

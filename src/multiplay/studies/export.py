@@ -13,13 +13,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from multiplay._support.atomic_files import as_path, write_whole
+from multiplay._support.atomic_files import PRIVATE, as_path, write_whole
 from multiplay._support.checks import true_or_false
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.base import header_text
 from multiplay.storage.journal import from_bytes, row_of, to_bytes
 from multiplay.studies import play_history
+from multiplay.studies.entry_codec import UNREADABLE
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -61,6 +62,8 @@ Progress = Callable[[int], None] | None
 Columns = dict[str, str]
 Row = tuple[Any, ...]
 Item = TypeVar("Item")
+# Beginnings of formulas in spreadsheets: OWASP, "CSV Injection"; also the full-width characters.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIELDS = {  # of a line, with their types
     "number": int,
@@ -176,7 +179,7 @@ def errors_of_line(number: int) -> Iterator[None]:
     except InvalidInput as error:
         where = f"path, line {number}: {error.argument}"
         raise InvalidInput(where, error.expected, error.got, error.hint) from None
-    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+    except (*UNREADABLE, AssertionError) as error:
         expected = f"line {number} as study.export wrote it"
         words = " ".join(str(error).split()) or type(error).__name__
         got = f"a changed line ({words.removesuffix('.')})"
@@ -232,7 +235,7 @@ def export(
             WRITERS[suffix](draft, columns, counter.count(rows))
 
     with refusal_of(place):
-        write_whole(place, write)
+        write_whole(place, write, PRIVATE)
     return counter.number
 
 
@@ -315,10 +318,19 @@ def _rows_as_lines(draft: Path, columns: Columns, rows: Iterable[Row]) -> None:
 
 
 def _write_csv(draft: Path, columns: Columns, rows: Iterable[Row]) -> None:
+    texts = [place for place, kind in enumerate(columns.values()) if kind == TEXT]
     with draft.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
+        table = csv.writer(file)  # lines end as in RFC 4180; cells with one of these are in quotes
         table.writerow(columns)
-        table.writerows(_in_text(columns, rows))
+        for cells in _in_text(columns, rows):
+            for place in texts:
+                cells[place] = _quoted(cells[place])
+            table.writerow(cells)
+
+
+def _quoted(text: str | None) -> str | None:
+    """Return text with a quote before it if a spreadsheet would take it for a formula."""
+    return f"'{text}" if text is not None and text.startswith(FORMULA) else text
 
 
 def _write_parquet(draft: Path, columns: Columns, rows: Iterable[Row]) -> None:

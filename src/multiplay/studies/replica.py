@@ -410,7 +410,7 @@ def verify(
                     try:
                         replica = _next(replica, entry, actions, policy)
                         _compare_snapshot(replica, snapshot)
-                    except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    except entry_codec.UNREADABLE as error:
                         if replica is None and isinstance(error, InvalidInput):
                             raise  # a user-defined class must be passed, or multiplay is too old
                         problems.append(f"{entry_title(entry)}: {error}")

@@ -539,7 +539,7 @@ class Study(SyncedState):
             except Damaged as error:  # entries at the end are missing
                 head, problems = Head((error.number or 0) - 1), [f"{error}"]
             else:
-                with suppress(ValueError, KeyError, TypeError, AttributeError):  # verify() names it
+                with suppress(*entry_codec.UNREADABLE):  # verify() names it
                     live = self._caught_up(head, seen)
             return verify(self._journal, live, head.number, *self._given, progress, problems)
 

@@ -252,7 +252,7 @@ class SyncedState(Queries):
         for entry in self._journal.entries(replica.number + 1, replica.digest):
             try:
                 replica.apply(entry)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except entry_codec.UNREADABLE as error:
                 reason = f"one that cannot be replayed ({error})"
                 raise damaged(entry.number, reason) from error
 
@@ -264,7 +264,7 @@ class SyncedState(Queries):
         self._given = replica.engine.state.actions, replica.engine.state.policy
         kept = self._journal.get()
         if kept is not None:
-            with suppress(ValueError, KeyError, TypeError, StopIteration):  # a bad snapshot: replay
+            with suppress(*entry_codec.UNREADABLE, StopIteration):  # a bad snapshot: replay
                 replica = self._from_snapshot(replica, kept)
         self._snapshot_at = replica.number
         return replica

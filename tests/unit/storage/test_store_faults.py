@@ -17,7 +17,7 @@ from effort import TIME_LIMIT
 from postgres import Server
 from processes import in_processes
 
-from multiplay.errors import StoreError
+from multiplay.errors import StoreError, UnknownOutcome
 from multiplay.storage import Journal, Record, Store, store_at
 from multiplay.storage.sql import SqlJournal
 
@@ -163,6 +163,8 @@ def test_a_file_of_somebody_else(open_folder: Path) -> None:
             store_at(open_folder / "b.db").create("a", LARGE)
 
     with diary_in(store_at(place)):
+        for path in open_folder.iterdir():
+            path.chmod(0o644)
         in_processes(1, work)
 
 
@@ -228,6 +230,60 @@ def test_a_file_that_is_rubbish(tmp_path: Path) -> None:
                 diary.write()
             shutil.copy(backup, place)
             assert diary.journal.head().number == 1
+
+
+def test_damaged_pages(tmp_path: Path) -> None:
+    """Also of the tables that are read when a connection is opened."""
+    place = tmp_path / "a.db"
+    store = store_at(place)
+    diary = Diary(store)
+    diary.journal.close()
+    whole = place.read_bytes()
+    failed: dict[int, str] = {}
+    for page in range(len(whole) // 4096):
+        start = 4096 * page + 100 * (page == 0)  # the file begins with 100 bytes about itself
+        place.write_bytes(
+            whole[:start] + b"\xff" * (4096 * (page + 1) - start) + whole[4096 * (page + 1) :]
+        )
+        for act in (diary.journal.head, store.names, lambda: store.open("diary"), diary.write):
+            try:
+                act()
+            except StoreError as error:
+                failed[page] = error.reason
+            diary.journal.close()
+    assert set(failed.values()) == {"the file is damaged"}
+    assert {0, 1} <= failed.keys()
+    assert len(failed) > 3
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_a_log_that_is_deleted(tmp_path: Path, suffix: str, when: str) -> None:
+    """What is written to it would be acknowledged, and lost with the process."""
+    place = tmp_path / "a.db"
+    with diary_in(store_at(place)) as diary:
+        log = Path(f"{place}{suffix}")
+        if when == "before":
+            log.unlink()
+            diary.write()
+        else:
+            with pytest.raises(UnknownOutcome, match="files were replaced during a commit"):
+                diary.write_in_a_turn(log.unlink)
+            diary.taken = [entry.number for entry in diary.journal.entries(1)]
+        with sqlite3.connect(place) as other:  # a process that opens the files by their names
+            count = other.execute("SELECT count(*) FROM multiplay_entries").fetchone()[0]
+        other.close()
+        assert count == len(diary.taken) + 1
+
+
+def test_new_files_are_private(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with diary_in(store_at(tmp_path / "a.db")):
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"a.db": 0o600, "a.db-wal": 0o600, "a.db-shm": 0o600}
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import csv
 import errno
 import importlib.util
 import json
+import os
 import tracemalloc
 from collections.abc import Callable
 from datetime import datetime
@@ -423,3 +424,43 @@ def test_a_learner_that_became_a_study_is_backed_up_too(tmp_path: Path) -> None:
         for one in (copy, again):
             assert one.ask(key="before").plan == play.plan
             assert one.verify().ok
+
+
+def test_exports_and_backups_are_private(study: Study, tmp_path: Path) -> None:
+    """A file that is replaced keeps its permissions."""
+    before = os.umask(0o022)
+    try:
+        study.export(tmp_path / "a.csv")
+        study.backup(tmp_path / "a.db")
+        modes = [path.stat().st_mode & 0o777 for path in tmp_path.glob("a.*")]
+        (tmp_path / "a.csv").chmod(0o640)
+        study.export(tmp_path / "a.csv")
+    finally:
+        os.umask(before)
+    assert modes == [0o600, 0o600]
+    assert (tmp_path / "a.csv").stat().st_mode & 0o777 == 0o640
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"]
+
+
+def test_keys_are_no_formulas_in_a_spreadsheet(study: Study, tmp_path: Path) -> None:
+    for key in [*FORMULAS, "plain", "a=1"]:
+        study.ask(key=key)
+    for name, plays in (("plays.csv", True), ("journal.csv", False)):
+        study.export(tmp_path / name, plays=plays)
+        with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+            keys = [row["key"] for row in csv.DictReader(file)]
+        assert {f"'{key}" for key in FORMULAS} | {"plain", "a=1"} <= set(keys)
+        assert not set(FORMULAS) & set(keys)
+    study.export(tmp_path / "plays.jsonl", plays=True)
+    lines = (tmp_path / "plays.jsonl").read_text(encoding="utf-8").splitlines()
+    assert set(FORMULAS) <= {json.loads(line)["key"] for line in lines}
+
+
+@pytest.mark.parametrize("line", ["[" * 200_000, '{"a":' * 200_000, "[" * 200_000 + "]" * 200_000])
+def test_deep_lines_are_refused(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(line)
+    with refused("path"):
+        Study.import_journal("deep", path, store="memory://deep")

@@ -438,3 +438,27 @@ def test_a_session(tmp_path: Path) -> None:
     assert "all entries are intact" in multiplay("verify", "lanes")
     with Study.open("lanes", store=tmp_path / "multiplay.db") as study:
         assert study.plays()["realised"].tolist() == [1000.0]
+
+
+def test_a_restored_backup_is_accepted(lanes: Run) -> None:
+    assert lanes("accept", "lanes").out == "lanes continues after entry 1\n"
+    assert lanes("accept", "lanes", "--json").json == {"study": "lanes", "last": 1}
+
+
+@pytest.mark.parametrize(
+    ("url", "warns"),
+    [
+        ("postgresql://ann:secret@127.0.0.1:1/plans", True),
+        ("postgresql://127.0.0.1:1/plans?user=ann&password=secret", True),
+        ("postgresql://ann@127.0.0.1:1/plans", False),
+    ],
+)
+def test_a_password_on_the_command_line_is_warned_of(
+    url: str, warns: bool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = run("list", "--store", url)
+    assert said.code == 1
+    assert ("MULTIPLAY_STORE" in said.err) == warns
+    assert "secret" not in said.err
+    monkeypatch.setenv("MULTIPLAY_STORE", url)
+    assert "MULTIPLAY_STORE" not in run("list").err

@@ -15,6 +15,8 @@ from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Damaged, Store
 from multiplay.studies.study import PLACE, Study
 
+PASSWORD = re.compile(r"://[^/@?]*:[^/@]+@|[?&](ssl)?password=")  # in a URL
+
 # Python in hints, and the options for it.
 OPTIONS = {
     r"\b(missing|outside)='(\w+)'": r"--\1 \2",
@@ -82,6 +84,20 @@ study = typer.Typer(
 )
 app.add_typer(study, name="study")
 
+
+def warn_of_password(context: typer.Context, store: str) -> str:
+    """Warn if a password is on the command line, where other users can read it."""
+    source = context.get_parameter_source("store")
+    if source is not None and source.name == "COMMANDLINE" and PASSWORD.search(store):
+        typer.secho("Warning: ", fg="yellow", bold=True, nl=False, err=True)
+        typer.echo(
+            "the list of processes shows the password in --store. Set the environment variable "
+            "MULTIPLAY_STORE instead, or use a password file of PostgreSQL.",
+            err=True,
+        )
+    return store
+
+
 Name = Annotated[str, typer.Argument(help="The name of the study.")]
 StoreAt = Annotated[
     str,
@@ -89,6 +105,7 @@ StoreAt = Annotated[
         "--store",
         envvar="MULTIPLAY_STORE",
         help="The store: sqlite:///FILE, or postgresql://USER@HOST/DATABASE.",
+        callback=warn_of_password,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]

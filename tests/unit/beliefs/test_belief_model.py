@@ -1,5 +1,7 @@
 """The belief model of a learner against a slow reference, and its promises."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from belief_twin import BeliefTwin, Total
@@ -7,10 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from multiplay import BootstrapCTS, Budget, Learner, Policy
+from multiplay import (
+    BootstrapCTS,
+    Budget,
+    FollowTheLeader,
+    GaussianCTS,
+    GenCTS,
+    GenLBINFV,
+    Hybrid,
+    Learner,
+    Policy,
+    Study,
+)
 
 NAMES = ["air", "sea", "rail", "road"]
 LOW, HIGH = 20.0, 220.0
+AT = 1_790_000_000.0
 TRUCKS = 3  # of an arm that is told as a total
 
 
@@ -82,3 +96,146 @@ def test_beliefs_are_those_of_the_slow_reference(
         assert getattr(found, name) == pytest.approx(cost, abs=1e-8)
     assert learner.policy_state.moments.common == pytest.approx([twin.gn, twin.gd], abs=1e-12)
     assert ((arms["low"] <= arms["mean"]) & (arms["mean"] <= arms["high"])).all()
+
+
+# ---------------------------------------------------------------- promises
+
+
+def bills_of(learner: Learner, days: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prices = rng.uniform(60, 200, len(learner.known_arms))
+    for _ in range(days):
+        play = learner.ask(at=AT)
+        planned = zip(prices, play.action, strict=True)
+        learner.tell(play, [rng.normal(price, 15, k).clip(0, 250) for price, k in planned], at=AT)
+
+
+POLICIES = [
+    BootstrapCTS(),
+    BootstrapCTS(discount=0.9),
+    GenCTS(),
+    GenCTS(window=5),
+    FollowTheLeader(),
+    GenLBINFV(),
+    Hybrid(),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_every_policy_has_the_same_beliefs_after_the_same_reports(policy: Policy) -> None:
+    learners = [
+        Learner(Budget(4, [3, 3, 3], names=NAMES[:3]), one, losses=(0, 250))
+        for one in (policy, forgetful_twin(policy))
+    ]
+    rng = np.random.default_rng(8)
+    for _ in range(12):
+        plan = rng.permutation([2, 1, 1])
+        bills = [rng.uniform(50, 150, k).tolist() for k in plan]
+        for learner in learners:
+            asked = learner.ask(fixed=dict(zip(NAMES, plan.tolist(), strict=False)))
+            learner.tell(asked, bills)
+    one, other = (learner.arms() for learner in learners)
+    for name in ("mean", "low", "high", "average", "spread"):
+        assert one[name].tolist() == other[name].tolist()
+    assert learners[0].expect([2, 1, 1]) == learners[1].expect([2, 1, 1])
+    assert learners[0].best().plan == learners[1].best().plan
+
+
+def forgetful_twin(policy: Policy) -> Policy:
+    """Return a different policy that forgets at the same rate."""
+    discount, window = getattr(policy, "discount", None), getattr(policy, "window", None)
+    return GaussianCTS(discount=discount, window=window)
+
+
+def test_ranges_by_arm_are_knowledge() -> None:
+    """The known range of an arm never seen bounds its mean, and the cost of its plans."""
+    plans = Budget(4, [4, 4, 4])
+    learner = Learner(plans, seed=1, losses={"arm 1": (20, 30), "*": (0, 250)})
+    for _ in range(5):
+        learner.learn([0, 2, 2], [[], [200.0, 210.0], [190.0, 205.0]])
+    arm = learner.arms().iloc[0]
+    assert arm["mean"] == arm["high"] == 30.0
+    assert 20 <= arm["low"] < 30
+    estimate = learner.expect({"arm 1": 4})
+    assert estimate.total == pytest.approx(120)
+    assert estimate.high == pytest.approx(120)
+    assert 80 <= estimate.low < 120
+    assert learner.best().plan["arm 1"] == 4
+
+
+def test_a_lane_told_as_a_total_is_known_better_than_one_never_seen() -> None:
+    learner = Learner(Budget(4, [4] * 6), losses=(0, 500))
+    rng = np.random.default_rng(2)
+    for _ in range(4):
+        for lane, price in enumerate([120, 140, 160, 180], start=1):
+            told = np.zeros(6, dtype=int)
+            told[lane - 1] = 4
+            bills = rng.normal(price, 20, 4).tolist()
+            learner.learn(told, {f"arm {lane}": bills})
+    learner.learn([0, 0, 0, 0, 4, 0], {"arm 5": 600.0})
+    arms = learner.arms().set_index("arm")
+    width = arms["high"] - arms["low"]
+    assert width["arm 5"] < width["arm 6"]
+    assert 100 < arms["low"]["arm 5"] < 150 < arms["high"]["arm 5"] < 200
+
+
+def test_many_imported_bills_leave_means_inside_their_intervals() -> None:
+    """2,777 bills of six lanes: means agree with averages, and lie in their intervals."""
+    plans = Budget(10, [9] * 6)
+    learner = Learner(plans, losses=(0, 250))
+    rng = np.random.default_rng(4)
+    lane, day = rng.integers(0, 6, 2777), rng.integers(0, 300, 2777)
+    cost = rng.normal(60 + 20 * lane, 15).clip(0, 250)
+    names = [plans.names[i] for i in lane]
+    learner.learn_table({"arm": names, "round": day, "loss": cost})
+    arms = learner.arms()
+    assert arms["seen"].sum() == 2777
+    assert ((arms["low"] < arms["mean"]) & (arms["mean"] < arms["high"])).all()
+    assert arms["mean"].to_numpy() == pytest.approx(arms["average"].to_numpy(), abs=1.0)
+    assert (arms["high"] - arms["low"] < 10).all()
+
+
+@pytest.mark.parametrize("policy", [BootstrapCTS(), BootstrapCTS(window=4), GenLBINFV()], ids=repr)
+def test_a_saved_learner_has_the_same_beliefs(policy: Policy, tmp_path: Path) -> None:
+    learner = Learner(Budget(6, [4, 4, 4]), policy, losses=(0, 250))
+    bills_of(learner, 7, seed=1)
+    learner.save(tmp_path / "learner.npz")
+    again = Learner.load(tmp_path / "learner.npz")
+    assert again.arms().equals(learner.arms())
+    assert again.ask().plan == learner.ask().plan
+    for one in (learner, again):
+        bills_of(one, 3, seed=2)
+    assert again.arms().equals(learner.arms())
+
+
+def test_a_study_replays_to_the_same_beliefs() -> None:
+    with Study.create("lanes", Budget(6, [4, 4, 4]), store="memory://beliefs") as study:
+        rng = np.random.default_rng(5)
+        for day in range(6):
+            play = study.ask(key=f"day {day}")
+            bills = {n: rng.uniform(0.2, 0.4, k).tolist() for n, k in play.plan.items()}
+            study.tell(play.id, bills)
+        with Study.open("lanes", store="memory://beliefs") as again:
+            assert again.arms().equals(study.arms())
+            assert again.best().expected == study.best().expected
+        assert study.verify().ok
+
+
+def test_new_arms_are_believed_to_be_like_the_others() -> None:
+    learner = Learner(Budget(4, [4, 4], names=["a", "b"]), losses=(0, 100), changing=True)
+    for _ in range(8):
+        learner.learn([2, 2], [[40.0, 42.0], [38.0, 40.0]])
+    wider = Budget(4, [4, 4, 4], names=["a", "b", "new"])
+    known, fresh = (learner.expect({name: 4}, actions=wider) for name in ("a", "new"))
+    assert fresh.total == pytest.approx(160, abs=12)
+    assert fresh.high - fresh.low > 2 * (known.high - known.low)
+    learner.ask(wider)
+    assert learner.arms().set_index("arm")["mean"]["new"] == pytest.approx(fresh.total / 4, 1e-4)
+    assert learner.policy_state.moments.sums.shape[1] == 9
+
+
+def test_nothing_told_leaves_the_whole_range() -> None:
+    arms = Learner(Budget(4, [4, 4]), losses=(0, 100)).arms()
+    assert arms["mean"].tolist() == [50.0, 50.0]
+    assert arms["average"].isna().all()
+    assert (arms["low"].tolist(), arms["high"].tolist()) == ([0.0, 0.0], [100.0, 100.0])

@@ -31,12 +31,25 @@ NARROWEST = 1e-18  # variance of a core, relative to its range: less is a consta
 @subroutine
 def gamma(g: Generators, shape: float) -> float:
     """Gamma(shape, 1)."""
-    if shape == 1.0:
-        return -math.log(1.0 - uniform(g))
-    if shape > 1.0:
+    if shape >= 1.0:
         return gamma_above_one(g, shape, normal_pair(g)[0])
     small = math.exp(math.log(1.0 - uniform(g)) / shape)
     return gamma_above_one(g, shape + 1.0, normal_pair(g)[0]) * small
+
+
+@subroutine
+def weights(g: Generators, w: float, n: float) -> tuple[float, float]:
+    """Return V_1 and V_n of Dirichlet(w, w, n).
+
+    For w = 1, V_n ~ Beta(n, 2) = Beta(n, 1) Beta(n + 1, 1), which are powers of uniform numbers.
+    """
+    if w == 1.0:
+        u, v = math.log(1.0 - uniform(g)), math.log(1.0 - uniform(g))
+        middle = math.exp(u / n + v / (n + 1.0))
+        return uniform(g) * (1.0 - middle), middle
+    low, high, middle = gamma(g, w), gamma(g, w), gamma(g, n)
+    total = low + high + middle
+    return high / total, middle / total
 
 
 @subroutine
@@ -86,9 +99,8 @@ def draw(
                 best = beta(g, w, max(n[i], 1) * w)
                 theta[k, i] = top * (best if sign > 0.0 else 1.0 - best)
                 continue
-            low, high, middle = gamma(g, w), gamma(g, w), gamma(g, row[N])
-            core = seen_mean(g, row, s2[i], su, top)
-            theta[k, i] = (top * high + middle * core) / (low + high + middle)
+            high, middle = weights(g, w, row[N])
+            theta[k, i] = top * high + middle * seen_mean(g, row, s2[i], su, top)
 
 
 @kernel

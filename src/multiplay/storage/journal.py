@@ -45,7 +45,7 @@ NUMBERS = struct.Struct("<qqdqqq")
 LONGEST_KIND, LONGEST_KEY = 50, 500  # characters; index entries of PostgreSQL end at 2,704 bytes
 LARGEST_PLAY = 2**63 - 1
 
-FIRST_BATCH, LARGEST_BATCH = 100, 1000  # rows that are read at once
+FIRST_BATCH, LARGEST_BATCH = 16, 1000  # rows that are read at once
 BATCH_BYTES = 2**22  # approximate size of a batch
 
 
@@ -345,6 +345,12 @@ class Transaction:
             raise
 
 
+def _fitting(batch: Sequence[JournalRow]) -> int:
+    """Return how many rows of the size of these are a batch."""
+    size = sum(len(row.header) + len(row.arrays) for row in batch)
+    return max(1, min(LARGEST_BATCH, len(batch) * BATCH_BYTES // (size + 1)))
+
+
 class BaseJournal(Journal):
     """A journal over rows; a store implements the abstract methods.
 
@@ -400,10 +406,12 @@ class BaseJournal(Journal):
         self, kind: str, ends: Sequence[str], start: int = 0
     ) -> Iterator[tuple[Entry, Entry | None]]:
         """Yield all entries of a kind, each with the last end of its play."""
-        while batch := self._paired(kind, ends, start, LARGEST_BATCH):
+        limit = FIRST_BATCH
+        while batch := self._paired(kind, ends, start, limit):
             for row, end in batch:
                 yield unverified_entry(row), None if end is None else unverified_entry(end)
             start = batch[-1][0].number + 1
+            limit = _fitting([row for pair in batch for row in pair if row is not None])
 
     def put(self, snapshot: Record) -> None:
         """Write a snapshot; the previous one is kept as a fallback."""
@@ -427,8 +435,7 @@ class BaseJournal(Journal):
             if len(batch) < limit:
                 return
             start = batch[-1].number + 1
-            size = sum(len(row.header) + len(row.arrays) for row in batch)
-            limit = max(1, min(LARGEST_BATCH, len(batch) * BATCH_BYTES // (size + 1)))
+            limit = _fitting(batch)
 
     @abstractmethod
     def _begin(self) -> Head:

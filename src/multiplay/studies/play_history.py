@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -32,17 +32,18 @@ def play_tables(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.Dat
     ``start`` is the number of the first entry that is read.
     """
     pairs = journal.pairs(ASK, ENDS, start)
-    part = list(islice(pairs, chunk))
-    yield table_of(part)
-    while len(part) == chunk and (part := list(islice(pairs, chunk))):
-        yield table_of(part)
+    part = table_of(islice(pairs, chunk))
+    yield part
+    while len(part) == chunk and len(part := table_of(islice(pairs, chunk))):
+        yield part
 
 
 def table_page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
     """Return a table of ``rows`` plays from an entry on, and the first entry of the next table."""
-    pairs = list(islice(journal.pairs(ASK, ENDS, start), rows + 1))
-    after = pairs[rows][0].number if len(pairs) > rows else None
-    return table_of(pairs[:rows]), after
+    pairs = journal.pairs(ASK, ENDS, start)
+    table = table_of(islice(pairs, rows))
+    following = next(pairs, None)
+    return table, None if following is None else following[0].number
 
 
 def checked_chunk(chunk: object) -> int:
@@ -52,11 +53,14 @@ def checked_chunk(chunk: object) -> int:
     return int(chunk)
 
 
-def table_of(pairs: Sequence[tuple[Entry, Entry | None]]) -> pd.DataFrame:
+def table_of(pairs: Iterable[tuple[Entry, Entry | None]]) -> pd.DataFrame:
     """Return a table of plays, each given by its first and its last entry."""
-    ids = [asked.labels.play or 0 for asked, _ in pairs]
-    keys = [entry_codec.shown_key(asked.labels) for asked, _ in pairs]
-    return plays_table(ids, keys, np.array([_line(*pair) for pair in pairs], dtype=float))
+    ids, keys, lines = list[int](), list[str | None](), list[tuple[float, ...]]()
+    for asked, end in pairs:  # one by one: their plans may be large
+        ids.append(asked.labels.play or 0)
+        keys.append(entry_codec.shown_key(asked.labels))
+        lines.append(_line(asked, end))
+    return plays_table(ids, keys, np.array(lines, dtype=float))
 
 
 def about(journal: Journal, id: object) -> list[Entry]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import REQUEST, Engine
+from multiplay.learner.plays import PendingPlay
 from multiplay.learner.queries import Queries
 from multiplay.storage import Damaged, Head, Journal, Labels, MemoryStore, Record, Store
 from multiplay.storage.journal import damaged
@@ -164,6 +165,13 @@ class SyncedState(Queries):
         wanted = [pair for request in {*requests} for pair in entry_codec.request_keys(*request)]
         found = {(entry.labels.kind, entry.labels.key) for entry in self._journal.find_all(wanted)}
         self._foreseen |= {*wanted} - found
+
+    def pending_after(self, id: int) -> Iterator[PendingPlay]:
+        """Yield the pending plays with larger ids, oldest first; each is made when it is needed."""
+        with self._current() as engine:
+            for one in engine.pending:
+                if one > id:
+                    yield self._pending_play(engine, one)
 
     def _own(self) -> Replica:
         """Return the state within a transaction."""

@@ -124,7 +124,15 @@ def place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return store_of(kind, request, tmp_path).url
 
 
-ELSEWHERE = {"import_journal", "import_learner", "together", "foresee", "once", "is_asked"}
+ELSEWHERE = {
+    "import_journal",
+    "import_learner",
+    "together",
+    "foresee",
+    "once",
+    "pending_after",
+    "is_asked",
+}
 LEFT_OUT = {"open": ("actions", "policy"), "verify": ("progress",)}
 
 

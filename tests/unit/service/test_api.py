@@ -1,5 +1,6 @@
-"""The HTTP API without a server: repeated requests, and metrics of studies."""
+"""The HTTP API: repeated requests, pages of limited size, and metrics of studies."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 import httpx
 import pytest
 from asgi import Client, client_of
+from serving import Served
 from trucks import costs, new_study
 
 import multiplay as mp
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys as api_keys
 from multiplay.service.settings import Settings
+from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage import store_at
 
 STUDY = "/v1/studies/lanes"
@@ -220,6 +223,84 @@ def test_keys_of_different_callers_are_different(store: Path, client: Client) ->
     for wanted in (1, 2, 1, 2):
         headers = {"Authorization": f"Bearer {tokens[wanted - 1]}", "Idempotency-Key": "one"}
         assert client.post(f"{STUDY}/ask", headers=headers).json()["id"] == wanted
+
+
+# ------------------------------------------------------------ pages of limited size
+
+
+def pages(client: Client, path: str, limit: int) -> list[httpx.Response]:
+    """Return all pages of a list."""
+    found, cursor = list[httpx.Response](), None
+    while not found or cursor is not None:
+        given = {"limit": limit} | ({} if cursor is None else {"cursor": cursor})
+        found.append(client.get(f"{STUDY}/{path}", params=given))
+        assert found[-1].status_code == 200
+        cursor = found[-1].json()["next"]
+    return found
+
+
+def items(found: list[httpx.Response]) -> list[Any]:
+    return [item for page in found for item in page.json()["items"]]
+
+
+@pytest.mark.parametrize(("path", "rows"), [("pending", 12), ("entries", 13)])
+def test_pages_are_limited_by_bytes(store: Path, path: str, rows: int) -> None:
+    with mp.Study.open("lanes", store=store) as study:
+        for _ in range(12):
+            study.ask()
+    with client_of(create_app(Settings(store=f"{store}"))) as client:
+        whole = pages(client, path, 1000)
+        by_rows = pages(client, path, 5)
+    assert [len(whole), len(by_rows)] == [1, 3]
+    assert len(items(whole)) == rows
+    sizes = [len(httpx.Response(200, json=item).content) for item in items(whole)]
+    for size in (sum(sizes) // 4, 1):
+        at_most = max(size, *sizes)
+        limits = ServiceLimits(page=size)
+        with client_of(create_app(Settings(store=f"{store}", limits=limits))) as client:
+            found = pages(client, path, 1000)
+        assert items(found) == items(whole) == items(by_rows)
+        assert len(found) > 3
+        assert all(len(page.content) <= at_most + 100 for page in found)
+        assert all(page.headers["Content-Length"] == f"{len(page.content)}" for page in found)
+        assert all(page.headers["Content-Type"] == "application/json" for page in found)
+
+
+def test_an_empty_page(client: Client) -> None:
+    response = client.get(f"{STUDY}/pending")
+    assert response.json() == {"items": [], "next": None}
+    tag = {"If-None-Match": response.headers["ETag"]}
+    assert client.get(f"{STUDY}/pending", headers=tag).status_code == 304
+
+
+@pytest.mark.slow
+def test_pages_of_a_large_set_take_little_memory(tmp_path: Path) -> None:
+    """150 plays of 2,000 arms with long names: all of them have 60 MB."""
+    store = tmp_path / "large.db"
+    names = [f"{k:0200}" for k in range(2_000)]
+    large = mp.Budget(2_000, [1] * 2_000, names=names)
+    with mp.Study.create("lanes", large, mp.RandomAction(), store=store) as study, study.together():
+        for _ in range(150):
+            study.ask()
+    with (
+        Served(store, tmp_path / "log") as service,
+        httpx.Client(base_url=service.url, trust_env=False, timeout=60) as client,
+    ):
+        paths = ("pending", "entries", "plays")
+        for path in paths:
+            client.get(f"{STUDY}/{path}?limit=1")
+        before = memory(client)
+        for path in paths:
+            response = client.get(f"{STUDY}/{path}?limit=1000")
+            assert response.status_code == 200
+            assert len(response.content) < 2**22 + 2**20
+        assert memory(client) - before < 60e6
+
+
+def memory(client: httpx.Client) -> float:
+    """Return the resident memory of a service."""
+    text = client.get("/metrics").text
+    return float(re.findall("(?m)^process_resident_memory_bytes (.*)$", text)[0])
 
 
 # ------------------------------------------------------------ metrics of studies

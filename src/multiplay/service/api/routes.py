@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
@@ -138,11 +137,11 @@ async def learn_table(context: StudyContext, body: models.Table) -> Response:
 async def pending(context: StudyContext, query: models.PageQuery) -> Response:
     """Return the plays without a final report, oldest first."""
     last = paging.from_cursor(query.cursor, 0)  # an id: plays may end between two pages
+    limit, size = query.limit, context.limits.page
 
     def act(study: Study) -> Any:
-        found = [play for play in study.pending() if play.id > last]
-        after = found[query.limit - 1].id if len(found) > query.limit else None
-        return paging.page([wire.of_play(play) for play in found[: query.limit]], after)
+        plays = ((play.id, wire.of_play(play)) for play in study.pending_after(last))
+        return paging.EncodedPage(plays, limit, size)
 
     return await context.read_with_etag(act)
 
@@ -205,12 +204,13 @@ async def expect(context: StudyContext, body: models.Expect) -> Response:
 
 async def entries(context: StudyContext, query: models.EntriesQuery) -> Response:
     """Return the entries of the journal, oldest first, as an export has them."""
-    first, limit = paging.from_cursor(query.cursor, query.start), query.limit
+    first = paging.from_cursor(query.cursor, query.start)
+    limit, size = query.limit, context.limits.page
 
     def act(journal: Journal) -> Any:
-        last = journal.head().number
-        found = [of_entry(entry, last) for entry in islice(journal.entries(first), limit)]
-        return paging.page(found, first + limit if first + limit <= last else None)
+        last, found = journal.head().number, journal.entries(first)
+        rows = ((entry.number + 1, of_entry(entry, last)) for entry in found)
+        return paging.EncodedPage(rows, limit, size)
 
     return await context.read_journal(act)
 

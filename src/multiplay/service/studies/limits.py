@@ -40,8 +40,8 @@ class ServiceLimits:
         Pending plays of a study.
     seconds : float
         Seconds to choose a play, and to send a body.
-    rows : int
-        Rows of a list in one response.
+    rows, page : int
+        Rows of a list in one response, and bytes of them; a single row may have more.
     streams : int
         Open event streams of one worker.
     connections : int
@@ -56,6 +56,7 @@ class ServiceLimits:
     pending: int = 1_000
     seconds: float = 10.0
     rows: int = 1_000
+    page: int = 2**22
     streams: int = 200
     connections: int = 1_000
 

@@ -9,6 +9,8 @@ import numpy as np
 from multiplay.kernels import moments as kernels
 from multiplay.types import Arrays, FloatArray, IntArray
 
+ALL = np.zeros(0, dtype=np.int64)
+
 
 class ArmReport(NamedTuple):
     """The losses that a round tells of each arm of its set.
@@ -19,10 +21,11 @@ class ArmReport(NamedTuple):
         The number of units played, and of those that have an entry in ``units``.
     units : array
         The losses of single units, ordered by arm; NaN for a unit that was not seen.
-    totals : array of shape (d,)
+    totals : array of shape (d,) or (0,)
         The total loss of all units of an arm, where single units are not known; otherwise NaN.
+        Empty if there are none.
     shift, factor
-        A loss counts as shift_i + factor times the given number.
+        A loss counts as shift_i + factor times the given number; an empty shift is 0.
     """
 
     played: IntArray
@@ -95,11 +98,10 @@ class ArmMoments:
 
     def add(self, places: IntArray | None, report: ArmReport) -> None:
         """Add the report of a round; its arms are at ``places``, or all arms in order if None."""
-        if places is None:
-            places = np.arange(len(report.played))
         window = self.window or 1
         slot = (self.rounds - 1) % window
-        kernels.add_report(self.sums, self.common, places, *report, self.kept, slot)
+        rows = ALL if places is None else places
+        kernels.add_report(self.sums, self.common, rows, *report, self.kept, slot)
         if self.window is not None:
             kernels.rebuild(self.sums, self.common, self.kept, self.rounds % window)
         self.version += 1

@@ -104,26 +104,29 @@ def add_report(
 ) -> None:
     """Add the report of a round: single units, or the total of an arm; arm i is at ``places[i]``.
 
-    ``common`` = (g_n, g_d) sums surprises that go together: a day that is bad for all arms. With a
-    window, slot ``slot`` of ``kept`` keeps the report instead, until ``rebuild``.
+    Without places, arms are in order; without totals or shifts, there are none. ``common`` =
+    (g_n, g_d) sums surprises that go together: a day that is bad for all arms. With a window, slot
+    ``slot`` of ``kept`` keeps the report instead, until ``rebuild``.
     """
     r = r2 = t = t2 = 0.0
     reports = 0
     start = 0
-    for i in range(len(places)):
+    for i in range(len(played)):
+        place = places[i] if len(places) > 0 else i
         end = start + slots[i]
-        a, y, within, fourth = of_units(units, start, end, shift[i], factor)
+        moved = shift[i] if len(shift) > 0 else 0.0
+        a, y, within, fourth = of_units(units, start, end, moved, factor)
         dof = a - 1.0
         start = end
         if a == 0:
-            if played[i] == 0 or math.isnan(totals[i]):
+            if played[i] == 0 or len(totals) == 0 or math.isnan(totals[i]):
                 continue
             a, dof = played[i], 0.0
-            y = shift[i] + factor * totals[i] / a
+            y = moved + factor * totals[i] / a
         if kept.shape[1] > 0:
-            keep(kept[places[i], slot], a, y, within, fourth, dof)
+            keep(kept[place, slot], a, y, within, fourth, dof)
             continue
-        surprise, k = add(moments[places[i]], a, y, within, fourth, dof)
+        surprise, k = add(moments[place], a, y, within, fourth, dof)
         if k > 0.0:
             reports += 1
             r += surprise

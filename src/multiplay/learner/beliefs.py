@@ -46,9 +46,14 @@ class Beliefs:
         """
         if self.knows_rounds_only:
             return self._fitted()
-        believed = self._select(round_set, self.posterior.mean, self.posterior.mean_unseen)
-        low, high = round_set.bounds
+        posterior = self.posterior
+        believed = posterior.mean
+        if not self._has_all_arms(round_set):
+            believed = self._select(round_set, believed, posterior.mean_unseen)
         ranges = self.state.ranges
+        if ranges.alike:  # then a share of the span is what policies see
+            return believed
+        low, high = round_set.bounds
         return (np.clip(ranges.from_shares(believed), low, high) - low) / ranges.scale
 
     @property
@@ -138,11 +143,18 @@ class Beliefs:
     def _places(self, round_set: RoundSet) -> IntArray:
         """Return the places of the arms of a round among all arms; -1 for an arm never seen."""
         names, arms = round_set.actions.names, self.state.arms
-        if names is arms.names or tuple(names) == arms.names:
+        if self._has_all_arms(round_set):
             return np.arange(len(names))
         return np.array([arms.index.get(name, -1) for name in names], dtype=np.int64)
 
     def _select(self, round_set: RoundSet, values: FloatArray, unknown: float) -> FloatArray:
         """Return the values of the arms of a round; ``unknown`` for arms never seen."""
+        if self._has_all_arms(round_set):
+            return values
         places = self._places(round_set)
         return np.where(places >= 0, np.append(values, unknown)[places], unknown)
+
+    def _has_all_arms(self, round_set: RoundSet) -> bool:
+        """Return whether the arms of a round are all arms ever seen, in order."""
+        names, arms = round_set.actions.names, self.state.arms
+        return names is arms.names or tuple(names) == arms.names

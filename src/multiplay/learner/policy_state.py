@@ -124,6 +124,7 @@ class ArmState:
         return [name for name, array in self.arrays.items() if array.ndim > 1 and name not in warm]
 
 
+NO_TOTALS = np.zeros(0)
 COLUMNS = ("units", "plans", "last")
 BATCH = 256  # reports that are added together: one by one would cost as much as learning
 
@@ -344,11 +345,12 @@ class PolicyState:
 
     def _add_moments(self, places: IntArray | None, report: Report, bounds: Bounds) -> None:
         if report.round is None:  # a total of the round shows nothing of its arms
-            shift, factor = self.ranges.shares(bounds)
-            totals = np.full(len(report.played), np.nan)
-            totals[list(report.totals)] = list(report.totals.values())
-            told = ArmReport(report.played, report.slots, report.units, totals, shift, factor)
-            self.moments.add(places, told)
+            totals = NO_TOTALS
+            if report.totals:
+                totals = np.full(len(report.played), np.nan)
+                totals[list(report.totals)] = list(report.totals.values())
+            told = report.played, report.slots, report.units, totals
+            self.moments.add(places, ArmReport(*told, *self.ranges.shares(bounds)))
 
     def can_use(self, report: Report) -> bool:
         """Return whether the policy can learn from a report."""

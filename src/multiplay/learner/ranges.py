@@ -20,6 +20,9 @@ LARGEST = 1e100  # loss of a unit, so that sums and squares of many are finite
 ROUNDING = 1e-9  # tolerance of a total, relative to the width of the range and the units
 
 
+NO_SHIFT = np.zeros(0)
+
+
 class Bounds(NamedTuple):
     """The smallest and largest loss of a unit of each arm, in the user's unit."""
 
@@ -59,11 +62,12 @@ class Ranges:
         self.plain = set(self.by_name.values()) == {UNIT}
         lows, highs = zip(*self.by_name.values(), strict=True)
         self.origin, self.span = min(lows), max(highs) - min(lows)
+        self.alike = len(set(self.by_name.values())) == 1
 
     def __str__(self) -> str:
         low, high = self.by_name[OTHERS]
-        alike = len(set(self.by_name.values())) == 1
-        return self.argument + (f" from {low:g} to {high:g}" if alike else " with ranges by arm")
+        text = f" from {low:g} to {high:g}" if self.alike else " with ranges by arm"
+        return self.argument + text
 
     @classmethod
     def chosen(cls, losses: Any, rewards: Any, outside: str, actions: ActionSet) -> "Ranges":
@@ -104,6 +108,8 @@ class Ranges:
 
     def shares(self, bounds: Bounds) -> tuple[FloatArray, float]:
         """Return the shift of each arm and the factor: a policy's loss as a share of the span."""
+        if self.alike:
+            return NO_SHIFT, 1.0
         return (bounds.low - self.origin) / self.span, self.scale / self.span
 
     def from_shares(self, shares: FloatArray) -> FloatArray:

@@ -6,6 +6,10 @@ INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
 
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
 
+# The versions of constraints.txt, with the hashes of all their files.
+HASHES := $(BIN)/uv pip compile --quiet --python-platform linux --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --constraint constraints.txt
+
 # Extras that .venv/installed-NAME installs.
 EXTRAS-service := service
 EXTRAS-dev := dev,test,docs,bench,cluster,examples,parquet,postgresql,service
@@ -13,7 +17,7 @@ EXTRAS-docs := cluster,docs,service,testing
 EXTRAS-release := release
 EXTRAS-bench := bench,postgresql,service
 
-.PHONY: reproduce table1 serve test slow check soak matrix bench docs notebooks dist clean
+.PHONY: reproduce table1 serve test slow check soak matrix bench docs notebooks requirements dist clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and a check of its claims
@@ -55,6 +59,11 @@ docs: .venv/installed-docs  ## the documentation site, in docs/_build/html
 notebooks: .venv/installed-docs  ## the tutorials as notebooks, in notebooks/
 	$(BIN)/python docs/_ext/notebooks.py notebooks
 	@echo "Open them in Jupyter: notebooks/*.ipynb"
+
+requirements: .venv/installed-release  ## packages of the container with their hashes, in deploy/
+	$(HASHES) --extra service --extra postgresql --output-file deploy/requirements.txt pyproject.toml
+	sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml | \
+		$(HASHES) --output-file deploy/build-requirements.txt -
 
 dist: .venv/installed-release  ## wheel and source distribution in dist/, checked in an empty environment
 	rm -rf dist

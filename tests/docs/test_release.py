@@ -17,6 +17,7 @@ FORGE = ROOT / ".github"
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 SCHEMAS = {
     "vendor.citation-file-format": [ROOT / "CITATION.cff"],
+    "vendor.compose-spec": [ROOT / "compose.yaml"],
     "vendor.dependabot": [FORGE / "dependabot.yml"],
     "vendor.github-issue-config": [FORGE / "ISSUE_TEMPLATE" / "config.yml"],
     "vendor.github-issue-forms": [

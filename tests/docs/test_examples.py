@@ -19,16 +19,10 @@ SHORT = {
     "choosing.py": (["--trials", "2", "--horizon", "60"], "RandomAction"),
     "two_months.py": (["--trials", "2"], "all plans were feasible"),
 }
-QUICKEST = "live.py"
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(script, marks=() if script == QUICKEST else pytest.mark.slow)
-        for script in SHORT
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SHORT)
 def test_examples_run(script: str, tmp_path: Path) -> None:
     arguments, says = SHORT[script]
     if script in ("flights.py", "choosing.py"):

@@ -36,9 +36,13 @@ REFERENCE: dict[str, list[tuple[float, float]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("regime", ["stochastic", "corrupted"])
-@pytest.mark.parametrize("trials", [100, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("trials", [40, pytest.param(1000, marks=pytest.mark.soak)])
 def test_reference_numbers(regime: str, trials: int) -> None:
-    """Within 4 combined standard errors: 12 comparisons, a right program fails 1 seed in 1300."""
+    """Within 4 combined standard errors: 12 comparisons, a right program fails 1 seed in 1300.
+
+    With 40 trials these are a fifth of the means of FTRL in the stochastic regime, and a third of
+    those of Thompson sampling under corruption. Smaller errors are found by 1000 trials.
+    """
     result = paper.run(regime, trials=trials, policies=POLICIES)
     for name, (mean, error) in zip(POLICIES, REFERENCE[regime], strict=True):
         check_known(result.final(name), mean, error, name)

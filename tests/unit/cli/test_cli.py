@@ -163,6 +163,7 @@ def test_reproduce_writes_everything_and_judges_every_claim(reproduce: Reproduce
     assert str(folder) in said.stdout, "whatever characters it has, and on one line"
 
 
+@pytest.mark.slow
 def test_without_a_terminal_there_is_no_progress_bar_and_no_escape_code(
     reproduce: Reproduce,
 ) -> None:

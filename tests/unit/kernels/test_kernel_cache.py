@@ -194,6 +194,7 @@ def test_slope_and_curvature_are_the_derivatives_of_phi() -> None:
     assert np.isclose(phi2, (phi1(x + h) - phi1(x - h)) / (2 * h), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_two_workers_compile_a_kernel_once(tmp_path: Path) -> None:
     """The second one waits, and finds it on disk."""
     program = (

@@ -444,6 +444,7 @@ def test_regret_in_the_experiments_of_the_paper(regime: str) -> None:
     ],
     ids=["plain bandit", "pairs"],
 )
+@pytest.mark.slow
 def test_regret_where_all_arms_are_alike(
     actions: ActionSet, means: list[float], mean: float, error: float
 ) -> None:

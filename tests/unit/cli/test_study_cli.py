@@ -78,7 +78,7 @@ def bills(run: Run, id: int, cost: float = 100.0) -> str:
 
 def test_a_first_day(run: Run, tmp_path: Path) -> None:
     said = run("create", "lanes", *LANES)
-    assert "GenCTS on 6 arms" in said.out
+    assert "BootstrapCTS on 6 arms" in said.out
     assert said.out.endswith("Next: multiplay study ask lanes\n")
     said = run("ask", "lanes", "--key", "Monday")
     assert "Play 1, Monday" in said.out
@@ -114,7 +114,8 @@ def test_programs_get_json(lanes: Run) -> None:
     assert again == told | {"repeated": True}
     arms = lanes("arms", "lanes", "--json").json
     assert [row["arm"] for row in arms] == list(play["plan"])
-    assert {row["mean"] and round(row["mean"], 9) for row in arms} == {100.0, None}
+    assert {row["average"] and round(row["average"], 9) for row in arms} == {100.0, None}
+    assert all(row["low"] <= row["mean"] <= row["high"] for row in arms)
     [row] = lanes("plays", "lanes", "--json").json
     assert (row["id"], row["status"], row["realised"]) == (1, "told", 1000.0)
     assert row["asked"].endswith("+00:00")
@@ -181,7 +182,7 @@ def test_tables_as_offices_write_them(run: Run, table: str) -> None:
     run("ask", "lanes")
     told = run("tell", "lanes", 1, "-", "--json", stdin=table)
     assert told.json["seen"] == 1, told
-    assert run("arms", "lanes", "--json").json[0]["mean"] == pytest.approx(120.5)
+    assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
 
 
 def test_history_is_learned_once(lanes: Run, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ POLICIES = {
         {"type": "BootstrapCTS"},
     ),
     "forgetting": PolicyChoice(
-        "The same with a discount (BootstrapCTS, discount 0.97)",
+        "Thompson sampling with a discount (BootstrapCTS, discount 0.97)",
         "For costs that drift: observations lose their weight within about 100 rounds.",
         {"type": "BootstrapCTS", "discount": 0.97},
     ),

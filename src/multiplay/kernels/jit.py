@@ -15,6 +15,8 @@ from typing import IO, Any, TypeVar, cast
 import numba
 from numba.core import event
 
+from multiplay._support import deadline
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 config: Any = numba.config  # CACHE_DIR is the setting NUMBA_CACHE_DIR
@@ -22,7 +24,9 @@ config: Any = numba.config  # CACHE_DIR is the setting NUMBA_CACHE_DIR
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}  # division as of IEEE
 PACKAGE = Path(__file__).parent
 STALE = 86_400.0  # seconds without a new kernel, after which an old version of the cache is removed
-MOST_WAITING = 60.0  # seconds for another process that compiles; then both compile
+MOST_WAITING = (
+    60.0  # seconds for another process that compiles, within the time limit; then both do
+)
 STEP = 0.01  # seconds between two attempts to lock
 
 
@@ -160,7 +164,7 @@ def _locked(path: Path) -> IO[bytes] | None:
         file = path.open("ab")
     except (ImportError, OSError):  # no such locks here, or the folder is gone
         return None
-    until = time.monotonic() + MOST_WAITING
+    until = time.monotonic() + min(MOST_WAITING, deadline.left())
     while time.monotonic() < until:
         try:
             flock(file, LOCK_EX | LOCK_NB)

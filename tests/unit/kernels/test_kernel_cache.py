@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 from effort import TIME_LIMIT
 
 import multiplay
+from multiplay._support import deadline
+from multiplay.kernels import jit
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
 from multiplay.kernels.units import collect
 
@@ -217,3 +220,15 @@ def test_two_workers_compile_a_kernel_once(tmp_path: Path) -> None:
         process.stdin.flush()
     misses = [int(process.communicate(timeout=TIME_LIMIT)[0]) for process in both]
     assert sorted(misses) == [0, 1]
+
+
+def test_the_wait_for_another_compiler_ends_with_the_time_limit(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    with (tmp_path / "lock").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        begin = time.monotonic()
+        with deadline.before(begin + 0.05):
+            file = jit._locked(tmp_path / "lock")
+        assert file is not None
+        file.close()
+        assert time.monotonic() - begin < jit.MOST_WAITING / 2

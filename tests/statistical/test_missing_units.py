@@ -29,17 +29,30 @@ PARTIAL = [
 Shown = Callable[[int, IntArray, np.random.Generator], BoolArray]
 
 
-def regret(policy: mp.Policy, shown: Shown, rounds: int, trials: int, seed: int = 0) -> FloatArray:
-    """Return the regret of every round and trial; ``shown`` says which of all units report."""
+def regret(
+    policy: mp.Policy,
+    shown: Shown,
+    rounds: int,
+    trials: int,
+    seed: int = 0,
+    changes_at: int | None = None,
+) -> FloatArray:
+    """Return the regret of every round and trial; ``shown`` says which of all units report.
+
+    From round ``changes_at`` on, every loss is 1 minus what it would have been.
+    """
     rng, world = Streams.spawn(seed, POLICY, range(trials)), np.random.default_rng(seed)
     means, state = paper.costs(trials, seed), policy.start(PLANS, None, trials)
-    least = (PLANS.argmin(means) * means).sum(axis=1)
+    change = rounds if changes_at is None else changes_at
+    best = PLANS.argmin(change * means + (rounds - change) * (1 - means))
     first, place = MOST * np.arange(PLANS.d + 1), np.arange(MOST)
     regrets = np.empty((rounds, trials))
     for t in range(rounds):
         play = policy.choose(PLANS, state, rng)
         assert PLANS.contains(play.action).all()
         units = 2 * means[..., None] * world.random((trials, PLANS.d, MOST))
+        if t >= change:
+            units = 1 - units
         told = (place < play.action[..., None]) & shown(t, play.action, world)
         units = np.take_along_axis(units, np.argsort(~told, axis=2, kind="stable"), axis=2)
         seen = told.sum(axis=2)
@@ -47,7 +60,8 @@ def regret(policy: mp.Policy, shown: Shown, rounds: int, trials: int, seed: int 
         feedback = Feedback(play.action, total, units.reshape(trials, -1), first, seen)
         policy.update(PLANS, state, play, feedback, rng)
         assert all(np.isfinite(array).all() for array in state.values())
-        regrets[t] = (play.action * means).sum(axis=1) - least
+        now = means if t < change else 1 - means
+        regrets[t] = ((play.action - best) * now).sum(axis=1)
     return regrets
 
 
@@ -57,6 +71,11 @@ def everything(t: int, action: IntArray, world: np.random.Generator) -> BoolArra
 
 def half(t: int, action: IntArray, world: np.random.Generator) -> BoolArray:
     return world.random((*action.shape, MOST)) < 0.5
+
+
+def half_of_the_lanes(t: int, action: IntArray, world: np.random.Generator) -> BoolArray:
+    told: BoolArray = world.random((*action.shape, 1)) < 0.5
+    return np.broadcast_to(told, (*action.shape, MOST))
 
 
 def silent(arm: int, when: Container[int]) -> Shown:
@@ -84,6 +103,21 @@ def test_half_of_the_units_are_missing(policy: mp.Policy, trials: int) -> None:
     some, whole = (regret(policy, shown, 1000, trials).sum(axis=0) for shown in (half, everything))
     excess = some - 2.5 * whole
     assert excess.mean() < -2 * excess.std(ddof=1) / trials**0.5
+
+
+@pytest.mark.slow
+def test_a_change_is_found_with_half_of_the_reports() -> None:
+    """After a change, the regret is at most 1.25 times that with all reports.
+
+    Measured: 1.06 times where units are missing, 0.93 where all units of a lane are. If units seen
+    had the weight of all, it would be 1.8 and 3.6 times.
+    """
+    whole, units, of_lanes = (
+        regret(mp.GenLBINFV(), shown, 2000, trials=40, changes_at=400).sum(axis=0).mean()
+        for shown in (everything, half, half_of_the_lanes)
+    )
+    assert units < 1.25 * whole
+    assert of_lanes < 1.25 * whole
 
 
 @pytest.mark.parametrize("policy", PARTIAL, ids=repr)

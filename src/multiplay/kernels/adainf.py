@@ -29,14 +29,16 @@ def barrier(
 
 
 @kernel
-def estimate(a: IntArray, total: FloatArray, q: FloatArray, x: FloatArray, e: FloatArray) -> None:
-    """Fill e_i = q_i + (a_i / x_i) (k_i - q_i), with k_i = total_i / a_i."""
+def estimate(
+    a: IntArray, total: FloatArray, q: FloatArray, x: FloatArray, g: FloatArray, e: FloatArray
+) -> None:
+    """Fill e_i = q_i + (a_i / x_i) g_i (k_i - q_i), with k_i = total_i / a_i."""
     trials, d = x.shape
     for k in range(trials):
         for i in range(d):
             e[k, i] = q[k, i]
             if a[k, i] >= 1:
-                e[k, i] += (total[k, i] - a[k, i] * q[k, i]) / x[k, i]
+                e[k, i] += g[k, i] * (total[k, i] - a[k, i] * q[k, i]) / x[k, i]
 
 
 @kernel

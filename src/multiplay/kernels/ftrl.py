@@ -11,6 +11,35 @@ from multiplay.kernels.jit import kernel
 from multiplay.types import FloatArray, IntArray
 
 TINY = 1e-100  # an arm that is never played has n = x = a = 0, and a / x shall be 0
+POOLED = 20.0  # units of all arms in the chance of a report of one arm
+LEAST_CHANCE = 0.05  # of a report: no weight is above 20
+
+
+@kernel
+def weigh_reports(
+    a: IntArray,
+    seen: IntArray,
+    played: FloatArray,
+    known: FloatArray,
+    g: FloatArray,
+) -> None:
+    """Fill g_i = seen_i / (p_i a_i), p_i being the chance of a report; then count this one.
+
+    p_i = (20 pool + known_i) / (20 + played_i), at least 0.05, with
+    pool = (1 + sum known) / (1 + sum played): exactly 1 while all units were seen.
+    """
+    for k in range(g.shape[0]):
+        above, below = 1.0, 1.0
+        for i in range(g.shape[1]):
+            above += known[k, i]
+            below += played[k, i]
+        pool = above / below
+        for i in range(g.shape[1]):
+            p = (POOLED * pool + known[k, i]) / (POOLED + played[k, i])
+            p = min(max(p, LEAST_CHANCE), 1.0)
+            g[k, i] = seen[k, i] / (p * a[k, i]) if a[k, i] >= 1 else 1.0
+            played[k, i] += a[k, i]
+            known[k, i] += seen[k, i]
 
 
 @kernel
@@ -20,15 +49,16 @@ def estimate(
     total: FloatArray,
     x: FloatArray,
     q: FloatArray,
+    g: FloatArray,
     L: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Lhat_i += q_i + (a_i / x_i) error_i, with error_i = k_i - q_i; 0 where nothing was seen."""
+    """Lhat_i += q_i + (a_i / x_i) error_i, error_i = g_i (k_i - q_i); 0 where nothing was seen."""
     for k in range(L.shape[0]):
         for i in range(L.shape[1]):
             error[k, i] = 0.0
             if seen[k, i] >= 1:
-                error[k, i] = total[k, i] / seen[k, i] - q[k, i]
+                error[k, i] = g[k, i] * (total[k, i] / seen[k, i] - q[k, i])
             L[k, i] += q[k, i] + a[k, i] / max(x[k, i], TINY) * error[k, i]
 
 

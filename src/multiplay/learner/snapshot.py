@@ -30,6 +30,7 @@ from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.policies import Play, Policy
+from multiplay.policies.missing import COUNTS, counts_reports
 from multiplay.random import Streams
 from multiplay.storage import Record
 from multiplay.types import Arrays, IntArray
@@ -204,7 +205,10 @@ def _restore_moments(state: PolicyState, version: int, arrays: Arrays) -> None:
 
 
 def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:
-    """Return the arrays of a state, if they fit the policy and all arms ever seen."""
+    """Return the arrays of a state, if they fit the policy and all arms ever seen.
+
+    A state that version 0.9 began does not count reports.
+    """
     fresh, arms = state.policy.start(state.actions, None, 1), len(state.arms.names)
     warm = state.policy.warm(state.actions)
     for name, array in fresh.items():
@@ -212,6 +216,8 @@ def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:
         if name in warm:
             if state.last is not state.usual or name not in arrays:
                 continue
+        elif name in COUNTS and not counts_reports(arrays):
+            continue
         elif array.ndim > 1 and state.policy.changing:
             shape = (1, arms, *shape[2:])
         if name not in arrays or arrays[name].shape != shape:

@@ -11,6 +11,7 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy, PolicyCost
+from multiplay.policies.missing import report_counts, report_weights
 from multiplay.random import Rng, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -34,9 +35,7 @@ class FPLIX(Policy):
     2. step 1 is repeated with fresh Z; :math:`K_i` is the number of repetitions until arm i is
        played again, or until a coin of its own with probability :math:`\gamma` falls, and ``cap``
        at most;
-    3. :math:`k_i` is the average of the :math:`a_i` losses seen, or what is believed of the arm,
-       :math:`(1/2 + S_i) / (1 + N_i)` by its :math:`N_i` samples of sum :math:`S_i`, if none was
-       seen;
+    3. :math:`k_i` is the average of the :math:`a_i` losses seen;
     4. :math:`\eta` and :math:`\gamma` are the rates of the next round.
 
     With :math:`q_i` the probability of :math:`a_i \ge 1`, :math:`K_i` is geometric (resampling),
@@ -49,7 +48,10 @@ class FPLIX(Policy):
     unit makes :math:`k_i` a better estimate of it, and is not weighted.
     (:math:`a_i / \mathbb{E}[a_i]` would be another unbiased weight, but resampling gives the
     inverse of a probability, not that of a mean.) As always, units of an arm must be exchangeable.
-    Where some were not seen, :math:`k_i` is the average of the others.
+    Where some were not seen, :math:`k_i` becomes :math:`b_i + g_i (k_i - b_i)`, with the average
+    :math:`k_i` of those seen, :math:`g_i` the units seen divided by those expected to be seen
+    (docs/mathematics.md), and what is believed of the arm, :math:`b_i = (1/2 + S_i) / (1 + N_i)`,
+    with :math:`S_i` the sum of its :math:`N_i` samples.
 
     The rate in step 4 follows the losses, in the manner of the paper, whose perturbations are
     truncated as well, for the proof; here they are not. The guarantee is for losses: with rewards,
@@ -108,7 +110,8 @@ class FPLIX(Policy):
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         r"""Return the state :math:`\hat{L} = 0`, without samples."""
         zeros = {name: np.zeros((trials, actions.d)) for name in ("L", "count", "sum")}
-        return {"t": np.ones(trials, dtype=np.int64), **zeros}
+        t = np.ones(trials, dtype=np.int64)
+        return {"t": t, **zeros, **report_counts(trials, actions.d)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Choose by step 1."""
@@ -126,8 +129,8 @@ class FPLIX(Policy):
         costs, eta = play.memo["costs"], play.memo["eta"]
         gamma = np.minimum(eta, 1.0) if self.gamma is None else np.full(len(eta), self.gamma)
         played, mean = feedback.count >= 1, feedback.mean
-        if not feedback.complete:
-            mean = np.where(feedback.seen >= 1, mean, predicted(state))
+        g, b = report_weights(state, feedback), predicted(state)
+        mean = np.where(g == 1, mean, b + g * (mean - b))
         K = self.repetitions(actions, costs, gamma, played, rng)
         state["L"] += np.where(played, mean * K, 0.0)
         state["t"] += 1

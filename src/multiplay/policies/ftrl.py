@@ -9,6 +9,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Hull, Regulariser
 from multiplay.kernels import ftrl as kernels
 from multiplay.policies.base import Play, Policy, PolicyCost, arm_totals
+from multiplay.policies.missing import report_counts, report_weights
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -32,8 +33,10 @@ class FTRL(Policy):
     which the next one is found faster; nothing depends on it beyond rounding, and it may be
     missing.
 
-    Where units are missing, :math:`k_i` is the average of those seen. An arm of which nothing was
-    seen counts as if :math:`q_i` had come true, and so does an arm that could not be played.
+    Where units are missing, :math:`k_i` is the average of those seen, and the error
+    :math:`k_i - q_i` of steps 3 and 4 is multiplied by :math:`g_i`, the units seen divided by
+    those expected to be seen (``policies.missing``): so the estimate stays unbiased. An arm that
+    could not be played counts as if :math:`q_i` had come true.
     External plans teach the predictions only: step 3 needs the probability that the policy would
     have played them. Where units are known to lose more than what is learned (``actions.offset``),
     :math:`\hat{L}` has that too.
@@ -88,7 +91,7 @@ class FTRL(Policy):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Change the state by step 4; ``error`` is k - q, and 0 where nothing was seen."""
+        """Change the state by step 4; ``error`` is g (k - q), and 0 where nothing was seen."""
 
     def costs(self, actions: ActionSet, state: Arrays, beta: FloatArray) -> FloatArray:
         r"""Return :math:`q + \hat{L}`, of the sign that is minimised."""
@@ -98,8 +101,9 @@ class FTRL(Policy):
         return losses if actions.sign > 0 else -losses
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        r"""Return the state :math:`\hat{L} = 0`, and an interior point as warm start."""
-        return {"L": np.zeros((trials, actions.d)), **actions.hull.start(trials)}
+        r"""Return the state :math:`\hat{L} = 0`, no reports, and an interior point."""
+        shape = (trials, actions.d)
+        return {"L": np.zeros(shape), **report_counts(*shape), **actions.hull.start(trials)}
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Choose by steps 1 and 2."""
@@ -127,11 +131,21 @@ class FTRL(Policy):
         if not x.shape == q.shape == L.shape:
             x, q = (np.broadcast_to(array, L.shape).copy() for array in (x, q))
         error = np.empty(L.shape)
-        kernels.estimate(feedback.count, feedback.seen, total, x, q, L, error)
+        g = report_weights(state, feedback)
+        kernels.estimate(feedback.count, feedback.seen, total, x, q, g, L, error)
+        self.fill(state, play, feedback, q, g)
         if actions.offset is not None:
             state["L"] += actions.offset
         self.learn(actions, state, play, feedback, error)
         state |= play.cache
+
+    def fill(
+        self, state: Arrays, play: Play, feedback: Feedback, q: FloatArray, g: FloatArray
+    ) -> None:
+        r"""Add to :math:`\hat{L}` for missing units, where q is not what they are taken to lose.
+
+        By default q is.
+        """
 
     def believed(self, state: Arrays) -> FloatArray:
         """Return the predicted loss of a unit of each arm: 1/2 without a prediction."""

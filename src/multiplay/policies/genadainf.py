@@ -13,6 +13,7 @@ from multiplay.kernels import adainf as kernels
 from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.policies.ftrl import warm_start
+from multiplay.policies.missing import report_counts, report_weights
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -52,9 +53,9 @@ class GenAdaINF(Policy):
 
     6. :math:`q_i` is 1/2 plus the sum of all samples, divided by 1 plus their number.
 
-    B is 0 where nothing but equations bind. Units that were not seen are taken to have lost what
-    those seen of their arm lost on average; an arm of which nothing was seen counts as if
-    :math:`q_i` had come true.
+    B is 0 where nothing but equations bind. Where units were not seen, :math:`k_i` is the average
+    of those seen, and :math:`k_i - q_i` is multiplied by :math:`g_i`, the units seen divided by
+    those expected to be seen (docs/mathematics.md).
 
     It needs no horizon. For rewards, the sign of what is minimised with :math:`\Psi` is turned.
 
@@ -133,6 +134,7 @@ class GenAdaINF(Policy):
             "t": np.ones(trials, dtype=np.int64),
             "v": np.full(trials, self.v0),
             **{name: np.zeros((trials, actions.d)) for name in zeros},
+            **report_counts(trials, actions.d),
             **actions.hull.start(trials),
         }
 
@@ -158,7 +160,8 @@ class GenAdaINF(Policy):
         hull, memo = actions.hull, play.memo
         e = np.empty(state["L"].shape)
         full = feedback.extrapolated()
-        kernels.estimate(full.count, full.total, memo["q"], memo["x"], e)
+        g = report_weights(state, feedback)
+        kernels.estimate(full.count, full.total, memo["q"], memo["x"], g, e)
         e += _offset(actions)
         state["L"] += e
         point = {name: memo[name] for name in hull.point}

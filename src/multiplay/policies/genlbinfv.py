@@ -49,8 +49,9 @@ class GenLBINFV(LogBarrier):
     :math:`\gamma` of its own play. A ``Learner`` has no T. The proofs have
     :math:`\gamma = \log T`.
 
-    Units that were not seen are taken to have lost what those seen of their arm lost on average; an
-    arm of which nothing was seen counts as if :math:`q_i` had come true.
+    Where units were not seen, :math:`k_i` is the average of those seen, and
+    :math:`k_i - q_i` is multiplied by :math:`g_i`, the units seen divided by those expected to be
+    seen (docs/mathematics.md).
 
     Rewards stay rewards; only the sign of :math:`\langle q + \hat{L}, x \rangle` is turned where it
     is minimised. The regret is logarithmic in the stochastic regime and of order :math:`\sqrt{T}`

@@ -44,9 +44,11 @@ class Hybrid(FTRL):
     no horizon. The regret is logarithmic in the stochastic regime and of order :math:`\sqrt{T}`
     against any adversary.
 
-    Units that were not seen are taken to have lost what those seen of their arm lost on average; an
-    arm of which nothing was seen, what is believed of it, :math:`(1/2 + S_i) / (1 + N_i)`, with
-    :math:`S_i` the sum of its :math:`N_i` samples.
+    Where units were not seen, :math:`k_i` becomes :math:`b_i + g_i (k_i - b_i)`, with the average
+    :math:`k_i` of those seen, :math:`g_i` the units seen divided by those expected to be seen
+    (docs/mathematics.md), and what is believed of the arm, :math:`b_i = (1/2 + S_i) / (1 + N_i)`,
+    with :math:`S_i` the sum of its :math:`N_i` samples. An arm that cannot be played counts with
+    :math:`b_i`.
 
     Parameters
     ----------
@@ -121,20 +123,19 @@ class Hybrid(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        r"""Count the round, with believed losses for those that were not observed.
-
-        :math:`\hat{L}` of arms that could not be played grows by them; so does that of arms that
-        were played and not seen, or they would look as if they had lost nothing.
-        """
+        r"""Count the round; :math:`\hat{L}` of arms that could not be played grows by beliefs."""
         state["t"] += 1
-        if not feedback.complete:
-            unseen = np.where(feedback.seen == 0, feedback.count, 0)
-            surprise = self.believed(state) - play.memo["q"]
-            state["L"] += unseen / np.maximum(play.memo["x"], TINY) * surprise
         if len(actions.closed):  # q is no prediction here
             missed = self.believed(state) - play.memo["q"]
             state["L"][:, actions.closed] += missed[:, actions.closed]
         count(state, feedback)
+
+    def fill(
+        self, state: Arrays, play: Play, feedback: Feedback, q: FloatArray, g: FloatArray
+    ) -> None:
+        """Take missing units to lose what is believed of them: q is no prediction here."""
+        surprise = self.believed(state) - q
+        state["L"] += (1 - g) * feedback.count / np.maximum(play.memo["x"], TINY) * surprise
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count the samples: they estimate the loss of an arm while it cannot be played."""

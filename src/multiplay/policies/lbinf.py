@@ -29,8 +29,9 @@ class LBINF(LogBarrier):
     Honda made their comparison. We do not know a reason for 1/4 in place of 1/2, and have not found
     it in a text; the first :math:`q_i` is soon forgotten.
 
-    Units that were not seen are taken to have lost what those seen of their arm lost on average; an
-    arm of which nothing was seen counts as if :math:`q_i` had come true.
+    Where units were not seen, :math:`k_i` is the average of those seen, and
+    :math:`k_i - q_i` is multiplied by :math:`g_i`, the units seen divided by those expected to be
+    seen (docs/mathematics.md).
 
     Parameters
     ----------

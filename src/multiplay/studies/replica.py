@@ -18,6 +18,7 @@ from multiplay.learner.engine import Engine
 from multiplay.learner.plays import PendingState
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Policy
+from multiplay.policies.missing import stop_counting
 from multiplay.random import ASK, LEARN, TELL, Rounds, Streams
 from multiplay.storage import Damaged, Entry, Journal, Record
 from multiplay.studies import entry_codec
@@ -26,7 +27,7 @@ from multiplay.types import Arrays
 
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
 DERIVED = ("actions", "policy")  # in the first entry, and therefore not in snapshots
-LAST_DAY = "last_day"  # in snapshots of version 0.9
+VERSION_0_9 = 3  # the format of its learners
 RESULTS = "results"  # in a snapshot: the number of entries that are results of requests
 
 
@@ -88,6 +89,8 @@ class Replica:
             **ranges,
             **made_of,
         )
+        if header[snapshot.VERSION] <= VERSION_0_9:
+            stop_counting(engine.state.arms.arrays)
         return cls(engine, header["seed"], first)
 
     # ------------------------------------------------------------ snapshots
@@ -454,12 +457,6 @@ def entry_title(entry: Entry) -> str:
 
 
 def same_snapshot(one: Record, other: Record) -> bool:
-    """Return whether two snapshots are equal bit for bit.
-
-    The digest of the last set, which version 0.9 wrote, is left out: it follows from the set.
-    """
-    headers = [
-        json.dumps(comparable(record.header | {LAST_DAY: None}), sort_keys=True)
-        for record in (one, other)
-    ]
+    """Return whether two snapshots are equal bit for bit."""
+    headers = [json.dumps(comparable(record.header), sort_keys=True) for record in (one, other)]
     return headers[0] == headers[1] and bits(one.arrays) == bits(other.arrays)

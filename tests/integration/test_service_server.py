@@ -595,6 +595,15 @@ def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: P
         assert not list(tmp_path.glob(f"{PREFIX}*"))
 
 
+def test_workers_that_start_end_at_once_with_their_parent(tmp_path: Path) -> None:
+    with service(tmp_path, "start_slowly", workers=2) as running:
+        assert running.url == "starting"
+        running.process.kill()
+        wait_until(lambda: not alive(running.process.pid))
+        assert "Traceback" not in running.log_file.read_text()
+        assert not list(tmp_path.glob(f"{PREFIX}*"))
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_store_that_cannot_be_opened_is_an_error_of_the_parent(
     tmp_path: Path, workers: int

@@ -21,7 +21,7 @@ from starlette.responses import (
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 from multiplay.service.api import problems
 from multiplay.service.api.routing import Endpoint
-from multiplay.service.server import logs, metrics, middleware
+from multiplay.service.server import logs, metrics, middleware, workers
 from multiplay.service.server.connection import LIMITS, ConnectionLimits
 from multiplay.service.server.workers import stopping_on_signals
 from multiplay.service.settings import VARIABLE, Settings
@@ -117,6 +117,20 @@ def make() -> Starlette:
     problems.install(app)
     middleware.install(app, settings)
     return app
+
+
+def start_slowly() -> Starlette:
+    """Return an application that is never ready, and say when it starts."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        workers.GRACE = 10_000  # not to be killed for being slow
+        with stopping_on_signals(asyncio.Event()):
+            print("starting", flush=True)
+            await asyncio.sleep(10_000)
+            yield
+
+    return Starlette(lifespan=lifespan)
 
 
 def fail() -> Starlette:

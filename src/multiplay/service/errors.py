@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from multiplay.errors import InvalidInput
+from multiplay.errors import InvalidInput, StoreError
 
 
 class Unauthenticated(InvalidInput):
@@ -25,6 +25,22 @@ class MalformedRequest(InvalidInput):
 
 class UnsupportedMediaType(InvalidInput):
     """The body has a media type that the operation does not accept."""
+
+
+class Overloaded(StoreError):
+    """The service has too much to do; a client may try again in a moment.
+
+    Parameters
+    ----------
+    reason
+        What there is too much of.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("service", reason, "Try again in a moment.")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.reason,)
 
 
 class InvalidFields(Exception):

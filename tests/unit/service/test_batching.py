@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgi import client_of
 from postgres import Server, lose_commits
 from trucks import euros, new_study, verified
 
 import multiplay as mp
 from multiplay.errors import UnknownOutcome
 from multiplay.service.api import events
+from multiplay.service.app import create_app
 from multiplay.service.auth import keys, tokens
 from multiplay.service.auth.authenticator import ANONYMOUS, Caller
 from multiplay.service.errors import Forbidden, Unauthenticated
 from multiplay.service.settings import Settings
+from multiplay.service.studies.limits import ServiceLimits
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import store_at
 from multiplay.studies.entry_codec import Request
@@ -226,26 +229,53 @@ def test_only_some_studies_are_kept_open(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether or not something happens in the meantime, and a stream that ends is not counted."""
+    """No event of what is written after the key was revoked is sent."""
     monkeypatch.setattr(events, "HEARTBEAT", 0.0)
     monkeypatch.setattr(events, "PAUSE", 0.01)
-    made = keys.create(store, "play")
+    made, other = keys.create(store, "play"), keys.create(store, "play")
 
     async def act(manager: StudyManager) -> list[str]:
-        caller = await manager.caller(made.token)
         stream: Any = (await events.stream(manager, "lanes", made.token)).body_iterator
         said = [str(await anext(stream)), str(await anext(stream))]
-        await ask(manager, caller)
+        await ask(manager, await manager.caller(made.token))
         while "data: 1" not in (text := str(await anext(stream))):
             said.append(text)
         keys.revoke(store, made.row.id)
-        said += [str(text) async for text in stream]
-        assert manager._streams == 0
+        await ask(manager, await manager.caller(other.token))
+        late = [str(text) async for text in stream]
+        assert late == []
         return said
 
     said = at_once(store, act)
     assert said[0].startswith("retry:")
     assert "data: 0" in said[1]
+
+
+def test_the_end_of_a_key_is_noticed_without_events(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "PAUSE", 0.01)
+    made = keys.create(store, "read")
+
+    async def act(manager: StudyManager) -> None:
+        stream: Any = (await events.stream(manager, "lanes", made.token)).body_iterator
+        await anext(stream), await anext(stream)
+        keys.revoke(store, made.row.id)
+        assert [text async for text in stream] == []
+
+    at_once(store, act)
+
+
+def test_too_many_streams_are_refused_without_a_traceback(
+    store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = create_app(Settings(store=f"{store}", limits=ServiceLimits(streams=0)))
+    with client_of(app) as client, caplog.at_level("ERROR"):
+        refused = client.get("/v1/studies/lanes/events")
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"]
+    assert refused.json()["type"] == "urn:multiplay:overloaded"
+    assert not caplog.records
 
 
 def test_who_only_reads_has_no_turn(store: Path, turns: Turns) -> None:

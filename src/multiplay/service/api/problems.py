@@ -22,6 +22,7 @@ from multiplay.service.errors import (
     Forbidden,
     InvalidFields,
     MalformedRequest,
+    Overloaded,
     RequestRefused,
     Unauthenticated,
     UnsupportedMediaType,
@@ -56,6 +57,7 @@ KINDS: dict[type[Exception], Kind] = {
     UnsupportedMediaType: Kind(415, "Unsupported media type"),
     InvalidInput: Kind(422, "Invalid input"),
     StoreError: Kind(503, "Store not available", RETRY),
+    Overloaded: Kind(503, "Overloaded", RETRY),
     UnknownOutcome: Kind(503, "Outcome unknown"),  # to retry is not safe without a key
 }
 
@@ -119,7 +121,8 @@ def of_error(error: Exception, request_id: str) -> Response:
             hint=error.hint,
             headers=kind.headers,
         )
-    log.error("failed", exc_info=error, extra={"fields": {"id": request_id}})
+    if not isinstance(error, Overloaded):  # which is no fault
+        log.error("failed", exc_info=error, extra={"fields": {"id": request_id}})
     if kind is not None and isinstance(error, StoreError):
         detail = f"{error.reason}. {error.hint}"  # without the location of the store
         return problem(kind.status, kind.title, detail, request_id=request_id, headers=kind.headers)

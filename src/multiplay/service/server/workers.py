@@ -26,6 +26,8 @@ LATER = 5  # further seconds, after which a worker without a parent is killed
 STOPS = (signal.SIGTERM, signal.SIGINT)
 PREFIX = "multiplay-metrics-"  # of the folder where workers write their metrics
 
+_serves = threading.Event()  # in this process
+
 
 class WorkerReady:
     """An event that any worker process sets when it serves."""
@@ -34,7 +36,8 @@ class WorkerReady:
         self._event = multiprocessing.get_context("spawn").Event()
 
     async def __call__(self) -> None:
-        """Set the event."""
+        """Set the event: this process serves."""
+        _serves.set()
         self._event.set()
 
     def then(self, act: Callable[[], None]) -> None:
@@ -84,9 +87,14 @@ def signals_handled(act: Callable[[], object]) -> Iterator[None]:
 
 
 def _stop_with(parent: BaseProcess) -> None:
-    """Stop this process when its parent has ended without stopping it."""
+    """Stop this process when its parent has ended without stopping it.
+
+    A process that does not serve yet has no requests to finish, and ends at once.
+    """
     parent.join()
     shutil.rmtree(os.environ.get(FOLDER, ""), ignore_errors=True)
+    if not _serves.is_set():
+        os._exit(0)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE + LATER)
     os.kill(os.getpid(), signal.SIGKILL)

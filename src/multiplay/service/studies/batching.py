@@ -18,7 +18,7 @@ from typing import Any
 
 from multiplay.errors import InvalidInput, NotFound, StoreError, UnknownOutcome
 from multiplay.service.auth.authenticator import Authenticator, Caller
-from multiplay.service.errors import Unauthenticated
+from multiplay.service.errors import Overloaded, Unauthenticated
 from multiplay.service.server import metrics
 from multiplay.studies import Study
 from multiplay.studies.entry_codec import Request
@@ -157,8 +157,7 @@ class RequestBatcher:
         queue = self._writing if job.writes else self._reading
         with self._lock:
             if len(queue) >= self._most:
-                reason = f"{self._most} requests of this study are waiting already"
-                raise StoreError("service", reason, "Try again in a moment.")
+                raise Overloaded(f"{self._most} requests of this study are waiting already")
             queue.append(job)
             starts, self.is_busy = not self.is_busy, True
         if starts:

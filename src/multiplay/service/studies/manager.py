@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from multiplay.actions import ActionSet
-from multiplay.errors import StoreError
 from multiplay.service.auth.authenticator import Authenticator, Caller
+from multiplay.service.errors import Overloaded
 from multiplay.service.server import metrics
 from multiplay.service.settings import Settings
 from multiplay.service.studies import bounded_verbs
@@ -144,27 +144,28 @@ class StudyManager:
     async def latest(self, name: str, caller: Caller) -> Head:
         """Return the last entry of a study; all event streams share one query.
 
-        The stream itself confirms from time to time that the key is still valid.
+        The stream itself confirms that the key is still valid.
         """
         caller.check("read", name)
         known = self._heads.get(name)
         if known is None or time.monotonic() - known[0] > HEAD_LIFETIME:
             head = partial(self._journals.use, name, lambda journal: journal.head())
             query = asyncio.ensure_future(self._in_thread(head))
+            query.add_done_callback(_retrieved)  # all streams that wait for it may have ended
             known = self._heads[name] = (time.monotonic(), query)
             if len(self._heads) > MOST_OPEN_STUDIES:
                 del self._heads[next(iter(self._heads))]
         return await asyncio.shield(known[1])
 
-    def check_streams(self) -> None:
-        """Raise ``StoreError`` if too many event streams are open."""
-        if self._streams >= self.settings.limits.streams:
-            reason = f"{self._streams} event streams are open already"
-            raise StoreError("service", reason, "Close some, or try again later.")
+    async def confirm(self, caller: Caller) -> None:
+        """Raise ``Unauthenticated`` if the key of a caller is not valid any more."""
+        await self._in_thread(lambda: self._authenticator.confirm(caller))
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """Count an event stream for the duration of the block."""
+        """Count an event stream for the duration of the block; raise if too many are open."""
+        if self._streams >= self.settings.limits.streams:
+            raise Overloaded(f"{self._streams} event streams are open already")
         self._streams += 1
         try:
             yield
@@ -209,3 +210,9 @@ class StudyManager:
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, act)
+
+
+def _retrieved(query: asyncio.Future[Any]) -> None:
+    """Retrieve the error of a query, which would be logged otherwise."""
+    if not query.cancelled():
+        query.exception()

@@ -36,11 +36,12 @@ EVENTS = {
     OPENING: "warehouse\nReims opens",
     TOLL: "toll on\nLyon->south",
 }
-PLAIN, RESTARTED = "GenCTS()", "GenCTS(), restarted at an alarm"
+PLAIN, RESTARTED = "BootstrapCTS()", "BootstrapCTS(), restarted at an alarm"
 LEARNERS = {
-    PLAIN: (mp.GenCTS(), False),
-    RESTARTED: (mp.GenCTS(), True),
-    "GenCTS(discount=0.97)": (mp.GenCTS(discount=0.97), False),
+    PLAIN: (mp.BootstrapCTS(), False),
+    RESTARTED: (mp.BootstrapCTS(), True),
+    "BootstrapCTS(discount=0.97)": (mp.BootstrapCTS(discount=0.97), False),
+    "GenCTS()": (mp.GenCTS(), False),
     "GenLBINFV()": (mp.GenLBINFV(), False),
 }
 
@@ -179,10 +180,10 @@ def main() -> None:
     }
     fixed = yardsticks()
     weeks = [range(7), range(7, 29), range(OPENING - 1, TOLL - 1), range(TOLL - 1, DAYS)]
-    print("euros for a truck            days 1-7   8-29  30-44  45-60    all")
+    print("euros for a truck                  days 1-7   8-29  30-44  45-60    all")
     for name, costs in (paid | fixed).items():
         by_week = [costs[..., week].mean() for week in weeks]
-        print(f"{name:31}", *(f"{euros:6.1f}" for euros in [*by_week, costs.mean()]))
+        print(f"{name:37}", *(f"{euros:6.1f}" for euros in [*by_week, costs.mean()]))
     options.out.mkdir(parents=True, exist_ok=True)
     draw(paid, fixed).savefig(options.out / "live.png", dpi=120)
     print(f"\n{options.out / 'live.png'}")

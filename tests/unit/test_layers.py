@@ -25,7 +25,7 @@ LAYERS = [
     ["_support"],
     ["kernels"],
     ["random", "storage"],
-    ["feedback"],
+    ["feedback", "beliefs"],
     ["hull"],
     ["actions"],
     ["environments", "policies"],

@@ -30,7 +30,7 @@ app = typer.Typer(
 
         import multiplay as mp
         plans = mp.Transport(supply=[1, 4, 5], demand=[4, 6])
-        learner = mp.Learner(plans, mp.GenCTS(), seed=7)
+        learner = mp.Learner(plans, seed=7)
         play = learner.ask()
     """,
 )

@@ -348,7 +348,7 @@ def told_again(
 
 
 def _unable(policy: Policy, expected: str) -> InvalidInput:
-    hint = "Use GenCTS or GenLBINFV."
+    hint = "Use BootstrapCTS or GenLBINFV."
     return InvalidInput("policy", expected, f"{policy!r}", hint)
 
 

@@ -62,8 +62,8 @@ class Estimate(NamedTuple):
 
     Examples
     --------
-    >>> from multiplay import Budget, GenCTS, Learner
-    >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), GenCTS(), losses=(0, 100))
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), losses=(0, 100))
     >>> for _ in range(20):
     ...     told = learner.learn({"air": 1, "sea": 1}, {"air": [80.0], "sea": [30.0]})
     >>> total, low, high = learner.expect({"sea": 2})
@@ -113,8 +113,8 @@ class Plan(HasEstimate):
     --------
     ``best`` returns a plan. It is not a play: it does not become pending.
 
-    >>> from multiplay import Budget, GenCTS, Learner
-    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), GenCTS(), losses=(0, 100))
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), losses=(0, 100))
     >>> told = learner.learn({"air": 1, "sea": 2}, {"air": [90.0], "sea": [10.0, 20.0]})
     >>> best = learner.best()
     >>> best.plan
@@ -155,8 +155,8 @@ class PendingPlay(HasEstimate):
     --------
     ``ask`` returns a play. The same key gives the same play again; ``tell`` takes it or its id.
 
-    >>> from multiplay import Budget, GenCTS, Learner
-    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), GenCTS(), seed=1)
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), seed=1)
     >>> play = learner.ask(key="2026-11-15")
     >>> play.id, play.key, sum(play.plan.values())
     (1, '2026-11-15', 3)
@@ -247,8 +247,8 @@ class Receipt(NamedTuple):
     --------
     A part comes first, and the rest later:
 
-    >>> from multiplay import Budget, GenCTS, Learner
-    >>> learner = Learner(Budget(3, [3], names=["trucks"]), GenCTS())
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(3, [3], names=["trucks"]))
     >>> play = learner.ask()
     >>> print(learner.tell(play.id, {"trucks": [0.5]}, final=False))
     play 1: 1 of 3 units seen, open for more

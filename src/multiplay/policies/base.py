@@ -298,14 +298,14 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
             "policy",
             f"a policy that can play on changing sets, for {actions!r}",
             f"{policy!r}, which needs a fixed set",
-            "Use GenCTS, CombUCB or GenLBINFV, say.",
+            "Use BootstrapCTS, CombUCB or GenLBINFV, say.",
         )
     if policy.needs_linear and not actions.linear:
         raise InvalidInput(
             "actions",
             f"a set with a linear objective <a, means>, which {name} needs",
             f"{actions!r}",
-            "Use GenCTS or CombUCB.",
+            "Use BootstrapCTS or CombUCB.",
         )
     if policy.learns_from == "units" and not shows_units:
         raise InvalidInput(

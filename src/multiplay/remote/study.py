@@ -71,11 +71,11 @@ class RemoteStudy:
     --------
     Code for a local study works with a study of a service:
 
-    >>> from multiplay import GenCTS, Study, Transport, connect
+    >>> from multiplay import Study, Transport, connect
     >>> def trucks_of(study, day):
     ...     return study.ask(key=day).plan
     >>> plans = Transport([2], [1, 1], names=(["Lyon"], ["north", "south"]))
-    >>> here = Study.create("lanes", plans, GenCTS(), store="memory://either")
+    >>> here = Study.create("lanes", plans, store="memory://either")
     >>> trucks_of(here, "2026-11-15")
     {'Lyon->north': 1, 'Lyon->south': 1}
     >>> with connect("https://plans.example.org", key="mp_...") as there:  # doctest: +SKIP

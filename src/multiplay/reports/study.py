@@ -137,8 +137,8 @@ def study_facts(
 
     Examples
     --------
-    >>> from multiplay import GenCTS, Study, Transport
-    >>> study = Study.create("new", Transport([1, 1], [2]), GenCTS(), store="memory://facts")
+    >>> from multiplay import Study, Transport
+    >>> study = Study.create("new", Transport([1, 1], [2]), store="memory://facts")
     >>> seen = study_facts(study)
     >>> seen.asked, seen.unit, seen.best.expected.total
     (0, 'losses from 0 to 1', 1.0)

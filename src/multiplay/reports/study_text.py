@@ -173,7 +173,8 @@ def next_steps(facts: StudyFacts, store: str | None = None) -> list[Step]:
         arms, does = counted(len(facts.alarms), "arm"), wording(facts).does
         why = (
             f"{arms}: a unit {does} significantly more or less than before. If such changes go "
-            "on, a policy for non-stationary losses does better, such as GenCTS(discount=0.97):"
+            "on, a policy for non-stationary losses does better, such as "
+            "BootstrapCTS(discount=0.97):"
         )
         steps.append(Step(why, "multiplay study create --help"))
     if not facts.pending:

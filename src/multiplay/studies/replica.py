@@ -346,8 +346,8 @@ class Verified(NamedTuple):
 
     Examples
     --------
-    >>> from multiplay import Budget, GenCTS, Study
-    >>> study = Study.create("new", Budget(1, [1, 1]), GenCTS(), store="memory://verified")
+    >>> from multiplay import Budget, Study
+    >>> study = Study.create("new", Budget(1, [1, 1]), store="memory://verified")
     >>> play = study.ask()
     >>> verified = study.verify()
     >>> verified

@@ -65,9 +65,9 @@ class Study(SyncedState):
 
     Examples
     --------
-    >>> from multiplay import GenCTS, Study, Transport
+    >>> from multiplay import Study, Transport
     >>> plans = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
-    >>> study = Study.create("lanes", plans, GenCTS(), losses=(0, 250), store="memory://example")
+    >>> study = Study.create("lanes", plans, losses=(0, 250), store="memory://example")
     >>> play = study.ask(key="Monday")
     >>> same = Study.open("lanes", store="memory://example").ask(key="Monday")
     >>> same.plan == play.plan
@@ -78,7 +78,7 @@ class Study(SyncedState):
     >>> print(study.verify())
     3 entries, 1 play: all entries are intact and replay to the same state
     >>> study
-    Study('lanes' in memory://example, GenCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
+    Study('lanes' in memory://example, BootstrapCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
 
     def __init__(

@@ -349,7 +349,7 @@ def test_alarms_are_shown() -> None:
         numbers = [str(alarm.since), number(alarm.before), number(alarm.after), str(alarm.units)]
         assert row.split()[-4:] == numbers
     assert "No alarm" not in screen
-    assert "GenCTS(discount=0.97)" in screen
+    assert "BootstrapCTS(discount=0.97)" in screen
     assert f'<td class="">{alarms["since"][0]}</td>' in study_report(study_facts(changed))
 
 

@@ -11,7 +11,8 @@ from pages import ROOT, run
 
 DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
-SIMULATED = {"coin-or-bill", "corruption", "final-regret", "many-units", "paired", "regret-curves"}  # take seconds
+# They take seconds
+SIMULATED = {"coin-or-bill", "corruption", "final-regret", "many-units", "paired", "regret-curves"}
 DRAWING = [page for page in sorted(GALLERY.glob("*.md")) if "{code-cell}" in page.read_text()]
 
 

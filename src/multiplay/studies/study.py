@@ -67,9 +67,9 @@ class Study(SyncedState):
     --------
     >>> from multiplay import Study, Transport
     >>> plans = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
-    >>> study = Study.create("lanes", plans, losses=(0, 250), store="memory://example")
+    >>> study = Study.create("lanes", plans, losses=(0, 250), store="memory://truck")
     >>> play = study.ask(key="Monday")
-    >>> same = Study.open("lanes", store="memory://example").ask(key="Monday")
+    >>> same = Study.open("lanes", store="memory://truck").ask(key="Monday")
     >>> same.plan == play.plan
     True
     >>> euros = {lane: [120.0] * trucks for lane, trucks in play.plan.items()}
@@ -78,7 +78,7 @@ class Study(SyncedState):
     >>> print(study.verify())
     3 entries, 1 play: all entries are intact and replay to the same state
     >>> study
-    Study('lanes' in memory://example, BootstrapCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
+    Study('lanes' in memory://truck, BootstrapCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
 
     def __init__(

@@ -70,8 +70,6 @@ def _row(table: Table, row: list[str], tag: str, looks: str = "") -> str:
 class Panel(NamedTuple):
     """The facts that a notebook shows of an object, as data.
 
-    A class with a ``_repr_html_`` returns one from ``_panel()``, and ``render`` writes it as HTML.
-
     Attributes
     ----------
     title : str
@@ -133,3 +131,13 @@ def _note(text: str) -> str:
 def _short(text: str) -> str:
     """Return a text of limited length, in printable characters."""
     return legible(shortened(text, LONGEST))
+
+
+class HasPanel:
+    """A class whose objects notebooks show as a panel."""
+
+    def _panel(self) -> Panel:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return render(self._panel())

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property, lru_cache, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeGuard, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,15 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from multiplay._support import deadline
 from multiplay._support.checks import for_each_arm, shortened, with_last_axis
 from multiplay._support.formatting import Table, left_out
+from multiplay._support.html import HasPanel, Panel
 from multiplay.actions.coordinates import Listed, Spanning
 from multiplay.actions.costs import Requirement, SetCost
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull, Hull
 from multiplay.kernels.rows import finite
 from multiplay.types import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from multiplay._support.html import Panel
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -34,7 +32,7 @@ MOST_ARMS_SOLVED = 1000  # of a set for which a notebook computes m and M
 MOST_CHECKED = 64  # tuples of names that are known to be different
 
 
-class ActionSet(ABC):
+class ActionSet(HasPanel, ABC):
     r"""The actions that may be played: a finite set of vectors of whole numbers.
 
     .. math::
@@ -129,15 +127,8 @@ class ActionSet(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.d} arms)"
 
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
-
-    def _panel(self) -> "Panel":
+    def _panel(self) -> Panel:
         """Return the numbers of the set, and a table of its arms, or of the first ones."""
-        from multiplay._support.html import Panel
-
         return Panel(type(self).__name__, self._facts(), (self._table(),))
 
     def _facts(self) -> dict[str, str]:

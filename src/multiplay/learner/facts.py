@@ -26,6 +26,7 @@ from multiplay._support.formatting import (
     plan_text,
     time_ago,
 )
+from multiplay._support.html import Panel
 from multiplay.learner.engine import Engine
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.queries import arms_frame
@@ -33,8 +34,6 @@ from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
     import pandas as pd
-
-    from multiplay._support.html import Panel
 
 LEVEL = 0.95
 MOST_ARMS, MOST_PENDING = 20, 5  # rows of a panel
@@ -198,8 +197,6 @@ def panel_of(
     plays: Iterable[PendingRow],
 ) -> Panel:
     """Return the panel of these facts, arms and pending plays."""
-    from multiplay._support.html import Panel
-
     tables = (
         pending_table(plays, facts.open_plays).without("units"),
         arms_table(arms, facts.arm_count).without("last seen"),

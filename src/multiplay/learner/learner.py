@@ -16,6 +16,7 @@ import numpy as np
 from multiplay._support.atomic_files import as_path, remove_stale_drafts
 from multiplay._support.checks import is_integer, true_or_false
 from multiplay._support.deadline import checked_limit
+from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
@@ -52,14 +53,12 @@ from multiplay.types import Arrays
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-    from multiplay._support.html import Panel
-
 FIRST_RANDOM_ID = 2**52  # ids after a restart are random numbers from here to 2^53
 
 When = datetime | float | None
 
 
-class Learner(Queries):
+class Learner(Queries, HasPanel):
     """Learn from live plays: ``ask`` for a plan, ``tell`` its losses.
 
     Losses may come late, in parts, incomplete and in any order. The set may change in every round.
@@ -160,11 +159,6 @@ class Learner(Queries):
 
     def __repr__(self) -> str:
         return f"Learner({self.engine})"
-
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
 
     def _panel(self) -> Panel:
         return learner_panel("Learner", {}, self.engine)

@@ -17,6 +17,7 @@ import numpy as np
 
 from multiplay._support.checks import is_number
 from multiplay._support.formatting import Table, between, chosen, counted, number
+from multiplay._support.html import HasPanel, Panel
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import RoundSet
@@ -25,8 +26,6 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
-
-    from multiplay._support.html import Panel
 
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
 STATUS = (PENDING, TOLD, CANCELLED)
@@ -76,7 +75,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-class HasEstimate(ABC):
+class HasEstimate(HasPanel, ABC):
     """A plan or play with an expected total."""
 
     _expect: Callable[[], Estimate]
@@ -85,11 +84,6 @@ class HasEstimate(ABC):
     def expected(self) -> Estimate:
         """The expected total in the user's unit, estimated when it is first read."""
         return self._expect()
-
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
 
     @abstractmethod
     def _panel(self) -> Panel:
@@ -195,8 +189,6 @@ class PendingPlay(HasEstimate):
 
 def _plan_panel(title: str, facts: dict[str, str], one: Plan | PendingPlay) -> Panel:
     """Return the units of each arm that is played, and the expected total."""
-    from multiplay._support.html import Panel
-
     played = chosen(one.plan)
     facts |= {"units": str(int(one.action.sum())), "expected": _expected_text(one)}
     rows = [[name, str(units)] for name, units in islice(played.items(), MOST_ROWS_SHOWN)]

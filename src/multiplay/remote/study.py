@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from multiplay._support.checks import check_instance, natural_number, probability, true_or_false
 from multiplay._support.deadline import checked_limit
+from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import brief
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
@@ -42,7 +43,6 @@ from multiplay.studies.study import Ids, Names
 if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all the rest
     import pandas as pd
 
-    from multiplay._support.html import Panel
     from multiplay.remote.client import ServiceClient
 
 ROWS = 1_000  # rows of a page of plays
@@ -52,7 +52,7 @@ Plain = dict[str, Any]
 Plays = list[PendingPlay]  # ``list`` is a method of the class
 
 
-class RemoteStudy:
+class RemoteStudy(HasPanel):
     """A study of a service, returned by ``connect``, with the verbs and errors of ``Study``.
 
     The effect of a verb is durable when it returns. If the service does not respond, requests are
@@ -145,15 +145,8 @@ class RemoteStudy:
                 text += f", {self._info(patience=0.0)['summary']}"
         return f"RemoteStudy({text})"
 
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
-
     def _panel(self) -> Panel:
         """Return what ``Study`` shows; without retries, so that a notebook does not wait."""
-        from multiplay._support.html import Panel
-
         title, where = f"RemoteStudy {self._name or ''}", {"service": self.url}
         if self._name is None:
             return Panel(title, where)

@@ -17,6 +17,7 @@ import numpy as np
 from multiplay._support.atomic_files import as_path, write_whole
 from multiplay._support.checks import is_list, is_number
 from multiplay._support.formatting import Table, between, number
+from multiplay._support.html import HasPanel, Panel
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.results.intervals import Interval, interval
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from multiplay._support.html import Panel
     from multiplay.results.plots import Bound
 
 FORMAT = 1
@@ -47,7 +47,7 @@ POINTS_SHOWN = 50  # rounds of its figure
 SHORT_LIST = 8  # numbers of a setting in a notebook
 
 
-class Result:
+class Result(HasPanel):
     r"""The regret of every policy, trial and recorded round.
 
     Regret is pseudo-regret: it is made of the means of the losses, not of the losses that were
@@ -417,14 +417,8 @@ class Result:
         table = self.summary().to_string(float_format="{:.2f}".format)
         return f"<multiplay.Result{what}>\n{table}"
 
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render
-
-        return render(self._panel())
-
     def _panel(self) -> Panel:
         """Return what was simulated, the final regret of the policies, and their curves."""
-        from multiplay._support.html import Panel
         from multiplay.results.svg import curves, thinned
 
         plain = self.configuration

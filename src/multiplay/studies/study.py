@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 from multiplay._support.atomic_files import as_path
 from multiplay._support.checks import is_integer, true_or_false
 from multiplay._support.deadline import checked_limit
+from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput, StoreError
@@ -40,9 +41,6 @@ from multiplay.studies.entry_codec import Request, StoredSet
 from multiplay.studies.replica import NO_NUMBERS, Replica, Verified, verify
 from multiplay.studies.synced import SyncedState, forget
 
-if TYPE_CHECKING:
-    from multiplay._support.html import Panel
-
 PLACE = "sqlite:///multiplay.db"
 
 T = TypeVar("T")
@@ -52,7 +50,7 @@ Ids: TypeAlias = list[int]  # a study has a method that is called list
 Names: TypeAlias = list[str]
 
 
-class Study(SyncedState):
+class Study(SyncedState, HasPanel):
     """A learner with a journal in a store: every verb is durable when it returns.
 
     ``Study.create`` creates a study, ``Study.open`` opens it again. The verbs are those of
@@ -240,14 +238,7 @@ class Study(SyncedState):
             text += f", {engine}"
         return f"Study({text})"
 
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
-
     def _panel(self) -> Panel:
-        from multiplay._support.html import Panel
-
         title, where = f"Study {self.name}", {"store": self.store.url}
         with suppress(StoreError, InvalidInput), self._current() as engine:
             return learner_panel(title, where, engine)

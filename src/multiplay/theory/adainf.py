@@ -1,12 +1,12 @@
 """The realised bound of GenAdaINF: its estimated regret, and the costs that a run has paid."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from multiplay._support.checks import check_instance, positive_integer
 from multiplay._support.formatting import Table, between, number
+from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet
 from multiplay.environments import Environment
 from multiplay.policies import GenAdaINF
@@ -15,12 +15,9 @@ from multiplay.policies.genadainf import minimiser
 from multiplay.random import POLICY, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from multiplay._support.html import Panel
-
 
 @dataclass(frozen=True, eq=False)
-class Realised:
+class Realised(HasPanel):
     r"""Both sides of the bound of GenAdaINF in every trial of a run.
 
     Attributes
@@ -63,15 +60,8 @@ class Realised:
         """The sum start + paid + shrunk."""
         return self.start + self.paid + self.shrunk
 
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
-
-    def _panel(self) -> "Panel":
+    def _panel(self) -> Panel:
         """Return both sides of the bound: mean, smallest and largest over the trials."""
-        from multiplay._support.html import Panel
-
         sides = {
             "regret": self.regret,
             "estimated regret": self.estimated,

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +18,7 @@ from multiplay._support.checks import (
     numbers,
     positive_integer,
 )
+from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.policies import GenLBINFV
@@ -28,15 +28,12 @@ from multiplay.results.intervals import Interval, interval
 from multiplay.theory.lower_bound import ranked
 from multiplay.types import Arrays, FloatArray
 
-if TYPE_CHECKING:
-    from multiplay._support.html import Panel
-
 LARGEST_PRINTED = 35.0  # logarithm of the largest number of rounds that is written out
 TRADES = np.geomspace(1e-8, 1.0, 401)  # chi: each gives a bound, and neighbours differ by 5 %
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(HasPanel):
     """An upper bound on regret.
 
     Attributes
@@ -67,15 +64,8 @@ class Guarantee:
     proved: bool
     curve: Callable[[FloatArray], FloatArray]
 
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
-
-    def _panel(self) -> "Panel":
+    def _panel(self) -> Panel:
         """Return the bound, and whether it is proved for this instance."""
-        from multiplay._support.html import Panel
-
         proved = "yes" if self.proved else "no: the proof does not cover this instance"
         facts = {"regret": f"at most {self.formula}", "proved": proved, "for": self.needs}
         return Panel("Guarantee", facts)

@@ -5,7 +5,6 @@ Once the best action is known, c is the value of a game, which ``game.py`` solve
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,14 +17,12 @@ from multiplay._support.checks import (
     whole_numbers,
 )
 from multiplay._support.formatting import Table, counted, number
+from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.theory.families import Family, Gaussian
 from multiplay.theory.game import UNPLAYED, Game, best_exploration, smallest, totals_game
 from multiplay.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from multiplay._support.html import Panel
 
 TIE = 1e-12  # gaps below this, relative to the losses, are rounding errors
 ACTIVE = 1e-6
@@ -36,7 +33,7 @@ SHOWN_ARMS, SHOWN_ROUNDS = 20, (1_000, 100_000, 10_000_000)  # in a notebook
 
 
 @dataclass(frozen=True, eq=False)
-class LowerBound:
+class LowerBound(HasPanel):
     r"""No policy that is good on every instance has less regret than ``constant * log(T)``.
 
     Attributes
@@ -79,15 +76,8 @@ class LowerBound:
             )
         return np.asarray(self.constant * np.log(t))
 
-    def _repr_html_(self) -> str:
-        from multiplay._support.html import render  # most sessions are not notebooks
-
-        return render(self._panel())
-
-    def _panel(self) -> "Panel":
+    def _panel(self) -> Panel:
         """Return c, its regret at some horizons, and the arms with the highest rates."""
-        from multiplay._support.html import Panel
-
         curve = zip(SHOWN_ROUNDS, self.curve(SHOWN_ROUNDS).tolist(), strict=True)
         facts = {
             "regret": f"at least {number(self.constant)} log T in the long run",

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,7 +28,7 @@ from multiplay.cli import app
 from multiplay.errors import InvalidInput
 from multiplay.service.auth import keys
 from multiplay.service.server.connection import LIMITS as LIMITS_OF_ALL
-from multiplay.service.server.connection import ConnectionLimits, LimitedConfig
+from multiplay.service.server.connection import PIPELINED, ConnectionLimits, LimitedConfig
 from multiplay.service.server.middleware import RequestLog
 from multiplay.service.server.run import IDLE, bound
 from multiplay.service.server.workers import PREFIX
@@ -512,6 +513,53 @@ def test_the_log_has_a_line_for_each_request_and_no_secret(one: Service) -> None
     assert "s3cr3t" not in text
     assert "c2VjcmV0" not in text
     assert ":word@" not in text
+
+
+HEAD = f"POST {PLACE}/size HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = f"{HEAD}Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        f"{HEAD}Transfer-Encoding: xchunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n",
+        f"{HEAD}Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n",
+        f"{CHUNKED}zz\r\n{{}}\r\n0\r\n\r\n",
+        f"{CHUNKED}-2\r\n{{}}\r\n0\r\n\r\n",
+        f"{CHUNKED}2\r\n{{}}xx0\r\n\r\n",
+        f"{CHUNKED}1\r\n{{\r\nqq\r\n}}\r\n0\r\n\r\n",
+        f"{CHUNKED}{'f' * 18}\r\n{{}}\r\n",
+    ],
+)
+def test_a_malformed_body_is_answered(one: Service, request_text: str) -> None:
+    """Also after a complete request, which is answered first."""
+    complete = f"{HEAD}Content-Length: 2\r\n\r\n{{}}"
+    for before in (0, 1, 3):
+        with one.connect() as line:
+            line.sendall((complete * before + request_text).encode())
+            answer = everything(line)
+        assert answer.count(b"HTTP/1.1 200 OK\r\n") == before
+        assert answer.count(b"HTTP/1.1 400 Bad Request\r\n") == 1
+        assert b"urn:multiplay:malformed-request" in answer
+
+
+def test_a_malformed_chunk_of_a_request_in_progress_closes_the_connection(one: Service) -> None:
+    with one.connect() as line:
+        line.sendall(f"{CHUNKED}2\r\n{{}}\r\n".encode())
+        time.sleep(0.2)  # the head is passed on
+        line.sendall(b"zz\r\n")
+        assert everything(line) == b""
+    assert one.client.get(f"{PLACE}/process").status_code == 200
+
+
+def test_too_many_pipelined_requests_are_refused_after_the_others(one: Service) -> None:
+    text = f"GET {PLACE}/process HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with one.connect() as line:
+        line.sendall(text.encode() * 41)
+        answer = everything(line)
+    assert answer.count(b"HTTP/1.1 200 OK\r\n") == PIPELINED
+    assert answer.count(b"HTTP/1.1 400 Bad Request\r\n") == 1
+    assert b"urn:multiplay:too-many-pipelined-requests" in answer
 
 
 def test_names_of_studies_are_no_labels(one: Service) -> None:

@@ -85,6 +85,10 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn
         self._parsed: list[bytes] = []  # not yet passed on
+        self._whole = 0  # how many of them are of complete requests
+        self._is_counted = False  # whether the request that is being received is in progress
+        self._is_passed = False  # whether the head of an incomplete request was passed on
+        self._refusal: RequestRefused | None = None  # to send after the responses in progress
         self._url, self._headers = b"", list[tuple[bytes, bytes]]()
         self._is_chunked = False
         self._in_headers, self._is_complete = False, True  # the request that is being received
@@ -129,13 +133,13 @@ class Connection(asyncio.Protocol):
         try:
             self._parse(data)
         except httptools.HttpParserError as error:
-            too_large = isinstance(error.__context__, HeadersTooLarge)
-            self._refuse(self._headers_too_large() if too_large else _malformed())
+            self._end_with(self._refusal_of(error))
             return
         if self._unparsed > self._limits.headers:
             self._refuse(self._headers_too_large())
         elif self._parsed:
-            parsed, self._parsed = b"".join(self._parsed), []
+            parsed, self._parsed, self._whole = b"".join(self._parsed), [], 0
+            self._is_passed = not self._is_complete
             self._http.data_received(parsed)
 
     def _parse(self, data: bytes) -> None:
@@ -169,6 +173,7 @@ class Connection(asyncio.Protocol):
         self._url, self._headers, self._is_chunked = b"", [], False
         self._unparsed = self._head_size = 0
         self._in_headers, self._is_complete = True, False
+        self._is_counted = self._is_passed = False
         self._start_clock()
 
     def on_url(self, url: bytes) -> None:
@@ -191,6 +196,7 @@ class Connection(asyncio.Protocol):
         if not self._parser.should_upgrade():
             self._stop_clock()
             self._in_progress += 1
+            self._is_counted = True
             self._parsed.append(self._head())
 
     def on_body(self, body: bytes) -> None:
@@ -204,6 +210,7 @@ class Connection(asyncio.Protocol):
             self._is_complete, self._unparsed = True, 0
             if self._is_chunked:
                 self._parsed.append(b"0\r\n\r\n")
+            self._whole = len(self._parsed)
 
     def _count_head(self, size: int) -> None:
         self._head_size += size
@@ -212,10 +219,19 @@ class Connection(asyncio.Protocol):
 
     # ------------------------------------------------------------ responses
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether no response can be sent any more."""
+        return self._transport.is_closing()
+
     def response_finished(self) -> None:
         """Go on to the next request; called by middleware after each response."""
         self._in_progress -= 1
         if self._in_progress:
+            return
+        if self._refusal is not None:
+            self._is_left = False
+            self._refuse(self._refusal)
             return
         self._start_reader_check()
         if not self._is_complete and not self._in_headers:  # the rest of a body is not needed
@@ -246,7 +262,7 @@ class Connection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         self._clock = None
-        if self._in_headers:
+        if self._in_headers and self._refusal is None:
             detail = f"The headers were not complete within {self._limits.seconds:g} seconds."
             self._refuse(RequestRefused(408, "Request too slow", detail))
         elif not self._transport.is_closing():
@@ -276,6 +292,34 @@ class Connection(asyncio.Protocol):
             self._start_reader_check()
 
     # ------------------------------------------------------------ refusals
+
+    def _refusal_of(self, error: httptools.HttpParserError) -> RequestRefused:
+        """Return the refusal of data that cannot be parsed."""
+        if isinstance(error.__context__, HeadersTooLarge):
+            return self._headers_too_large()
+        if isinstance(error.__context__, TooManyRequests):
+            detail = f"More than {PIPELINED} requests were sent without waiting for a response."
+            return RequestRefused(400, "Too many pipelined requests", detail)
+        return _malformed()
+
+    def _end_with(self, error: RequestRefused) -> None:
+        """Refuse malformed data, after the responses to the complete requests before it.
+
+        If the malformed request is being handled already, the connection is closed.
+        """
+        if self._is_counted and not self._is_complete:  # the error is in the body
+            if self._is_passed:
+                self._refuse(error)
+                return
+            self._in_progress -= 1
+        whole, self._parsed = self._parsed[: self._whole], []
+        if whole:
+            self._http.data_received(b"".join(whole))
+        if self._in_progress:
+            self._refusal, self._is_left = error, True
+            self._start_clock()  # a stream of events has no end
+        else:
+            self._refuse(error)
 
     def _headers_too_large(self) -> RequestRefused:
         detail = f"The headers have more than {self._limits.headers} bytes."

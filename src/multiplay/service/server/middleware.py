@@ -88,6 +88,8 @@ class RequestLog:
             except ClientDisconnect:
                 pass
             except Exception as error:
+                if isinstance(error, RuntimeError) and _is_closed(state):
+                    return  # uvloop raises it where a client leaves between two responses
                 response = of_error(error, id)
                 if status:  # part of a response is sent: it must not look complete
                     raise IncompleteResponse from None
@@ -99,6 +101,12 @@ class RequestLog:
             status = status or CLIENT_CLOSED
             metrics.count_end(scope["method"], state.get("route"), status, seconds)
             log.info("request", extra={"fields": _line(scope, status, seconds, size)})
+
+
+def _is_closed(state: dict[str, Any]) -> bool:
+    """Return whether the connection of a request is closed."""
+    connection = state.get(CONNECTION)
+    return connection is not None and connection.is_closed
 
 
 class IncompleteResponse(RuntimeError):

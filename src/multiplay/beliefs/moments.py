@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from multiplay.kernels import change
 from multiplay.kernels import moments as kernels
+from multiplay.kernels.change import HYPOTHESES, new_hypotheses
 from multiplay.types import Arrays, FloatArray, IntArray
 
 ALL = np.zeros(0, dtype=np.int64)
@@ -51,6 +53,8 @@ class ArmMoments:
     discount, window
         The factor by which old reports fade in each round told, or the number of rounds that
         count; None to keep all.
+    follow
+        True: an arm forgets the reports before a change, as ``BootstrapCTS(change="follow")``.
 
     Examples
     --------
@@ -62,13 +66,35 @@ class ArmMoments:
     (array([2., 0.]), array([0.3, 0. ]))
     """
 
-    def __init__(self, arms: int, discount: float | None = None, window: int | None = None) -> None:
-        self.discount, self.window = discount, window
-        self.sums = np.zeros((arms, kernels.COLUMNS))
-        self.common = np.zeros(2)
-        self.kept = np.zeros((arms, window or 0, kernels.KEPT))
+    def __init__(
+        self,
+        arms: int,
+        discount: float | None = None,
+        window: int | None = None,
+        follow: bool = False,
+    ) -> None:
+        self.discount, self.window, self.follow = discount, window, follow
         self.rounds = 0
         self.version = 0  # counts changes, for values that are computed once
+        self._arrays = self._empty(arms) | {"common": np.zeros(2)}
+
+    def _empty(self, arms: int) -> Arrays:
+        """Return the arrays by arm, for arms of which nothing is known."""
+        empty: Arrays = {"sums": np.zeros((arms, kernels.COLUMNS))}
+        empty["kept"] = np.zeros((arms, self.window or 0, kernels.KEPT))
+        if self.follow:
+            empty |= {name: array[0] for name, array in new_hypotheses(1, arms).items()}
+        return empty
+
+    @property
+    def sums(self) -> FloatArray:
+        """The nine sums of each arm."""
+        return self._arrays["sums"]
+
+    @property
+    def common(self) -> FloatArray:
+        """The two sums that all arms share."""
+        return self._arrays["common"]
 
     @property
     def seen(self) -> FloatArray:
@@ -82,40 +108,45 @@ class ArmMoments:
 
     def grow(self, arms: int) -> None:
         """Add new arms at the end, up to this number."""
-        more = arms - len(self.sums)
-        self.sums = np.concatenate([self.sums, np.zeros((more, kernels.COLUMNS))])
-        self.kept = np.concatenate([self.kept, np.zeros((more, *self.kept.shape[1:]))])
+        for name, fresh in self._empty(arms - len(self.sums)).items():
+            self._arrays[name] = np.concatenate([self._arrays[name], fresh])
         self.version += 1
 
     def pass_round(self) -> None:
         """Forget before the report of a round is added: by the discount, or by the window."""
         if self.discount is not None:
             kernels.fade(self.sums, self.discount)
-            self.common *= self.discount
+            self._arrays["common"] *= self.discount
         if self.window is not None:
-            self.kept[:, self.rounds % self.window] = 0.0
+            self._arrays["kept"][:, self.rounds % self.window] = 0.0
         self.rounds += 1
 
     def add(self, places: IntArray | None, report: ArmReport) -> None:
         """Add the report of a round; its arms are at ``places``, or all arms in order if None."""
-        window = self.window or 1
-        slot = (self.rounds - 1) % window
-        rows = ALL if places is None else places
-        kernels.add_report(self.sums, self.common, rows, *report, self.kept, slot)
-        if self.window is not None:
-            kernels.rebuild(self.sums, self.common, self.kept, self.rounds % window)
+        sums, common = self.sums, self.common
+        reports = np.zeros((len(sums), kernels.KEPT))
+        kernels.summarise(ALL if places is None else places, *report, reports)
+        if self.follow:
+            hypotheses, noises, marks, snaps = (self._arrays[name][None] for name in HYPOTHESES)
+            arrays = hypotheses, noises, marks, snaps, np.array([self.rounds])
+            change.learn(sums[None], common[None], *arrays, reports[None])
+        elif self.window is not None:
+            slot = (self.rounds - 1) % self.window
+            kernels.keep_reports(sums, common, self._arrays["kept"], slot, reports)
+        else:
+            kernels.add_reports(sums, common, reports)
         self.version += 1
 
     def arrays(self) -> Arrays:
         """Return the state."""
-        return {"sums": self.sums, "common": self.common, "kept": self.kept}
+        return self._arrays
 
     def restore(self, arrays: Arrays, rounds: int) -> None:
         """Set the state that ``arrays`` returned, after so many rounds told."""
-        for name, fresh in self.arrays().items():
+        for name, fresh in self._arrays.items():
             if arrays[name].shape != fresh.shape or not np.isfinite(arrays[name]).all():
                 raise ValueError("it holds the moments of a different learner")
-            setattr(self, name, np.array(arrays[name], dtype=float))
+            self._arrays[name] = np.array(arrays[name], dtype=float)
         self.rounds = rounds
         self.version += 1
 

@@ -4,19 +4,23 @@ import math
 
 import numpy as np
 
+from multiplay.kernels import change
 from multiplay.kernels.averages import FADED
 from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.moments import (
     A2,
+    AVERAGE,
     DOF,
+    FOURTH,
+    FREEDOM,
     MEAN,
     UNITS,
+    WITHIN,
     B,
     N,
     R,
     W,
-    add,
-    add_kept,
+    add_report,
     fade,
     keep,
     noise,
@@ -53,29 +57,29 @@ def weights(g: Generators, w: float, n: float) -> tuple[float, float]:
 
 
 @subroutine
-def seen_mean(g: Generators, row: FloatArray, s2: float, su: float, upper: float) -> float:
-    """Draw the core of an arm: Beta with the average of its units, and the variance of that.
+def core(g: Generators, mean: float, variance: float, least: float, upper: float) -> float:
+    """Draw a beta number on [0, upper] with this mean, and the variance, but at least ``least``.
 
-    The variance is deff (W + B) / (n (n + 1)), where deff = 1 + rho (A2 / n - 1) counts what units
-    of one day share. Units known by totals only vary by s_i^2.
+    ``least`` is cut at m (1 - m) / 3.
     """
-    n, mean = row[N], row[MEAN] / upper
-    within = row[W] + max(n - row[R] - row[DOF], 0.0) * s2
-    rho = su / (su + s2) if su > 0.0 else 0.0
-    deff = max(1.0, 1.0 + rho * (row[A2] / n - 1.0))
-    variance = deff * (within + row[B]) / (n * (n + 1.0)) / (upper * upper)
-    most = mean * (1.0 - mean)
-    variance = min(variance, 0.999 * most)
+    m = mean / upper
+    most = m * (1.0 - m)
+    variance = min(variance / (upper * upper), 0.999 * most)
+    variance = max(variance, min(least / (upper * upper), most / 3.0))
     if variance <= NARROWEST:
-        return float(row[MEAN])
+        return mean
     counts = most / variance - 1.0
-    return upper * beta(g, mean * counts, (1.0 - mean) * counts)
+    return upper * beta(g, m * counts, (1.0 - m) * counts)
 
 
 @kernel
 def draw(
     generators: Generators,
     moments: FloatArray,
+    hypotheses: FloatArray,
+    marks: FloatArray,
+    snaps: FloatArray,
+    t: IntArray,
     shift: FloatArray,
     upper: FloatArray,
     n: IntArray,
@@ -85,51 +89,76 @@ def draw(
 ) -> None:
     """theta_i = upper_i V_1 + V_n core_i, (V_0, V_1, V_n) ~ Dirichlet(w, w, N_i).
 
+    The core has the average of the units of the arm, or of those since a change that a hypothesis
+    states, picked by its weight; its variance is deff (W + B) / (N (N + 1)), where deff = 1 + rho
+    (A2 / N - 1) counts what units of one day share. Units known by totals only vary by s_i^2. Arms
+    that were not seen of late may have moved as far as those that were.
+
     An arm never seen has upper_i Beta(w, n_i w), or 1 minus that for rewards (sign -1): for w = 1
     the best of one draw for each unit that it can play.
     """
-    d = moments.shape[1]
-    s2 = np.empty(d)
+    d, follows = moments.shape[1], hypotheses.shape[2] > 0
+    s2, G = np.empty(d), np.empty(change.OCTAVES)
     for k in range(len(moments)):
         g = generators[k]
         su = noise(moments[k], shift, s2)[1]
+        if follows:
+            change.growth(snaps[k], G)
         for i in range(d):
             row, top = moments[k, i], upper[i]
             if row[N] < FADED:
                 best = beta(g, w, max(n[i], 1) * w)
                 theta[k, i] = top * (best if sign > 0.0 else 1.0 - best)
                 continue
-            high, middle = weights(g, w, row[N])
-            theta[k, i] = top * high + middle * seen_mean(g, row, s2[i], su, top)
+            units, mean, squares, moved = row[N], row[MEAN], row[W] + row[B], 0.0
+            if follows:
+                length = int(marks[k, i, change.LENGTH])
+                since = hypotheses[k, i, change.pick(hypotheses[k, i], length, uniform(g))]
+                units, mean = since[change.H_N], since[change.H_MEAN]
+                squares = since[change.H_W] + since[change.H_B]
+                moved = change.grown(G, t[k] - marks[k, i, change.LAST_ROUND])
+            hidden = max(row[N] - row[R] - row[DOF], 0.0) * units / row[N]
+            rho = su / (su + s2[i]) if su > 0.0 else 0.0
+            deff = max(1.0, 1.0 + rho * (row[A2] / row[N] - 1.0))
+            variance = deff * (squares + hidden * s2[i]) / (units * (units + 1.0))
+            high, middle = weights(g, w, units)
+            least = variance + moved if moved > 0.0 else 0.0
+            theta[k, i] = top * high + middle * core(g, mean, variance, least, top)
 
 
 @kernel
-def learn(
-    moments: FloatArray,
-    kept: FloatArray,
-    slot: IntArray,
-    seen: IntArray,
-    total: FloatArray,
-    units: FloatArray,
-    first: IntArray,
+def summarise(
+    seen: IntArray, total: FloatArray, units: FloatArray, first: IntArray, reports: FloatArray
 ) -> None:
-    """Add the report of a round, in every trial; ``units`` is empty if there are totals only.
+    """reports[k, i] = the report of arm i; ``units`` is empty if there are totals only."""
+    for k in range(len(reports)):
+        for i in range(reports.shape[1]):
+            a = seen[k, i]
+            report = reports[k, i]
+            report[:] = 0.0
+            if a > 0:
+                report[UNITS], report[AVERAGE] = a, total[k, i] / a
+                if units.shape[1] > 0 and first[i] + a <= first[i + 1]:
+                    _, y, within, fourth = of_units(units[k], first[i], first[i] + a, 0.0, 1.0)
+                    report[AVERAGE], report[WITHIN], report[FOURTH] = y, within, fourth
+                    report[FREEDOM] = a - 1.0
+
+
+@kernel
+def learn(moments: FloatArray, kept: FloatArray, slot: IntArray, reports: FloatArray) -> None:
+    """Add the reports of a round, in every trial.
 
     With a window, slot ``slot[k]`` of ``kept`` keeps the report instead, until ``rebuild``.
     """
     for k in range(len(moments)):
         for i in range(moments.shape[1]):
-            a = seen[k, i]
-            if a == 0:
+            report = reports[k, i]
+            if report[UNITS] == 0.0:
                 continue
-            y, within, fourth, dof = total[k, i] / a, 0.0, 0.0, 0.0
-            if units.shape[1] > 0 and first[i] + a <= first[i + 1]:
-                _, y, within, fourth = of_units(units[k], first[i], first[i] + a, 0.0, 1.0)
-                dof = a - 1.0
             if kept.shape[2] > 0:
-                keep(kept[k, i, slot[k]], a, y, within, fourth, dof)
+                keep(kept[k, i, slot[k]], report)
             else:
-                add(moments[k, i], a, y, within, fourth, dof)
+                add_report(moments[k, i], report)
 
 
 @kernel
@@ -142,7 +171,7 @@ def rebuild(moments: FloatArray, kept: FloatArray, oldest: IntArray) -> None:
             for j in range(window):
                 report = kept[k, i, (oldest[k] + j) % window]
                 if report[UNITS] > 0.0:
-                    add_kept(moments[k, i], report)
+                    add_report(moments[k, i], report)
 
 
 @kernel

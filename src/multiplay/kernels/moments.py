@@ -18,7 +18,7 @@ from multiplay.types import FloatArray, IntArray
 
 N, N2, A2, R, MEAN, B, W, DOF, F = range(9)
 COLUMNS = 9
-UNITS, AVERAGE, WITHIN, FOURTH, FREEDOM = range(5)  # of a report that a window keeps
+UNITS, AVERAGE, WITHIN, FOURTH, FREEDOM = range(5)  # of a report: a, y, W', F', dof'
 KEPT = 5
 SEEN = 1e-9  # units: an arm of which less is left has no moments
 
@@ -69,29 +69,27 @@ def add(row: FloatArray, a: float, y: float, within: float, fourth: float, dof: 
 
 
 @subroutine
-def add_kept(row: FloatArray, report: FloatArray) -> Any:
-    """Add a report that a window keeps."""
+def add_report(row: FloatArray, report: FloatArray) -> Any:
+    """Add a report to the moments of an arm, as ``add``."""
     a, y, within = report[UNITS], report[AVERAGE], report[WITHIN]
     return add(row, a, y, within, report[FOURTH], report[FREEDOM])
 
 
 @subroutine
-def keep(report: FloatArray, a: float, y: float, within: float, fourth: float, dof: float) -> None:
+def keep(slot: FloatArray, report: FloatArray) -> None:
     """Keep a report in a slot of a window; a second one of the same round becomes one with it."""
-    before = report[UNITS]
-    d = y - report[AVERAGE]
+    a, before = report[UNITS], slot[UNITS]
+    d = report[AVERAGE] - slot[AVERAGE]
     step = before * a / (before + a) * d * d
-    report[UNITS] = before + a
-    report[AVERAGE] += a / (before + a) * d
-    report[WITHIN] += within + step
-    report[FOURTH] += fourth + step * step
-    report[FREEDOM] += dof + (1.0 if before > 0.0 else 0.0)
+    slot[UNITS] = before + a
+    slot[AVERAGE] += a / (before + a) * d
+    slot[WITHIN] += report[WITHIN] + step
+    slot[FOURTH] += report[FOURTH] + step * step
+    slot[FREEDOM] += report[FREEDOM] + (1.0 if before > 0.0 else 0.0)
 
 
 @kernel
-def add_report(
-    moments: FloatArray,
-    common: FloatArray,
+def summarise(
     places: IntArray,
     played: IntArray,
     slots: IntArray,
@@ -99,65 +97,60 @@ def add_report(
     totals: FloatArray,
     shift: FloatArray,
     factor: float,
-    kept: FloatArray,
-    slot: int,
+    reports: FloatArray,
 ) -> None:
-    """Add the report of a round: single units, or the total of an arm; arm i is at ``places[i]``.
+    """reports[places[i]] = the report of arm i: of its single units, or of their total.
 
-    Without places, arms are in order; without totals or shifts, there are none. ``common`` =
-    (g_n, g_d) sums surprises that go together: a day that is bad for all arms. With a window, slot
-    ``slot`` of ``kept`` keeps the report instead, until ``rebuild``.
+    Without places, arms are in order; without totals or shifts, there are none.
     """
-    r = r2 = t = t2 = 0.0
-    reports = 0
     start = 0
     for i in range(len(played)):
-        place = places[i] if len(places) > 0 else i
+        report = reports[places[i] if len(places) > 0 else i]
         end = start + slots[i]
         moved = shift[i] if len(shift) > 0 else 0.0
         a, y, within, fourth = of_units(units, start, end, moved, factor)
-        dof = a - 1.0
         start = end
-        if a == 0:
-            if played[i] == 0 or len(totals) == 0 or math.isnan(totals[i]):
-                continue
-            a, dof = played[i], 0.0
-            y = moved + factor * totals[i] / a
-        if kept.shape[1] > 0:
-            keep(kept[place, slot], a, y, within, fourth, dof)
-            continue
-        surprise, k = add(moments[place], a, y, within, fourth, dof)
-        if k > 0.0:
-            reports += 1
-            r += surprise
-            r2 += surprise * surprise
-            t += k
-            t2 += k * k
-    common[0] += r * r - r2
-    common[1] += reports * (reports - 1) + t * t - t2
+        if a > 0:
+            report[UNITS], report[AVERAGE], report[WITHIN] = a, y, within
+            report[FOURTH], report[FREEDOM] = fourth, a - 1.0
+        elif played[i] > 0 and len(totals) > 0 and not math.isnan(totals[i]):
+            report[UNITS], report[AVERAGE] = played[i], moved + factor * totals[i] / played[i]
 
 
 @kernel
-def rebuild(moments: FloatArray, common: FloatArray, kept: FloatArray, oldest: int) -> None:
-    """Compute the moments of a window from its reports, the oldest round first."""
+def add_reports(moments: FloatArray, common: FloatArray, reports: FloatArray) -> None:
+    """Add the reports of a round, of all arms that have units.
+
+    ``common`` = (g_n, g_d) sums surprises that go together: a day that is bad for all arms.
+    """
+    r = r2 = t = t2 = 0.0
+    surprises = 0
+    for i in range(len(reports)):
+        if reports[i, UNITS] > 0.0:
+            surprise, k = add_report(moments[i], reports[i])
+            if k > 0.0:
+                surprises += 1
+                r += surprise
+                r2 += surprise * surprise
+                t += k
+                t2 += k * k
+    common[0] += r * r - r2
+    common[1] += surprises * (surprises - 1) + t * t - t2
+
+
+@kernel
+def keep_reports(
+    moments: FloatArray, common: FloatArray, kept: FloatArray, slot: int, reports: FloatArray
+) -> None:
+    """Keep the reports of a round in a slot of a window, and compute the moments of the window."""
+    for i in range(len(reports)):
+        if reports[i, UNITS] > 0.0:
+            keep(kept[i, slot], reports[i])
     moments[:] = 0.0
     common[:] = 0.0
     window = kept.shape[1]
-    for k in range(window):
-        slot = (oldest + k) % window
-        r = r2 = t = t2 = 0.0
-        reports = 0
-        for i in range(len(moments)):
-            if kept[i, slot, UNITS] > 0.0:
-                surprise, k_ = add_kept(moments[i], kept[i, slot])
-                if k_ > 0.0:
-                    reports += 1
-                    r += surprise
-                    r2 += surprise * surprise
-                    t += k_
-                    t2 += k_ * k_
-        common[0] += r * r - r2
-        common[1] += reports * (reports - 1) + t * t - t2
+    for k in range(1, window + 1):  # the oldest round first
+        add_reports(moments, common, kept[:, (slot + k) % window])
 
 
 @kernel

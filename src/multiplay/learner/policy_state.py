@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from multiplay.learner.round_set import (
     check_storable,
     fixed_set_only,
 )
-from multiplay.policies import Play, Policy
+from multiplay.policies import BootstrapCTS, Play, Policy
 from multiplay.policies.base import check_fits, check_play, drop_warm_start, shown
 from multiplay.policies.forgetting import Forgetting
 from multiplay.random import Streams
@@ -249,7 +250,7 @@ class PolicyState:
         self.usual = self.last = RoundSet.of(actions, NO_LIMITS, ranges, policy)
         self.arms = ArmState(policy, self.usual.actions)
         self.statistics = ArmStatistics(actions.d)
-        self.moments = ArmMoments(actions.d, *forgetting_of(policy))
+        self.moments = ArmMoments(actions.d, **forgetting_of(policy))
         self.told = 0
 
     # ------------------------------------------------------------ sets
@@ -380,8 +381,10 @@ class PolicyState:
         return feedback
 
 
-def forgetting_of(policy: Policy) -> tuple[float | None, int | None]:
-    """Return the discount and the window of a policy; None where it has none."""
+def forgetting_of(policy: Policy) -> dict[str, Any]:
+    """Return how beliefs forget: as the policy does."""
+    if isinstance(policy, BootstrapCTS) and policy.follows:
+        return {"follow": True}
     if isinstance(policy, Forgetting):
-        return policy.discount, policy.window
-    return None, None
+        return {"discount": policy.discount, "window": policy.window}
+    return {}

@@ -9,7 +9,9 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import bootstrap as kernels
+from multiplay.kernels import change
 from multiplay.kernels import moments as columns
+from multiplay.kernels.change import HYPOTHESES, new_hypotheses
 from multiplay.policies.base import Play, PolicyCost, arm_totals
 from multiplay.policies.forgetting import Forgetting
 from multiplay.random import Rng, Streams, generator_words
@@ -17,6 +19,14 @@ from multiplay.types import Arrays, FloatArray
 
 NO_UNITS = np.zeros((1, 0))
 NO_FIRST = np.zeros(1, dtype=np.int64)
+NOT_KEPT = np.zeros((1, 1, 0, columns.KEPT))
+NEVER_FORGETS = (1.0, np.inf)
+NOTHING = (
+    np.zeros((1, 1, 0, change.COLUMNS)),
+    np.zeros((1, 1, change.MARKS)),
+    np.zeros((1, 1, change.OCTAVES, 3)),
+    np.zeros(1, dtype=np.int64),
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +61,13 @@ class BootstrapCTS(Forgetting):
     w
         Pseudo units at each end of the range, positive. Less explores less: 10 to 20 % less regret
         where losses have little noise, and a larger probability to miss rare cheap losses.
+    change
+        "follow": an arm whose losses changed forgets what it was told before, by itself. Each arm
+        keeps up to 16 hypotheses "the same mean since round s", weighed by how well they foresaw
+        each report, where a unit counts as :math:`1/\varphi` coins and :math:`\varphi`, the noise,
+        is learned; a draw picks one of them by its weight. The oldest is dropped when its weight
+        falls below 0.001. Arms that were not seen of late may have moved as those that were.
+        "ignore": all losses count alike.
     discount
         For losses that drift: in (0, 1), the weight of a report fades by this factor for every
         round told.
@@ -63,6 +80,7 @@ class BootstrapCTS(Forgetting):
     ALT 2020. (Dirichlet weights over the rewards seen and the upper end, for one play a round.)
     Baudry, Saux, Maillard: From Optimality to Robustness: Dirichlet Sampling Strategies in
     Stochastic Bandits, NeurIPS 2021.
+    Adams, MacKay: Bayesian Online Changepoint Detection, 2007. (Hypotheses, for ``change``.)
 
     Examples
     --------
@@ -80,6 +98,14 @@ class BootstrapCTS(Forgetting):
     >>> policies = {"GenCTS": GenCTS(), "BootstrapCTS": BootstrapCTS()}
     >>> simulate(plans, world, policies, horizon=300, trials=5).ranked
     ['BootstrapCTS', 'GenCTS']
+
+    It follows a change by itself:
+
+    >>> from multiplay import Bernoulli, Corrupted
+    >>> world = Corrupted(Bernoulli(means), Bernoulli(np.subtract(1, means)), at=100)
+    >>> policies = {name: BootstrapCTS(change=name) for name in ("ignore", "follow")}
+    >>> simulate(plans, world, policies, horizon=400, trials=5).ranked
+    ['follow', 'ignore']
     """
 
     cost = PolicyCost(step=2.0, rounds_kept="window")
@@ -88,6 +114,7 @@ class BootstrapCTS(Forgetting):
     absorbs = True
 
     w: float = 1.0
+    change: str = field(default="ignore", kw_only=True)
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
 
@@ -95,26 +122,53 @@ class BootstrapCTS(Forgetting):
         super().__post_init__()
         if not (is_number(self.w) and 0 < self.w < np.inf):
             raise InvalidInput("w", "a positive number", repr(self.w), "Leave it out for 1.")
+        if not isinstance(self.change, str) or self.change not in ("follow", "ignore"):
+            hint = "Use 'follow' for costs that may change, or leave it out."
+            raise InvalidInput("change", "'follow' or 'ignore'", repr(self.change), hint)
+        if self.follows and self.memory != NEVER_FORGETS:
+            raise InvalidInput(
+                "change",
+                "'ignore' with a discount or a window",
+                "'follow'",
+                "Leave out discount and window: changes are found without them.",
+            )
+
+    @property
+    def follows(self) -> bool:
+        """Whether it follows changes by itself."""
+        return self.change == "follow"
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Return moments of 0, and room for the reports of a window."""
-        d, window = actions.d, self.window or 0
-        state: Arrays = {"moments": np.zeros((trials, d, columns.COLUMNS))}
+        """Return moments of 0, and room for the reports of a window, or for hypotheses."""
+        shape = trials, actions.d
+        state: Arrays = {"moments": np.zeros((*shape, columns.COLUMNS))}
         if self.window is not None:
             state["t"] = np.ones(trials, dtype=np.int64)
-            state["kept"] = np.zeros((trials, d, window, columns.KEPT))
+            state["kept"] = np.zeros((*shape, self.window, columns.KEPT))
+        if self.follows:
+            state["t"] = np.ones(trials, dtype=np.int64)
+            state |= new_hypotheses(*shape)
         return state
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
+        return Play(actions.best(self.draw(actions, state, rng)))
+
+    def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        r"""Return :math:`\theta`."""
         moments, d = state["moments"], actions.d
         theta = np.empty(moments.shape[:2])
         shift = np.zeros(d) if actions.offset is None else actions.offset
         upper = np.ones(d) if actions.upper is None else actions.upper
         sign = 1.0 if actions.sense == "min" else -1.0
+        hypotheses, marks, snaps, t = NOTHING
+        if self.follows:
+            hypotheses, marks = state["hypotheses"], state["marks"]
+            snaps, t = state["snaps"], state["t"]
         words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(moments))
-        kernels.draw(words, moments, shift, upper, actions._n, float(self.w), sign, theta)
-        return Play(actions.best(theta))
+        n, w = actions._n, float(self.w)
+        kernels.draw(words, moments, hypotheses, marks, snaps, t, shift, upper, n, w, sign, theta)
+        return theta
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
@@ -130,11 +184,18 @@ class BootstrapCTS(Forgetting):
         units, first = feedback.units, feedback.first
         if units is None or first is None:
             units, first = NO_UNITS, NO_FIRST
-        kept = state.get("kept", np.zeros((*moments.shape[:2], 0, columns.KEPT)))
-        slot = np.zeros(len(moments), dtype=np.int64)
+        reports = np.empty((*moments.shape[:2], columns.KEPT))
+        kernels.summarise(feedback.seen, total, units, first, reports)
+        if self.follows:
+            common = np.zeros((len(moments), 2))
+            hypotheses, noises, marks, snaps = (state[name] for name in HYPOTHESES)
+            arrays = hypotheses, noises, marks, snaps, state["t"]
+            change.learn(moments, common, *arrays, reports)
+            return
+        kept, slot = state.get("kept", NOT_KEPT), np.zeros(len(moments), dtype=np.int64)
         if self.window is not None:
             slot = (state["t"] - 2) % self.window
-        kernels.learn(moments, kept, slot, feedback.seen, total, units, first)
+        kernels.learn(moments, kept, slot, reports)
         if self.window is not None:
             kernels.rebuild(moments, kept, (state["t"] - 1) % self.window)
 

@@ -9,6 +9,7 @@ from refusal import refused
 from scipy import stats
 
 from multiplay import (
+    ActionSet,
     Bernoulli,
     BootstrapCTS,
     Budget,
@@ -21,9 +22,7 @@ from multiplay import (
     Uniform,
     simulate,
 )
-from multiplay.kernels import bootstrap as kernels
 from multiplay.kernels.moments import B, N, W
-from multiplay.policies.bootstrapcts import NO_FIRST, NO_UNITS
 from multiplay.random import POLICY
 from multiplay.types import Arrays, FloatArray
 
@@ -45,14 +44,9 @@ def repeated(state: Arrays, trials: int) -> Arrays:
     return {name: np.repeat(array, trials, axis=0) for name, array in state.items()}
 
 
-def drawn(policy: BootstrapCTS, state: Arrays, actions: Budget = ARMS) -> FloatArray:
+def drawn(policy: BootstrapCTS, state: Arrays, actions: ActionSet = ARMS) -> FloatArray:
     """Return many draws of the means of all arms, from one state."""
-    many, rng = repeated(state, TRIALS), Streams.spawn(5, POLICY, range(TRIALS))
-    theta = np.empty((TRIALS, actions.d))
-    sign = 1.0 if actions.sense == "min" else -1.0
-    numbers = np.zeros(actions.d), np.ones(actions.d), actions.n.copy()
-    kernels.draw(rng.state, many["moments"], *numbers, policy.w, sign, theta)
-    return theta
+    return policy.draw(actions, repeated(state, TRIALS), Streams.spawn(5, POLICY, range(TRIALS)))
 
 
 REPORTS: dict[str, list[dict[int, Report]]] = {
@@ -117,9 +111,8 @@ def test_draws_stay_in_the_range_of_the_arm(seed: int) -> None:
     for _ in range(rng.integers(0, 4)):
         losses = [(top * rng.choice([0.0, 0.5, 1.0], 3)).tolist() for top in upper]
         BootstrapCTS().absorb(ARMS, state, feedback_of(losses), Streams.spawn(0, POLICY, [0]))
-    many, theta = repeated(state, 50), np.empty((50, 3))
-    words = Streams.spawn(int(rng.integers(9)), POLICY, range(50)).state
-    kernels.draw(words, many["moments"], np.zeros(3), upper, ARMS.n.copy(), 1.0, 1.0, theta)
+    rng_of = Streams.spawn(int(rng.integers(9)), POLICY, range(50))
+    theta = BootstrapCTS().draw(ARMS.bounded(upper), repeated(state, 50), rng_of)
     assert ((theta >= 0) & (theta <= upper)).all()
 
 
@@ -150,18 +143,10 @@ def test_rounds_without_an_arm_pass_for_it_as_well() -> None:
         assert part["moments"] == pytest.approx(state["moments"], abs=1e-15)
 
 
-def test_totals_of_too_many_units_are_learned_as_totals() -> None:
+def test_totals_are_learned_as_totals() -> None:
     state = BootstrapCTS().start(ARMS, None, 1)
-    count = np.array([[4, 0, 0]])
-    kernels.learn(
-        state["moments"],
-        np.zeros((1, 3, 0, 5)),
-        np.zeros(1, dtype=np.int64),
-        count,
-        np.array([[1.0, 0.0, 0.0]]),
-        NO_UNITS,
-        NO_FIRST,
-    )
+    told = Feedback(np.array([[4, 0, 0]]), np.array([[1.0, 0.0, 0.0]]))
+    BootstrapCTS().absorb(ARMS, state, told, Streams.spawn(0, POLICY, [0]))
     assert state["moments"][0, 0, [N, W]].tolist() == [4.0, 0.0]
 
 

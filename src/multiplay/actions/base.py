@@ -1,8 +1,11 @@
 """The base class of all action sets, and sets with a copy of the arm for every unit."""
 
 import math
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from functools import cached_property, lru_cache, wraps
 from typing import Any, ClassVar, NamedTuple, Self, TypeGuard, TypeVar
@@ -519,11 +522,64 @@ _checked: dict[int, tuple[Sequence[str], tuple[str, ...]]] = {}
 
 @lru_cache(maxsize=16)
 def _different(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names that are all different; sets of many days share one tuple of them."""
+    """Return names that look different; sets of many days share one tuple of them."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput("names", "different names", f"{twice!r} twice", "Rename one of them.")
+    visible(names)
+    others = {name: look(name) for name in names if not name.isascii()}
+    alike: dict[str, str] = {name: name for name in names if name.isascii()}
+    for name, shown in others.items():
+        if shown in alike and not _is_stored(name, alike[shown]):
+            got = f"{alike[shown]!a} and {name!a}, which look the same"
+            raise InvalidInput("names", "names that look different", got, "Rename one of them.")
+        alike[shown] = name
     return names
+
+
+def visible(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that can be seen; raise ``InvalidInput`` for empty and invisible ones."""
+    for name in names:
+        if not look(name).strip() and not _is_stored(name):
+            hint = "Write a name for every arm."
+            raise InvalidInput("names", "names that can be seen", ascii(name), hint)
+    return names
+
+
+def look(name: str) -> str:
+    """Return a name without characters of no width, and with combined accents.
+
+    Examples
+    --------
+    >>> look("Lyo\u200bn"), look("u\u0308") == "\u00fc"
+    ('Lyon', True)
+    """
+    if name.isascii():
+        return name
+    shown = "".join(character for character in name if unicodedata.category(character) != "Cf")
+    return unicodedata.normalize("NFC", shown)
+
+
+# Names in stores of version 0.9, which accepted all names: their studies and sets can be continued.
+_stored: set[str] = set()
+_is_reading: ContextVar[bool] = ContextVar("is_reading", default=False)
+
+
+@contextmanager
+def stored_names() -> Iterator[None]:
+    """Accept invisible and similar names in the block, which builds a set from a store."""
+    token = _is_reading.set(True)
+    try:
+        yield
+    finally:
+        _is_reading.reset(token)
+
+
+def _is_stored(*names: str) -> bool:
+    """Return whether all of these names are in a store."""
+    if _is_reading.get():
+        _stored.update(names)
+    return _stored.issuperset(names)
 
 
 def too_many(limit: int) -> InvalidInput:

@@ -16,7 +16,7 @@ from multiplay._support.checks import (
     with_last_axis,
 )
 from multiplay._support.formatting import UNKNOWN, Table, left_out, number
-from multiplay.actions.base import Duplicate, owners, read_only, texts
+from multiplay.actions.base import Duplicate, owners, read_only, texts, visible
 from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
 from multiplay.errors import InvalidInput
@@ -348,7 +348,7 @@ def lane_names(names: Names | None, suppliers: int, demanders: int) -> Sequence[
     if names is None:
         return _numbered_lanes(suppliers, demanders)
     if is_list(names) and len(names) == 2 and not any(isinstance(side, str) for side in names):
-        sources, targets = (texts("names", side) for side in names)
+        sources, targets = (visible(texts("names", side)) for side in names)
         if len(sources) != suppliers or len(targets) != demanders:
             raise InvalidInput(
                 "names",

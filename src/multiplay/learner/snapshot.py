@@ -22,6 +22,7 @@ from multiplay._support.serialization import (
     without_prefix,
 )
 from multiplay.actions import ActionSet
+from multiplay.actions.base import stored_names
 from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Engine
 from multiplay.learner.plays import PendingState, PlayLog
@@ -273,7 +274,8 @@ def rebuild(argument: str, record: Record, given: Any) -> Any:
             f"Pass the object again: Learner.load(path, {argument}=...).",
         )
     try:
-        built = unpack(plain, arrays, builder_of())
+        with stored_names():
+            built = unpack(plain, arrays, builder_of())
         check_instance(argument, built, KINDS[argument], "a different file")
     except InvalidInput as error:
         raise ValueError(str(error)) from None

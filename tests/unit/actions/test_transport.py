@@ -149,6 +149,25 @@ def test_bad_names(names: list[str], says: str) -> None:
     assert says in str(error.value)
 
 
+UNSEEN = ["", " ", "\u200b", "\u2060\ufeff", "\u00ad \u200d"]
+ALIKE = [("\u00fc", "u\u0308"), ("Lyon", "Lyo\u200bn"), ("\ufeff\u00e9", "e\u0301")]
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_names_that_cannot_be_seen_are_refused(name: str) -> None:
+    for names in ([name, "b"], ([name], ["a", "b"])):
+        with pytest.raises(InvalidInput, match="names: expected names that can be seen"):
+            Transport([2], [1, 1], names=names)
+
+
+@pytest.mark.parametrize("names", ALIKE)
+def test_names_that_look_the_same_are_refused(names: tuple[str, str]) -> None:
+    for order in (names, names[::-1], (list(names), ["a"])):
+        with pytest.raises(InvalidInput, match=r"names that look different, got .* the same"):
+            Transport([1, 1], [2], names=order)
+    assert Transport([1, 1], [2], names=["\u00fc", "u"]).names == ("\u00fc", "u")
+
+
 def test_costs_of_the_wrong_shape_show_both_shapes() -> None:
     with pytest.raises(InvalidInput, match=r"costs: expected shape \(..., 6\), got shape \(3, 2\)"):
         PAPER.argmin(np.zeros((3, 2)))

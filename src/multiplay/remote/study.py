@@ -444,7 +444,8 @@ class RemoteStudy(HasPanel):
         The service runs the replay.
         """
         found = self._client.query(self._path("verify"), {}, timeout=HOURS)
-        return Verified(found["entries"], found["plays"], tuple(found["problems"]))
+        problems, unchecked = tuple(found["problems"]), found.get("unchecked", 0)
+        return Verified(found["entries"], found["plays"], problems, unchecked)
 
     def watch(self) -> Iterator[int]:
         """Yield the number of the last entry: immediately, and after every change.

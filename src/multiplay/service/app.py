@@ -35,6 +35,7 @@ def create_app(settings: Settings) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         manager = app.state.manager = StudyManager(settings)
+        manager.start()
         with stopping_on_signals(manager.stopping):
             yield {LIMITS: ConnectionLimits(settings.limits)}
         manager.close()
@@ -82,8 +83,8 @@ async def prometheus(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """Return that the store can be read; otherwise the response is a problem."""
-    await request.app.state.manager.check_store()
+    """Return that kernels are compiled and the store can be read; otherwise a problem."""
+    await request.app.state.manager.check_ready()
     return JSONResponse({"status": "ready"})
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from multiplay.errors import StoreError, UnknownOutcome
 from multiplay.storage.base import Head
-from multiplay.storage.schema import ADDED, Sql, Statements
+from multiplay.storage.schema import HEADS, VERSION, Sql, Statements
 
 T = TypeVar("T")
 MAYBE_COMMITTED = "The commit may or may not have succeeded. Retry with the same key."
@@ -38,7 +38,7 @@ class DatabaseConnection(ABC):
     on_connect
         Called after every new connection was opened, before its first use.
     records_heads : bool
-        Whether the tables have the columns for the last entry of each journal. Those of version
+        Whether the tables have the columns for the last entry of each journal. Those of multiplay
         0.9 do not, until ``add_columns``.
     """
 
@@ -118,21 +118,21 @@ class DatabaseConnection(ABC):
         return self.sql.head if self.records_heads else self.sql.head_0_9
 
     def add_columns(self) -> None:
-        """Add the columns that tables of version 0.9 do not have."""
+        """Add the columns that tables of multiplay 0.9 do not have."""
         try:
             self.begin_to_create_tables()
-            if not self.has_columns():  # no other process added them meanwhile
+            if self.version() < HEADS:  # no other process added them meanwhile
                 for statement in self.sql.add_columns:
-                    self.change(statement)
+                    self.change(statement, version=VERSION)
             self.commit()
         except BaseException:
             self.roll_back()
             raise
         self.records_heads = True
 
-    def has_columns(self) -> bool:
-        """Return whether the table of journals has the columns that version 0.9 did not have."""
-        return self.has_column(ADDED[0].table.name, ADDED[0].name)
+    def version(self) -> int:
+        """Return the version of the tables, which exist."""
+        return max((version for (version,) in self.fetch(self.sql.version)), default=0)
 
     def commit_head(self, journal: int, head: Head) -> None:
         """Record the last entry of a journal, and commit the transaction."""
@@ -245,10 +245,6 @@ class DatabaseConnection(ABC):
     @abstractmethod
     def has_table(self, name: str) -> bool:
         """Return whether a table of this name exists."""
-
-    @abstractmethod
-    def has_column(self, table: str, name: str) -> bool:
-        """Return whether an existing table has a column of this name."""
 
     @abstractmethod
     def begin_to_create_tables(self) -> None:

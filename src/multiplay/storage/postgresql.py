@@ -34,10 +34,6 @@ SECRETS = ("password", "sslpassword")
 HAS_TABLE = (  # not to_regclass, which may return a result from before the lock was granted
     "SELECT 1 FROM pg_catalog.pg_class WHERE relname = %s AND pg_catalog.pg_table_is_visible(oid)"
 )
-HAS_COLUMN = (
-    "SELECT 1 FROM pg_catalog.pg_attribute"
-    " WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped"
-)
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOST = ("08", "57P", "25P03")  # states after which the server closes the connection
 IDLE = psycopg.pq.TransactionStatus.IDLE
@@ -133,10 +129,6 @@ class PostgresqlConnection(DatabaseConnection):
     def has_table(self, name: str) -> bool:
         """Return whether a table of this name exists."""
         return bool(self._call(self._fetched, HAS_TABLE, (name,)))
-
-    def has_column(self, table: str, name: str) -> bool:
-        """Return whether an existing table has a column of this name."""
-        return bool(self._call(self._fetched, HAS_COLUMN, (table, name)))
 
     def begin_to_create_tables(self) -> None:
         """Begin a transaction with a lock: two that create one table at once would both fail."""

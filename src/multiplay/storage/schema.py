@@ -15,7 +15,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from multiplay.storage.journal import JournalRow
 
-VERSION = 1  # of the tables; a newer one is refused
+VERSION = 2  # of the tables; a newer one is refused
+HEADS = 2  # the version that added the last entries of journals
 TABLES = sa.MetaData()
 
 schema = sa.Table(
@@ -34,7 +35,7 @@ journals = sa.Table(
     sa.Column("accepted", sa.Double),  # when a shorter journal was last accepted
     sqlite_autoincrement=True,  # the id of a deleted journal is not used again
 )
-# Tables of version 0.9 do not have these; they are added before the first change.
+# Tables of multiplay 0.9 do not have these; they are added before the first change.
 ADDED = (journals.c.last, journals.c.last_digest, journals.c.accepted)
 # The digests come before large columns: databases read a row from its beginning.
 entries = sa.Table(
@@ -137,7 +138,7 @@ class Statements:
             Sql(f"ALTER TABLE {journals.name} ADD COLUMN {column.name} {kind}", ())
             for column in ADDED
             for kind in [column.type.compile(dialect)]
-        ]
+        ] + [self._sql(sa.insert(schema))]
         self.version = self._sql(sa.select(schema.c.version))
 
         self.names = self._sql(sa.select(journals.c.name))

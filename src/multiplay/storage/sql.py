@@ -37,7 +37,7 @@ from multiplay.storage.journal import (
     row_of,
     used_key,
 )
-from multiplay.storage.schema import KEYS, REQUESTS, VERSION, Statements, compiled, keys
+from multiplay.storage.schema import HEADS, KEYS, REQUESTS, VERSION, Statements, compiled, keys
 
 LARGEST = 2**62  # above the numbers of all snapshots
 TIMEOUT = 30.0  # seconds to wait for transactions of other processes
@@ -221,10 +221,8 @@ def _closed_on_error(connection: DatabaseConnection) -> Iterator[None]:
 def check_version(connection: DatabaseConnection) -> None:
     """Raise ``InvalidInput`` for tables that a newer multiplay created."""
     if connection.has_tables():
-        connection.records_heads = connection.has_columns()
-        newest = max(
-            (version for (version,) in connection.fetch(connection.sql.version)), default=0
-        )
+        newest = connection.version()
+        connection.records_heads = newest >= HEADS
         if newest > VERSION:
             got = f"tables of version {newest} in {connection.url}"
             expected = f"tables of version {VERSION} or older"
@@ -259,7 +257,7 @@ def _bare(columns: tuple[Any, ...]) -> JournalRow:
 def _checked_head(recorded: Head | None, last: Head, name: str) -> Head:
     """Return the last entry; raise ``Damaged`` if the journal recorded a later or different one.
 
-    Version 0.9 does not record what it writes, so that the last entry may be later.
+    A running process of multiplay 0.9 does not record what it writes: the last entry may be later.
     """
     if recorded is None or recorded.number < last.number or recorded == last:
         return last

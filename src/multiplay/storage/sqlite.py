@@ -26,7 +26,6 @@ SHORTEST, FIRST, LONGEST = 0.0002, 0.0025, 0.01
 CHANCE = random.SystemRandom()  # forked processes would share the state of a seeded generator
 
 HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = ?"
-HAS_COLUMN = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
 LOGS = ("-wal", "-shm")  # endings of the log and its index
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 LOST = (
@@ -145,10 +144,6 @@ class SqliteConnection(DatabaseConnection):
         if not os.path.exists(self._path):
             return False
         return bool(self._call(self._fetched, HAS_TABLE, (name,)))
-
-    def has_column(self, table: str, name: str) -> bool:
-        """Return whether an existing table has a column of this name."""
-        return bool(self._call(self._fetched, HAS_COLUMN, (table, name)))
 
     def begin_to_create_tables(self) -> None:
         """Begin a transaction, with a write-ahead log: readers do not wait for the writer."""

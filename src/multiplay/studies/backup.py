@@ -1,4 +1,4 @@
-"""Backup of a study to an SQLite file, and import of an exported journal."""
+"""Copies of a study in other stores, backups, and import of an exported journal."""
 
 from __future__ import annotations
 
@@ -51,21 +51,40 @@ def backup(
     remove_stale_drafts(writable_folder("path", place.parent))
 
     def write(draft: Path) -> None:
-        with opened as history:
-            snapshot = history.snapshot()  # read before the head, so that it is never newer
-            head = history.head()
-            entries = counter.count(entries_until(history, head.number))
-            first = next(entries)
-            more = ((entry.record, entry.labels) for entry in entries)
-            with closing(store_at(draft).create(name, first.record, first.labels, more)) as copy:
-                assert copy.head() == head  # the digests are chained: all entries are equal
-                if snapshot is not None:
-                    copy.put(snapshot)
+        _copy(opened, store_at(draft), name, counter)
 
     with refusal_of(place):
         if not write_new(place, write, PRIVATE):
             raise _taken(place)
     return counter.number
+
+
+def copy(
+    opened: AbstractContextManager[History], store: Store, name: str, progress: Progress = None
+) -> int:
+    """Copy a study to a store, in one transaction; return the number of entries.
+
+    Entries written during the copy are not in it.
+    """
+    counter = ProgressCounter(progress)
+    _copy(opened, store, name, counter)
+    return counter.number
+
+
+def _copy(
+    opened: AbstractContextManager[History], store: Store, name: str, counter: ProgressCounter
+) -> None:
+    with opened as history:
+        snapshot = history.snapshot()  # read before the head, so that it is never newer
+        head = history.head()
+        entries = counter.count(entries_until(history, head.number))
+        first = next(entries)
+        more = ((entry.record, entry.labels) for entry in entries)
+        with closing(store.create(name, first.record, first.labels, more)) as made:
+            last = next(made.entries(head.number))
+            assert last.digest == head.digest  # the digests are chained: all entries are equal
+            if snapshot is not None:
+                made.put(snapshot)
 
 
 def import_journal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from multiplay._support.serialization import (
     without_prefix,
 )
 from multiplay.actions import ActionSet
+from multiplay.actions.base import stored_names
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner import snapshot
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult
@@ -53,7 +55,8 @@ AT_REQUEST = "request"  # in an entry: the request that wrote it
 BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
 # Exceptions that content of a different program can raise where it is read or replayed.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-MARKS = {BY, AT_REQUEST}  # fields that replay does not give
+WITH = "with"  # in an entry: the version and the processor that wrote it
+MARKS = {BY, AT_REQUEST, WITH}  # fields that replay does not give
 
 
 class Request(NamedTuple):
@@ -121,7 +124,8 @@ class StoredSet(NamedTuple):
         """Build the set; None if it is the usual one."""
         if self.plain is None:
             return None
-        built: ActionSet = unpack(self.plain, self.arrays, builder_of(usual))
+        with stored_names():
+            built: ActionSet = unpack(self.plain, self.arrays, builder_of(usual))
         return built
 
     def plan_limits(self) -> PlanLimits:
@@ -159,8 +163,17 @@ def ask_record(play: PendingState, stored_set: StoredSet) -> Record:
 
 
 def signed(record: Record, by: str | None) -> Record:
-    """Return a record with its author."""
-    return record if by is None else Record({**record.header, BY: by}, record.arrays)
+    """Return a record with its author, and the version and processor that wrote it."""
+    marks = {WITH: writer()} if by is None else {BY: by, WITH: writer()}
+    return Record({**record.header, **marks}, record.arrays)
+
+
+@cache
+def writer() -> str:
+    """Return the version and the processor of this process: they determine the bits of plays."""
+    from llvmlite import binding  # kernels are compiled for the processor that it names
+
+    return f"{__version__} {binding.get_host_cpu_name()}"
 
 
 def requested(record: Record, request: Request, **more: Any) -> Record:

@@ -38,7 +38,7 @@ from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.studies import backup, entry_codec, export, play_history
 from multiplay.studies.entry_codec import Request, StoredSet
-from multiplay.studies.replica import NO_NUMBERS, Replica, Verified, verify
+from multiplay.studies.replica import NO_NUMBERS, Replica, Verified, rehearse, verify
 from multiplay.studies.synced import SyncedState, forget
 
 PLACE = "sqlite:///multiplay.db"
@@ -172,6 +172,20 @@ class Study(SyncedState, HasPanel):
         place = store_at(store)
         place.delete(name)
         forget(place, name)
+
+    @classmethod
+    def compile_all(cls, *, store: Place = PLACE) -> None:
+        """Compile the kernels of all studies of a store, so that their first plays do not wait.
+
+        Studies with user-defined classes and damaged studies are left out.
+        """
+        place = store_at(store)
+        for name in place.names():
+            with (
+                suppress(InvalidInput, *entry_codec.UNREADABLE),
+                closing(place.open(name)) as journal,
+            ):
+                rehearse(Replica.from_first_entry(next(journal.entries())).engine)
 
     @classmethod
     def accept(cls, name: str, *, store: Place = PLACE) -> Head:
@@ -518,8 +532,39 @@ class Study(SyncedState, HasPanel):
         """
         return backup.backup(export.history_in(self.store, self.name), self.name, path, progress)
 
+    def copy(
+        self,
+        to: Place,
+        *,
+        name: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Copy this study to another store, bit for bit; return the number of entries.
+
+        Use it to move a study from SQLite to PostgreSQL, or back. Stop the programs that write to
+        the study before: entries that are written after the call are not in the copy. API keys are
+        not copied.
+
+        Parameters
+        ----------
+        to
+            The other store: a path or a URL.
+        name
+            The name of the copy; the same name if not given. It must be new in the other store.
+        progress
+            Called with the number of entries copied.
+        """
+        place, new_name = store_at(to), self.name if name is None else name
+        opened = export.history_in(self.store, self.name)
+        entries = backup.copy(opened, place, new_name, progress)
+        forget(place, new_name)
+        return entries
+
     def verify(self, progress: Callable[[int], None] | None = None) -> Verified:
         """Replay the whole journal, and compare every entry and the state, bit for bit.
+
+        Plays of a different version or processor are not chosen again: ``unchecked`` is their
+        number. Their digests, feasibility and effect on the state are checked.
 
         ``progress`` is called with the number of entries replayed.
         """

@@ -16,7 +16,7 @@ from multiplay.storage import Damaged, Head, Journal, Labels, MemoryStore, Recor
 from multiplay.storage.journal import damaged
 from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import Request
-from multiplay.studies.replica import Replica
+from multiplay.studies.replica import Replica, rehearse
 
 SNAPSHOT_EVERY = 500  # entries, at least; see _interval
 
@@ -112,6 +112,8 @@ class SyncedState(Queries):
             if self._replica is None:  # a long replay outside the transaction
                 seen = self._seen()
                 self._caught_up(self._journal.head(), seen)
+            if self._replica is not None:  # compile outside the transaction, too
+                rehearse(self._replica.engine)
             self._changed = self._spoiled = False
             self._written = []
             seen = self._seen()

@@ -123,7 +123,7 @@ def test_programs_get_json(lanes: Run) -> None:
     words = [f"{arm}={units}" for arm, units in best["plan"].items()]
     assert lanes("expect", "lanes", *words, "--json").json["expected"] == best["expected"]
     found = lanes("verify", "lanes", "--json").json
-    assert found == {"entries": 3, "plays": 1, "problems": [], "ok": True}
+    assert found == {"entries": 3, "plays": 1, "problems": [], "unchecked": 0, "ok": True}
 
 
 def test_another_day_is_the_usual_one_where_nothing_else_is_said(lanes: Run) -> None:
@@ -463,3 +463,13 @@ def test_a_password_on_the_command_line_is_warned_of(
     assert "secret" not in said.err
     monkeypatch.setenv("MULTIPLAY_STORE", url)
     assert "MULTIPLAY_STORE" not in run("list").err
+
+
+def test_a_study_is_copied(lanes: Run, tmp_path: Path) -> None:
+    said = lanes("copy", "lanes", tmp_path / "a.db", "--as", "more", "--json").json
+    assert said == {"study": "more", "store": f"sqlite:///{tmp_path}/a.db", "entries": 2}
+    plain = lanes("copy", "lanes", tmp_path / "a.db")
+    assert plain.out == f"lanes in sqlite:///{tmp_path}/a.db: 2 entries\n"
+    again = lanes("copy", "lanes", tmp_path / "a.db")
+    assert again.code == 2
+    assert "a new name" in again.err

@@ -20,7 +20,7 @@ from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
 from multiplay.storage import MemoryStore, Record
 from multiplay.storage.base import Entry
-from multiplay.studies.replica import ReplayMismatch, Replica
+from multiplay.studies.replica import Check, ReplayMismatch, Replica
 
 SOON = 1e-9  # seconds: over before anything can be found
 PROGRAM = mp.IntegerProgram([[3, 5, 4, 7], [6, 2, 5, 3]], [11, 12], (0, 2), sense="max")
@@ -151,9 +151,9 @@ def test_a_truncated_play_that_cannot_be_is_found(change: str) -> None:
             header["expected"] += 1.0
         return entry._replace(record=Record(header, arrays))
 
-    Replica.from_first_entry(first, None, None).apply(asked, check=True)
+    Replica.from_first_entry(first, None, None).apply(asked, check=Check.BITS)
     with pytest.raises(ReplayMismatch):
-        Replica.from_first_entry(first, None, None).apply(changed(asked), check=True)
+        Replica.from_first_entry(first, None, None).apply(changed(asked), check=Check.BITS)
 
 
 @pytest.mark.slow

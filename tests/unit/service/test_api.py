@@ -1,6 +1,7 @@
 """The HTTP API: repeated requests, pages of limited size, and metrics of studies."""
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import multiplay as mp
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys as api_keys
 from multiplay.service.settings import Settings
+from multiplay.service.studies import manager
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage import store_at
 
@@ -346,3 +348,21 @@ def test_metrics_of_a_study_need_a_key_that_may_read_it(store: Path, client: Cli
     assert not values(client, headers["others"])
     unknown = {"Authorization": f"Bearer {tokens['lanes'][:-1]}x"}
     assert client.get("/metrics", headers=unknown).status_code == 401
+
+
+def test_the_service_is_ready_when_kernels_are_compiled(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = threading.Event()
+    monkeypatch.setattr(manager, "PATIENCE", 0.05)
+    monkeypatch.setattr(mp.Study, "compile_all", lambda store: compiled.wait(60))
+    with client_of(create_app(Settings(store=f"{store}"))) as client:
+        try:
+            assert client.get("/healthz").status_code == 200
+            waits = client.get("/readyz")
+        finally:
+            compiled.set()
+        assert waits.status_code == 503
+        assert "compiles the kernels" in waits.json()["detail"]
+        monkeypatch.setattr(manager, "PATIENCE", 60.0)
+        assert client.get("/readyz").status_code == 200

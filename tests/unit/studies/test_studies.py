@@ -21,7 +21,7 @@ from multiplay.errors import InvalidInput, StoreError
 from multiplay.random import Rounds, Streams
 from multiplay.storage import Head, MemoryStore, Store, store_at
 from multiplay.storage.memory import MemoryJournal
-from multiplay.studies import entry_codec, synced
+from multiplay.studies import entry_codec, replica, synced
 from multiplay.studies.entry_codec import Request
 from multiplay.studies.replica import Replica
 
@@ -414,3 +414,58 @@ def test_a_commit_that_fails_leaves_the_handle_right(
     assert study.arms().drop(columns="last_seen").equals(twin.arms().drop(columns="last_seen"))
     assert study.verify().ok
     assert verified(study).ok
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("source", ["sqlite", "postgresql"])
+def test_a_copy_continues_in_another_store(
+    kind: str, source: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    study = new_study(store_of(source, request, tmp_path))
+    other = (
+        store_at(tmp_path / "other.db") if kind == "sqlite" else store_of(kind, request, tmp_path)
+    )
+    with study:
+        ask_and_tell(study, 2)
+        pending = study.ask(key="waits")
+        seen: list[int] = []
+        assert study.copy(other, progress=seen.append) == 6
+        assert seen == [*range(1, 7)]
+        with pytest.raises(InvalidInput, match="a new name"):
+            study.copy(other)
+        with mp.Study.open("lanes", store=other) as copy:
+            assert copy.head == study.head
+            assert tables(copy) == tables(study)
+            assert copy.tell(pending.id, euros(pending)).seen == 5
+            assert copy.ask(key="waits").plan == pending.plan
+            assert copy.verify().ok
+        assert len(study.pending()) == 1, "the original is not changed"
+
+
+def test_kernels_are_compiled_before_the_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    begin = MemoryJournal._begin
+
+    def begun(journal: MemoryJournal) -> Head:
+        order.append("transaction")
+        return begin(journal)
+
+    study = new_study(MemoryStore())
+    monkeypatch.setattr(MemoryJournal, "_begin", begun)
+    monkeypatch.setattr(synced, "rehearse", lambda engine: order.append("compile"))
+    study.ask()
+    assert order == ["compile", "transaction"]
+
+
+@pytest.mark.parametrize("policy", [mp.GenCTS(), mp.GenLBINFV()])
+def test_a_rehearsal_changes_no_play(policy: mp.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "REHEARSED", set())
+    studies = [new_study(MemoryStore(), policy=policy) for _ in range(2)]
+    for study in studies:
+        ask_and_tell(study, 2)
+    assert len(replica.REHEARSED) == 1
+    first, second = ([entry.record for entry in study.entries()][1:] for study in studies)
+    assert [one.header for one in first] == [other.header for other in second]
+    replica.REHEARSED.clear()
+    mp.Study.compile_all(store=studies[0].store)
+    assert len(replica.REHEARSED) == 1

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 
 import multiplay as mp
 from multiplay._support.serialization import pack, with_prefix
+from multiplay.actions import base
 from multiplay.learner import snapshot
 from multiplay.storage import Record
+from multiplay.studies.replica import Check, ReplayMismatch, Replica
 
 DATA = Path(__file__).parents[2] / "data"
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected-0.9.json").read_text())
@@ -59,10 +63,42 @@ def test_a_study_opens_verifies_and_chooses_the_same(store: Path, name: str) -> 
         assert study.head.number + 1 == expected["entries"]
         before = study.verify()
         assert before.ok, before
+        assert before.unchecked == before.plays
+        assert str(before).endswith("not checked: other version") == (before.plays > 0)
         assert chosen(study, expected["high"]) == expected["next"]
         after = study.verify()
         assert after.ok, after
         assert after.entries > before.entries
+    with mp.Study.open(name, store=store) as again:
+        assert again.asked == after.plays
+        assert again.verify().ok
+
+
+def test_a_change_of_an_entry_of_version_0_9_is_noticed(store: Path) -> None:
+    """Also a plan that is not feasible, with digests that fit."""
+    with mp.Study.open("lanes", store=store) as study:
+        entries = [*study.entries()]
+        ask = next(entry for entry in entries if entry.labels.kind == "ask")
+        plan = dict.fromkeys(ask.record.header["plan"], 99)
+        changed = ask._replace(
+            record=Record({**ask.record.header, "plan": plan}, ask.record.arrays)
+        )
+        replica = Replica.from_first_entry(entries[0])
+        for entry in entries[1 : ask.number]:
+            replica.apply(entry, Check.COUNTS)
+        with pytest.raises(ReplayMismatch):
+            replica.apply(changed, Check.COUNTS)
+
+
+def test_a_store_of_version_0_9_is_refused_by_it_after_a_change(store: Path) -> None:
+    """Version 0.9 reads the version of the tables, and asks for an update."""
+    with closing(sqlite3.connect(store)) as tables:
+        version = "SELECT max(version) FROM multiplay_schema"
+        assert tables.execute(version).fetchone() == (1,)
+        with mp.Study.open("lanes", store=store) as study:
+            assert tables.execute(version).fetchone() == (1,), "reading changes nothing"
+            study.ask()
+        assert tables.execute(version).fetchone() == (2,)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -153,3 +189,25 @@ def test_settings_that_were_not_stored_have_defaults(left_out: tuple[str, ...]) 
         assert snapshot.rebuild("policy", record, policy) is policy
         with pytest.raises(mp.InvalidInput, match="policy"):
             snapshot.rebuild("policy", record, type(policy)(discount=0.9))
+
+
+@pytest.mark.parametrize("names", [("\u00fc", "u\u0308"), ("", "b"), ("Lyo\u200bn", "Lyon")])
+def test_names_that_0_9_accepted_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    """Such a study continues; a new set with such names is refused."""
+    path = tmp_path / "a.db"
+    with base.stored_names():
+        study = mp.Study.create("odd", mp.Budget(2, [2, 2], names=names), mp.GenCTS(), store=path)
+        study.disconnect()
+    monkeypatch.setattr(base, "_stored", set())
+    base._different.cache_clear()
+    base._checked.clear()
+    with pytest.raises(mp.InvalidInput, match="names"):
+        mp.Budget(2, [2, 2], names=[*names])
+    with mp.Study.open("odd", store=path) as study:
+        assert study.actions.names == names
+        play = study.ask(at_most={names[1]: 1})
+        study.tell(play.id, {name: [0.5] * units for name, units in play.plan.items()})
+        assert study.ask(mp.Budget(1, [1, 1], names=[*names])).id == 2
+        assert study.verify().ok

@@ -10,7 +10,7 @@ PANELS = {
     "Studies": ("create", "list", "show", "delete"),
     "Plans and costs": ("ask", "tell", "close", "cancel", "learn"),
     "Plays and estimates": ("pending", "plays", "arms", "best", "expect"),
-    "Verification and files": ("verify", "accept", "backup", "export", "import"),
+    "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }
 ORDER = [(name, panel) for panel, names in PANELS.items() for name in names]
 

@@ -1,4 +1,4 @@
-"""Commands study export, import, verify, accept, backup and delete."""
+"""Commands study export, import, verify, accept, backup, copy and delete."""
 
 import shlex
 import sys
@@ -110,13 +110,16 @@ def import_file(
 def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Replay the whole journal, and compare every play and the state bit for bit.
 
+    Plays of a different version or processor cannot be compared bit for bit: they are counted as
+    not checked, and their digests, feasibility and effect on the state are compared instead.
+
     If there are problems, they are listed, and the exit code is 1.
 
     Examples:
 
         multiplay study verify lanes
 
-    JSON: entries, plays, ok, problems (a list of texts).
+    JSON: entries, plays, ok, problems (a list of texts), unchecked (a number of plays).
     """
     place = store_at(store)
     known = Study(name, place, place.open(name))  # not opened: it may be damaged
@@ -182,6 +185,41 @@ def backup(
         print_json({"file": str(file), "entries": entries})
     else:
         typer.echo(f"{file}: {entries} entries")
+
+
+@study.command()
+def copy(
+    name: Name,
+    to: Annotated[str, typer.Argument(help="The other store: a file, or a URL.")],
+    new_name: Annotated[str | None, typer.Option("--as", help="A new name for the copy.")] = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a study to another store, bit for bit: from SQLite to PostgreSQL, or back.
+
+    Stop the programs that write to the study before: what they write later is not in the copy. API
+    keys are not copied. The copy is complete or has no effect. Without a password in TO,
+    PostgreSQL reads PGPASSWORD or the password file.
+
+    Examples:
+
+        multiplay study copy lanes postgresql://ann@db.example/plans --store sqlite:///plans.db
+
+        multiplay study copy lanes trial.db --as lanes-trial
+
+    JSON: study, store, entries.
+    """
+    place, other = store_at(store), store_at(to)
+    with (
+        opened(name, place) as known,
+        progress_bar("copying", _entry_count(place, name)) as progress,
+    ):
+        entries = known.copy(other, name=new_name, progress=progress)
+    made = new_name or name
+    if as_json:
+        print_json({"study": made, "store": other.url, "entries": entries})
+    else:
+        typer.echo(f"{made} in {other.url}: {entries} entries")
 
 
 @study.command()

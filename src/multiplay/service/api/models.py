@@ -375,11 +375,12 @@ class Entry(BaseModel):
 class Verified(BaseModel):
     """The result of a replay of the journal."""
 
-    model_config = example(entries=3, plays=1, problems=[], ok=True)
+    model_config = example(entries=3, plays=1, problems=[], unchecked=0, ok=True)
 
     entries: int
     plays: int
     problems: list[str]
+    unchecked: int
     ok: bool
 
 

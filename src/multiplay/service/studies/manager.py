@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from multiplay.actions import ActionSet
+from multiplay.errors import StoreError
 from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.errors import Overloaded
 from multiplay.service.server import metrics
@@ -30,6 +32,7 @@ THREADS = 16
 MOST_OPEN_STUDIES = 24  # each has a connection to the store
 MOST_JOBS = 2_000  # waiting for one study
 HEAD_LIFETIME = 0.2  # seconds for which the last entry of a study is cached for event streams
+PATIENCE = 1.0  # seconds for kernels, before the service says that it is not ready
 VERIFICATIONS = 1  # at a time: each uses a whole core
 
 
@@ -54,6 +57,7 @@ class StudyManager:
         self._verifications = asyncio.Semaphore(VERIFICATIONS)
         self._heads: dict[str, tuple[float, asyncio.Future[Head]]] = {}
         self._streams = 0
+        self._is_compiled = threading.Event()
         self.stopping = asyncio.Event()
 
     def close(self) -> None:
@@ -88,8 +92,23 @@ class StudyManager:
         names = await self._run_confirmed(caller, self.store.names)
         return [name for name in names if caller.study in (None, name)]
 
-    async def check_store(self) -> None:
-        """Raise ``StoreError`` if the store cannot be read."""
+    def start(self) -> None:
+        """Begin to compile the kernels of all studies, in a thread."""
+
+        def compile_all() -> None:
+            try:
+                with suppress(StoreError):  # kernels are then compiled by the first requests
+                    Study.compile_all(store=self.store)
+            finally:
+                self._is_compiled.set()
+
+        self._pool.submit(compile_all)
+
+    async def check_ready(self) -> None:
+        """Raise ``StoreError`` if the store cannot be read, or kernels are being compiled."""
+        if not await self._in_thread(lambda: self._is_compiled.wait(PATIENCE)):
+            hint = "Requests are answered, but the first ones may take long: try again later."
+            raise StoreError("service", "it compiles the kernels of its studies", hint)
         await self._in_thread(self.store.names)
 
     async def build_actions(self, plain: Any) -> ActionSet | None:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not ins
 
 from benchmarks import (
     ONE_THREAD,
+    bills,
     changing,
     first_use,
     fused,
@@ -350,3 +351,33 @@ def test_rounds_over_a_knapsack_are_timed_from_the_middle_on(clock: SimpleNamesp
     assert [row["items"] for row in section.rows] == [3, 4]
     assert [row["median, ms"] for row in section.rows] == [1000.0, 1000.0]
     assert [target.met for target in section.targets] == [False, True]
+
+
+@pytest.mark.slow
+def test_bills_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: bills.COVERAGE[name] for name in ("mid", "miss", "8totals", "change")}
+    monkeypatch.setattr(bills, "COVERAGE", few)
+    short = {name: bills.REGRET[name]._replace(rounds=5) for name in ("twopoint", "miss", "change")}
+    monkeypatch.setattr(bills, "REGRET", short)
+    runner = bills.Runner(jobs=1)
+    (coverage,) = bills.coverage(2, runner)
+    assert len(coverage.rows) == 4 * len(bills.PLAYERS)
+    assert next(t for t in coverage.targets if "outside" in t.what).met
+    (regret,) = bills.regret(2, runner)
+    assert [row["world"] for row in regret.rows] == ["twopoint, 5", "miss, 5", "change, 5"]
+    (examples,) = bills.examples(8, runner)
+    assert all(target.met for target in examples.targets if "distance" in target.what[-8:])
+
+
+@pytest.mark.slow
+def test_bills_have_the_means_of_their_worlds() -> None:
+    """Losses of every law average to the means, and half of the reports are missing."""
+    for name, case in (*bills.COVERAGE.items(), *bills.REGRET.items()):
+        trials = 400 if case.actions.d < 50 else 40
+        world = case.of(trials, seed=5)
+        play = case.actions.argmin(np.zeros((trials, case.actions.d)))
+        opened = world.open(case.actions, 1, range(trials), 0)
+        seen = opened.observe(np.maximum(play, 1)).feedback
+        error = (seen.total - seen.seen * world.means).sum() / seen.seen.sum()
+        assert abs(error) < 0.03, name
+        assert bool(world.missing) != (seen.seen.sum() == seen.count.sum()), name

@@ -21,11 +21,10 @@ import yaml
 from effort import TIME_LIMIT
 from pages import ROOT
 from prometheus_client.parser import text_string_to_metric_families
-from serving import serving
+from serving import connected, serving
 from trucks import ask_and_tell, new_study
 
-import multiplay as mp
-import multiplay.__main__
+import multiplay.__main__  # noqa: F401 - all commands are added
 from multiplay.cli.app import app
 from multiplay.service.auth import keys
 from multiplay.storage import store_at
@@ -222,7 +221,8 @@ def test_the_unit_runs_a_command_of_the_program() -> None:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """A service with one study and one key: its address, and the key."""
     store = store_at(tmp_path_factory.mktemp("deployed") / "studies.db")
-    new_study(store).disconnect()
+    with new_study(store) as study:
+        ask_and_tell(study, 1)  # kernels are compiled before a client waits for them
     with serving(store.url, open=False) as url:
         yield url, keys.create(store, "play").token
 
@@ -231,7 +231,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 def exported(service: tuple[str, str]) -> dict[str, set[str]]:
     """The names of all series of a service that was used, and their labels."""
     url, key = service
-    with mp.connect(url, key=key, study="lanes") as study:
+    with connected(url, key=key, study="lanes") as study:
         ask_and_tell(study, 3)
     headers = {"Authorization": f"Bearer {key}"}
     text = httpx.get(f"{url}/metrics", headers=headers, trust_env=False, timeout=TIME_LIMIT).text
@@ -319,7 +319,7 @@ def source_of(name: str) -> str:
 
 
 def asked(url: str, key: str) -> int:
-    with mp.connect(url, key=key, study="lanes") as study:
+    with connected(url, key=key, study="lanes") as study:
         return study.asked
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from effort import TIME_LIMIT
 from processes import wait_until
-from serving import Served
+from serving import Served, connected
 from trucks import euros, new_study, store_of, verified
 
 import multiplay as mp
@@ -25,7 +25,7 @@ class Client(threading.Thread):
 
     def __init__(self, url: str, key: str, end: threading.Event) -> None:
         super().__init__()
-        self._study = mp.connect(url, key=key, study="lanes", patience=TIME_LIMIT)
+        self._study = connected(url, key=key, study="lanes")
         self._end = end
         self.asked: list[tuple[int, dict[str, int]]] = []
         self.told: list[int] = []

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from commands import forked
 from effort import TIME_LIMIT
-from serving import Served, serving
+from serving import Served, connected, serving
 from trucks import new_study
 
 import multiplay as mp
@@ -400,7 +400,7 @@ def test_names_are_nothing_but_names(world: World, name: str) -> None:
     assert answer.status_code == 201, answer.text
     assert answer.json()["name"] == name
     assert mp.Study.open(name, store=world.store).name == name
-    with mp.connect(world.url, key=world.master, study=name) as study:
+    with connected(world.url, key=world.master, study=name) as study:
         study.ask(key=name)
         assert study.pending()[0].key == name
         study.delete(name)

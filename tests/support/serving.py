@@ -17,6 +17,7 @@ from typing import Any, Self
 import uvicorn
 from effort import TIME_LIMIT
 
+import multiplay as mp
 from multiplay.service.server.run import FACTORY, address, bound, uvicorn_config
 from multiplay.service.server.workers import environment
 from multiplay.service.settings import VARIABLE, Settings
@@ -56,6 +57,11 @@ def serving(store: str | PathLike[str], **settings: Any) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(TIME_LIMIT)
+
+
+def connected(url: str, **options: Any) -> mp.RemoteStudy:
+    """Return a study of a service that may compile its kernels first, on a busy machine."""
+    return mp.connect(url, timeout=TIME_LIMIT, patience=TIME_LIMIT, **options)
 
 
 class Served:

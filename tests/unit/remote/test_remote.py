@@ -17,7 +17,7 @@ import pytest
 from flaky import make_flaky
 from processes import in_processes, in_threads
 from refusal import refused
-from serving import serving
+from serving import connected, serving
 from study_contract import check_study
 from trucks import STORES, ask_and_tell, euros, new_study, plans, store_of, tables
 
@@ -44,7 +44,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def service(url: str) -> Iterator[mp.RemoteStudy]:
-    with mp.connect(url) as found:
+    with connected(url) as found:
         yield found
         for name in found.list():
             found.delete(name)
@@ -78,7 +78,7 @@ def test_contract(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(synced, "SNAPSHOT_EVERY", 5)
-    with serving(place(kind, request, tmp_path)) as url, mp.connect(url) as service:
+    with serving(place(kind, request, tmp_path)) as url, connected(url) as service:
         check_study(service, policy, examples=4, steps=20)
         assert service.list() == []
 
@@ -88,7 +88,7 @@ def test_contract_where_requests_and_answers_get_lost(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = make_flaky(monkeypatch, seed=1)
-    with mp.connect(url) as service:
+    with connected(url) as service:
         check_study(service, examples=4, steps=20, seed=3)
         assert service.list() == []
     # how often depends on hypothesis: its old versions draw other requests from the same seed
@@ -111,7 +111,7 @@ def test_contract_for_long(
     monkeypatch.setattr(synced, "SNAPSHOT_EVERY", 5)
     if flaky:
         make_flaky(monkeypatch, seed=2)
-    with serving(place(kind, request, tmp_path)) as url, mp.connect(url) as service:
+    with serving(place(kind, request, tmp_path)) as url, connected(url) as service:
         check_study(service, policy, examples=27, steps=40, seed=1)
 
 
@@ -432,7 +432,7 @@ def test_any_name_can_be_called(name: str, service: mp.RemoteStudy, url: str) ->
         assert study.ask().id == 1
         assert service.list() == [name]
         assert service.open(name).name == name
-        with mp.connect(url, study=name) as other:
+        with connected(url, study=name) as other:
             assert other.pending()[0].plan == study.pending()[0].plan
     service.delete(name)
     for nothing in (name, ".", ".."):
@@ -448,15 +448,15 @@ def test_the_study_is_found(url: str, service: mp.RemoteStudy) -> None:
         service.ask()
     made(service, "lanes").disconnect()
     for place in (url, f"{url}/", f"{url}/v1", f"{url}/v1/studies/lanes", f"{url}/studies/lanes/"):
-        with mp.connect(place) as study:
+        with connected(place) as study:
             assert study.name == "lanes"
             assert study.url == url
     made(service, "a b").disconnect()
-    with mp.connect(f"{url}/studies/a%20b") as study:
+    with connected(f"{url}/studies/a%20b") as study:
         assert study.name == "a b"
-    with mp.connect(url, study="lanes") as study:
+    with connected(url, study="lanes") as study:
         assert study.name == "lanes"
-    with mp.connect(url) as several:
+    with connected(url) as several:
         acts: list[Callable[[], Any]] = [several.ask, several.arms, several.verify, several.entries]
         for act in acts:
             with pytest.raises(InvalidInput, match=r"one of 'a b', 'lanes'.* Use study='a b'"):
@@ -470,9 +470,9 @@ def test_the_study_is_found(url: str, service: mp.RemoteStudy) -> None:
                 "losses from 0 to 250)"
             )
     with pytest.raises(NotFound, match="name"):
-        mp.connect(url, study="lane")
+        connected(url, study="lane")
     with refused("study"):
-        mp.connect(f"{url}/studies/lanes", study="a b")
+        connected(f"{url}/studies/lanes", study="a b")
 
 
 def test_keys_open_what_they_are_for(tmp_path: Path) -> None:
@@ -483,7 +483,7 @@ def test_keys_open_what_they_are_for(tmp_path: Path) -> None:
     night = keys.create(store, "play", study="ships")
     eyes = keys.create(store, "read", study="ships").token
     with serving(store) as url:
-        with mp.connect(url, key=night.token) as study:
+        with connected(url, key=night.token) as study:
             assert study.name == "ships"
             assert study.list() == ["ships"]
             assert study.ask(key="k").id == 1
@@ -493,25 +493,25 @@ def test_keys_open_what_they_are_for(tmp_path: Path) -> None:
                 study.open("lanes")
             with refused("key"):
                 study.delete("ships")
-        with mp.connect(url, key=eyes) as study:
+        with connected(url, key=eyes) as study:
             assert study.pending()[0].key == "k"
             with pytest.raises(
                 InvalidInput,
                 match="a key with the permission play, got one with the permission read",
             ):
                 study.ask()
-        with mp.connect(url, key=whole) as service:
+        with connected(url, key=whole) as service:
             assert service.list() == ["lanes", "ships"]
             with pytest.raises(InvalidInput, match="Use study="):
                 service.ask()
         for wrong in (None, whole[:-1], whole[:-1] + "_", "mp_"):
             with pytest.raises(InvalidInput) as caught:
-                mp.connect(url, key=wrong)
+                connected(url, key=wrong)
             assert caught.value.argument == "key"
             assert whole[:-1] not in str(caught.value)
         keys.revoke(store, night.row.id)
         with pytest.raises(InvalidInput, match="key: expected a valid API key"):
-            mp.connect(url, key=night.token)
+            connected(url, key=night.token)
 
 
 def test_a_key_is_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -520,7 +520,7 @@ def test_a_key_is_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         new_study(store_at(store), name).disconnect()
     key = keys.create(store, "play", study="lanes").token
     caplog.set_level(logging.DEBUG)
-    with serving(store) as url, mp.connect(url, key=key) as study:
+    with serving(store) as url, connected(url, key=key) as study:
         shown += [repr(study), str(vars(study)), str(vars(study._client))]
         acts: list[Callable[[], Any]] = [
             lambda: study.open("ships"),

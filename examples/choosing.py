@@ -41,6 +41,10 @@ POLICIES: dict[str, mp.Policy] = {
     "RandomAction": mp.RandomAction(),
 }
 FORGETTING: dict[str, mp.Policy] = {
+    "BootstrapCTS()": mp.BootstrapCTS(),
+    "BootstrapCTS(discount=0.99)": mp.BootstrapCTS(discount=0.99),
+    "BootstrapCTS(window=100)": mp.BootstrapCTS(window=100),
+    "BootstrapCTS(window=300)": mp.BootstrapCTS(window=300),
     "GenCTS()": mp.GenCTS(),
     "GenCTS(discount=0.99)": mp.GenCTS(discount=0.99),
     "GenCTS(discount=0.997)": mp.GenCTS(discount=0.997),

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def test_it_exists(line: str) -> None:
 @pytest.mark.slow
 def test_the_study_on_the_page_runs(tmp_path: Path) -> None:
     """``costs.csv`` has a row for each truck of the plan, as described on the page."""
-    for line in shown(ROOT / "docs" / "studies.md"):
+    lines = dropwhile(lambda line: "study create" not in line, shown(ROOT / "docs" / "studies.md"))
+    for line in lines:
         _, *words = shlex.split(line, comments=True)
         done = forked(*words, folder=tmp_path)
         assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ SHORT = {
     "scaling.py": (["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
     "units.py": (["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
     "worlds.py": (["--trials", "2", "--horizon", "60"], "| reacting | 64 | LBINF"),
-    "choosing.py": (["--trials", "2", "--horizon", "60"], "RandomAction"),
+    "choosing.py": (["--trials", "2", "--horizon", "60"], "200 lanes"),
     "two_months.py": (["--trials", "2"], "all plans were feasible"),
 }
 

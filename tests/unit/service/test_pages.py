@@ -426,6 +426,11 @@ def assert_harmless(answer: Any) -> None:
     assert "<script>alert" not in answer.text
 
 
+def test_the_form_of_a_study_selects_the_default_policy(place: Place) -> None:
+    selected = re.findall(r'name="policy" value="(\w+)" checked', place.get("/new").text)
+    assert selected == ["BootstrapCTS"]
+
+
 def test_a_day_by_forms_alone(place: Place) -> None:
     assert "No studies yet" in place.get("/").text
     made = place.post("/new", **NEW)

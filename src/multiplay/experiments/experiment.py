@@ -155,7 +155,7 @@ def read_toml(argument: str, path: Path, expected: str, hint: str) -> dict[str, 
         raise InvalidInput(argument, expected, f"{path} ({error})", hint) from None
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # not TOML, or a number with thousands of digits
+    except (ValueError, RecursionError) as error:  # not TOML, thousands of digits, or brackets
         raise InvalidInput(str(path), "TOML", error, hint) from None
 
 

@@ -41,6 +41,7 @@ DAMAGED = "damaged: restore a backup, or run it again."
 MARK = b"\nmultiplay sha256 "
 LENGTH = len(MARK) + 64
 CHUNK = 1 << 20  # bytes
+LARGEST_RATIO = 200  # of decompressed data to the file: Result.save does not compress
 COLUMNS = ("ci low", "ci high", "µs per round")
 MOST_ROWS_SHOWN, MOST_CURVES_SHOWN = 24, 8  # policies in a notebook
 POINTS_SHOWN = 50  # rounds of its figure
@@ -540,6 +541,8 @@ def _read(path: Path) -> xr.Dataset:
     with h5py.File(path, "r") as file:  # h5netcdf would leave a traceback when it is collected
         dict(file.attrs)
     with xr.open_dataset(path, engine="h5netcdf") as opened:
+        if opened.nbytes > LARGEST_RATIO * path.stat().st_size:
+            raise ValueError(f"{opened.nbytes} bytes when it is decompressed")
         dataset = opened.load()
     if "multiplay_format" in dataset.attrs:
         json.loads(dataset.attrs["configuration"])

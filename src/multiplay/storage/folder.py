@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -108,6 +109,7 @@ def read_record(path: Path) -> Record:
         raise _damaged(path, "no such file", "Check the path, or restore a backup.")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            _check_size(archive.zip, path.stat().st_size)
             arrays = dict(archive.items())
         header = json.loads(str(arrays.pop("header")))
         version = int(header.pop(VERSION, 0))
@@ -119,6 +121,13 @@ def read_record(path: Path) -> Record:
     if version:
         arrays = {name.removeprefix(ARRAY): array for name, array in arrays.items()}
     return Record(header, arrays)
+
+
+def _check_size(archive: ZipFile, size: int) -> None:
+    """Raise ``ValueError`` for an archive that is larger than its file: it is never compressed."""
+    whole = sum(member.file_size for member in archive.infolist())
+    if whole > size:
+        raise ValueError(f"{whole} bytes when it is decompressed")
 
 
 def _writer(record: Record) -> Callable[[Path], None]:

@@ -305,7 +305,7 @@ def json_value(option: str, text: str) -> Any:
     """Return the value of JSON text."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         hint = f"""Write {option} '{{"Lyon->north": [120, 95, null]}}', for example."""
         raise InvalidInput(option, "JSON", f"{text[:60]!r} ({error})", hint) from None
 

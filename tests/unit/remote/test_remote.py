@@ -132,6 +132,9 @@ ELSEWHERE = {
     "once",
     "pending_after",
     "is_asked",
+    "accept",  # of the machine that has the store, as the next two
+    "copy",
+    "compile_all",
 }
 LEFT_OUT = {"open": ("actions", "policy"), "verify": ("progress",)}
 

@@ -540,9 +540,10 @@ def _read(path: Path) -> xr.Dataset:
 
     with h5py.File(path, "r") as file:  # h5netcdf would leave a traceback when it is collected
         dict(file.attrs)
+        size = sum(getattr(item, "nbytes", 0) for item in file.values())
+    if size > LARGEST_RATIO * path.stat().st_size:
+        raise ValueError(f"{size} bytes when it is decompressed")
     with xr.open_dataset(path, engine="h5netcdf") as opened:
-        if opened.nbytes > LARGEST_RATIO * path.stat().st_size:
-            raise ValueError(f"{opened.nbytes} bytes when it is decompressed")
         dataset = opened.load()
     if "multiplay_format" in dataset.attrs:
         json.loads(dataset.attrs["configuration"])

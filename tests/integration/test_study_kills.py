@@ -1,5 +1,6 @@
 """Processes that are killed at any moment, and servers that crash: nothing answered is lost."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres import Server
+from postgres import Server, lose_commits
 from study_workers import KINDS, Request, WorkerGroup, requests
 from trucks import new_study, tables, verified
 
 import multiplay as mp
+from multiplay.errors import UnknownOutcome
 from multiplay.storage import MemoryStore, Store, store_at
 from multiplay.studies import synced
 from multiplay.studies.replica import bits
@@ -114,3 +116,36 @@ def test_kills_on_postgresql(
                 group.kill()
         group.wait(20)
         check(store, group.end())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [10, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_lost_answers_at_commit(
+    keyed: bool, number: int, postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With keys, each is done once; without, what was answered is there once, and no more."""
+    rng, unknown, answered = random.Random(number), 0, list[int]()
+    store = store_at(postgresql.new_url())
+    with new_study(store) as study, monkeypatch.context() as patch:
+        lose_commits(patch, lambda: rng.random() < 0.5)
+        for k in range(number):
+            play = None
+            while play is None:
+                try:
+                    play = study.ask(key=f"{k}" if keyed else None)
+                except UnknownOutcome:
+                    unknown += 1
+                    if not keyed:
+                        break
+            answered += [] if play is None else [play.id]
+    assert unknown > number // 4
+    with mp.Study.open("lanes", store=store) as study:
+        asked = [entry for entry in study.entries(1) if entry.labels.kind == "ask"]
+        ids = [entry.labels.play for entry in asked]
+        assert ids == list(range(1, len(ids) + 1))
+        assert len(set(answered)) == len(answered)
+        assert set(answered) <= set(ids)
+        assert len(ids) <= len(answered) + (0 if keyed else unknown)
+        assert len(answered) == number or not keyed
+        assert study.verify().ok

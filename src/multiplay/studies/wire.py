@@ -84,6 +84,8 @@ def _with_arrays(plain: Any, arrays: Arrays) -> Any:
         return plain
     if plain.get("type") == "array":
         return arrays[plain["name"]].tolist()
+    if plain.get("type") == "tuple":  # a list says the same
+        return _with_arrays(plain["items"], arrays)
     return {key: _with_arrays(value, arrays) for key, value in plain.items()}
 
 

@@ -366,3 +366,67 @@ def test_the_service_is_ready_when_kernels_are_compiled(
         assert "compiles the kernels" in waits.json()["detail"]
         monkeypatch.setattr(manager, "PATIENCE", 60.0)
         assert client.get("/readyz").status_code == 200
+
+
+def test_pages_have_routes_in_the_metrics(client: Client) -> None:
+    client.get("/studies/lanes")
+    text = client.get("/metrics").text
+    assert 'multiplay_requests_total{method="GET",route="/studies/{study}",status="200"}' in text
+
+
+# ------------------------------------------------------------ the OpenAPI document
+
+
+def test_operations_have_names_for_clients(client: Client) -> None:
+    document = client.get("/openapi.json").json()
+    operations = [one for path in document["paths"].values() for one in path.values()]
+    names = {one["operationId"] for one in operations}
+    assert len(names) == len(operations)
+    assert {"ask", "tell", "list_plays", "list_pending", "get_play", "get_study"} <= names
+
+
+def test_sets_are_plain_json(client: Client) -> None:
+    study = client.get(STUDY).json()
+    assert study["actions"]["names"] == study["arms"]
+    assert "tuple" not in client.get(STUDY).text
+
+
+def test_the_reference_has_the_fields_of_every_body(client: Client) -> None:
+    text, document = client.get("/docs").text, client.get("/openapi.json").json()
+    for name in ("NewStudy", "Ask", "Tell", "End", "Expire", "Learn", "Table", "Best", "Expect"):
+        for field in document["components"]["schemas"][name]["properties"]:
+            assert f'<th scope="row" class="words"><code>{field}</code>' in text, (name, field)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("ask", {"at": ""}),
+        ("ask", {"at": "2026-11-15"}),
+        ("ask", {"at": "2026-13-15T08:00:00Z"}),
+        ("ask", {"at": "9999-01-01T00:00:00Z"}),
+        ("ask", {"at": 1e10}),
+        ("pending?cursor=x", None),
+        ("plays?cursor=01", None),
+        ("entries?cursor=-1", None),
+    ],
+)
+def test_what_does_not_fit_the_schema_is_a_bad_request(
+    path: str, body: Any, client: Client
+) -> None:
+    method = "GET" if body is None else "POST"
+    assert client.request(method, f"{STUDY}/{path}", json=body).status_code == 400
+
+
+def test_cursors_of_studies(store: Path, client: Client) -> None:
+    names = ["K\u00f6ln", "a b", "lanes", "zoo"]
+    for name in set(names) - {"lanes"}:
+        new_study(store_at(store), name).disconnect()
+    found, cursor = list[str](), ""
+    while cursor is not None:
+        page = client.get(f"/v1/studies?limit=1&cursor={cursor}").json()
+        found += [one["name"] for one in page["items"]]
+        cursor = page["next"]
+    assert found == sorted(names)
+    for wrong in ("a", "a+b=", "\u00e4"):
+        assert client.get("/v1/studies", params={"cursor": wrong}).status_code == 400

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from multiplay.learner.engine import LONGEST_KEY
+from multiplay.learner.plays import FAR
+from multiplay.service.api import paging
+from multiplay.service.studies.limits import POLICIES, SETS
 from multiplay.storage.base import LONGEST_NAME
 
 MOST = 2**53  # the largest whole number that all languages represent exactly
@@ -25,19 +29,34 @@ def whole(value: Any) -> Any:
 
 
 Units = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(whole)]
+# RFC 3339, within FAR. Whether a month has 31 days cannot be said by a pattern.
+DATE_TIME = (
+    r"^(1[789]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
 When = Annotated[
-    float | str,
+    Annotated[float, Field(ge=-FAR, le=FAR)] | Annotated[str, Field(pattern=DATE_TIME)],
     Field(
         description="A time such as 2026-11-15T08:00:00Z, or seconds since 1970; now by default."
     ),
 ]
+
+
+def of_class(names: Iterable[str]) -> dict[str, Any]:
+    """Return the schema of an object that a class makes, with its arguments."""
+    type_of = {"type": "string", "enum": sorted(names)}
+    return {"required": ["type"], "properties": {"type": type_of}}
+
+
 Set = Annotated[
     dict[str, Any],
     Field(
         description="The possible plans: a class of multiplay and its arguments.",
-        json_schema_extra={"required": ["type"], "properties": {"type": {"type": "string"}}},
+        json_schema_extra=of_class(SETS),
     ),
 ]
+Chosen = Annotated[dict[str, Any], Field(json_schema_extra=of_class(POLICIES))]
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 Range = Pair | dict[str, Pair]
 UnitsByArm = dict[str, Units] | list[Units]
@@ -73,13 +92,20 @@ def example(**fields: Any) -> ConfigDict:
 # ------------------------------------------------------------ query parameters
 
 
+NEXT = "`next` of the previous page; none for the first."
+
+
 class PageQuery(BaseModel):
     """A page of a list."""
 
-    cursor: str | None = Field(
-        default=None, max_length=500, description="`next` of the previous page; none for the first."
-    )
+    cursor: str | None = Field(default=None, pattern=paging.NUMBER, description=NEXT)
     limit: int = Field(default=100, ge=1, le=1000, description="The largest number of items.")
+
+
+class StudiesQuery(PageQuery):
+    """A page of the list of studies."""
+
+    cursor: str | None = Field(default=None, max_length=2000, pattern=paging.NAME, description=NEXT)
 
 
 class EntriesQuery(PageQuery):
@@ -114,7 +140,7 @@ class NewStudy(Body):
 
     name: Text
     actions: Set
-    policy: Set = Field(
+    policy: Chosen = Field(
         default={"type": "BootstrapCTS"},
         description="The policy: a class of multiplay and its arguments.",
     )

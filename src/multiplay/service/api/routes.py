@@ -26,13 +26,13 @@ KEYS, MANAGE, PLAYS, QUERIES, JOURNAL = "Keys", "Studies", "Plays", "Queries", "
 # ------------------------------------------------------------ keys and studies
 
 
-async def key(context: RequestContext) -> Response:
+async def get_key(context: RequestContext) -> Response:
     """Return the key of this request, and its permission."""
     caller = await context.manager.caller(token_of(context.request))
     return JSONResponse({name: getattr(caller, name) for name in ("id", "name", "study", "can")})
 
 
-async def list_studies(context: RequestContext, query: models.PageQuery) -> Response:
+async def list_studies(context: RequestContext, query: models.StudiesQuery) -> Response:
     """List the studies."""
     after = paging.from_cursor(query.cursor, "")
     names = [name for name in await context.manager.names(context.caller) if name > after]
@@ -58,7 +58,7 @@ async def create_study(context: RequestContext, body: models.NewStudy) -> Respon
     return JSONResponse(await manager.create(name, caller, create), status_code=201)
 
 
-async def show_study(context: StudyContext) -> Response:
+async def get_study(context: StudyContext) -> Response:
     """Return a study: its set, its policy, its arms, and how many plays it has."""
     return await context.read_with_etag(of_study)
 
@@ -134,7 +134,7 @@ async def learn_table(context: StudyContext, body: models.Table) -> Response:
 # ------------------------------------------------------------ queries
 
 
-async def pending(context: StudyContext, query: models.PageQuery) -> Response:
+async def list_pending(context: StudyContext, query: models.PageQuery) -> Response:
     """Return the plays without a final report, oldest first."""
     last = paging.from_cursor(query.cursor, 0)  # an id: plays may end between two pages
     limit, size = query.limit, context.limits.page
@@ -146,7 +146,7 @@ async def pending(context: StudyContext, query: models.PageQuery) -> Response:
     return await context.read_with_etag(act)
 
 
-async def plays(context: StudyContext, query: models.PageQuery) -> Response:
+async def list_plays(context: StudyContext, query: models.PageQuery) -> Response:
     """Return all plays with their results, oldest first."""
     first = paging.from_cursor(query.cursor, 0)
 
@@ -157,7 +157,7 @@ async def plays(context: StudyContext, query: models.PageQuery) -> Response:
     return await context.read_journal(act)
 
 
-async def play(context: StudyContext, play: int) -> Response:
+async def get_play(context: StudyContext, play: int) -> Response:
     """Return one play with its plan and its results."""
 
     def act(journal: Journal) -> Any:
@@ -168,14 +168,14 @@ async def play(context: StudyContext, play: int) -> Response:
     return await context.read_journal(act)
 
 
-async def arms(context: StudyContext, query: models.ArmsQuery) -> Response:
+async def list_arms(context: StudyContext, query: models.ArmsQuery) -> Response:
     """Return the statistics of all arms: units seen, mean with interval, time last seen, share."""
     return await context.read_with_etag(
         lambda study: {"items": wire.of_table(study.arms(query.level))}
     )
 
 
-async def drift(context: StudyContext, query: models.DriftQuery) -> Response:
+async def list_drift(context: StudyContext, query: models.DriftQuery) -> Response:
     """Return the arms whose recent losses differ from their earlier losses."""
     return await context.read_with_etag(
         lambda study: {"items": wire.of_table(study.drift(query.level))}
@@ -202,7 +202,7 @@ async def expect(context: StudyContext, body: models.Expect) -> Response:
 # ------------------------------------------------------------ journal
 
 
-async def entries(context: StudyContext, query: models.EntriesQuery) -> Response:
+async def list_entries(context: StudyContext, query: models.EntriesQuery) -> Response:
     """Return the entries of the journal, oldest first, as an export has them."""
     first = paging.from_cursor(query.cursor, query.start)
     limit, size = query.limit, context.limits.page
@@ -256,8 +256,8 @@ OPERATIONS = (
         body=models.Tell,
         idempotency_key=True,
     ),
-    Operation("GET", "/v1/key", key, KEYS, models.Key),
-    Operation("GET", STUDIES, list_studies, MANAGE, models.Studies, query=models.PageQuery),
+    Operation("GET", "/v1/key", get_key, KEYS, models.Key),
+    Operation("GET", STUDIES, list_studies, MANAGE, models.Studies, query=models.StudiesQuery),
     Operation(
         "POST",
         STUDIES,
@@ -268,7 +268,7 @@ OPERATIONS = (
         body=models.NewStudy,
         idempotency_key=True,
     ),
-    Operation("GET", STUDY, show_study, MANAGE, models.Study, etag=True),
+    Operation("GET", STUDY, get_study, MANAGE, models.Study, etag=True),
     Operation("DELETE", STUDY, delete_study, MANAGE, status=204, idempotency_key=True),
     Operation(
         "POST",
@@ -320,7 +320,7 @@ OPERATIONS = (
     Operation(
         "GET",
         f"{STUDY}/pending",
-        pending,
+        list_pending,
         QUERIES,
         models.Pending,
         query=models.PageQuery,
@@ -329,17 +329,17 @@ OPERATIONS = (
     Operation(
         "GET",
         f"{STUDY}/plays",
-        plays,
+        list_plays,
         QUERIES,
         models.Plays,
         query=models.PageQuery,
         etag=True,
     ),
-    Operation("GET", PLAY, play, QUERIES, models.OnePlay, etag=True),
+    Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, etag=True),
     Operation(
         "GET",
         f"{STUDY}/arms",
-        arms,
+        list_arms,
         QUERIES,
         models.Arms,
         query=models.ArmsQuery,
@@ -348,7 +348,7 @@ OPERATIONS = (
     Operation(
         "GET",
         f"{STUDY}/drift",
-        drift,
+        list_drift,
         QUERIES,
         models.Drifts,
         query=models.DriftQuery,
@@ -367,7 +367,7 @@ OPERATIONS = (
     Operation(
         "GET",
         f"{STUDY}/entries",
-        entries,
+        list_entries,
         JOURNAL,
         models.Entries,
         query=models.EntriesQuery,

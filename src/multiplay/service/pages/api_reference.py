@@ -21,6 +21,15 @@ class Parameter(NamedTuple):
     words: str
 
 
+class BodyField(NamedTuple):
+    """A field of the body of a request."""
+
+    name: str
+    type: str
+    required: bool
+    words: str
+
+
 class Operation(NamedTuple):
     """An operation as text."""
 
@@ -30,6 +39,7 @@ class Operation(NamedTuple):
     summary: str
     description: str
     parameters: list[Parameter]
+    fields: list[BodyField]
     curl: str
     answer: str
     statuses: list[str]
@@ -68,6 +78,7 @@ def _operation(
         summary=re.split(r"(?<=[.:]) ", description.replace("\n", " "))[0].rstrip(":."),
         description=" ".join(description.split()),
         parameters=[_parameter(each) for each in one.get("parameters", [])],
+        fields=_fields(document, _json_schema(one.get("requestBody", {}))),
         curl=_curl(server, path, method, body),
         answer="" if answer is None else json.dumps(answer, indent=2, ensure_ascii=False),
         statuses=sorted(answers),
@@ -77,6 +88,52 @@ def _operation(
 def _parameter(given: Mapping[str, Any]) -> Parameter:
     words = given.get("description") or given.get("schema", {}).get("description") or ""
     return Parameter(given["name"], given["in"], bool(given.get("required")), words)
+
+
+def _fields(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[BodyField]:
+    """Return the fields of a body."""
+    resolved = next(
+        (one for one in _choices(document, schema) if "properties" in one), dict[str, Any]()
+    )
+    required = resolved.get("required", ())
+    return [
+        BodyField(name, _type(document, one), name in required, one.get("description", ""))
+        for name, one in resolved.get("properties", {}).items()
+    ]
+
+
+def _choices(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the schemas of which a value has one, without references."""
+    if "$ref" in schema:
+        return _choices(document, _referred(document, schema["$ref"]))
+    if "anyOf" in schema:
+        return [one for choice in schema["anyOf"] for one in _choices(document, choice)]
+    return [schema]
+
+
+def _type(document: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """Return the type of a value as text."""
+    found = dict.fromkeys(_type_of(document, one) for one in _choices(document, schema))
+    return " or ".join(found)
+
+
+def _type_of(document: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return ", ".join(json.dumps(one) for one in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type(document, schema.get('items', {}))}".removesuffix(" of any")
+    inside = schema.get("additionalProperties")
+    if schema.get("type") == "object" and isinstance(inside, Mapping) and inside:
+        return f"object of {_type(document, inside)}"
+    return str(schema.get("type", "any"))
+
+
+def _referred(document: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
+    """Return the schema of a reference."""
+    named = document
+    for part in reference.removeprefix("#/").split("/"):
+        named = named[part]
+    return named
 
 
 def _json_schema(holder: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -96,10 +153,7 @@ def _example(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
             return found
     if "$ref" not in schema:
         return None
-    named = document
-    for part in schema["$ref"].removeprefix("#/").split("/"):
-        named = named[part]
-    return _example(document, named)
+    return _example(document, _referred(document, schema["$ref"]))
 
 
 def _curl(server: str, path: str, method: str, body: Any) -> str:
@@ -109,7 +163,7 @@ def _curl(server: str, path: str, method: str, body: Any) -> str:
     if method != "GET":
         lines[0] = f"curl -X {method} {server}{filled}"
     lines.append('-H "Authorization: Bearer $MULTIPLAY_KEY"')
-    if method == "POST":
+    if method in ("POST", "DELETE"):
         lines.append('-H "Idempotency-Key: $(uuidgen)"')
     if body is not None:
         lines.append('-H "Content-Type: application/json"')

@@ -1,6 +1,7 @@
 """A service that is killed again and again: nothing acknowledged is lost, nothing is doubled."""
 
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from effort import TIME_LIMIT
 from processes import wait_until
@@ -91,11 +93,14 @@ def compare(crew: list[Client], study: mp.Study) -> None:
 
 
 def test_a_service_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    def some_plays(crew: list[Client]) -> None:
-        enough = told_by(crew) + 40
-        wait_until(lambda: told_by(crew) >= enough)
+    store = mp.storage.store_at(tmp_path / "studies.db")
+    killed(store, tmp_path, 6, 1, lambda crew: wait_for_plays(crew, 40))
 
-    killed(mp.storage.store_at(tmp_path / "studies.db"), tmp_path, 6, 1, some_plays)
+
+def wait_for_plays(crew: list[Client], number: int) -> None:
+    """Wait until the clients have told this number of further plays."""
+    enough = told_by(crew) + number
+    wait_until(lambda: told_by(crew) >= enough)
 
 
 def told_by(crew: list[Client]) -> int:
@@ -110,3 +115,92 @@ def test_sixteen_clients_for_a_minute_and_ten_kills(
     rng = random.Random(7)
     store = store_of(kind, request, tmp_path)
     killed(store, tmp_path, 16, 10, lambda _: time.sleep(rng.uniform(3.0, 9.0)))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_two_services_on_one_store_of_which_one_is_killed(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    two_services(store_of(kind, request, tmp_path), tmp_path, 8, 6)
+
+
+@pytest.mark.slow
+def test_two_services_on_one_store_in_small(tmp_path: Path) -> None:
+    two_services(mp.storage.store_at(tmp_path / "studies.db"), tmp_path, 2, 1)
+
+
+def two_services(store: Store, tmp_path: Path, clients: int, kills: int) -> None:
+    """Let clients of two services work on one study, while one service or the other is killed."""
+    new_study(store).disconnect()
+    url, key = getattr(store, "given_url", store.url), keys.create(store, "play").token
+    end = threading.Event()
+    with Served(url, tmp_path / "one") as one, Served(url, tmp_path / "two") as other:
+        services = (one, other)
+        crew = [Client(services[k % 2].url, key, end) for k in range(clients)]
+        for client in crew:
+            client.start()
+        for k in range(kills):
+            wait_for_plays(crew, 20 * clients)
+            services[k % 2].kill()
+            services[k % 2].start()
+        wait_for_plays(crew, 20 * clients)
+        end.set()
+        for client in crew:
+            client.join(2 * TIME_LIMIT)
+            assert client.error is None, client.error
+        assert [service.stop() for service in services] == [0, 0]
+    with mp.Study.open("lanes", store=store) as study:
+        compare(crew, study)
+
+
+# ------------------------------------------------------------ many requests
+
+
+def resources(client: httpx.Client) -> tuple[float, float]:
+    """Return the resident memory in bytes, and the number of open files."""
+    text = client.get("/metrics").text
+    names = ("process_resident_memory_bytes", "process_open_fds")
+    memory, files = (float(re.findall(rf"(?m)^{name} (.*)$", text)[0]) for name in names)
+    return memory, files
+
+
+def many_requests(tmp_path: Path, rounds: int, most: float) -> None:
+    """Send five requests a round; after the first tenth, memory and files do not grow."""
+    store = tmp_path / "studies.db"
+    new_study(mp.storage.store_at(store)).disconnect()
+    with (
+        Served(store, tmp_path / "log") as service,
+        httpx.Client(base_url=service.url, trust_env=False, timeout=TIME_LIMIT) as client,
+    ):
+        base, before = "/v1/studies/lanes", (0.0, 0.0)
+        for k in range(rounds):
+            if k == rounds // 10:
+                before = resources(client)
+            play = client.post(f"{base}/ask", headers={"Idempotency-Key": f"ask-{k}"}).json()
+            losses = {arm: [100.0] * units for arm, units in play["plan"].items() if units}
+            body = {"losses": losses}
+            responses = [
+                client.post(f"{base}/plays/{play['id']}/tell", json=body),
+                client.get(f"{base}/arms"),
+                client.get(f"{base}/pending"),
+                client.get("/v1/studies/nowhere"),
+            ]
+            assert [one.status_code for one in responses] == [200, 200, 200, 404]
+            if k % 50 == 0:  # new connections, also such as are left in the middle
+                httpx.get(f"{service.url}/healthz", trust_env=False)
+                with client.stream("GET", f"{base}/events") as stream:
+                    next(stream.iter_lines())
+        after = resources(client)
+    assert after[0] - before[0] < most
+    assert after[1] <= before[1] + 3
+
+
+@pytest.mark.soak
+def test_twenty_thousand_requests_take_no_more_memory_and_files(tmp_path: Path) -> None:
+    many_requests(tmp_path, 4_000, 30e6)
+
+
+@pytest.mark.slow
+def test_five_hundred_requests_take_no_more_files(tmp_path: Path) -> None:
+    many_requests(tmp_path, 100, 60e6)

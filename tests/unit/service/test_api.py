@@ -430,3 +430,11 @@ def test_cursors_of_studies(store: Path, client: Client) -> None:
     assert found == sorted(names)
     for wrong in ("a", "a+b=", "\u00e4"):
         assert client.get("/v1/studies", params={"cursor": wrong}).status_code == 400
+
+
+def test_the_schema_of_events_is_that_of_one_event(client: Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    described = paths["/v1/studies/{study}/events"]["get"]["responses"]["200"]["content"]
+    schema = described["text/event-stream"]["schema"]
+    assert schema["required"] == ["id", "event", "data"]
+    assert schema["properties"]["event"] == {"const": "changed"}

@@ -228,11 +228,17 @@ async def watch(context: StudyContext) -> Response:
 
 # ------------------------------------------------------------ the table of operations
 
+NUMBER = {"type": "string", "pattern": "^[0-9]+$"}
+EVENT = {
+    "type": "object",
+    "properties": {"id": NUMBER, "event": {"const": "changed"}, "data": NUMBER},
+    "required": ["id", "event", "data"],
+}
 EVENTS: Mapping[str, Any] = {
     "200": {
         "description": "An event named `changed` for every change; its data is the number of the "
         "last entry.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": EVENT}},
     }
 }
 # Routes are tried in this order, so the most frequent operations come first.

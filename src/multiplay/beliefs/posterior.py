@@ -78,7 +78,11 @@ class Posterior:
 
 
 def student(nu: FloatArray, level: float) -> FloatArray:
-    """Return the quantile (1 + level) / 2 of Student's distribution."""
+    """Return the quantile (1 + level) / 2 of Student's distribution.
+
+    It is computed once for each number of degrees of freedom: many arms have the same.
+    """
     from scipy.special import stdtrit
 
-    return np.asarray(stdtrit(nu, (1 + level) / 2), dtype=float)
+    different, places = np.unique(nu, return_inverse=True)
+    return np.asarray(stdtrit(different, (1 + level) / 2), dtype=float)[places]

@@ -105,7 +105,7 @@ class PageQuery(BaseModel):
 class StudiesQuery(PageQuery):
     """A page of the list of studies."""
 
-    cursor: str | None = Field(default=None, max_length=2000, pattern=paging.NAME, description=NEXT)
+    cursor: str | None = Field(default=None, max_length=1100, pattern=paging.NAME, description=NEXT)
 
 
 class EntriesQuery(PageQuery):

@@ -27,6 +27,7 @@ ERRORS = {
     413: "The body is too large.",
     415: "The body is not JSON.",
     422: "The content cannot be used: what was expected, what was given, and what to do.",
+    431: "The headers, with the URL, are too large.",
     503: "The store is not available, or there are too many requests. Try again.",
 }
 ERROR_RESPONSES: dict[str, dict[str, Any]] = {

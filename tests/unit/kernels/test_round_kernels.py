@@ -41,6 +41,9 @@ def some_state(policy: Any, actions: ActionSet, rng: np.random.Generator) -> Arr
         state["beta2"] = rng.uniform(1.0, 3.0, shape)
     if "t" in state:
         state["t"] = state["t"] + rng.integers(1, 500, TRIALS)
+    if "played" in state:
+        state["played"] = rng.uniform(20.0, 90.0, shape)
+        state["seen"] = state["played"] * rng.uniform(0.3, 1.0, shape)
     return state
 
 
@@ -55,13 +58,23 @@ def copied(state: Arrays) -> Arrays:
     return {name: array.copy() for name, array in state.items()}
 
 
-def estimated(actions: ActionSet, L: FloatArray, memo: Arrays, feedback: Feedback) -> FloatArray:
-    """Lhat_i + q_i + (a_i / x_i) (k_i - q_i) + offset_i; q_i came true where nothing was seen."""
-    x, q, seen = memo["x"], memo["q"], feedback.seen >= 1
-    k = np.where(seen, feedback.total / np.maximum(feedback.seen, 1), q)
-    ratio = np.where(x > 0, feedback.count / np.where(x > 0, x, 1.0), 0.0)
+def errors(before: Arrays, feedback: Feedback, belief: FloatArray) -> FloatArray:
+    """g_i (k_i - belief_i), with g_i = seen_i / (p_i a_i); 0 where nothing was seen."""
+    played, known = before["played"], before["seen"]
+    pool = (1 + known.sum(axis=1, keepdims=True)) / (1 + played.sum(axis=1, keepdims=True))
+    p = np.clip((20 * pool + known) / (20 + played), 0.05, 1.0)
+    g = feedback.seen / (p * np.maximum(feedback.count, 1))
+    k = feedback.total / np.maximum(feedback.seen, 1)
+    error: FloatArray = g * (k - belief)
+    return error
+
+
+def estimated(actions: ActionSet, L: FloatArray, memo: Arrays, error: FloatArray) -> FloatArray:
+    """Lhat_i + q_i + (1 / x_i) error_i + offset_i, where the error is that of all units played."""
+    x, q = memo["x"], memo["q"]
+    ratio = np.where(x > 0, 1.0 / np.where(x > 0, x, 1.0), 0.0)
     offset = 0.0 if actions.offset is None else actions.offset
-    new: FloatArray = L + q + ratio * (k - q) + offset
+    new: FloatArray = L + q + ratio * error + offset
     return new
 
 
@@ -90,11 +103,13 @@ def test_update_with_a_log_barrier(policy: Any, kind: str, partial: bool) -> Non
 
     memo, seen = play.memo, feedback.seen >= 1
     k = feedback.total / np.maximum(feedback.seen, 1)
-    assert np.allclose(state["L"], estimated(actions, before["L"], memo, feedback), **EXACT)
+    error = errors(before, feedback, memo["q"])
+    new = estimated(actions, before["L"], memo, feedback.count * error)
+    assert np.allclose(state["L"], new, **EXACT)
     g = (memo["g"] if "g" in memo else before["g"])[:, None]
     n = np.maximum(actions.n, 1)
     u = np.where(memo["x"] > 0, memo["x"] / n, 1.0)
-    alpha = (feedback.count / n) ** 2 * np.where(seen, k - memo["q"], 0.0) ** 2
+    alpha = (feedback.count / n) ** 2 * error**2
     alpha *= np.minimum(1.0, 2 * (memo["rest"] / n) / (u**2 * g))
     assert np.allclose(state["beta2"], before["beta2"] + alpha / g, **EXACT)
     if "sum" in state:
@@ -116,11 +131,10 @@ def test_update_of_hybrid(kind: str, partial: bool) -> None:
     feedback = some_feedback(play, partial, rng)
     policy.update(actions, state, play, feedback, stream)
 
-    x, q = play.memo["x"], 0.0 if actions.sense == "min" else 1.0
+    q = 0.0 if actions.sense == "min" else 1.0
     believed = (0.5 + before["sum"]) / (1 + before["count"])
-    unseen = np.where(feedback.seen == 0, feedback.count, 0)
-    L = estimated(actions, before["L"], play.memo, feedback)
-    L += unseen / np.where(x > 0, x, 1.0) * (believed - q)
+    error = believed + errors(before, feedback, believed) - q
+    L = estimated(actions, before["L"], play.memo, feedback.count * error)
     L += np.where(actions.n == 0, believed - q, 0.0)
     assert (play.memo["q"] == q).all()
     assert np.allclose(state["L"], L, **EXACT)

@@ -125,7 +125,7 @@ def test_mutated_results(number: int, tmp_path: Path) -> None:
     read_or_refused(load, tmp_path / "whole.nc", tmp_path, number, "netcdf")
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "[a]\n" + "x." * 50_000 + "y = 1", "\0"])
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "[a]\n" + "x." * 5_000 + "y = 1", "\0"])
 def test_hostile_toml(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(text)

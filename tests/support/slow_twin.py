@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from belief_twin import BeliefTwin, Report, Total
+
 EPSILON, ETA = 0.2, 0.25
 
 
@@ -97,6 +99,8 @@ class Arm:
     plans: int = 0
     last: float = math.nan
     heads: int | None = 0  # None: depends on random numbers
+    played: int = 0  # units of our own plays, and those of them that were seen
+    known: int = 0
 
 
 @dataclass
@@ -124,6 +128,7 @@ class SlowLearner:
     def __init__(self, settings: Settings, first: Mapping[str, int], events: Sequence[Event]):
         self.settings = settings
         self.arms: dict[str, Arm] = {}
+        self.reports: list[dict[str, Report]] = []  # of all rounds, as shares of the whole range
         self.plays: dict[int, Play] = {}
         self.rounds = self.clipped = 0
         self.repeated = False  # whether the last event repeated a report
@@ -144,6 +149,44 @@ class SlowLearner:
     def offset(self, name: str) -> float:
         return self.settings.low(name) / self.settings.scale
 
+    def share(self, euros: float) -> float:
+        """Return a loss as beliefs see it: with one origin for all arms."""
+        lows, highs = zip(*self.settings.ranges.values(), strict=True)
+        return (euros - min(lows)) / (max(highs) - min(lows))
+
+    def beliefs(self) -> BeliefTwin:
+        """Return what is believed after all reports."""
+        names = list(self.arms)
+        low, high = (
+            [self.share(end(name)) for name in names]
+            for end in (self.settings.low, self.settings.high)
+        )
+        twin = BeliefTwin(len(names), low=low, high=high)
+        for reports in self.reports:
+            twin.tell({names.index(name): report for name, report in reports.items()})
+        return twin
+
+    def in_euros(self, share: float, units: int = 1) -> float:
+        """Return the cost of some units from the sum of their shares."""
+        lows, highs = zip(*self.settings.ranges.values(), strict=True)
+        return units * min(lows) + (max(highs) - min(lows)) * share
+
+    def expected(self, plan: Mapping[str, int]) -> float:
+        units = [plan.get(name, 0) for name in self.arms]
+        return self.in_euros(self.beliefs().estimate(units).total, sum(units))
+
+    def note(self, play: Play) -> None:
+        """Add what a play tells of each arm to the reports that beliefs follow from."""
+        reports: dict[str, Report] = {}
+        for name, units in play.units.items():
+            known = [self.share(loss) for loss in units if loss is not None]
+            if name in play.totals:
+                average = self.share(play.totals[name] / len(units))
+                reports[name] = Total(len(units), len(units) * average)
+            elif known:
+                reports[name] = known
+        self.reports.append(reports)
+
     def prediction(self, name: str) -> float:
         arm = self.arms[name]
         return arm.q if self.settings.gd else (0.5 + arm.S) / (1 + arm.N)
@@ -162,12 +205,9 @@ class SlowLearner:
             event,
             g,
             {name: best if hybrid else self.prediction(name) for name in event.n},
-            event.short + sum(a * self.euros(i, self.prediction(i)) for i, a in event.plan.items()),
+            event.short + self.expected(event.plan),
             {name: [None] * units for name, units in event.plan.items()},
         )
-
-    def euros(self, name: str, loss: float) -> float:
-        return self.settings.low(name) + self.settings.scale * loss
 
     def on_told(self, event: Told) -> None:
         play, content = self.plays[event.id], report_content(event.losses)
@@ -202,15 +242,20 @@ class SlowLearner:
         self.add_arms(event.n)
         for name in event.plan:
             self.count(name, *self.seen_of(play, name), event.when)
+        self.note(play)
         self.clipped += play.clipped
 
     def on_table(self, event: Table) -> None:
         for number in sorted({row[0] for row in event.rows}):
+            reports: dict[str, Report] = {}
             for name in self.arms:
                 told = [loss for t, arm, loss in event.rows if (t, arm) == (number, name)]
                 known = [self.in_range(name, loss) for loss in told if loss is not None]
                 self.clipped += sum(outside for _, outside in known)
                 self.count(name, [loss for loss, _ in known], None, math.nan)
+                if known:
+                    reports[name] = [self.share(loss) for loss, _ in known]
+            self.reports.append(reports)
 
     # ------------------------------------------------------------ reports
 
@@ -297,6 +342,9 @@ class SlowLearner:
             if name not in event.n or (hybrid and event.n[name] == 0):
                 arm.L += self.prediction(name)
         play.realised = event.short
+        self.note(play)
+        today = [self.arms[name] for name in event.n]
+        pool = (1 + sum(arm.known for arm in today)) / (1 + sum(arm.played for arm in today))
         for name, a in event.plan.items():
             arm, q = self.arms[name], play.q[name]
             seen, total = self.seen_of(play, name)
@@ -304,14 +352,18 @@ class SlowLearner:
             if event.x:
                 if not (hybrid and event.n[name] == 0):
                     arm.L += q
-                if hybrid and a and not units:
-                    arm.L += a / event.x[name] * (self.prediction(name) - q)
+                belief = self.prediction(name) if hybrid else q
+                error = 0.0  # of what is believed, weighed by the chance of a report
                 if units:
                     k = (euros / units - self.settings.low(name)) / self.settings.scale
-                    arm.L += a / event.x[name] * (k - q)
+                    p = min(max((20 * pool + arm.known) / (20 + arm.played), 0.05), 1.0)
+                    error = units / (p * a) * (k - belief)
+                if a:
+                    arm.L += a / event.x[name] * (belief + error - q)
                     u, rest = event.x[name] / event.n[name], event.rest[name] / event.n[name]
                     least = min(1.0, 2 * rest / (u**2 * play.g)) if play.g else 0.0
-                    arm.beta2 += (a / event.n[name] * (k - q)) ** 2 * least / play.g
+                    arm.beta2 += (a / event.n[name] * error) ** 2 * least / play.g
+            arm.played, arm.known = arm.played + a, arm.known + units
             self.count(name, seen, total, when)
             arm.plans += a > 0
             play.seen += units

@@ -134,9 +134,13 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
         shutil.copytree(
             KERNELS, install / "multiplay" / "kernels", ignore=shutil.ignore_patterns("__pycache__")
         )
-        for name in ("__init__.py", "types.py"):
-            text = (KERNELS.parent / name).read_text(encoding="utf-8") if name[0] == "t" else ""
-            (install / "multiplay" / name).write_text(text)
+        needed = ["types.py", "errors.py"] + [
+            f"_support/{name}.py" for name in ("__init__", "checks", "deadline")
+        ]
+        (install / "multiplay" / "_support").mkdir()
+        for name in needed:
+            shutil.copy(KERNELS.parent / name, install / "multiplay" / name)
+        (install / "multiplay" / "__init__.py").write_text("")
         (install / "multiplay" / "kernels" / "__pycache__").write_text("a file, not a folder")
         (install / "file").write_text("")
         places = {"XDG_CACHE_HOME": str(install / "user"), "PYTHONDONTWRITEBYTECODE": "1"}

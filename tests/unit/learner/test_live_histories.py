@@ -470,6 +470,8 @@ class History:
             expected["t"] = rounds
         if self.settings.policy in ("GenLBINFV", "Hybrid"):
             expected["L"] = [arm.L for arm in arms]
+            expected["played"] = [arm.played for arm in arms]
+            expected["seen"] = [arm.known for arm in arms]
         if self.settings.policy == "GenLBINFV":
             expected["beta2"] = [arm.beta2 for arm in arms]
             expected["q"] = [slow.prediction(name) for name in names]
@@ -489,7 +491,11 @@ class History:
         assert table["arm"].tolist() == list(slow.arms)
         assert table["seen"].tolist() == [arm.N for arm in arms]
         means = [arm.euros / arm.N if arm.N else math.nan for arm in arms]
-        np.testing.assert_allclose(table["mean"], means, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(table["average"], means, rtol=1e-9, atol=1e-9)
+        for name in ("mean", "low", "high"):
+            shares = [getattr(one, name) for one in slow.beliefs().beliefs()]
+            euros = [slow.in_euros(share) for share in shares]
+            np.testing.assert_allclose(table[name], euros, rtol=1e-7, atol=1e-7)
         share = [arm.plans / max(slow.rounds, 1) for arm in arms]
         np.testing.assert_allclose(table["share"], share, rtol=1e-9)
         last = [time.timestamp() if time == time else math.nan for time in table["last_seen"]]
@@ -506,9 +512,8 @@ class History:
         assert table["clipped"].tolist() == ended
         realised = [play.realised for play in plays]
         np.testing.assert_allclose(table["realised"], realised, rtol=1e-9, atol=1e-9)
-        if self.settings.policy != "GenCTS":
-            expected = [play.expected for play in plays]
-            np.testing.assert_allclose(table["expected"], expected, rtol=1e-9, atol=1e-9)
+        expected = [play.expected for play in plays]
+        np.testing.assert_allclose(table["expected"], expected, rtol=1e-7, atol=1e-7)
 
 
 def seen(slow: SlowLearner, id: int) -> list[Any]:

@@ -34,6 +34,14 @@ class Settings:
     def scale(self) -> float:
         return max(high - low for low, high in self.ranges.values())
 
+    @property
+    def origin(self) -> float:
+        return min(low for low, _ in self.ranges.values())
+
+    @property
+    def span(self) -> float:
+        return max(high for _, high in self.ranges.values()) - self.origin
+
     def low(self, arm: str) -> float:
         return self.ranges.get(arm, self.ranges["*"])[0]
 
@@ -151,8 +159,7 @@ class SlowLearner:
 
     def share(self, euros: float) -> float:
         """Return a loss as beliefs see it: with one origin for all arms."""
-        lows, highs = zip(*self.settings.ranges.values(), strict=True)
-        return (euros - min(lows)) / (max(highs) - min(lows))
+        return (euros - self.settings.origin) / self.settings.span
 
     def beliefs(self) -> BeliefTwin:
         """Return what is believed after all reports."""
@@ -168,8 +175,7 @@ class SlowLearner:
 
     def in_euros(self, share: float, units: int = 1) -> float:
         """Return the cost of some units from the sum of their shares."""
-        lows, highs = zip(*self.settings.ranges.values(), strict=True)
-        return units * min(lows) + (max(highs) - min(lows)) * share
+        return units * self.settings.origin + self.settings.span * share
 
     def expected(self, plan: Mapping[str, int]) -> float:
         units = [plan.get(name, 0) for name in self.arms]

@@ -86,6 +86,8 @@ class SyncedState(Queries):
         by: str | None = None,
     ) -> None:
         self.name, self.store = name, store
+        self._can_be_restored = not isinstance(store, MemoryStore)  # from a backup
+        self._is_rehearsed = False  # the set and the policy of a study do not change
         self._journal, self._given = journal, (actions, policy)
         self._first: bytes | None = None  # the digest of the first entry
         self._lock = threading.RLock()
@@ -112,8 +114,9 @@ class SyncedState(Queries):
             if self._replica is None:  # a long replay outside the transaction
                 seen = self._seen()
                 self._caught_up(self._journal.head(), seen)
-            if self._replica is not None:  # compile outside the transaction, too
-                rehearse(self._replica.engine)
+            if self._replica is not None and not self._is_rehearsed:
+                rehearse(self._replica.engine)  # compile outside the transaction, too
+                self._is_rehearsed = True
             self._changed = self._spoiled = False
             self._written = []
             seen = self._seen()
@@ -228,8 +231,8 @@ class SyncedState(Queries):
     def _remember(self) -> None:
         """Record that this process has seen the entries of the state."""
         replica = self._replica
-        if replica is None or self._first is None or isinstance(self.store, MemoryStore):
-            return  # memory cannot be replaced by a backup
+        if replica is None or self._first is None or not self._can_be_restored:
+            return
         known, head = self._seen(), Head(replica.number, replica.digest)
         if known is None or known.head.number <= head.number:
             accepted = self._journal.accepted() if known is None else known.accepted

@@ -241,9 +241,3 @@ def noise(moments: FloatArray, shift: FloatArray, s2: FloatArray) -> Any:
                 between = row[B] * s_e2 / (s_e2 + gain / free * su)
             s2[i] = (KAPPA * s_e2 + c2 * (row[W] + between)) / (KAPPA + c2 * (row[DOF] + free))
     return s_e2, su, su0, c, sure, n_all, d_all, mean
-
-
-@kernel
-def noise_of(moments: FloatArray, shift: FloatArray, s2: FloatArray) -> Any:
-    """Compute the noise of the arms; for tests and tables."""
-    return noise(moments, shift, s2)

@@ -602,6 +602,21 @@ def test_what_is_being_answered_is_answered_before_it_stops(
         assert not list(tmp_path.glob(f"{PREFIX}*"))
 
 
+def test_workers_that_end_at_the_signal_are_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TINY_RESPONSIVE", "2")
+    with service(tmp_path, workers=2) as running:
+        worker = running.client.get(f"{PLACE}/process").json()
+        os.kill(worker, signal.SIGSTOP)
+        time.sleep(1)  # the parent most probably waits for its response
+        os.kill(running.process.pid, signal.SIGINT)
+        os.kill(worker, signal.SIGKILL)
+        assert running.output.read() == b"stopped\n"
+        assert running.process.wait() == 0
+        assert not any("died" in line["event"] for line in running.log())
+
+
 def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: Path) -> None:
     with service(tmp_path, workers=2) as running:
 

@@ -139,9 +139,10 @@ def fail() -> Starlette:
 
 
 if __name__ == "__main__":
-    from multiplay.service.server.run import serve
+    from multiplay.service.server import run
 
+    run.RESPONSIVE = int(os.environ.get("TINY_RESPONSIVE", run.RESPONSIVE))
     given = Settings.from_text(os.environ.pop(VARIABLE))
     factory = os.environ.get("TINY_SERVICE", "make")
-    serve(given, lambda url: print(url, flush=True), f"tiny_service:{factory}")
+    run.serve(given, lambda url: print(url, flush=True), f"tiny_service:{factory}")
     print("stopped", flush=True)

@@ -24,6 +24,7 @@ from multiplay.service.server.workers import (
     GRACE,
     STOPS,
     WorkerReady,
+    called_in_thread,
     environment,
     metrics_folder,
     signals_handled,
@@ -161,7 +162,14 @@ def _serve_with_workers(
     with metrics_folder():
         supervisor = Multiprocess(config, [listener])
         ready.then(announcement.make)
-        with signals_handled(listener.close):  # the supervisor keeps it open
+
+        def stop() -> None:
+            # The supervisor looks at its signals only after it has replaced the workers that
+            # ended, which must not happen once the listener is closed: it keeps that open.
+            supervisor.should_exit.set()
+            listener.close()
+
+        with called_in_thread(stop) as request_stop, signals_handled(request_stop):
             supervisor.run()
         if any(worker.process.exitcode == FAILED for worker in supervisor.processes):
             sys.exit(FAILED)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
 from types import FrameType
 
 from multiplay.service.server.metrics import FOLDER
@@ -84,6 +85,25 @@ def signals_handled(act: Callable[[], object]) -> Iterator[None]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+
+
+@contextmanager
+def called_in_thread(act: Callable[[], object]) -> Iterator[Callable[[], object]]:
+    """Return a function that a signal handler may call: it has a thread call ``act``.
+
+    ``act`` may take locks, which a signal handler must not: it can interrupt their owner.
+    """
+    requests: SimpleQueue[bool] = SimpleQueue()  # its ``put`` is reentrant
+
+    def wait() -> None:
+        while requests.get():
+            act()
+
+    threading.Thread(target=wait, daemon=True).start()
+    try:
+        yield lambda: requests.put(True)
+    finally:
+        requests.put(False)
 
 
 def _stop_with(parent: BaseProcess) -> None:

@@ -1,25 +1,33 @@
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from postgres import postgresql
 
 __all__ = ["postgresql"]  # a fixture: the server is started by the first test that uses it
 
 # Profiles of `make test`, `make slow` and `make soak`, chosen by --hypothesis-profile. Kernels
-# compile on their first call, so a single example may take seconds. The first two draw the same
-# examples in every run: a change that breaks nothing never fails. The last one looks for new ones.
+# compile on their first call, so a single example may take seconds, also while it is drawn. The
+# first two draw the same examples in every run: a change that breaks nothing never fails. The last
+# one looks for new ones.
 for profile, examples in {"test": 15, "check": 60, "soak": 1000}.items():
     settings.register_profile(
         profile,
         deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
         max_examples=examples,
         derandomize=profile != "soak",  # without a database of examples then
         print_blob=True,
     )
 settings.load_profile("test")
+
+# A shell lets background jobs ignore SIGINT, and programs inherit that: the programs that tests
+# interrupt must not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Helpers that fork, send signals or set limits. Windows has none of these, so tests that use them
 # are left out there.

@@ -17,6 +17,7 @@ from starlette.responses import (
     Response,
     StreamingResponse,
 )
+from uvicorn.supervisors.multiprocess import Process
 
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 from multiplay.service.api import problems
@@ -138,10 +139,24 @@ def fail() -> Starlette:
     raise SystemExit(3)
 
 
+def limit_responses(seconds: float) -> None:
+    """Let the parent wait so long for a worker that has responded once; a start may take longer."""
+    ping, started = Process.ping, set[Process]()
+
+    def ping_quickly(self: Process, timeout: float = 5) -> bool:
+        responds = ping(self, seconds if self in started else timeout)
+        if responds:
+            started.add(self)
+        return responds
+
+    Process.ping = ping_quickly  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     from multiplay.service.server import run
 
-    run.RESPONSIVE = int(os.environ.get("TINY_RESPONSIVE", run.RESPONSIVE))
+    if "TINY_RESPONSIVE" in os.environ:
+        limit_responses(float(os.environ["TINY_RESPONSIVE"]))
     given = Settings.from_text(os.environ.pop(VARIABLE))
     factory = os.environ.get("TINY_SERVICE", "make")
     run.serve(given, lambda url: print(url, flush=True), f"tiny_service:{factory}")

@@ -1,6 +1,7 @@
 """A run on Dask: a real scheduler, real workers, one of them killed in the middle."""
 
 import contextlib
+import json
 import shutil
 import signal
 import socket
@@ -13,6 +14,7 @@ import pytest
 from commands import MULTIPLAY
 from effort import TIME_LIMIT
 from experiment_files import OWN, SMALL, USER_MODULES, plain, same, wait_for_blocks, written
+from processes import wait_until
 
 from multiplay import load
 from multiplay.experiments.experiment import build, read
@@ -36,21 +38,16 @@ def dask(*arguments: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @contextlib.contextmanager
 def cluster(workers: int, folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     """Start a scheduler and its workers in a folder; yield the address, and the workers."""
-    port = str(free_port())
-    address = f"tcp://127.0.0.1:{port}"
-    scheduler = ("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
-    worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    file = folder / "scheduler.json"
+    scheduler = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(dask(*scheduler, folder=folder))
+        stack.enter_context(dask(*scheduler, "--scheduler-file", str(file), folder=folder))
+        wait_until(lambda: file.exists() and file.read_text().endswith("\n}"))
+        address = json.loads(file.read_text())["address"]
+        worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
         started = [stack.enter_context(dask(*worker, folder=folder)) for _ in range(workers)]
         _wait_for_workers(address, workers)
         yield address, started
@@ -115,9 +112,11 @@ main()
 def test_no_scheduler_listens(tmp_path: Path) -> None:
     """The time limit is shorter than the default, so that the test is quick."""
     (tmp_path / "small.toml").write_text(SMALL)
-    for address in (f"tcp://127.0.0.1:{free_port()}", "nonsense"):
-        command = [sys.executable, "-c", HASTY, "run", "small.toml", "--cluster", address]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 2, done.stderr
-        assert "cluster: expected the address of a Dask scheduler" in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # without listening: it refuses connections
+        for address in ("tcp://{}:{}".format(*taken.getsockname()), "nonsense"):
+            command = [sys.executable, "-c", HASTY, "run", "small.toml", "--cluster", address]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 2, done.stderr
+            assert "cluster: expected the address of a Dask scheduler" in done.stderr
+            assert len(done.stderr.splitlines()) == 1

@@ -22,7 +22,7 @@ from multiplay.service.server.run import FACTORY, address, bound, uvicorn_config
 from multiplay.service.server.workers import environment
 from multiplay.service.settings import VARIABLE, Settings
 
-LISTENS = re.compile(r'"url": "(http://[^"]*:(\d+))"')
+LISTENS = re.compile(r'"url": "(http://[^"]*)"')
 
 
 class Server(uvicorn.Server):
@@ -78,9 +78,9 @@ class Served:
     """
 
     def __init__(self, store: str | Path, log: Path, *options: str) -> None:
-        self._log, self._port = log, "0"
+        self._log, self._held = log, bound("127.0.0.1", 0)  # no other program gets its port
         self._command = [sys.executable, "-m", "multiplay", "serve", "--store", f"{store}"]
-        self._command += options
+        self._command += ["--port", f"{self._held.getsockname()[1]}", *options]
         self.start()
 
     def __enter__(self) -> Self:
@@ -89,13 +89,14 @@ class Served:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.stop()
+        self._held.close()
 
     def start(self) -> None:
-        """Start the service, again on its previous port, and wait until it listens."""
+        """Start the service, always on the same port, and wait until it listens."""
         lines = self.log.count("\n")
         with self._log.open("ab") as file:
             self.process = subprocess.Popen(
-                [*self._command, "--port", self._port],
+                self._command,
                 stdout=subprocess.DEVNULL,
                 stderr=file,
                 start_new_session=True,
@@ -105,7 +106,7 @@ class Served:
             assert self.process.poll() is None, f"the service has ended: {self.log[-2000:]}"
             assert time.monotonic() < end, "the service does not start"
             time.sleep(0.05)
-        self.url, self._port = found[1], found[2]
+        self.url = found[1]
 
     def kill(self) -> None:
         """Kill all processes of the service."""

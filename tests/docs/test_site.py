@@ -28,6 +28,7 @@ from multiplay.service.api import openapi
 pytest.importorskip("sphinx", reason="needs the extra 'docs'")
 
 pytestmark = pytest.mark.slow  # the build takes a minute
+expect.set_options(timeout=1000 * TIME_LIMIT)  # milliseconds; the default is 5 seconds
 
 DOCS = Path(__file__).parents[2] / "docs"
 NARROW, WIDE = 400, 1400
@@ -167,7 +168,9 @@ def test_every_operation_is_described(site: Path) -> None:
 def browser() -> Iterator[Browser]:
     path = chromium()
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        started = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"], timeout=1000 * TIME_LIMIT
+        )
         yield started
         started.close()
 

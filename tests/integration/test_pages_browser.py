@@ -17,6 +17,8 @@ from trucks import ask_and_tell, euros, new_study
 import multiplay as mp
 from multiplay.service.auth import keys
 
+expect.set_options(timeout=1000 * TIME_LIMIT)  # milliseconds; the default is 5 seconds
+
 NARROW, WIDE = 360, 1400
 PICTURES = os.environ.get("MULTIPLAY_PICTURES")  # a folder to look at them
 OPTIONS = (
@@ -69,7 +71,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def browser() -> Iterator[Browser]:
     path = chromium()
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        started = playwright.chromium.launch(
+            executable_path=path, args=OPTIONS, timeout=1000 * TIME_LIMIT
+        )
         yield started
         started.close()
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from effort import TIME_LIMIT
 from serving import Served
 
 import multiplay as mp
@@ -37,6 +38,7 @@ def fuzzed(tmp_path: Path, configuration: str, *options: str) -> str:
     with Served(store, tmp_path / "log") as service:
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", f"{written}", "run"]
         command += [f"{service.url}/openapi.json", "--header", f"Authorization: Bearer {key}"]
+        command += ["--request-timeout", f"{TIME_LIMIT}"]  # kernels may be compiled first
         command += ["--checks", "all", "--seed", "1", "--no-color", "--generation-database", "none"]
         # a stream of events has no end; tests of its own watch it
         command += ["--exclude-path-regex", "/events$", *options]
@@ -128,7 +130,7 @@ def test_a_generated_client_can_be_used(tmp_path: Path) -> None:
         where = ["--url", f"{service.url}/openapi.json", "--meta", "none"]
         command = [f"{programs / GENERATOR}", "generate", *where]
         command += ["--output-path", f"{tmp_path / 'made'}"]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        subprocess.run(command, check=True, capture_output=True, timeout=TIME_LIMIT)
         called = subprocess.run(
             [f"{programs / 'python'}", "-c", CALLS, service.url, key],
             cwd=tmp_path,

@@ -188,7 +188,7 @@ def many_requests(tmp_path: Path, rounds: int, most: float) -> None:
             ]
             assert [one.status_code for one in responses] == [200, 200, 200, 404]
             if k % 50 == 0:  # new connections, also such as are left in the middle
-                httpx.get(f"{service.url}/healthz", trust_env=False)
+                httpx.get(f"{service.url}/healthz", trust_env=False, timeout=TIME_LIMIT)
                 with client.stream("GET", f"{base}/events") as stream:
                     next(stream.iter_lines())
         after = resources(client)

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from asgi import Client, client_of
+from effort import TIME_LIMIT
 from serving import Served
 from trucks import costs, new_study
 
@@ -286,7 +287,7 @@ def test_pages_of_a_large_set_take_little_memory(tmp_path: Path) -> None:
             study.ask()
     with (
         Served(store, tmp_path / "log") as service,
-        httpx.Client(base_url=service.url, trust_env=False, timeout=60) as client,
+        httpx.Client(base_url=service.url, trust_env=False, timeout=TIME_LIMIT) as client,
     ):
         paths = ("pending", "entries", "plays")
         for path in paths:
@@ -355,7 +356,7 @@ def test_the_service_is_ready_when_kernels_are_compiled(
 ) -> None:
     compiled = threading.Event()
     monkeypatch.setattr(manager, "PATIENCE", 0.05)
-    monkeypatch.setattr(mp.Study, "compile_all", lambda store: compiled.wait(60))
+    monkeypatch.setattr(mp.Study, "compile_all", lambda store: compiled.wait(TIME_LIMIT))
     with client_of(create_app(Settings(store=f"{store}"))) as client:
         try:
             assert client.get("/healthz").status_code == 200
@@ -364,7 +365,7 @@ def test_the_service_is_ready_when_kernels_are_compiled(
             compiled.set()
         assert waits.status_code == 503
         assert "compiles the kernels" in waits.json()["detail"]
-        monkeypatch.setattr(manager, "PATIENCE", 60.0)
+        monkeypatch.setattr(manager, "PATIENCE", TIME_LIMIT)
         assert client.get("/readyz").status_code == 200
 
 

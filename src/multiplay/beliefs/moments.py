@@ -8,7 +8,7 @@ import numpy as np
 
 from multiplay.kernels import change
 from multiplay.kernels import moments as kernels
-from multiplay.kernels.change import HYPOTHESES, new_hypotheses
+from multiplay.kernels.hypotheses import HYPOTHESES, new_hypotheses
 from multiplay.types import Arrays, FloatArray, IntArray
 
 ALL = np.zeros(0, dtype=np.int64)

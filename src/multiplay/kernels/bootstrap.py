@@ -6,6 +6,7 @@ import numpy as np
 
 from multiplay.kernels import change
 from multiplay.kernels.averages import FADED
+from multiplay.kernels.hypotheses import H_B, H_MEAN, H_N, H_W, LAST_ROUND, LENGTH, OCTAVES, pick
 from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.moments import (
     A2,
@@ -29,6 +30,7 @@ from multiplay.kernels.moments import (
 from multiplay.kernels.random import Generators, beta, gamma_above_one, normal_pair, uniform
 from multiplay.types import FloatArray, IntArray
 
+LONG = 1_000.0  # rounds in which an idle arm may move by the curiosity
 NARROWEST = 1e-18  # variance of a core, relative to its range: less is a constant
 
 
@@ -84,6 +86,7 @@ def draw(
     upper: FloatArray,
     n: IntArray,
     w: float,
+    curiosity: float,
     sign: float,
     theta: FloatArray,
 ) -> None:
@@ -98,12 +101,12 @@ def draw(
     the best of one draw for each unit that it can play.
     """
     d, follows = moments.shape[1], hypotheses.shape[2] > 0
-    s2, G = np.empty(d), np.empty(change.OCTAVES)
+    s2, G = np.empty(d), np.empty(OCTAVES)
     for k in range(len(moments)):
         g = generators[k]
         su = noise(moments[k], shift, s2)[1]
         if follows:
-            change.growth(snaps[k], G)
+            change.growth(snaps[k], curiosity**2 / LONG, G)
         for i in range(d):
             row, top = moments[k, i], upper[i]
             if row[N] < FADED:
@@ -112,11 +115,11 @@ def draw(
                 continue
             units, mean, squares, moved = row[N], row[MEAN], row[W] + row[B], 0.0
             if follows:
-                length = int(marks[k, i, change.LENGTH])
-                since = hypotheses[k, i, change.pick(hypotheses[k, i], length, uniform(g))]
-                units, mean = since[change.H_N], since[change.H_MEAN]
-                squares = since[change.H_W] + since[change.H_B]
-                moved = change.grown(G, t[k] - marks[k, i, change.LAST_ROUND])
+                length = int(marks[k, i, LENGTH])
+                since = hypotheses[k, i, pick(hypotheses[k, i], length, uniform(g))]
+                units, mean = since[H_N], since[H_MEAN]
+                squares = since[H_W] + since[H_B]
+                moved = change.grown(G, t[k] - marks[k, i, LAST_ROUND])
             hidden = max(row[N] - row[R] - row[DOF], 0.0) * units / row[N]
             rho = su / (su + s2[i]) if su > 0.0 else 0.0
             deff = max(1.0, 1.0 + rho * (row[A2] / row[N] - 1.0))

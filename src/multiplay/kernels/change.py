@@ -1,198 +1,67 @@
-"""Change points of each arm: hypotheses "the mean has been the same since round s".
+"""Changes of all arms: reports, changes that most arms share, and how far idle arms may move.
 
-Each arm keeps up to 16 hypotheses, the oldest first, with moments of the reports since s and a
-weight. A report weighs them by how well they foresaw it: a unit counts as 1 / phi coins, where phi
-is the learned variance of a unit over m (1 - m). The oldest is dropped when its weight falls below
-0.001, a confirmed change: only this arm forgets.
+A change is shared if, when one arm confirms it, the reports of at least two thirds of the others
+that were seen since fit it better than their past. Then arms that were seen since forget with it,
+and idle arms are taken to have moved by the same factor or the same difference; how sure that is
+depends on how many of the arms seen did.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel, subroutine
-from multiplay.kernels.moments import (
-    A2,
-    AVERAGE,
-    DOF,
-    FOURTH,
-    FREEDOM,
-    MEAN,
-    N2,
-    UNITS,
-    WITHIN,
-    B,
-    F,
-    N,
-    R,
-    W,
-    add_report,
+from multiplay.kernels.hypotheses import (
+    CHANGES,
+    CONFIRMED,
+    FIRST,
+    FROM,
+    H_B,
+    H_F,
+    H_MEAN,
+    H_N,
+    H_W,
+    LAST_MEAN,
+    LAST_ROUND,
+    LAST_UNITS,
+    LEAST,
+    LENGTH,
+    LEVEL,
+    LIVED,
+    LOOKS,
+    MOVES,
+    OCTAVES,
+    OFTEN,
+    SHARED,
+    START,
+    STEPS,
+    UNKNOWN,
+    WEIGHT,
+    D,
+    K,
+    V,
+    add_to_all,
+    become,
+    begin,
+    confirm,
+    cut,
+    learn_noise,
+    mean_before,
+    note,
+    phi_of,
+    weigh,
 )
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.kernels.jit import kernel, subroutine
+from multiplay.kernels.moments import AVERAGE, UNITS, add_report
+from multiplay.types import FloatArray, IntArray
 
-K = 16  # hypotheses of an arm
-YOUNG = 4  # of them are never dropped for room
-CAP = 5.0  # nats: one round costs a hypothesis at most this
-CONFIRM = 0.001  # weight below which the oldest hypothesis is dropped
-FIRST = 50_000.0  # arm-rounds in which one change is expected at first
-OFTEN = 0.002  # largest hazard
-FADE = 0.995  # of the noise, for each report
-LEAST = 1e-4  # phi
 KNOWN = 8.0  # looks that idle arms need, before they are taken to move as others do
-OCTAVES = 14
-MOVED = 5.0  # rounds: a split that moves by less is the same change
-
-START, WEIGHT, H_N, H_MEAN, H_B, H_W, H_F = range(7)  # of a hypothesis
-COLUMNS = 7
-# Noise of an arm, each beside what coins would have: D, V between rounds, E, V' within a round.
-D, V, E, V_WITHIN = range(4)
-LAST_MEAN, LAST_UNITS, LAST_ROUND, CHANGES, LIVED, LENGTH = range(6)  # marks of an arm
-MARKS = 6
-LEVEL, MOVES, LOOKS = range(3)  # of an arm and octave: the last level, squared moves, how many
-UNKNOWN = -1.0  # level of an arm that was not seen
-
-
-HYPOTHESES = ("hypotheses", "noises", "marks", "snaps")  # arrays of the state, in this order
-
-
-def new_hypotheses(trials: int, d: int) -> Arrays:
-    """Return the arrays of arms of which nothing is known: no hypothesis."""
-    snaps = np.zeros((trials, d, OCTAVES, 3))
-    snaps[:, :, :, LEVEL] = UNKNOWN
-    shapes = {"hypotheses": (K, COLUMNS), "noises": (4,), "marks": (MARKS,)}
-    arrays: Arrays = {name: np.zeros((trials, d, *shape)) for name, shape in shapes.items()}
-    return arrays | {"snaps": snaps}
-
-
-@subroutine
-def log_rise(x: float, d: float) -> float:
-    """Logarithm of Gamma(x + d) / Gamma(x), for x >= 1/2 and d >= 0.
-
-    In the middle w = x + (d - 1) / 2 the series has even powers of 1 / w only: with two terms it is
-    exact to 1e-7, relative to d, where w is at least 8 and 4 d; else it is computed by ``lgamma``.
-    """
-    w = x + 0.5 * (d - 1.0)
-    if w < 8.0 or w < 4.0 * d:
-        return math.lgamma(x + d) - math.lgamma(x)
-    r, d2 = 1.0 / (w * w), d * d
-    second = (d2 - 1.0) / 24.0
-    fourth = ((3.0 * d2 - 10.0) * d2 + 7.0) / 960.0
-    return d * (math.log(w) - r * (second + r * fourth))
-
-
-@subroutine
-def add_to_all(H: FloatArray, length: int, report: FloatArray) -> None:
-    """Add a report to the moments of all hypotheses of an arm."""
-    a, y, within, fourth = report[UNITS], report[AVERAGE], report[WITHIN], report[FOURTH]
-    for k in range(length):
-        n = H[k, H_N]
-        share, d = a / (n + a), y - H[k, H_MEAN]
-        step = n * share * d * d
-        H[k, H_B] += step
-        H[k, H_F] += fourth + step * step
-        H[k, H_MEAN] += share * d
-        H[k, H_N] = n + a
-        H[k, H_W] += within
-
-
-@subroutine
-def phi_of(noise: FloatArray, together: float) -> float:
-    """Return phi: the variance of a unit over m (1 - m); 1 for coins."""
-    between = (noise[D] + together) / (noise[V] + 1.0)
-    return float(max(between, noise[E] / (noise[V_WITHIN] + 1.0), LEAST))
-
-
-@subroutine
-def drop(hypotheses: FloatArray, length: int, at: int) -> None:
-    """Remove the hypothesis at a place."""
-    for k in range(at, length - 1):
-        for c in range(COLUMNS):
-            hypotheses[k, c] = hypotheses[k + 1, c]
-    for c in range(COLUMNS):
-        hypotheses[length - 1, c] = 0.0
-
-
-@subroutine
-def begin(hypotheses: FloatArray, length: int, t: float, hazard: float) -> int:
-    """Add the hypothesis of a change just now; return the number of hypotheses."""
-    if length == K:
-        lightest = 0
-        for k in range(1, K - YOUNG):
-            if hypotheses[k, WEIGHT] < hypotheses[lightest, WEIGHT]:
-                lightest = k
-        heir = max(lightest - 1, 1 if lightest == 0 else 0)
-        hypotheses[heir, WEIGHT] += hypotheses[lightest, WEIGHT]
-        drop(hypotheses, length, lightest)
-        length -= 1
-    for k in range(length):
-        hypotheses[k, WEIGHT] *= 1.0 - hazard
-    hypotheses[length, START] = t  # the rest of the row is 0
-    hypotheses[length, WEIGHT] = hazard if length > 0 else 1.0
-    return length + 1
-
-
-@subroutine
-def weigh(
-    hypotheses: FloatArray, length: int, a: float, total: float, phi: float, fit: FloatArray
-) -> None:
-    """Weigh the hypotheses of an arm by how well they foresaw a report; ``fit`` is room for it."""
-    most, coins = -math.inf, 1.0 / phi
-    heads, tails = total * coins, max(a - total, 0.0) * coins
-    for k in range(length):
-        n, S = hypotheses[k, H_N], hypotheses[k, H_N] * hypotheses[k, H_MEAN]
-        fit[k] = log_rise(0.5 + S * coins, heads) + log_rise(0.5 + max(n - S, 0.0) * coins, tails)
-        fit[k] -= log_rise(1.0 + n * coins, heads + tails)
-        most = max(most, fit[k])
-    together = 0.0
-    for k in range(length):
-        hypotheses[k, WEIGHT] *= math.exp(max(fit[k] - most, -CAP))
-        together += hypotheses[k, WEIGHT]
-    for k in range(length):
-        hypotheses[k, WEIGHT] /= together
-
-
-@subroutine
-def become(row: FloatArray, h: FloatArray) -> None:
-    """Let the moments of an arm be those of a hypothesis; what it lacks is scaled by its units."""
-    share = h[H_N] / row[N]
-    row[A2] *= share
-    row[R] = max(row[R] * share, 1.0)
-    row[DOF] *= share
-    row[N], row[N2], row[MEAN] = h[H_N], h[H_N], h[H_MEAN]
-    row[B], row[W], row[F] = h[H_B], h[H_W], h[H_F]
-
-
-@subroutine
-def learn_noise(own: FloatArray, marks: FloatArray, report: FloatArray) -> None:
-    """Learn the noise from the difference of two successive reports, and from within this one."""
-    a, y, b = report[UNITS], report[AVERAGE], marks[LAST_UNITS]
-    if b > 0.0:
-        p = (a * y + b * marks[LAST_MEAN]) / (a + b)
-        own[D] = FADE * own[D] + a * b / (a + b) * (y - marks[LAST_MEAN]) ** 2
-        own[V] = FADE * own[V] + p * (1.0 - p) * (a + b) / (a + b - 1.0)
-    if report[FREEDOM] > 0.0:
-        own[E] = FADE * own[E] + report[WITHIN]
-        own[V_WITHIN] = FADE * own[V_WITHIN] + a * y * (1.0 - y)
-
-
-@subroutine
-def confirm(hypotheses: FloatArray, marks: FloatArray) -> bool:
-    """Drop the oldest hypotheses that no longer have weight; return whether there were any."""
-    length, oldest = int(marks[LENGTH]), hypotheses[0, START]
-    while length > 1 and hypotheses[0, WEIGHT] < CONFIRM:
-        drop(hypotheses, length, 0)
-        length -= 1
-    if length == int(marks[LENGTH]):
-        return False
-    together = 0.0
-    for k in range(length):
-        together += hypotheses[k, WEIGHT]
-    for k in range(length):
-        hypotheses[k, WEIGHT] /= together
-    if hypotheses[0, START] - oldest > MOVED:
-        marks[CHANGES] += 1.0
-    marks[LENGTH] = length
-    return True
+EVIDENCE = 3.0  # nats: the least for a shared change, and the most of one arm
+OTHERS = 2  # arms besides the one that confirms a change, the fewest that can share it
+ENOUGH = 8.0  # units since a change, from which an arm forgets its past with others
+IDLE, NEVER = -2.0, -1.0  # an arm not seen since a change, and one never seen
+M_B, N_B, M_A, N_A, FIT = range(5)  # means and units before and after a change; evidence, twice
+SIDES = 6
 
 
 @kernel
@@ -210,7 +79,7 @@ def learn(
 
     ``moments`` are those of the oldest hypothesis of each arm; ``common`` is as in ``add_report``.
     """
-    fit = np.empty(K)
+    fit, sides = np.empty(K), np.empty((moments.shape[1], SIDES))
     for k in range(len(moments)):
         now = float(t[k])
         spread, coins, changes, lived = 0.5, 0.5, 1.0, FIRST
@@ -221,7 +90,7 @@ def learn(
             lived += marks[k, i, LIVED]
         together, hazard = spread / coins, min(changes / lived, OFTEN)
         r = r2 = s = s2 = 0.0
-        surprises = 0
+        surprises, split, first = 0, 0.0, -1
         for i in range(moments.shape[1]):
             report = reports[k, i]
             a, y = report[UNITS], report[AVERAGE]
@@ -240,13 +109,148 @@ def learn(
                 s += share
                 s2 += share * share
             add_to_all(H, length, report)
-            if confirm(H, own):
+            dropped, new = confirm(H, own, now)
+            if dropped:
                 become(moments[k, i], H[0])
+            if new > 0.0:
+                split, first = new, i
             own[LIVED] += 1.0
             own[LAST_MEAN], own[LAST_UNITS], own[LAST_ROUND] = y, a, now
         common[k, 0] += r * r - r2
         common[k, 1] += surprises * (surprises - 1) + s * s - s2
+        if first >= 0:
+            arrays = moments[k], hypotheses[k], noises[k], marks[k], snaps[k]
+            share_change(*arrays, now, split, first, together, sides)
         look_back(hypotheses[k], noises[k], marks[k], snaps[k], now, together)
+
+
+@subroutine
+def both_sides(hypotheses: FloatArray, marks: FloatArray, split: float, side: FloatArray) -> int:
+    """Compute what an arm cost before and after a split; return the hypothesis that begins there.
+
+    N_A is negative for an arm that tells nothing of it: it is idle since, or was never seen.
+    """
+    length = int(marks[LENGTH])
+    side[N_A] = NEVER if length == 0 else IDLE
+    if length == 0 or marks[LAST_ROUND] <= split:
+        return 0
+    oldest, n = hypotheses[0], hypotheses[0, H_N]
+    if marks[CONFIRMED] > split and marks[STEPS] == 1.0:
+        side[M_B], side[N_B], side[M_A], side[N_A] = marks[FROM], n, oldest[H_MEAN], n
+        return 0
+    for k in range(1, length):
+        h = hypotheses[k]
+        if h[START] >= split and h[H_N] > 0.0 and n - h[H_N] > 0.5:
+            side[M_B], side[N_B] = mean_before(n, oldest[H_MEAN], h), n - h[H_N]
+            side[M_A], side[N_A] = h[H_MEAN], h[H_N]
+            return k
+    return 0
+
+
+@subroutine
+def common_move(sides: FloatArray, first: int, noises: FloatArray, together: float) -> Any:
+    """Return (kind, f, c, seen, moved): of ``seen`` other arms, ``moved`` went from m to f m + c.
+
+    Either a factor f (kind 0) or a difference c (kind 1) is tried; kind -1: most arms have neither.
+    """
+    n = before = after = 0.0
+    for i in range(len(sides)):
+        if sides[i, N_A] > 0.0:
+            n += sides[i, N_A]
+            before += sides[i, N_A] * sides[i, M_B]
+            after += sides[i, N_A] * sides[i, M_A]
+    factor = after / before if before > 0.0 else 1.0
+    found, largest = (-1, 1.0, 0.0, 0, 0), EVIDENCE
+    for kind in range(2):
+        f, c = (factor, 0.0) if kind == 0 else (1.0, (after - before) / n)
+        evidence, seen, moved = 0.0, 0, 0
+        for i in range(len(sides)):
+            side = sides[i]
+            if side[N_A] > 0.0 and i != first:
+                m = side[M_B]
+                noise = phi_of(noises[i], together) * max(m * (1.0 - m), LEAST)
+                doubt = noise * (1.0 / side[N_A] + 1.0 / side[N_B])
+                gain = (side[M_A] - m) ** 2 - (side[M_A] - f * m - c) ** 2
+                side[FIT + kind] = min(max(gain / (2.0 * doubt), -EVIDENCE), EVIDENCE)
+                evidence += side[FIT + kind]
+                seen += 1
+                moved += 1 if side[FIT + kind] > 0.0 else 0
+        if seen >= OTHERS and 3 * moved >= 2 * seen and evidence > largest:
+            found, largest = (kind, f, c, seen, moved), evidence
+    return found
+
+
+@subroutine
+def move(hypotheses: FloatArray, f: float, c: float, n: float) -> None:
+    """Let the past of an idle arm be that of means f m + c, which n units of other arms tell.
+
+    N units and a move that n units tell are as good as N n / (N + n) units.
+    """
+    h = hypotheses[0]
+    h[H_MEAN] = clipped(f * h[H_MEAN] + c)
+    left = n / (h[H_N] + n)
+    h[H_N] *= left
+    h[H_B] *= left * f * f
+    h[H_W] *= left * f * f
+    h[H_F] *= left * f**4
+
+
+@subroutine
+def clipped(loss: float) -> float:
+    """Return the loss nearest to this in [0, 1]."""
+    return min(max(loss, 0.0), 1.0)
+
+
+@subroutine
+def share_change(
+    moments: FloatArray,
+    hypotheses: FloatArray,
+    noises: FloatArray,
+    marks: FloatArray,
+    snaps: FloatArray,
+    t: float,
+    split: float,
+    first: int,
+    together: float,
+    sides: FloatArray,
+) -> None:
+    """Let all arms follow a change that arm ``first`` has confirmed, if most arms share it."""
+    for i in range(len(marks)):
+        both_sides(hypotheses[i], marks[i], split, sides[i])
+    kind, f, c, seen, moved = common_move(sides, first, noises, together)
+    if kind < 0:
+        return
+    units = 0.0
+    for i in range(len(marks)):
+        units += max(sides[i, N_A], 0.0)
+    still = (seen - moved + 0.5) / (seen + 2.0)  # probability that an idle arm has not moved
+    for i in range(len(marks)):
+        own, H, side = marks[i], hypotheses[i], sides[i]
+        if side[N_A] == NEVER or (side[N_A] > 0.0 and i != first and side[FIT + kind] <= 0.0):
+            continue
+        for j in range(OCTAVES):
+            if snaps[i, j, LEVEL] != UNKNOWN:
+                snaps[i, j, LEVEL] = clipped(f * snaps[i, j, LEVEL] + c)
+        k = both_sides(H, own, split, side)
+        if side[N_A] >= ENOUGH or own[CONFIRMED] > split:
+            if k > 0:
+                note(own, split, side[M_B], side[M_A], t)
+                cut(H, own, k)
+                become(moments[i], H[0])
+            own[SHARED] = split
+            continue
+        for column in range(len(H[0])):
+            H[1, column] = H[0, column]
+        for k in range(2, len(H)):
+            for column in range(len(H[0])):
+                H[k, column] = 0.0
+        move(H, f, c, units)
+        become(moments[i], H[0])
+        own[LAST_MEAN] = clipped(f * own[LAST_MEAN] + c)
+        H[0, WEIGHT], H[1, WEIGHT], H[1, START] = 1.0 - still, still, split
+        own[LENGTH] = 2.0
+        note(own, split, H[1, H_MEAN], H[0, H_MEAN], t)
+        own[SHARED] = split
 
 
 @subroutine
@@ -279,14 +283,14 @@ def look_back(
 
 
 @subroutine
-def growth(snaps: FloatArray, G: FloatArray) -> None:
-    """G_j: how far, squared, arms move in 2^j rounds."""
+def growth(snaps: FloatArray, least: float, G: FloatArray) -> None:
+    """G_j: how far, squared, arms move in 2^j rounds; at least ``least`` in one."""
     for j in range(OCTAVES):
         moved, looked = 0.0, KNOWN
         for i in range(len(snaps)):
             moved += snaps[i, j, MOVES]
             looked += snaps[i, j, LOOKS]
-        G[j] = moved / looked
+        G[j] = max(moved / looked, least)
         if j > 0:
             G[j] = max(G[j], 2.0 * G[j - 1])
 
@@ -301,15 +305,3 @@ def grown(G: FloatArray, gap: float) -> float:
         return float(G[j] * gap / 2.0**j)
     part = gap / 2.0**j - 1.0
     return float(G[j] + part * (G[j + 1] - G[j]))
-
-
-@subroutine
-def pick(hypotheses: FloatArray, length: int, mass: float) -> int:
-    """Return the hypothesis up to which the weights add up to more than ``mass``."""
-    picked = 0
-    for k in range(length):
-        picked = k
-        mass -= hypotheses[k, WEIGHT]
-        if mass < 0.0:
-            break
-    return picked

@@ -21,8 +21,9 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
-from multiplay.policies import BootstrapCTS, Duplicated, Policy
+from multiplay.policies import Duplicated, Policy
 from multiplay.policies.base import check_fits
+from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
 
@@ -117,8 +118,8 @@ class Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         if policy is None:
-            policy = BootstrapCTS()
-        check_instance("policy", policy, Policy, "BootstrapCTS()")
+            policy = FOLLOWING
+        check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
         check_fits(policy, actions, None, shows_units=True)  # totals are checked when reported
         pack(actions, "actions")  # raises if it cannot be saved
         pack(policy, "policy")

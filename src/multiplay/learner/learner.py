@@ -67,8 +67,8 @@ class Learner(Queries, HasPanel):
     Parameters
     ----------
     actions, policy
-        The usual action set, and the policy: ``BootstrapCTS()`` if not given. Objects that ``save``
-        could not store, such as a function, raise an error.
+        The usual action set, and the policy: ``BootstrapCTS(change="follow")`` if not given.
+        Objects that ``save`` could not store, such as a function, raise an error.
     seed
         The seed of all random numbers: the same seed and losses give the same plans. With None a
         random seed is drawn and recorded, see ``Learner.seed``.

@@ -382,9 +382,13 @@ class PolicyState:
 
 
 def forgetting_of(policy: Policy) -> dict[str, Any]:
-    """Return how beliefs forget: as the policy does."""
-    if isinstance(policy, BootstrapCTS) and policy.follows:
-        return {"follow": True}
+    """Return how beliefs forget: as the policy does; they follow changes if it forgets nothing.
+
+    Only ``BootstrapCTS(change="ignore")`` says that nothing changes.
+    """
+    memory = {}
     if isinstance(policy, Forgetting):
-        return {"discount": policy.discount, "window": policy.window}
-    return {}
+        memory = {"discount": policy.discount, "window": policy.window}
+    forgets = any(value is not None for value in memory.values())
+    ignores = isinstance(policy, BootstrapCTS) and not policy.follows
+    return memory if forgets or ignores else {"follow": True}

@@ -11,6 +11,7 @@ import numpy as np
 
 from multiplay._support.checks import probability
 from multiplay.actions import ActionSet
+from multiplay.beliefs.changes import changes_of
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, times
@@ -157,37 +158,46 @@ class Queries(ABC):
             return engine.beliefs.expected(round_set, action, level)
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
-        r"""Return the arms whose recent losses do not fit the old ones: no rows if all fit.
+        r"""Return the changes of arms: no rows if nothing has changed.
 
-        The n losses of an arm, in [0, 1], are split after the first s. With
-        :math:`\bar{k}_{1:s}` and :math:`\bar{k}_{s+1:n}` the averages of both parts,
-        :math:`\bar{k}` that of all, and
-        :math:`\operatorname{kl}(x, y) = x \ln \frac{x}{y} + (1 - x) \ln \frac{1 - x}{1 - y}`,
+        Beliefs, and a policy that follows changes, weigh hypotheses "the same mean since round s"
+        for each arm; see ``BootstrapCTS(change="follow")``. A row is a change with a weight of more
+        than 1/2, or one that is confirmed: then older losses no longer count. Several changes in
+        one direction are one row, and so is a change that most arms share.
+
+        ``certain`` is a test that needs no model of the noise. The n losses of an arm, in [0, 1],
+        are split after the first s. With :math:`\bar{k}_{1:s}` and :math:`\bar{k}_{s+1:n}` the
+        averages of both parts, :math:`\bar{k}` that of all, and :math:`\operatorname{kl}(x, y) =
+        x \ln \frac{x}{y} + (1 - x) \ln \frac{1 - x}{1 - y}`,
 
         .. math::
 
             G(s, n) = s \operatorname{kl}(\bar{k}_{1:s}, \bar{k})
                 + (n - s) \operatorname{kl}(\bar{k}_{s+1:n}, \bar{k})
 
-        measures how clearly the parts differ. With d arms, an arm is in the table if for some s
+        measures how clearly the parts differ. With d arms, a change is certain if for some s
 
         .. math::
 
             G(s, n) > \ln \frac{12\, s^2 \sqrt{n - s}\; d}{\text{level}}.
 
-        While nothing changes, this table stays empty for ever with a probability of at least
-        1 - ``level``, no matter how often it is read.
+        While nothing changes, no row is ever certain with a probability of at least 1 - ``level``,
+        no matter how often it is read.
 
         Parameters
         ----------
         level
-            The probability of a false alarm over the life of the learner.
+            The probability of a false alarm over the life of the learner, for ``certain``.
 
         Returns
         -------
         DataFrame
-            arm, since (the round after which the recent losses begin), before and after (their
-            averages in the user's unit), and units, the number of recent ones.
+            arm; since, the round after which the new mean holds; before and after, the means in the
+            user's unit; units, the number of units since; sure, the weight of the hypotheses that
+            begin then or later, a probability under the model (NaN if only the test finds the
+            change); acted, whether older losses no longer count; certain; and arms, the names of
+            all arms of the row. A change that arms share has an arm like "8 of 9 arms" and averages
+            over their units.
         """
         with self._current() as engine:
             return drift_frame(engine.state, level)
@@ -205,6 +215,17 @@ class Queries(ABC):
             return self._expected(round_set, play.action[0])
 
         return PendingPlay(id, action, round_set.plan(action), play.key, expect, play.truncated)
+
+
+CHANGE_COLUMNS: dict[str, type] = {
+    "since": np.int64,
+    "before": float,
+    "after": float,
+    "units": np.int64,
+    "sure": float,
+    "acted": bool,
+    "certain": bool,
+}
 
 
 def arms_frame(
@@ -235,18 +256,24 @@ def arms_frame(
 
 
 def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:
-    """Return one row for each arm whose recent losses do not fit the old ones."""
+    """Return one row for each change; arms that only the test at ``level`` finds come last."""
     import pandas as pd
 
-    names, scale = state.arms.names, state.ranges.scale
-    low, alarms = state.ranges.of(names).low, state.statistics.drift.alarms(level)
-    places = np.array([alarm.arm for alarm in alarms], dtype=np.int64)
-    return pd.DataFrame(
-        {
-            "arm": pd.Series([names[place] for place in places], dtype=object),
-            "since": np.array([alarm.since for alarm in alarms], dtype=np.int64),
-            "before": low[places] + scale * np.array([alarm.before for alarm in alarms]),
-            "after": low[places] + scale * np.array([alarm.after for alarm in alarms]),
-            "units": np.array([alarm.recent for alarm in alarms], dtype=np.int64),
-        }
-    )
+    names, ranges = state.arms.names, state.ranges
+    alarms = {alarm.arm: alarm for alarm in state.statistics.drift.alarms(level)}
+    rows: list[tuple[object, ...]] = []
+    for arms, since, *means, units, sure, acted in changes_of(state.moments):
+        means = [float(ranges.from_shares(np.array(mean))) for mean in means]
+        certain = all(arm in alarms for arm in arms)
+        rows.append((arms, since, *means, units, sure, acted, certain))
+    told = {arm for row in rows for arm in row[0]}  # type: ignore[attr-defined]
+    low = ranges.of(names).low
+    for arm, since, *means, units in (alarms[arm] for arm in alarms if arm not in told):
+        means = [float(low[arm] + ranges.scale * mean) for mean in means]
+        rows.append(((arm,), since, *means, units, np.nan, False, True))
+    frame = pd.DataFrame(rows, columns=["arms", *CHANGE_COLUMNS]).astype(CHANGE_COLUMNS)
+    lists = [[names[arm] for arm in arms] for arms in frame.pop("arms")]
+    seen = int((state.moments.seen > 0).sum())
+    labels = [one[0] if len(one) == 1 else f"{len(one)} of {seen} arms" for one in lists]
+    frame.insert(0, "arm", pd.Series(labels, dtype=object))
+    return frame.assign(arms=pd.Series(lists, dtype=object))

@@ -11,7 +11,7 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import bootstrap as kernels
 from multiplay.kernels import change
 from multiplay.kernels import moments as columns
-from multiplay.kernels.change import HYPOTHESES, new_hypotheses
+from multiplay.kernels.hypotheses import COLUMNS, HYPOTHESES, MARKS, OCTAVES, new_hypotheses
 from multiplay.policies.base import Play, PolicyCost, arm_totals
 from multiplay.policies.forgetting import Forgetting
 from multiplay.random import Rng, Streams, generator_words
@@ -22,9 +22,9 @@ NO_FIRST = np.zeros(1, dtype=np.int64)
 NOT_KEPT = np.zeros((1, 1, 0, columns.KEPT))
 NEVER_FORGETS = (1.0, np.inf)
 NOTHING = (
-    np.zeros((1, 1, 0, change.COLUMNS)),
-    np.zeros((1, 1, change.MARKS)),
-    np.zeros((1, 1, change.OCTAVES, 3)),
+    np.zeros((1, 1, 0, COLUMNS)),
+    np.zeros((1, 1, MARKS)),
+    np.zeros((1, 1, OCTAVES, 3)),
     np.zeros(1, dtype=np.int64),
 )
 
@@ -66,8 +66,15 @@ class BootstrapCTS(Forgetting):
         keeps up to 16 hypotheses "the same mean since round s", weighed by how well they foresaw
         each report, where a unit counts as :math:`1/\varphi` coins and :math:`\varphi`, the noise,
         is learned; a draw picks one of them by its weight. The oldest is dropped when its weight
-        falls below 0.001. Arms that were not seen of late may have moved as those that were.
-        "ignore": all losses count alike.
+        falls below 0.001. Arms that were not seen of late may have moved as those that were; a
+        change that most arms share, by a factor or by a difference, moves idle arms as well.
+        "ignore": all losses count alike. A ``Learner`` and a ``Study`` have "follow" unless a
+        policy is given.
+    curiosity
+        With "follow": how far, as a share of the range, an idle arm is taken to have moved in 1,000
+        rounds (a standard deviation), even if no arm was ever seen to move. 0 tries an idle arm
+        again only after others were seen to change; 0.1 finds an idle arm that became cheap, at a
+        price where nothing changes: see "Non-stationary losses" in docs/choosing.md.
     discount
         For losses that drift: in (0, 1), the weight of a report fades by this factor for every
         round told.
@@ -115,6 +122,7 @@ class BootstrapCTS(Forgetting):
 
     w: float = 1.0
     change: str = field(default="ignore", kw_only=True)
+    curiosity: float = field(default=0.0, kw_only=True)
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
 
@@ -125,6 +133,12 @@ class BootstrapCTS(Forgetting):
         if not isinstance(self.change, str) or self.change not in ("follow", "ignore"):
             hint = "Use 'follow' for costs that may change, or leave it out."
             raise InvalidInput("change", "'follow' or 'ignore'", repr(self.change), hint)
+        if not (is_number(self.curiosity) and 0 <= self.curiosity <= 1):
+            hint = "Leave it out for 0, or try 0.1."
+            raise InvalidInput("curiosity", "a number from 0 to 1", repr(self.curiosity), hint)
+        if self.curiosity and not self.follows:
+            hint = "Use change='follow' with it."
+            raise InvalidInput("curiosity", "0 unless changes are followed", self.curiosity, hint)
         if self.follows and self.memory != NEVER_FORGETS:
             raise InvalidInput(
                 "change",
@@ -166,8 +180,8 @@ class BootstrapCTS(Forgetting):
             hypotheses, marks = state["hypotheses"], state["marks"]
             snaps, t = state["snaps"], state["t"]
         words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(moments))
-        n, w = actions._n, float(self.w)
-        kernels.draw(words, moments, hypotheses, marks, snaps, t, shift, upper, n, w, sign, theta)
+        settings = actions._n, float(self.w), float(self.curiosity), sign
+        kernels.draw(words, moments, hypotheses, marks, snaps, t, shift, upper, *settings, theta)
         return theta
 
     def update(
@@ -215,3 +229,6 @@ class BootstrapCTS(Forgetting):
         n, mean = (state["moments"][:, :, column] for column in (columns.N, columns.MEAN))
         expected: FloatArray = (self.w + n * mean) / (2 * self.w + n)
         return expected
+
+
+FOLLOWING = BootstrapCTS(change="follow")  # the policy of a Learner or a Study by default

@@ -30,7 +30,8 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.queries import LEVEL
-from multiplay.policies import BootstrapCTS, Policy
+from multiplay.policies import Policy
+from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
@@ -104,8 +105,8 @@ class RemoteStudy(HasPanel):
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
-        policy = BootstrapCTS() if policy is None else policy
-        check_instance("policy", policy, Policy, "BootstrapCTS()")
+        policy = FOLLOWING if policy is None else policy
+        check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
         body = {
             "name": checked_name(name),
             "actions": _plain_set(actions),

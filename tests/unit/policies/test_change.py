@@ -24,13 +24,13 @@ from multiplay import (
     Transport,
     simulate,
 )
-from multiplay.kernels import change
+from multiplay.kernels import hypotheses as columns
 from multiplay.random import POLICY
 from multiplay.types import Arrays
 
 AT = 1_790_000_000.0
 FOLLOW = BootstrapCTS(change="follow")
-ARMS = Budget(12, [4, 4, 4], at_most=True)
+ARMS = Budget(20, [4] * 5, at_most=True)
 
 
 # ---------------------------------------------------------------- a slow reference
@@ -38,11 +38,25 @@ ARMS = Budget(12, [4, 4, 4], at_most=True)
 
 @dataclass
 class Since:
-    """A hypothesis: the mean has been the same since a round."""
+    """A hypothesis: the mean has been the same since a round; with a past that moved, or none."""
 
     start: int
     weight: float
     units: list[float] = field(default_factory=list)
+    past: tuple[float, float, float] = (0.0, 0.0, 0.0)  # units, mean, squared deviations
+
+    @property
+    def n(self) -> float:
+        return self.past[0] + len(self.units)
+
+    @property
+    def mean(self) -> float:
+        return (self.past[0] * self.past[1] + sum(self.units)) / self.n if self.n else 0.0
+
+    @property
+    def squares(self) -> float:
+        past = self.past[2] + self.past[0] * (self.past[1] - self.mean) ** 2
+        return past + sum((x - self.mean) ** 2 for x in self.units)
 
 
 @dataclass
@@ -53,8 +67,39 @@ class SlowArm:
     E: float = 0.0
     F: float = 0.0
     last: list[float] = field(default_factory=list)
+    last_mean: float = 0.0
+    last_round: int = 0
     changes: int = 0
     lived: int = 0
+    steps: int = 0
+    before: float = 0.0
+    confirmed: int = 0
+    shared: int = 0
+
+    def phi(self, phi_all: float) -> float:
+        return max((self.D + phi_all) / (self.V + 1), self.E / (self.F + 1), 1e-4)
+
+    def note(self, before: float, after: float, t: int) -> None:
+        same = (after - before) * (before - self.before) > 0
+        if self.steps and t - self.confirmed <= 100 and same:
+            self.steps += 1
+        else:
+            self.steps, self.before = 1, before
+        self.confirmed, self.shared = t, 0
+
+    def sides(self, split: int) -> tuple[float, float, float, float, int] | None:
+        """Return mean and units before a split, then after it, and the hypothesis that begins."""
+        kept = self.hypotheses
+        if not kept or self.last_round <= split:
+            return None
+        if self.confirmed > split and self.steps == 1:
+            return self.before, kept[0].n, kept[0].mean, kept[0].n, 0
+        for k, one in enumerate(kept):
+            n = kept[0].n - one.n
+            if k and one.start >= split and one.n and n > 0.5:
+                before = (kept[0].n * kept[0].mean - one.n * one.mean) / n
+                return before, n, one.mean, one.n, k
+        return None
 
 
 def log_beta(a: float, b: float) -> float:
@@ -62,7 +107,10 @@ def log_beta(a: float, b: float) -> float:
 
 
 class SlowChange:
-    """Steps 1 to 5 of the specification for all arms, with the units of every hypothesis."""
+    """Steps 1 to 5 of the specification for all arms, with the units of every hypothesis.
+
+    When an arm confirms a change, all arms follow it if most of them share it.
+    """
 
     def __init__(self, d: int) -> None:
         self.arms = [SlowArm() for _ in range(d)]
@@ -72,23 +120,26 @@ class SlowChange:
         phi_all = (0.5 + sum(arm.D for arm in arms)) / (0.5 + sum(arm.V for arm in arms))
         changes = 1 + sum(arm.changes for arm in arms)
         hazard = min(changes / (50_000 + sum(arm.lived for arm in arms)), 0.002)
+        first, split = None, 0
         for arm, units in zip(arms, told, strict=True):
-            if units:
-                self.tell_arm(arm, t, units, phi_all, hazard)
+            if units and (new := self.tell_arm(arm, t, units, phi_all, hazard)):
+                first, split = arm, new
+        if first is not None:
+            self.share(first, split, t, phi_all)
 
     def tell_arm(
         self, arm: SlowArm, t: int, units: list[float], phi_all: float, hazard: float
-    ) -> None:
+    ) -> int:
         a, r = len(units), sum(units) / len(units)
         if arm.last:
-            b, q = len(arm.last), sum(arm.last) / len(arm.last)
+            b, q = len(arm.last), arm.last_mean
             p = (a * r + b * q) / (a + b)
             arm.D = 0.995 * arm.D + a * b / (a + b) * (r - q) ** 2
             arm.V = 0.995 * arm.V + p * (1 - p) * (a + b) / (a + b - 1)
         if a > 1:
             arm.E = 0.995 * arm.E + sum((x - r) ** 2 for x in units)
             arm.F = 0.995 * arm.F + a * r * (1 - r)
-        phi = max((arm.D + phi_all) / (arm.V + 1), arm.E / (arm.F + 1), 1e-4)
+        phi = arm.phi(phi_all)
         kept = arm.hypotheses
         if len(kept) == 16:
             lightest = min(range(12), key=lambda k: kept[k].weight)
@@ -99,20 +150,69 @@ class SlowChange:
         kept.append(Since(t, hazard if kept else 1.0))
         fits = []
         for one in kept:
-            n, S, X = len(one.units), sum(one.units), sum(units)
+            n, S, X = one.n, one.n * one.mean, sum(units)
             before = log_beta(0.5 + S / phi, 0.5 + (n - S) / phi)
             fits.append(log_beta(0.5 + (S + X) / phi, 0.5 + (n - S + a - X) / phi) - before)
         for one, fit in zip(kept, fits, strict=True):
             one.weight *= math.exp(max(fit - max(fits), -5.0))
             one.units += units
         self.normalise(kept)
-        oldest = kept[0].start
+        oldest = kept[0]
         while len(kept) > 1 and kept[0].weight < 0.001:
             del kept[0]
         self.normalise(kept)
-        arm.changes += kept[0].start - oldest > 5
         arm.lived += 1
-        arm.last = units
+        arm.last, arm.last_mean, arm.last_round = units, r, t
+        if kept[0].start - oldest.start <= 5:
+            return 0
+        arm.changes += 1
+        new = max(kept, key=lambda one: one.weight)
+        n = oldest.n - new.n
+        arm.note((oldest.n * oldest.mean - new.n * new.mean) / n, new.mean, t)
+        return new.start
+
+    def share(self, first: SlowArm, split: int, t: int, phi_all: float) -> None:
+        sides = [(arm, side) for arm in self.arms if (side := arm.sides(split))]
+        units = sum(side[3] for _, side in sides)
+        before, after = (sum(side[3] * side[which] for _, side in sides) for which in (0, 2))
+        others = [(arm, side) for arm, side in sides if arm is not first]
+        best: tuple[float, float, float, list[float]] = (3.0, 1.0, 0.0, [])
+        for f, c in ((after / before, 0.0), (1.0, (after - before) / units)):
+            fits = []
+            for arm, (m, n, m_after, n_after, _) in others:
+                noise = arm.phi(phi_all) * max(m * (1 - m), 1e-4) * (1 / n + 1 / n_after)
+                gain = (m_after - m) ** 2 - (m_after - f * m - c) ** 2
+                fits.append(min(max(gain / (2 * noise), -3.0), 3.0))
+            moved = sum(fit > 0 for fit in fits)
+            if len(fits) >= 2 and 3 * moved >= 2 * len(fits) and sum(fits) > best[0]:
+                best = sum(fits), f, c, fits
+        _, f, c, fits = best
+        if not fits:
+            return
+        still = (sum(fit <= 0 for fit in fits) + 0.5) / (len(fits) + 2)
+        stayed = [arm for (arm, _), fit in zip(others, fits, strict=True) if fit <= 0]
+        for arm in self.arms:
+            if arm.hypotheses and arm not in stayed:
+                self.follow(arm, f, c, split, t, units, still)
+                arm.shared = split
+
+    def follow(
+        self, arm: SlowArm, f: float, c: float, split: int, t: int, units: float, still: float
+    ) -> None:
+        side, kept = arm.sides(split), arm.hypotheses
+        if arm.confirmed > split or (side and side[3] >= 8):
+            if side and side[4]:
+                arm.note(side[0], side[2], t)
+                del kept[: side[4]]
+                self.normalise(kept)
+            return
+        old = kept[0]
+        left = units / (old.n + units)
+        mean = min(max(f * old.mean + c, 0.0), 1.0)
+        moved = Since(old.start, 1 - still, [], (left * old.n, mean, left * f * f * old.squares))
+        arm.note(old.mean, mean, t)
+        arm.hypotheses = [moved, Since(split, still, [*old.units], old.past)]
+        arm.last_mean = min(max(f * arm.last_mean + c, 0.0), 1.0)
 
     @staticmethod
     def normalise(kept: list[Since]) -> None:
@@ -136,12 +236,14 @@ def update(state: Arrays, told: list[list[float]]) -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_hypotheses_are_those_of_the_slow_reference(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    state, slow = FOLLOW.start(ARMS, None, 1), SlowChange(3)
-    level, noise = rng.uniform(0.1, 0.9, 3), rng.choice([0.01, 0.1, 0.5])
-    for t in range(2, 42):
+    state, slow = FOLLOW.start(ARMS, None, 1), SlowChange(5)
+    level, noise = rng.uniform(0.1, 0.6, 5), rng.choice([0.01, 0.1, 0.5])
+    for t in range(2, 52):
         if rng.random() < 0.05:
-            level = rng.uniform(0.1, 0.9, 3)
-        sizes = rng.integers(0, 5, 3)
+            level = rng.uniform(0.1, 0.6, 5)
+        elif rng.random() < 0.05:
+            level = np.clip(level * rng.uniform(0.7, 1.5), 0.05, 0.9)
+        sizes = rng.integers(0, 5, 5) * (np.arange(5) < 4 + (t % 16 == 0))
         told = [
             np.clip(m + noise * rng.normal(size=k), 0, 1).tolist()
             for m, k in zip(level, sizes, strict=True)
@@ -151,27 +253,28 @@ def test_hypotheses_are_those_of_the_slow_reference(seed: int) -> None:
     for i, arm in enumerate(slow.arms):
         found = state["hypotheses"][0, i]
         marks = state["marks"][0, i]
-        length = int(marks[change.LENGTH])
+        length = int(marks[columns.LENGTH])
         assert length == len(arm.hypotheses)
-        assert (marks[change.CHANGES], marks[change.LIVED]) == (arm.changes, arm.lived)
+        noted = arm.changes, arm.lived, arm.steps, arm.confirmed, arm.shared
+        which = columns.CHANGES, columns.LIVED, columns.STEPS, columns.CONFIRMED, columns.SHARED
+        assert tuple(marks[list(which)]) == noted
+        assert marks[columns.FROM] == pytest.approx(arm.before)
         for row, one in zip(found[:length], arm.hypotheses, strict=True):
-            assert row[change.START] == one.start
-            assert row[change.WEIGHT] == pytest.approx(one.weight, rel=1e-4, abs=1e-12)
-            units = np.array(one.units)
-            assert row[change.H_N] == len(units)
-            assert row[change.H_MEAN] == pytest.approx(units.mean())
-            squares = ((units - units.mean()) ** 2).sum()
-            assert row[change.H_B] + row[change.H_W] == pytest.approx(squares, abs=1e-12)
+            assert row[columns.START] == one.start
+            assert row[columns.WEIGHT] == pytest.approx(one.weight, rel=1e-4, abs=1e-12)
+            assert row[columns.H_N] == pytest.approx(one.n)
+            assert row[columns.H_MEAN] == pytest.approx(one.mean)
+            assert row[columns.H_B] + row[columns.H_W] == pytest.approx(one.squares, abs=1e-12)
         assert (found[length:] == 0).all()
         if length:
-            assert state["moments"][0, i, 0] == found[0, change.H_N]
+            assert state["moments"][0, i, 0] == found[0, columns.H_N]
 
 
 def test_the_rise_of_the_gamma_function() -> None:
     for x in (0.5, 3.0, 40.0, 1e4, 1e8):
         for d in (0.0, 1e-3, 0.7, 5.0, 900.0):
             exact = math.lgamma(x + d) - math.lgamma(x)
-            assert change.log_rise(x, d) == pytest.approx(exact, rel=1e-6, abs=1e-6 * (1 + d))
+            assert columns.log_rise(x, d) == pytest.approx(exact, rel=1e-6, abs=1e-6 * (1 + d))
 
 
 # ---------------------------------------------------------------- what follows

@@ -17,7 +17,7 @@ from multiplay.cli.study.app import (
     study,
 )
 from multiplay.errors import InvalidInput
-from multiplay.policies import BootstrapCTS
+from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.studies import Study
 
 
@@ -47,7 +47,8 @@ def create(
         typer.Option(metavar="A,B,C", help="Names of the items, or of the arms."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="The policy, by name; BootstrapCTS if not given.")
+        str | None,
+        typer.Option(help="The policy, by name; BootstrapCTS that follows changes if not given."),
     ] = None,
     losses: Annotated[
         str | None,
@@ -119,7 +120,7 @@ def create(
     if (actions is None) == (file is None):
         got = "no set" if file is None else "a file and options"
         raise InvalidInput("--set", "one action set", got, options.WHICH)
-    chosen: dict[str, Any] = {"policy": BootstrapCTS()}
+    chosen: dict[str, Any] = {"policy": FOLLOWING}
     if file is not None:
         read = options.read_set(file)
         actions, chosen = read.actions, chosen | read.settings

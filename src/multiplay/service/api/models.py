@@ -9,10 +9,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
+from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.service.api import paging
 from multiplay.service.studies.limits import POLICIES, SETS
 from multiplay.storage.base import LONGEST_NAME
+from multiplay.studies.wire import to_plain
 
+POLICY = to_plain("policy", FOLLOWING)
 MOST = 2**53  # the largest whole number that all languages represent exactly
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 KeyText = Annotated[
@@ -134,14 +137,12 @@ class DriftQuery(BaseModel):
 class NewStudy(Body):
     """A study to create."""
 
-    model_config = example(
-        name="lanes", actions=TRANSPORT, policy={"type": "BootstrapCTS"}, losses=[0, 250], seed=7
-    )
+    model_config = example(name="lanes", actions=TRANSPORT, policy=POLICY, losses=[0, 250], seed=7)
 
     name: Text
     actions: Set
     policy: Chosen = Field(
-        default={"type": "BootstrapCTS"},
+        default=POLICY,
         description="The policy: a class of multiplay and its arguments.",
     )
     losses: Range | None = Field(

@@ -40,14 +40,15 @@ class PolicyChoice(NamedTuple):
 
 POLICIES = {
     "BootstrapCTS": PolicyChoice(
-        "Thompson sampling that learns the noise (BootstrapCTS)",
-        "The default. It explores uncertain arms, less and less as it learns.",
-        {"type": "BootstrapCTS"},
+        "Thompson sampling that follows changes (BootstrapCTS)",
+        "The default. It explores uncertain arms, less and less as it learns, and forgets the "
+        "costs of an arm before a change.",
+        {"type": "BootstrapCTS", "change": "follow"},
     ),
-    "forgetting": PolicyChoice(
-        "Thompson sampling with a discount (BootstrapCTS, discount 0.97)",
-        "For costs that drift: observations lose their weight within about 100 rounds.",
-        {"type": "BootstrapCTS", "discount": 0.97},
+    "constant": PolicyChoice(
+        "Thompson sampling of constant costs (BootstrapCTS, changes ignored)",
+        "For costs that vary by chance only: all observations count alike.",
+        {"type": "BootstrapCTS"},
     ),
     "GenCTS": PolicyChoice(
         "Thompson sampling of the paper (GenCTS)",

@@ -7,7 +7,6 @@ import time
 import numpy as np
 
 from multiplay.actions import Transport
-from multiplay.policies import BootstrapCTS
 from multiplay.service.auth import keys
 from multiplay.studies import Study
 from multiplay.studies.study import Place
@@ -44,8 +43,8 @@ def _year(store: Place) -> None:
     )
     means = rng.uniform(80.0, 300.0, len(plans.names))
     first = time.time() - DAYS * DAY
-    policy, ranges = BootstrapCTS(discount=0.995), (0, HIGHEST)
-    with Study.create(NAME, plans, policy, losses=ranges, missing="ignore", store=store) as study:
+    ranges = 0, HIGHEST
+    with Study.create(NAME, plans, losses=ranges, missing="ignore", store=store) as study:
         for month in range(0, DAYS, BATCH):
             with study.together():
                 for day in range(month, min(month + BATCH, DAYS)):

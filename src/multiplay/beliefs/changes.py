@@ -1,0 +1,112 @@
+"""Changes of the mean losses of arms, as the hypotheses of their moments tell them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.beliefs.moments import ArmMoments
+from multiplay.kernels.hypotheses import (
+    CONFIRMED,
+    FROM,
+    H_MEAN,
+    H_N,
+    LAST_ROUND,
+    LENGTH,
+    MOVED,
+    SHARED,
+    SINCE,
+    START,
+    STEPS,
+    WEIGHT,
+)
+from multiplay.types import FloatArray
+
+LIKELY = 0.5  # weight of a change that is told before it is confirmed
+
+
+class ArmChange(NamedTuple):
+    """A change of the mean loss of an arm, or of several arms at once.
+
+    Attributes
+    ----------
+    arms : tuple of int
+        The numbers of the arms.
+    since : int
+        The round after which the new mean holds: that of the hypothesis with the largest weight, or
+        the first of several changes in one direction.
+    before, after : float
+        The mean before, and since then.
+    units : float
+        The number of units since the last change.
+    sure : float
+        The weight of the hypotheses that begin then or later: a probability under the model.
+    acted : bool
+        Whether the change is confirmed: older reports no longer count.
+    """
+
+    arms: tuple[int, ...]
+    since: int
+    before: float
+    after: float
+    units: float
+    sure: float
+    acted: bool
+
+
+def changes_of(moments: ArmMoments) -> list[ArmChange]:
+    """Return the last change of each arm that has one; a change that arms share is told once."""
+    if not moments.follow:
+        return []
+    hypotheses, marks = moments.arrays()["hypotheses"], moments.arrays()["marks"]
+    found, shared = [], defaultdict(list)
+    for arm in np.flatnonzero(marks[:, LENGTH] > 0):
+        change = _change_of(int(arm), hypotheses[arm, : int(marks[arm, LENGTH])], marks[arm])
+        if change is None:
+            continue
+        if not (change.acted and marks[arm, SHARED]):
+            found.append(change)
+        elif marks[arm, LAST_ROUND] >= marks[arm, SHARED]:  # otherwise it was only taken to move
+            shared[marks[arm, SHARED]].append(change)
+    return sorted(found + [_together(group) for group in shared.values()])
+
+
+def _change_of(arm: int, hypotheses: FloatArray, marks: FloatArray) -> ArmChange | None:
+    """Return the change of one arm: one that is likely, or the last that is confirmed."""
+    oldest, heaviest = hypotheses[0], hypotheses[hypotheses[:, WEIGHT].argmax()]
+    start = heaviest[START]
+    sure = float(hypotheses[hypotheses[:, START] >= start - MOVED, WEIGHT].sum())
+    tells = int(max(start - 1, 0)), float(heaviest[H_MEAN]), float(heaviest[H_N])
+    confirmed = marks[STEPS] > 0
+    if start > oldest[START] and not (confirmed and start <= marks[CONFIRMED]):
+        n = oldest[H_N] - heaviest[H_N]
+        if sure <= LIKELY or n <= 0:
+            return None
+        before = (oldest[H_N] * oldest[H_MEAN] - heaviest[H_N] * heaviest[H_MEAN]) / n
+        since, after, units = tells
+        return ArmChange((arm,), since, float(before), after, units, sure, acted=False)
+    if not confirmed:
+        return None
+    since, after, units = tells
+    if marks[STEPS] > 1:
+        since = int(max(marks[SINCE] - 1, 0))
+    elif marks[SHARED]:
+        since = int(marks[SHARED] - 1)
+    if start < marks[SHARED]:  # its past moved with that of other arms
+        units = 0.0
+    return ArmChange((arm,), since, float(marks[FROM]), after, units, sure, acted=True)
+
+
+def _together(group: list[ArmChange]) -> ArmChange:
+    """Return the change that several arms share, with the average of their units."""
+    units = np.array([one.units for one in group])
+    before, after = (
+        float(np.average([getattr(one, name) for one in group], weights=units))
+        for name in ("before", "after")
+    )
+    arms = tuple(arm for one in group for arm in one.arms)
+    since = min(one.since for one in group)
+    sure = min(one.sure for one in group)
+    return ArmChange(arms, since, before, after, float(units.sum()), sure, acted=True)

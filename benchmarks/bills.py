@@ -5,11 +5,9 @@ Command line: ``python -m benchmarks.bills --only coverage regret --trials 60 --
 an hour on one core; ``--trials 40`` takes minutes.
 """
 
-import argparse
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,10 +17,8 @@ if __name__ == "__main__":
     os.environ.update(ONE_THREAD)  # before the import of numpy
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
-from benchmarks.harness import Section, Target, target_table
+from benchmarks.harness import Runner, Section, Target, command, standard_error
 from multiplay import (
     ActionSet,
     BootstrapCTS,
@@ -182,15 +178,17 @@ class Case(NamedTuple):
         return Bills(means, self.law, **self.bills)
 
 
-def _lanes(times: int = 1) -> tuple[ActionSet, ...]:
+def lanes_of(times: int = 1) -> tuple[ActionSet, ...]:
+    """Return the paper's transport with so many times its units."""
     return (Transport(times * np.array([1, 4, 5]), times * np.array([4, 6])),)
 
 
-def _square(size: int, units: int) -> tuple[ActionSet, ...]:
+def square(size: int, units: int) -> tuple[ActionSet, ...]:
+    """Return a transport with as many suppliers as customers."""
     return (Transport([units] * size, [units] * size),)
 
 
-SMALL, EIGHT = _lanes(), _lanes(8)
+SMALL, EIGHT = lanes_of(), lanes_of(8)
 CHANGING = tuple(
     Transport(supply, demand)
     for supply, demand in (
@@ -221,10 +219,10 @@ COVERAGE: dict[str, Case] = {
     "change": Case(CHANGING, MID, "around", AROUND),
     "5of10": Case(FIVE_OF_TEN, MID, "around", AROUND),
     "skew": Case(SMALL, (0.05, 0.3), "skew", {"width": 0.3}),
-    "8x8": Case(_square(8, 6), MID, "around", AROUND),
-    "8x8small": Case(_square(8, 6), (0.01, 0.1), "share", {"width": 0.5}),
-    "8x8bern": Case(_square(8, 6), (0.05, 0.5), "coin"),
-    "8x8rare": Case(_square(8, 6), (0.005, 0.05), "coin"),
+    "8x8": Case(square(8, 6), MID, "around", AROUND),
+    "8x8small": Case(square(8, 6), (0.01, 0.1), "share", {"width": 0.5}),
+    "8x8bern": Case(square(8, 6), (0.05, 0.5), "coin"),
+    "8x8rare": Case(square(8, 6), (0.005, 0.05), "coin"),
 }
 PLAYERS: dict[str, Policy] = {
     "GenCTS": GenCTS(),
@@ -290,7 +288,7 @@ def _read(learner: Learner, expected: Any, truth: FloatArray, cost: float) -> Co
     )
 
 
-def coverage(trials: int | None, run: "Runner") -> list[Section]:
+def coverage(trials: int | None, run: Runner) -> list[Section]:
     """Measure how often 95 % intervals of arms and of the next plan cover the truth."""
     jobs = {}
     for world in COVERAGE:
@@ -346,23 +344,23 @@ def coverage(trials: int | None, run: "Runner") -> list[Section]:
 REGRET: dict[str, Case] = {
     "paper": Case(SMALL, (0.1, 0.5), "uniform", {}, 1000),
     "readme": Case(SMALL, (0.32, 0.64), "normal", {"width": 0.08}, 200),
-    "8x8": Case(_square(8, 6), MID, "around", AROUND, 100),
+    "8x8": Case(square(8, 6), MID, "around", AROUND, 100),
     "5of10u": Case(FIVE_OF_TEN, MID, "around", {"width": 0.02}, 500),
     "twopoint": Case(SMALL, (0.42, 0.55), "sure and rare", {}, 1000),
     "expo": Case(SMALL, (0.05, 0.3), "expo", {}, 1000),
     "rare": Case(SMALL, (0.01, 0.1), "coin", {}, 1000),
     "paperbern": Case(SMALL, (0.1, 0.5), "coin", {}, 1000),
-    "64bern": Case(_lanes(64), (0.1, 0.5), "coin", {}, 300),
-    "8x8rare": Case(_square(8, 6), (0.005, 0.05), "coin", {}, 200),
-    "20x20bern": Case(_square(20, 5), (0.05, 0.5), "coin", {}, 60),
+    "64bern": Case(lanes_of(64), (0.1, 0.5), "coin", {}, 300),
+    "8x8rare": Case(square(8, 6), (0.005, 0.05), "coin", {}, 200),
+    "20x20bern": Case(square(20, 5), (0.05, 0.5), "coin", {}, 60),
     "disaster": Case(SMALL, (0.109, 0.145), "disaster", {}, 1000),
     "mirror": Case(SMALL, (0.72, 0.882), "mirror", {}, 1000),
     "skew": Case(SMALL, (0.05, 0.3), "skew", {"width": 0.3}, 1000),
-    "64day": Case(_lanes(64), MID, "around", AROUND | {"day": 0.1}, 300),
+    "64day": Case(lanes_of(64), MID, "around", AROUND | {"day": 0.1}, 300),
     "8day": Case(EIGHT, MID, "around", AROUND | {"day": 0.05}, 300),
-    "64": Case(_lanes(64), MID, "around", AROUND, 300),
+    "64": Case(lanes_of(64), MID, "around", AROUND, 300),
     "8common": Case(EIGHT, MID, "around", AROUND | {"common": 0.1}, 300),
-    "20x20": Case(_square(20, 5), MID, "around", AROUND, 60),
+    "20x20": Case(square(20, 5), MID, "around", AROUND, 60),
     "8totals": Case(EIGHT, MID, "around", AROUND | {"day": 0.05, "totals": True}, 300),
     "miss": Case(SMALL, (0.1, 0.5), "uniform", {"missing": 0.5}, 1000),
     "change": Case(CHANGING, MID, "around", AROUND, 500),
@@ -405,7 +403,7 @@ def regret_of(world: str, trials: int) -> dict[str, list[float]]:
     return {name: result.final(name).tolist() for name in SAMPLERS}
 
 
-def regret(trials: int | None, run: "Runner") -> list[Section]:
+def regret(trials: int | None, run: Runner) -> list[Section]:
     """Measure the regret of samplers in all worlds, against each other and a prototype."""
     found = run({world: (regret_of, (world, trials or 60)) for world in REGRET})
     rows, targets = [], []
@@ -432,11 +430,6 @@ def regret(trials: int | None, run: "Runner") -> list[Section]:
         rows.append(row)
     shows = "Mean ± standard error [95 % quantile] of the regret against the best plan."
     return [Section("Regret", shows, rows, targets)]
-
-
-def standard_error(values: Sequence[float]) -> float:
-    """Return the standard error of a mean."""
-    return float(np.std(values, ddof=1) / len(values) ** 0.5)
 
 
 # --------------------------------------------------------------- surprises
@@ -469,7 +462,7 @@ class Surprise(Bills):
         return np.where(np.arange(means.shape[-1]) == 0, drawn, means)
 
 
-def surprises(trials: int | None, run: "Runner") -> list[Section]:
+def surprises(trials: int | None, run: Runner) -> list[Section]:
     """Measure how often a rare cheap surprise is never found."""
     found = run({name: (surprised, (name, trials or 200)) for name in SURPRISES})
     rows, targets = [], []
@@ -508,7 +501,7 @@ def lanes_cost(name: str, trials: int) -> list[float]:
     return ratio
 
 
-def lanes(trials: int | None, run: "Runner") -> list[Section]:
+def lanes(trials: int | None, run: Runner) -> list[Section]:
     """Measure 60 days of 200 lanes: prices 20 to 400, bills ±20 %, range 0 to 500."""
     found = run({name: (lanes_cost, (name, trials or 60)) for name in WIDTHS})
     rows = [
@@ -539,7 +532,7 @@ def missing_regret(kind: str, corrupted: bool, trials: int) -> dict[str, list[fl
     return {name: result.final(name).tolist() for name in BARRIERS}
 
 
-def missing(trials: int | None, run: "Runner") -> list[Section]:
+def missing(trials: int | None, run: Runner) -> list[Section]:
     """Measure FTRL policies with reports that are missing at random."""
     number, regimes = trials or 400, {"stochastic": False, "corrupted": True}
     jobs = {
@@ -584,7 +577,7 @@ def small_bills(seeds: Sequence[int]) -> list[tuple[bool, float]]:
     return answers
 
 
-def examples(trials: int | None, run: "Runner") -> list[Section]:
+def examples(trials: int | None, run: Runner) -> list[Section]:
     """Measure single examples: small losses, ranges by arm, zeros, and totals."""
     parts = np.array_split(np.arange(trials or 400), 8)
     found = run({k: (small_bills, (part.tolist(),)) for k, part in enumerate(parts)})
@@ -629,7 +622,7 @@ def single_examples() -> Iterator[tuple[str, float, float, float]]:
 # -------------------------------------------------------------------- cost
 
 
-def cost(trials: int | None, run: "Runner") -> list[Section]:
+def cost(trials: int | None, run: Runner) -> list[Section]:
     """Measure the time of a day at 6 arms, of beliefs alone, and of reads at 10,000 arms."""
     rows: list[dict[str, Any]] = []
     for name in ("GenCTS", "BootstrapCTS"):
@@ -690,8 +683,7 @@ def _seconds(function: Callable[[], object]) -> float:
 
 # ------------------------------------------------------------ command line
 
-Jobs = Mapping[Any, tuple[Callable[..., Any], tuple[Any, ...]]]
-TOPICS: dict[str, Callable[[int | None, "Runner"], list[Section]]] = {
+TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "coverage": coverage,
     "regret": regret,
     "surprises": surprises,
@@ -702,46 +694,5 @@ TOPICS: dict[str, Callable[[int | None, "Runner"], list[Section]]] = {
 }
 
 
-class Runner:
-    """Calls of functions in processes, with a progress bar on a terminal."""
-
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-
-    def __call__(self, jobs: Jobs) -> dict[Any, Any]:
-        """Return the result of every call, in the order of the calls."""
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            bar, found = progress.add_task("measuring", total=len(jobs)), {}
-            if self.jobs == 1:
-                for key, (function, arguments) in jobs.items():
-                    found[key] = function(*arguments)
-                    progress.advance(bar)
-                return found
-            with ProcessPoolExecutor(self.jobs) as pool:
-                calls = {pool.submit(f, *arguments): key for key, (f, arguments) in jobs.items()}
-                for call in as_completed(calls):
-                    found[calls[call]] = call.result()
-                    progress.advance(bar)
-        return {key: found[key] for key in jobs}
-
-
-def main(only: Sequence[str], trials: int | None, jobs: int) -> None:
-    """Run topics, and print their tables and the limits."""
-    console, run, targets = Console(), Runner(jobs), list[Target]()
-    if not console.is_terminal:
-        console.width = 140
-    for topic in only:
-        for section in TOPICS[topic](trials, run):
-            console.print(section.table(), "", highlight=False)
-            targets += section.targets
-    console.print(target_table(targets))
-    console.print(f"{sum(target.met for target in targets)} of {len(targets)} limits met")
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bills", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=list(TOPICS), default=list(TOPICS))
-    parser.add_argument("--trials", type=int, help="trials of every world")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    given = parser.parse_args()
-    main(given.only, given.trials, given.jobs)
+    command("benchmarks.bills", __doc__, TOPICS)

@@ -1,5 +1,6 @@
 """Measurement tools: interleaved timing, targets, tables and figures."""
 
+import argparse
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import cycle
@@ -19,6 +21,8 @@ import numba
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from multiplay.results.plots import style
@@ -31,6 +35,7 @@ Name = TypeVar("Name")
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
 Curves = dict[str, tuple[list[float], list[float]]]
+Jobs = Mapping[Any, tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
 class Timing(NamedTuple):
@@ -314,3 +319,52 @@ def target_table(targets: Sequence[Target]) -> Table:
     ]
     missed = sum(not target.met for target in targets)
     return Section("Targets", f"{missed} of {len(targets)} not met.", rows).table()
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean."""
+    return float(np.std(values, ddof=1) / len(values) ** 0.5)
+
+
+class Runner:
+    """Calls of functions in processes, with a progress bar on a terminal."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def __call__(self, jobs: Jobs) -> dict[Any, Any]:
+        """Return the result of every call, in the order of the calls."""
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            bar, found = progress.add_task("measuring", total=len(jobs)), {}
+            if self.jobs == 1:
+                for key, (function, arguments) in jobs.items():
+                    found[key] = function(*arguments)
+                    progress.advance(bar)
+                return found
+            with ProcessPoolExecutor(self.jobs) as pool:
+                calls = {pool.submit(f, *arguments): key for key, (f, arguments) in jobs.items()}
+                for call in as_completed(calls):
+                    found[calls[call]] = call.result()
+                    progress.advance(bar)
+        return {key: found[key] for key in jobs}
+
+
+Topics = Mapping[str, Callable[[int | None, Runner], list[Section]]]
+
+
+def command(module: str, description: str | None, topics: Topics) -> None:
+    """Run the topics that the command line names, and print their tables and the limits."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("--only", nargs="+", choices=list(topics), default=list(topics))
+    parser.add_argument("--trials", type=int, help="trials of every world")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    given = parser.parse_args()
+    console, run, targets = Console(), Runner(given.jobs), list[Target]()
+    if not console.is_terminal:
+        console.width = 140
+    for topic in given.only:
+        for section in topics[topic](given.trials, run):
+            console.print(section.table(), "", highlight=False)
+            targets += section.targets
+    console.print(target_table(targets))
+    console.print(f"{sum(target.met for target in targets)} of {len(targets)} limits met")

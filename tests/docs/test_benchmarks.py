@@ -359,7 +359,7 @@ def test_bills_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(bills, "COVERAGE", few)
     short = {name: bills.REGRET[name]._replace(rounds=5) for name in ("twopoint", "miss", "change")}
     monkeypatch.setattr(bills, "REGRET", short)
-    runner = bills.Runner(jobs=1)
+    runner = harness.Runner(jobs=1)
     (coverage,) = bills.coverage(2, runner)
     assert len(coverage.rows) == 4 * len(bills.PLAYERS)
     assert next(t for t in coverage.targets if "outside" in t.what).met

@@ -17,6 +17,7 @@ from multiplay.policies.gaussiancts import GaussianCTS as GaussianCTS
 from multiplay.policies.genadainf import GenAdaINF as GenAdaINF
 from multiplay.policies.gencts import GenCTS as GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV as GenLBINFV
+from multiplay.policies.glrcucb import GLRCUCB as GLRCUCB
 from multiplay.policies.hybrid import Hybrid as Hybrid
 from multiplay.policies.lbinf import LBINF as LBINF
 from multiplay.policies.lints import LinTS as LinTS

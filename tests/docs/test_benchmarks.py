@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not ins
 from benchmarks import (
     ONE_THREAD,
     bills,
+    change,
     changing,
     first_use,
     fused,
@@ -367,6 +368,48 @@ def test_bills_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["world"] for row in regret.rows] == ["twopoint, 5", "miss, 5", "change, 5"]
     (examples,) = bills.examples(8, runner)
     assert all(target.met for target in examples.targets if "distance" in target.what[-8:])
+
+
+@pytest.mark.slow
+def test_changes_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shortened(cases: dict[str, change.Case], names: tuple[str, ...]) -> dict[str, change.Case]:
+        return {name: cases[name]._replace(rounds=8, at=4) for name in names}
+
+    stationary = shortened(change.STATIONARY, ("Bernoulli", "knapsack", "changing sets"))
+    monkeypatch.setattr(change, "STATIONARY", stationary)
+    changes = ("one lane doubles, 8 %", "gradual, coins", "week ±15 %, each lane", "knapsack, flip")
+    monkeypatch.setattr(change, "OTHERS", shortened(change.OTHERS, changes))
+    monkeypatch.setattr(change, "QUIET", {"uniform": change.QUIET["uniform"]})
+    monkeypatch.setattr(change, "STEPS", {"8 % doubles": change.STEPS["8 % doubles"]})
+    for name, policies in (("COMPARED", change.COMPARED), ("DEMO_PLAYERS", change.DEMO_PLAYERS)):
+        monkeypatch.setattr(change, name, dict(list(policies.items())[:2]))
+    for name, number in (("LONG", 60), ("LIFE", 20), ("OLD", 40), ("WITHIN", 20)):
+        monkeypatch.setattr(change, name, number)
+    runner = harness.Runner(jobs=1)
+    rows = {topic: change.TOPICS[topic](2, runner)[0].rows for topic in change.TOPICS}
+    assert len(rows["stationary"]) == 3
+    assert [row["world"] for row in rows["others"]] == [f"{name}, 8" for name in changes]
+    assert len(rows["drifting"]) == len(change.COMPARED)
+    (delay,) = change.detector(2, runner)[1].rows
+    assert delay["4 units a round"].startswith("100%"), "a price that doubles is found in 20 rounds"
+
+
+def test_a_world_moves_as_it_says() -> None:
+    """The most used lane doubles; an idle one becomes cheap; a week repeats after 7 rounds."""
+    plans, means = change.PLANS, np.array([[0.1, 0.4, 0.3, 0.2, 0.2, 0.3]])
+    (best,) = plans.best(means)
+    doubled = change.switched(change.doubled)(means, plans, 5)
+    assert (doubled(5) == means).all()
+    (arm,) = np.flatnonzero(doubled(6) != means)
+    assert best[arm] == best.max()
+    assert doubled(6)[0, arm] == 2 * means[0, arm]
+    (idle,) = np.flatnonzero(change.cheap(means, plans) != means)
+    assert best[idle] == 0
+    halfway = change.gradual(means, plans, 5)(1005)
+    assert halfway == pytest.approx((means + doubled(6)) / 2)
+    week = change.week(each=True)(means, plans, 0)
+    assert week(10) == pytest.approx(week(3))
+    assert np.mean([week(t) for t in range(7)], axis=0) == pytest.approx(means)
 
 
 @pytest.mark.slow

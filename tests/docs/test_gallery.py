@@ -12,7 +12,10 @@ from pages import ROOT, run
 DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
 # They take seconds
-SIMULATED = {"coin-or-bill", "corruption", "final-regret", "many-units", "paired", "regret-curves"}
+SIMULATED = {
+    *("coin-or-bill", "corruption", "final-regret", "many-units", "paired", "price-doubles"),
+    "regret-curves",
+}
 DRAWING = [page for page in sorted(GALLERY.glob("*.md")) if "{code-cell}" in page.read_text()]
 
 

@@ -49,7 +49,7 @@ from multiplay import (
 )
 from multiplay.environments.stochastic import DrawnWorld, PhasedWorld
 from multiplay.experiments import paper
-from multiplay.kernels.change import CHANGES
+from multiplay.kernels.hypotheses import CHANGES
 from multiplay.service.studies import demonstration as demo
 from multiplay.types import FloatArray
 

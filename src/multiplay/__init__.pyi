@@ -15,6 +15,7 @@ from multiplay.learner import (
     PendingPlay as PendingPlay,
     Plan as Plan,
     Receipt as Receipt,
+    Remaining as Remaining,
 )
 from multiplay.policies import *
 from multiplay.random import (

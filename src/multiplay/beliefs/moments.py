@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from multiplay.beliefs.restart import UNSEEN, Restart, restart_hypotheses
 from multiplay.kernels import change
 from multiplay.kernels import moments as kernels
 from multiplay.kernels.hypotheses import HYPOTHESES, new_hypotheses
@@ -61,7 +62,8 @@ class ArmMoments:
     >>> moments = ArmMoments(2)
     >>> nothing = np.full(2, np.nan)
     >>> count, shift = np.array([2, 0]), np.zeros(2)
-    >>> moments.add(None, ArmReport(count, count, np.array([0.2, 0.4]), nothing, shift, 1.0))
+    >>> report = ArmReport(count, count, np.array([0.2, 0.4]), nothing, shift, 1.0)
+    >>> added = moments.add(None, report)
     >>> moments.seen, moments.mean.round(3)
     (array([2., 0.]), array([0.3, 0. ]))
     """
@@ -121,8 +123,11 @@ class ArmMoments:
             self._arrays["kept"][:, self.rounds % self.window] = 0.0
         self.rounds += 1
 
-    def add(self, places: IntArray | None, report: ArmReport) -> None:
-        """Add the report of a round; its arms are at ``places``, or all arms in order if None."""
+    def add(self, places: IntArray | None, report: ArmReport) -> FloatArray:
+        """Add the report of a round; its arms are at ``places``, or all arms in order if None.
+
+        Return the reports of all arms.
+        """
         sums, common = self.sums, self.common
         reports = np.zeros((len(sums), kernels.KEPT))
         kernels.summarise(ALL if places is None else places, *report, reports)
@@ -135,6 +140,28 @@ class ArmMoments:
             kernels.keep_reports(sums, common, self._arrays["kept"], slot, reports)
         else:
             kernels.add_reports(sums, common, reports)
+        self.version += 1
+        return reports
+
+    @property
+    def starts(self) -> FloatArray | None:
+        """The first round of each arm whose report counts, ``UNSEEN`` if there is none.
+
+        None if arms do not forget by themselves.
+        """
+        if not self.follow:
+            return None
+        begin = self._arrays["hypotheses"][:, 0, change.START]
+        return np.where(self._arrays["marks"][:, change.LENGTH] > 0.0, begin, UNSEEN)
+
+    def restart(self, restart: Restart) -> None:
+        """Let only the reports of a restart count of its arms."""
+        if self.follow:
+            hypotheses, _, marks, snaps = (self._arrays[name] for name in HYPOTHESES)
+            restart_hypotheses(self.sums, hypotheses, marks, snaps, restart)
+        else:
+            self.sums[restart.places] = restart.sums
+            self._arrays["kept"][restart.places] = restart.kept
         self.version += 1
 
     def arrays(self) -> Arrays:

@@ -117,6 +117,23 @@ class Drift:
         elif largest == self.seen.shape[1]:
             self._resize(len(self.length), min(2 * largest, MOST))
 
+    def restart(self, arm: int, since: float | None, seen: float, total: float) -> None:
+        """Test no split before a round again, and none up to now if ``since`` is None.
+
+        ``seen`` and ``total`` are the units and the sum of the losses that count.
+        """
+        n = int(self.length[arm])
+        if n == 0:
+            return
+        left = slice(n - 1, n) if since is None else self.rounds[arm, :n] >= since
+        kept = {name: getattr(self, name)[arm, :n][left] for name in CHECKPOINTS}
+        kept["seen"] = kept["seen"] - (self.seen[arm, n - 1] - round(seen))
+        kept["total"] = np.maximum(kept["total"] - (self.total[arm, n - 1] - total), 0.0)
+        for name, values in kept.items():
+            getattr(self, name)[arm] = 0
+            getattr(self, name)[arm, : len(values)] = values
+        self.length[arm] = len(kept["seen"])
+
     def grow(self, arms: int) -> None:
         """Add new arms at the end."""
         self._resize(len(self.length) + arms, self.seen.shape[1])

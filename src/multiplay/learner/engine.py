@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_integer, true_or_false
 from multiplay._support.serialization import pack
+from multiplay._support.suggestions import suggestion
 from multiplay.actions import ActionSet
+from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.logged_data import LoggedData, reports
-from multiplay.learner.plays import CANCELLED, PendingState, Receipt
+from multiplay.learner.plays import CANCELLED, PendingState, Receipt, Remaining, timestamp
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
@@ -33,6 +36,7 @@ REQUEST = "\x1f"  # prefix of the keys of requests; keys of users never have it
 
 Range = tuple[float, float] | Mapping[str, tuple[float, float]]
 Losses = Mapping[str, Any] | Sequence[Any] | FloatArray | float
+Round = int | datetime  # its number, or a time
 Units = Mapping[str, int] | Sequence[int] | IntArray  # or a pandas Series
 
 
@@ -274,6 +278,83 @@ class Engine:
                 "Tell the losses of each arm, or continue with ask().",
             )
 
+    # ------------------------------------------------------------ reports that count
+
+    def check_restarts(self) -> None:
+        """Raise ``InvalidInput`` if the policy cannot forget reports of single arms."""
+        if not self.state.policy.restarts:
+            raise InvalidInput(
+                "policy",
+                "a policy that can forget the losses of single arms",
+                f"{self.state.policy!r}",
+                "Use BootstrapCTS, GenCTS, GaussianCTS, CombUCB, ESCB or FollowTheLeader.",
+            )
+
+    def checked_arm(self, arm: Any) -> str | None:
+        """Return the name of an arm; None for all arms."""
+        index = self.state.arms.index
+        if arm is None or (isinstance(arm, str) and arm in index):
+            return arm
+        hint = f"Check the spelling.{suggestion(arm, index)}"
+        expected = f"the name of an arm, such as {next(iter(index))!r}"
+        raise InvalidInput("arm", expected, repr(arm), hint)
+
+    def forget(self, log: ReportLog, arm: str | None, before: Round | None, now: float) -> Restart:
+        """Return a restart without the reports before a round or time; see ``restart``."""
+        told = self.state.told
+        if isinstance(before, datetime):
+            when = past_time("before", before, now)
+            round = log.round_at(when)
+            if round == max(log.begins, 1):
+                expected, hint = "a time after the first report", "Use a later time."
+                raise InvalidInput("before", expected, str(before), hint)
+        else:
+            hint = f"Use {told + 1} to forget all reports so far."
+            round = checked_round("before", before, 1, told + 1, hint)
+        return self._rebuild(log, "before", False, round, arm)
+
+    def keep_reports(
+        self, log: ReportLog, arm: str | None, since: Round | None, now: float
+    ) -> Restart:
+        """Return a restart with all reports since a round or time; see ``restart``.
+
+        None for ``since``: with the reports that counted before the arm forgot some of them.
+        """
+        if since is None:
+            if arm is None:
+                hint = "Use since=0 for all reports, or name one arm."
+                raise InvalidInput("since", "a round or a time, for all arms", "nothing", hint)
+            round = int(max(log.previous_start(self.state.arms.index[arm]), 0.0))
+        elif isinstance(since, datetime):
+            round = log.round_at(past_time("since", since, now))
+            round = 0 if round == log.begins + 1 == 1 else round
+        else:
+            hint = "Use 0 for all reports."
+            round = checked_round("since", since, 0, self.state.told, hint)
+        return self._rebuild(log, "since", True, round, arm)
+
+    def _rebuild(
+        self, log: ReportLog, argument: str, keep: bool, round: int, arm: str | None
+    ) -> Restart:
+        if round < log.begins:
+            raise InvalidInput(
+                argument,
+                f"a round from {log.begins} on",
+                f"{round}",
+                "The file of an older version has no reports of earlier rounds.",
+            )
+        return self.state.rebuild(log, keep, round, self.arm_places(arm))
+
+    def arm_places(self, arm: str | None) -> IntArray:
+        """Return the place of an arm, or of all arms."""
+        arms = self.state.arms
+        return np.arange(len(arms.names)) if arm is None else np.array([arms.index[arm]])
+
+    def restart(self, restart: Restart) -> Remaining:
+        """Let only the reports of a restart count of its arms."""
+        self.state.restart(restart)
+        return Remaining(restart.since, restart.units)
+
     # ------------------------------------------------------------ private
 
     def _keep(self, id: int, play: PendingState) -> None:
@@ -297,6 +378,22 @@ class Engine:
         self.clipped += report.clipped
         seen = play.units if feedback.complete else int(feedback.seen.sum())
         return PlayOutcome(seen, play.round_set.realised(feedback), report.clipped)
+
+
+def checked_round(argument: str, given: Any, least: int, most: int, hint: str) -> int:
+    """Return the number of a round, after checking that it is in a range."""
+    if not is_integer(given) or not least <= given <= most:
+        expected = f"a round from {least} to {most}, or a datetime"
+        raise InvalidInput(argument, expected, repr(given), hint)
+    return int(given)
+
+
+def past_time(argument: str, given: datetime, now: float) -> float:
+    """Return a time as seconds since 1970, after checking that it is not in the future."""
+    when = timestamp(argument, given)
+    if when > now:
+        raise InvalidInput(argument, "a time that is not in the future", str(given), "Check it.")
+    return when
 
 
 def receipt_of(id: int | None, report: Report) -> Receipt:

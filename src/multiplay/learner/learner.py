@@ -18,12 +18,14 @@ from multiplay._support.checks import is_integer, true_or_false
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet
+from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
 from multiplay.learner.engine import (
     Engine,
     Losses,
     Range,
+    Round,
     Units,
     checked_key,
     play_error,
@@ -37,6 +39,7 @@ from multiplay.learner.plays import (
     PendingPlay,
     PlayLog,
     Receipt,
+    Remaining,
     duration_seconds,
     play_id,
     timestamp,
@@ -116,6 +119,7 @@ class Learner(Queries, HasPanel):
         rng, settings = Streams.spawn(drawn, POLICY, [0]), (losses, rewards, outside, missing)
         self.engine = Engine.create(actions, policy, rng, *settings, changing)
         self.engine.seed, self.log = drawn, PlayLog()
+        self.engine.state.log = ReportLog() if self.policy.restarts else None
 
     @property
     def policy_state(self) -> PolicyState:
@@ -341,6 +345,68 @@ class Learner(Queries, HasPanel):
         engine.check_absorbs()
         logged = read_table(table, arm, round, loss)
         return engine.learn_all(logged, f"table[{arm!r}]")
+
+    # ------------------------------------------------------------ reports that count
+
+    def forget(self, arm: str | None = None, *, before: Round, at: When = None) -> Remaining:
+        """Forget the losses of an arm that were told before a round, because they changed.
+
+        Beliefs and policy then are as if these losses had not been told; later losses count as
+        before. What ``BootstrapCTS(change="follow")`` forgot by itself stays forgotten. For a
+        policy that cannot forget the losses of single arms, such as ``GenLBINFV``, an error is
+        raised.
+
+        Parameters
+        ----------
+        arm
+            The name of the arm; None for all arms.
+        before
+            The number of a round: 1 is the first play told, and external plans count for the play
+            told before them. Or a datetime: the first round told at that time or later.
+        at
+            The time of this call; now if not given.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(1, [1, 1], names=["air", "sea"]), losses=(0, 100))
+        >>> for day in range(1, 31):
+        ...     plan = {"air": [20.0 if day < 21 else 80.0], "sea": [50.0]}
+        ...     told = learner.tell(learner.ask(key=str(day), fixed={"air": 1}), plan)
+        >>> print(learner.forget("air", before=21))
+        reports since round 21 count: 10 units
+        >>> float(learner.arms()["average"][0])
+        80.0
+        """
+        engine, log, now = self.engine, self._report_log(), timestamp("at", at)
+        return engine.restart(engine.forget(log, engine.checked_arm(arm), before, now))
+
+    def keep(
+        self, arm: str | None = None, *, since: Round | None = None, at: When = None
+    ) -> Remaining:
+        """Let all losses of an arm since a round count again: undo that they were forgotten.
+
+        It undoes ``forget``, and what ``BootstrapCTS(change="follow")`` forgot by itself. The mean
+        of the arm is then taken to be the same since that round; a later change is still found.
+
+        Parameters
+        ----------
+        arm
+            The name of the arm; None for all arms.
+        since
+            The number of a round, 0 for all losses told; or a datetime. If not given, the losses
+            count that counted before the arm forgot some of them for the last time.
+        at
+            The time of this call; now if not given.
+        """
+        engine, log, now = self.engine, self._report_log(), timestamp("at", at)
+        return engine.restart(engine.keep_reports(log, engine.checked_arm(arm), since, now))
+
+    def _report_log(self) -> ReportLog:
+        self.engine.check_restarts()
+        log = self.engine.state.log
+        assert log is not None  # for such a policy, a learner logs all reports
+        return log
 
     # ------------------------------------------------------------ history
 

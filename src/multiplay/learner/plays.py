@@ -265,6 +265,35 @@ class Receipt(NamedTuple):
         return text if self.final else text + ", open for more"
 
 
+class Remaining(NamedTuple):
+    """The reports that count after ``forget`` or ``keep``.
+
+    Attributes
+    ----------
+    since : int
+        The first round whose reports count.
+    units : int
+        The number of their units, of the arm or of all arms.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(3, [3], names=["trucks"]))
+    >>> for loss in (0.25, 0.75):
+    ...     told = learner.tell(learner.ask(), {"trucks": [loss] * 3})
+    >>> print(learner.forget("trucks", before=2))
+    reports since round 2 count: 3 units
+    >>> learner.keep("trucks", since=1).units
+    6
+    """
+
+    since: int
+    units: int
+
+    def __str__(self) -> str:
+        return f"reports since round {self.since} count: {counted(self.units, 'unit')}"
+
+
 class PendingState(NamedTuple):
     """A pending play: its set, its key, and its reports so far.
 

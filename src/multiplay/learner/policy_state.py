@@ -11,6 +11,7 @@ import numpy as np
 from multiplay._support import deadline
 from multiplay.actions import ActionSet
 from multiplay.beliefs.moments import ArmMoments, ArmReport
+from multiplay.beliefs.restart import ReportLog, Restart, rebuild
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.learner.drift import Drift
@@ -197,6 +198,12 @@ class ArmStatistics:
         rounds = np.array([entry[3] for entry in known], dtype=np.int64)
         self._drift.add_many(rounds, arms, seen, total)
 
+    def restart(self, restart: Restart) -> None:
+        """Let the test for drift forget what a restart forgets, or accept what it keeps."""
+        drift, rows = self.drift, zip(restart.places, restart.first, restart.seen, strict=True)
+        for arm, first, (seen, total) in rows:
+            drift.restart(int(arm), None if restart.keep else first, seen, total)
+
     def arrays(self) -> Arrays:
         """Return all columns and the state of the test for drift."""
         drift = {f"drift/{name}": array for name, array in self.drift.arrays().items()}
@@ -235,6 +242,8 @@ class PolicyState:
         Moments of the losses of each arm, which beliefs follow from; independent of the policy.
     told : int
         The number of plays the policy has learned from.
+    log : ReportLog or None
+        All reports, if they are logged: a study has them in its journal.
     """
 
     def __init__(
@@ -252,6 +261,7 @@ class PolicyState:
         self.statistics = ArmStatistics(actions.d)
         self.moments = ArmMoments(actions.d, **forgetting_of(policy))
         self.told = 0
+        self.log: ReportLog | None = None
 
     # ------------------------------------------------------------ sets
 
@@ -324,6 +334,8 @@ class PolicyState:
         self.told += 1
         self.statistics.add(places, feedback, True, self.told, when)
         self.moments.pass_round()
+        if self.log is not None:
+            self.log.begin_round(when)
         self._add_moments(places, report, round_set.bounds)
         return feedback
 
@@ -351,7 +363,24 @@ class PolicyState:
                 totals = np.full(len(report.played), np.nan)
                 totals[list(report.totals)] = list(report.totals.values())
             told = report.played, report.slots, report.units, totals
-            self.moments.add(places, ArmReport(*told, *self.ranges.shares(bounds)))
+            added = self.moments.add(places, ArmReport(*told, *self.ranges.shares(bounds)))
+            if self.log is not None:
+                self.log.add(self.moments.rounds, added, self.moments.starts)
+
+    def rebuild(self, log: ReportLog, keep: bool, since: int, places: IntArray) -> Restart:
+        """Return the restart of some arms from a round on."""
+        moments = self.moments
+        return rebuild(log, keep, since, places, moments.rounds, moments.discount, moments.window)
+
+    def restart(self, restart: Restart) -> None:
+        """Let only the reports of a restart count of its arms."""
+        names = [self.arms.names[place] for place in restart.places]
+        visible = restart.unscaled(*self.ranges.shares(self.ranges.of(names)))
+        self.moments.restart(restart)
+        self.policy.restart(self.arms.arrays, visible)
+        self.statistics.restart(visible)
+        if self.log is not None:
+            self.log.restart(restart)
 
     def can_use(self, report: Report) -> bool:
         """Return whether the policy can learn from a report."""

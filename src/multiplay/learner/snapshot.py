@@ -23,6 +23,7 @@ from multiplay._support.serialization import (
 )
 from multiplay.actions import ActionSet
 from multiplay.actions.base import stored_names
+from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Engine
 from multiplay.learner.plays import PendingState, PlayLog
@@ -40,6 +41,7 @@ FORMAT = 4  # of snapshots; 3 is that of version 0.9
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
+REPORTS = "told/"  # before the names of arrays
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
@@ -85,6 +87,8 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     arrays |= with_prefix("seen/", state.statistics.arrays())
     arrays |= with_prefix("moments/", state.moments.arrays())
     arrays |= with_prefix("log/", of_log)
+    if log is not None and state.log is not None:
+        arrays |= with_prefix(REPORTS, state.log.arrays())
     header["days"] = []
     for k, one in enumerate(sets[1:], start=1):  # the first is the usual set
         plain, of_set = (None, {}) if one.given is state.actions else pack(one.given, "actions")
@@ -160,6 +164,9 @@ def _parts(
     state.statistics = ArmStatistics.of(without_prefix("seen/", arrays))
     state.told = header["told"]
     _restore_moments(state, header[VERSION], arrays)
+    told = without_prefix(REPORTS, arrays)
+    if policy.restarts:
+        state.log = ReportLog.of(told) if told else ReportLog(state.told + 1)
     sets = [state.usual]
     builder = builder_of(actions)
     for k, (plain, limits) in enumerate(header["days"], start=1):

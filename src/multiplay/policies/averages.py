@@ -27,6 +27,7 @@ class Averages(Forgetting):
     changing = True
     partial = True
     absorbs = True
+    restarts = True
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state :math:`N_i = S_i = 0`; t = 1 is the round to be played."""

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 from multiplay.actions import ActionSet, Changing, OracleSet
 from multiplay.actions.base import whole_box
 from multiplay.actions.costs import Requirement
+from multiplay.beliefs.restart import Restart
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.random import Rng
@@ -125,6 +126,8 @@ class Policy(ABC):
         Whether it may be shown feedback of which some units are missing. A class attribute.
     absorbs : bool
         Whether it can learn from external plans, by ``absorb``. A class attribute.
+    restarts : bool
+        Whether single arms can forget earlier reports, by ``restart``. A class attribute.
 
     Examples
     --------
@@ -154,6 +157,7 @@ class Policy(ABC):
     changing: bool = False
     partial: bool = False
     absorbs: bool = False
+    restarts: bool = False
 
     @abstractmethod
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
@@ -223,6 +227,10 @@ class Policy(ABC):
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Learn from an external plan, and change the state."""
         raise NotImplementedError(f"{type(self).__name__} does not learn from external plans")
+
+    def restart(self, state: Arrays, restart: Restart) -> None:
+        """Let only the reports of a restart count of its arms, and change the state."""
+        raise NotImplementedError(f"{type(self).__name__} does not forget reports of single arms")
 
     def believed(self, state: Arrays) -> FloatArray | None:
         """Return the mean loss that a unit of each arm is believed to have, (trials, d).

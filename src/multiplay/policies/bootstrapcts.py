@@ -6,6 +6,7 @@ import numpy as np
 
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
+from multiplay.beliefs.restart import Restart, restart_hypotheses
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import bootstrap as kernels
@@ -119,6 +120,7 @@ class BootstrapCTS(Forgetting):
     changing = True
     partial = True
     absorbs = True
+    restarts = True
 
     w: float = 1.0
     change: str = field(default="ignore", kw_only=True)
@@ -212,6 +214,18 @@ class BootstrapCTS(Forgetting):
         kernels.learn(moments, kept, slot, reports)
         if self.window is not None:
             kernels.rebuild(moments, kept, (state["t"] - 1) % self.window)
+
+    def restart(self, state: Arrays, restart: Restart) -> None:
+        """Let only the reports of a restart count of its arms."""
+        moments = state["moments"]
+        if self.follows:
+            hypotheses, _, marks, snaps = (state[name] for name in HYPOTHESES)
+            for one in zip(moments, hypotheses, marks, snaps, strict=True):
+                restart_hypotheses(*one, restart, offset=1)  # t is that of the next round
+            return
+        moments[:, restart.places] = restart.sums
+        if self.window is not None:
+            state["kept"][:, restart.places] = restart.kept
 
     def forget(self, state: Arrays, rounds: int) -> None:
         """Let old reports fade, or drop those that leave the window."""

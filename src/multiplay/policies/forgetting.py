@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from multiplay._support.checks import integer_setting, is_number
 from multiplay._support.serialization import settings
+from multiplay.beliefs.restart import Restart
 from multiplay.errors import InvalidInput
+from multiplay.kernels.moments import AVERAGE, MEAN, UNITS, N
 from multiplay.policies.base import Policy
 from multiplay.types import Arrays, FloatArray
 
@@ -99,6 +101,20 @@ class Forgetting(Policy):
             if self.window is not None:
                 trials, slot = np.arange(len(state["t"])), (state["t"] - 2) % self.window
                 state[f"recent_{name}"][trials, :, slot] += gain
+
+    def restart(self, state: Arrays, restart: Restart) -> None:
+        """Compute the sums of some arms again, and those of each round of a window."""
+        n, mean = restart.sums[:, N], restart.sums[:, MEAN]
+        for name, gain in zip(self.sums, self.gains(n, n * mean), strict=True):
+            state[name][:, restart.places] = self.prior + gain
+        if self.window is not None:
+            a, y = restart.kept[:, :, UNITS], restart.kept[:, :, AVERAGE]
+            for name, gain in zip(self.sums, self.gains(a, a * y), strict=True):
+                state[f"recent_{name}"][:, restart.places] = gain
+
+    def gains(self, units: FloatArray, total: FloatArray) -> tuple[FloatArray, ...]:
+        """Return what units with a total loss add to each sum, in a restart."""
+        return units, total
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
         """Forget arms that could not be played at the same rate as all other arms."""

@@ -70,6 +70,7 @@ class GenCTS(Forgetting):
     changing = True
     partial = True
     absorbs = True
+    restarts = True
     sums = ("p", "q")
     prior = 1.0
 
@@ -100,6 +101,11 @@ class GenCTS(Forgetting):
             count_coins(feedback.seen, heads, p, state["q"])
         else:
             self.add(state, heads, feedback.seen - heads)
+
+    def gains(self, units: FloatArray, total: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the expected numbers of heads and tails: a restart flips no coins again."""
+        heads = np.clip(total, 0.0, units)
+        return heads, units - heads
 
     def believed(self, state: Arrays) -> FloatArray:
         """Return the mean of the posterior, :math:`p_i / (p_i + q_i)`."""

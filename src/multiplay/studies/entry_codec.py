@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support.checks import is_integer
 from multiplay._support.serialization import (
     comparable,
     number_or_none,
@@ -20,9 +22,10 @@ from multiplay._support.serialization import (
 )
 from multiplay.actions import ActionSet
 from multiplay.actions.base import stored_names
+from multiplay.beliefs.restart import Restart
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner import snapshot
-from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult
+from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.plays import (
     CANCELLED,
@@ -32,6 +35,7 @@ from multiplay.learner.plays import (
     PendingState,
     PlayLog,
     Receipt,
+    Remaining,
 )
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import PlanLimits
@@ -44,8 +48,13 @@ from multiplay.version import __version__
 # Kinds of entries. A part is a report that is not final.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
+FORGET, KEEP = "forget", "keep"
+RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
 REQUESTED = "request"  # the result of a request that wrote no other entry without a key
-KINDS = {one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE)} | {TELL: (TELL, PART)}
+KINDS: dict[str, tuple[str, ...]] = {
+    **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, *RESTARTS)},
+    TELL: (TELL, PART),
+}
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is closed
 SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
 FORMAT = 1  # of entries and snapshots; newer formats are refused
@@ -190,7 +199,7 @@ def request_keys(verb: str, id: str) -> list[tuple[str, str]]:
 def result_record(verb: str, request: Request, result: Any) -> Record:
     """Return the entry for the result of a request that has no entry of its own."""
     answer = result
-    if isinstance(result, Receipt):
+    if isinstance(result, Receipt | Remaining):
         answer = result._asdict()
     elif isinstance(result, PendingPlay):
         answer = {"play": result.id, EXPECTED: estimate_fields(result.expected)}
@@ -297,6 +306,44 @@ def same_logged_data(record: Record, logged: LoggedData) -> bool:
         return False
     pairs = zip(other[1:], logged[1:], strict=True)
     return all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
+
+
+def restart_record(kind: str, arm: str | None, given: Round | None, restart: Restart) -> Record:
+    """Return the entry of reports that are forgotten or kept.
+
+    It holds the sums of the reports that count, so that replaying does not read earlier entries.
+    """
+    header = {
+        "arm": arm,
+        RESTARTS[kind]: restart.since,
+        "given": plain_round(given),
+        "units": restart.units,
+    }
+    return Record(header, restart.arrays())
+
+
+def plain_round(given: Round | None) -> int | str | None:
+    """Return a round as it was given as plain data; a time as text."""
+    if isinstance(given, datetime):
+        return given.astimezone(UTC).isoformat()
+    return int(given) if is_integer(given) else None
+
+
+def round_given(plain: int | str | None) -> Round | None:
+    """Return a round as it was given."""
+    return datetime.fromisoformat(plain) if isinstance(plain, str) else plain
+
+
+def restart_of(entry: Entry, places: IntArray) -> Restart:
+    """Return the restart of an entry, whose arms are at these places."""
+    since = entry.record.header[RESTARTS[entry.labels.kind]]
+    return Restart(entry.labels.kind == KEEP, since, places, **entry.record.arrays)
+
+
+def remaining_of(known: Entry) -> Remaining:
+    """Return the result of forgetting or keeping reports from its entry."""
+    header = known.record.header
+    return Remaining(header[RESTARTS[known.labels.kind]], header["units"])
 
 
 def losses_by_arm(parsed: ParsedLosses, names: Sequence[str]) -> Any:

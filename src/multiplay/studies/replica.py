@@ -22,9 +22,10 @@ from multiplay._support.serialization import (
     with_prefix,
 )
 from multiplay.actions import ActionSet
+from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import InvalidInput
 from multiplay.learner import snapshot
-from multiplay.learner.engine import Engine
+from multiplay.learner.engine import Engine, Round
 from multiplay.learner.plays import PendingState
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Policy
@@ -124,14 +125,23 @@ class Replica:
 
     @classmethod
     def from_first_entry(
-        cls, first: Entry, actions: ActionSet | None = None, policy: Policy | None = None
+        cls,
+        first: Entry,
+        actions: ActionSet | None = None,
+        policy: Policy | None = None,
+        *,
+        logged: bool = False,
     ) -> Replica:
-        """Return the state after the first entry; user-defined classes must be passed again."""
+        """Return the state after the first entry; user-defined classes must be passed again.
+
+        ``logged``: with a log of all reports.
+        """
         header, record = first.record.header, first.record
         entry_codec.check_format(header)
         if first.labels.kind == entry_codec.IMPORT:
             learner = Record(header["learner"], record.arrays)
             engine, log = snapshot.parts_of(learner, actions, policy)
+            engine.state.log = engine.state.log if logged else None
             replica = cls(engine, header["seed"], first)
             replica.next_id = max(log.ids(), default=0) + 1
             return replica
@@ -146,6 +156,7 @@ class Replica:
         )
         if header[snapshot.VERSION] <= VERSION_0_9:
             stop_counting(engine.state.arms.arrays)
+        engine.state.log = ReportLog() if logged else None
         return cls(engine, header["seed"], first)
 
     # ------------------------------------------------------------ snapshots
@@ -179,7 +190,7 @@ class Replica:
             header[name], of_one = pack(getattr(state, name), name)
             arrays |= with_prefix(f"{name}/", of_one)
         engine, _ = snapshot.parts_of(Record(header, arrays), state.actions, state.policy)
-        engine.seed = self.engine.seed
+        engine.seed, engine.state.log = self.engine.seed, None
         replica = Replica.__new__(Replica)
         replica.__dict__ |= self.__dict__ | {"engine": engine}
         replica.number, replica.digest = own["number"], bytes.fromhex(own["digest"])
@@ -347,6 +358,25 @@ class Replica:
         logged = entry_codec.logged_data_of(entry.record)
         return entry_codec.table_record(self.learning().learn_all(logged), logged)
 
+    def restarted(
+        self, kind: str, arm: str | None, given: Round | None, log: ReportLog, now: float
+    ) -> Restart:
+        """Return the restart of a verb, after checking its arguments."""
+        if kind == entry_codec.KEEP:
+            return self.engine.keep_reports(log, arm, given, now)
+        return self.engine.forget(log, arm, given, now)
+
+    def _restarted(self, entry: Entry, check: Check) -> Record | None:
+        engine, header, kind = self.engine, entry.record.header, entry.labels.kind
+        arm, expected = header["arm"], None
+        restart = entry_codec.restart_of(entry, engine.arm_places(arm))
+        if check is Check.BITS and engine.state.log is not None:
+            given = entry_codec.round_given(header["given"])
+            restart = self.restarted(kind, arm, given, engine.state.log, entry.labels.at)
+            expected = entry_codec.restart_record(kind, arm, given, restart)
+        engine.restart(restart)
+        return expected
+
     def _pending(self, entry: Entry) -> int:
         id = entry.labels.play
         if id is None or id not in self.engine.pending:
@@ -365,7 +395,23 @@ REPLAY: dict[str, Callable[[Replica, Entry, Check], Record | None]] = {
     entry_codec.REQUESTED: lambda replica, entry, check: None,
     entry_codec.LEARN: Replica._learned,
     entry_codec.TABLE: Replica._learned_table,
+    entry_codec.FORGET: Replica._restarted,
+    entry_codec.KEEP: Replica._restarted,
 }
+
+
+def report_log(
+    journal: Journal, end: int, actions: ActionSet | None = None, policy: Policy | None = None
+) -> ReportLog:
+    """Return the reports of all entries before number ``end``: the journal is replayed."""
+    entries = journal.entries()
+    replica = Replica.from_first_entry(next(entries), actions, policy, logged=True)
+    for entry in entries:
+        if entry.number >= end:
+            break
+        replica.apply(entry)
+    assert replica.engine.state.log is not None
+    return replica.engine.state.log
 
 
 def _compare(entry: Entry, expected: Record | None, check: Check) -> None:
@@ -487,6 +533,11 @@ def verify(
                 unchecked += entry.labels.kind == entry_codec.ASK and check is Check.COUNTS
                 if replaying:
                     try:
+                        if replica is not None and entry.labels.kind in entry_codec.RESTARTS:
+                            state = replica.engine.state
+                            state.log = state.log or report_log(
+                                journal, entry.number, actions, policy
+                            )
                         replica = _next(replica, entry, actions, policy, check)
                         _compare_snapshot(replica, snapshot, check)
                     except entry_codec.UNREADABLE as error:

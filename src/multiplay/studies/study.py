@@ -17,7 +17,7 @@ from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.learner import snapshot
-from multiplay.learner.engine import Engine, Losses, Range, Units, checked_key
+from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
@@ -25,6 +25,7 @@ from multiplay.learner.plays import (
     Estimate,
     PendingPlay,
     Receipt,
+    Remaining,
     duration_seconds,
     play_id,
     timestamp,
@@ -38,7 +39,14 @@ from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.studies import backup, entry_codec, export, play_history
 from multiplay.studies.entry_codec import Request, StoredSet
-from multiplay.studies.replica import NO_NUMBERS, Replica, Verified, rehearse, verify
+from multiplay.studies.replica import (
+    NO_NUMBERS,
+    Replica,
+    Verified,
+    rehearse,
+    report_log,
+    verify,
+)
 from multiplay.studies.synced import SyncedState, forget
 
 PLACE = "sqlite:///multiplay.db"
@@ -479,6 +487,55 @@ class Study(SyncedState, HasPanel):
             self._write(replica, entry_codec.table_record(told, logged), labels)
             return told
 
+    # ------------------------------------------------------------ reports that count
+
+    def forget(
+        self,
+        arm: str | None = None,
+        *,
+        before: Round,
+        key: str | None = None,
+        at: When = None,
+    ) -> Remaining:
+        """Forget the losses of an arm that were told before a round; as ``Learner.forget``.
+
+        The journal is replayed to compute what is left, which takes as long as opening a study
+        without a snapshot.
+        """
+        return self._restart(entry_codec.FORGET, arm, before, key, at)
+
+    def keep(
+        self,
+        arm: str | None = None,
+        *,
+        since: Round | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Remaining:
+        """Let all losses of an arm since a round count again; as ``Learner.keep``."""
+        return self._restart(entry_codec.KEEP, arm, since, key, at)
+
+    def _restart(
+        self, kind: str, arm: str | None, given: Round | None, key: str | None, at: When
+    ) -> Remaining:
+        when = timestamp("at", at)
+        with self._turn() as replica:
+            engine = replica.engine
+            engine.check_restarts()
+            arm, known = engine.checked_arm(arm), self._known(key, kind)
+            if known is not None:
+                said = tuple(known.record.header[name] for name in ("arm", "given"))
+                if said != (arm, entry_codec.plain_round(given)):
+                    raise entry_codec.used_before(known, "was used for other losses")
+                return entry_codec.remaining_of(known)
+            log = report_log(self._journal, replica.number + 1, *self._given)
+            restart = replica.restarted(kind, arm, given, log, when)
+            self._changed = True
+            remaining = engine.restart(restart)
+            record = entry_codec.restart_record(kind, arm, given, restart)
+            self._write(replica, record, Labels(kind, key, None, when))
+            return remaining
+
     # ------------------------------------------------------------ history
 
     def plays(self, *, chunk: int | None = None) -> Any:
@@ -640,6 +697,8 @@ class Study(SyncedState, HasPanel):
             if verb == entry_codec.ASK:
                 asked = play_history.about(self._journal, result["play"])[0]
                 return self._as_then(replica, asked, result[entry_codec.EXPECTED])
+            if verb in entry_codec.RESTARTS:
+                return Remaining(**result)
             return result if verb in (entry_codec.EXPIRE, entry_codec.CANCEL) else Receipt(**result)
         if kind == entry_codec.ASK:
             mark = header.get(entry_codec.AT_REQUEST)
@@ -648,6 +707,8 @@ class Study(SyncedState, HasPanel):
             return self._as_then(replica, known, mark[entry_codec.EXPECTED])
         if kind == entry_codec.EXPIRE:
             return header["plays"]
+        if kind in entry_codec.RESTARTS:
+            return entry_codec.remaining_of(known)
         return None if kind == entry_codec.CANCEL else entry_codec.receipt_of(known, False)
 
     def _as_then(

@@ -378,6 +378,8 @@ VERBS: dict[str, Callable[[mp.Study], Any]] = {
     "learn_table": lambda study: (
         study.learn_table({"arm": ["Lyon->north"], "round": [1], "loss": [8.0]}, key="k").seen
     ),
+    "forget": lambda study: study.forget("Lyon->north", before=2, key="k"),
+    "keep": lambda study: study.keep("Lyon->north", since=1, key="k"),
 }
 
 

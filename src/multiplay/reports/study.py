@@ -13,6 +13,7 @@ from multiplay._support.formatting import Table, brief_policy
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import Facts, PendingRow, arms_table, by_share, pending_table, rows_of
 from multiplay.learner.plays import CANCELLED, PENDING, TOLD, Estimate
+from multiplay.policies import BootstrapCTS
 from multiplay.reports.study_curve import Curve
 from multiplay.studies import Study
 from multiplay.types import FloatArray
@@ -41,6 +42,8 @@ class StudyFacts(Facts):
         The name of the study, and the address of its store.
     rewards : bool
         Whether units bring rewards, rather than losses.
+    follows : bool
+        Whether the policy follows changes.
     level : float
         The level of the intervals.
     now : datetime
@@ -65,6 +68,7 @@ class StudyFacts(Facts):
     name: str
     store: str
     rewards: bool
+    follows: bool
     level: float
     now: datetime
     cancelled: int
@@ -157,6 +161,7 @@ def study_facts(
         unit=study.unit,
         open_plays=len(plans),
         rewards=study.actions.sense == "max",
+        follows=isinstance(study.policy, BootstrapCTS) and study.policy.follows,
         level=level,
         now=datetime.now(UTC) if now is None else now,
         asked=history.curve.rounds,

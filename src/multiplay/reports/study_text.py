@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -169,12 +170,11 @@ def next_steps(facts: StudyFacts, store: str | None = None) -> list[Step]:
         which = "1 number was" if facts.clipped == 1 else f"{facts.clipped} numbers were"
         why = f"{which} outside the range. Create a study with a wider range:"
         steps.append(Step(why, "multiplay study create --help"))
-    if len(facts.alarms):
-        arms, does = counted(len(facts.alarms), "arm"), wording(facts).does
+    if len(facts.alarms) and not facts.follows:
+        changes, does = counted(len(facts.alarms), "change"), wording(facts).does
         why = (
-            f"{arms}: a unit {does} significantly more or less than before. If such changes go "
-            "on, a policy for non-stationary losses does better, such as "
-            "BootstrapCTS(discount=0.97):"
+            f"{changes}: a unit {does} more or less than before, and this policy does not follow. "
+            "Create a study with one that does, BootstrapCTS(change='follow'), the default:"
         )
         steps.append(Step(why, "multiplay study create --help"))
     if not facts.pending:
@@ -187,21 +187,25 @@ def no_alarm(facts: StudyFacts) -> str:
     """Return a sentence if there is no alarm; nothing before the first losses were told."""
     if len(facts.alarms) or not facts.arms["seen"].any():
         return ""
-    return f"No alarm: no arm {wording(facts).does} significantly more or less than before."
+    return f"No change was found: no arm {wording(facts).does} more or less than before."
 
 
 # ---------------------------------------------------------------- tables
 
 
 def alarms_table(facts: StudyFacts, most: int) -> Table:
-    """Return the arms whose recent losses differ significantly from the earlier ones."""
+    """Return the changes of arms; after those acted upon, older losses no longer count."""
     rows = [
-        [legible(one.arm), str(one.since), amount(one.before), amount(one.after), str(one.units)]
+        [
+            *(legible(one.arm), str(one.since), amount(one.before), amount(one.after)),
+            *(str(one.units), UNKNOWN if isnan(one.sure) else f"{one.sure:.1%}"),
+            "yes" if one.acted else "no",
+        ]
         for one in rows_of(facts.alarms.head(most))
     ]
-    columns = ["arm", "since round", "before", "after", "units after"]
-    note = left_out(len(facts.alarms) - most, "arms")
-    return Table("Alarms: arms that have changed", columns, rows, note)
+    columns = ["arm", "since round", "before", "after", "units", "sure", "acted"]
+    note = left_out(len(facts.alarms) - most, "changes")
+    return Table("Changes of arms", columns, rows, note)
 
 
 def last_plays_table(facts: StudyFacts) -> Table:

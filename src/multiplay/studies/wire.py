@@ -49,9 +49,26 @@ ARMS = {
     "last_seen": TIME,
     "share": NUMBER,
 }
-DRIFT = {"arm": TEXT, "since": INTEGER, "before": NUMBER, "after": NUMBER, "units": INTEGER}
+FLAG, LIST = "flag", "list"
+DRIFT = {
+    "arm": TEXT,
+    "since": INTEGER,
+    "before": NUMBER,
+    "after": NUMBER,
+    "units": INTEGER,
+    "sure": NUMBER,
+    "acted": FLAG,
+    "certain": FLAG,
+    "arms": LIST,
+}
 UNITS = "Use an int of at least 0."
-DTYPES: dict[str, Any] = {TEXT: object, INTEGER: np.int64, NUMBER: np.float64}  # except times
+DTYPES: dict[str, Any] = {  # except times
+    TEXT: object,
+    INTEGER: np.int64,
+    NUMBER: np.float64,
+    FLAG: bool,
+    LIST: object,
+}
 
 
 # ------------------------------------------------------------ sets and policies
@@ -182,9 +199,9 @@ def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> p
 
     Examples
     --------
-    >>> to_table([{"arm": "A", "since": 3, "before": 1.0, "after": None, "units": 2}], DRIFT)
-      arm  since  before  after  units
-    0   A      3     1.0    NaN      2
+    >>> to_table([{"arm": "A", "mean": None, "units": 2}], {"arm": TEXT, "mean": NUMBER})
+      arm  mean
+    0   A   NaN
     """
     import pandas as pd
 

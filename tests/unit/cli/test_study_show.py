@@ -312,7 +312,7 @@ def test_who_knows_totals_only_says_so() -> None:
     assert "3 rounds   cost 1.25 on average\n" in screen
     assert "Only totals of rounds were told, no losses of single arms." in screen
     assert "The policy gives no expected totals." in screen
-    assert "No alarm" not in screen
+    assert "No change" not in screen
 
     blind = Study.create("blind", Transport([1, 2], [1, 2]), ScaledScribble(horizon=9), store=STORE)
     blind.tell(blind.ask().id, 1.25)
@@ -344,12 +344,12 @@ def test_alarms_are_shown() -> None:
         changed.tell(play.id, {arm: [cost] * units for arm, units in play.plan.items()})
     screen, alarms = shown(changed), changed.drift()
     assert len(alarms) > 0
-    _, *rows = part(screen, "Alarms: arms that have changed")
+    _, *rows = part(screen, "Changes of arms")
     for row, alarm in zip(rows, rows_of(alarms), strict=True):
         numbers = [str(alarm.since), number(alarm.before), number(alarm.after), str(alarm.units)]
-        assert row.split()[-4:] == numbers
-    assert "No alarm" not in screen
-    assert "BootstrapCTS(discount=0.97)" in screen
+        assert row.split()[-6:] == [*numbers, f"{alarm.sure:.1%}", "yes" if alarm.acted else "no"]
+    assert "No change" not in screen
+    assert "BootstrapCTS(change='follow')" in screen
     assert f'<td class="">{alarms["since"][0]}</td>' in study_report(study_facts(changed))
 
 

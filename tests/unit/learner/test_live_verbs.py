@@ -982,6 +982,10 @@ def test_tables_have_their_columns(policy: Policy) -> None:
             "before": "f",
             "after": "f",
             "units": "i",
+            "sure": "f",
+            "acted": "b",
+            "certain": "b",
+            "arms": "O",
         }
         assert (arms["low"] <= arms["high"]).all()
     assert arms["last_seen"].max() == datetime.fromtimestamp(5500, UTC)

@@ -128,7 +128,9 @@ class ArmsQuery(BaseModel):
 class DriftQuery(BaseModel):
     """The level of the test for drift."""
 
-    level: float = Field(default=0.05, gt=0, lt=1, description="The chance of a false alarm.")
+    level: float = Field(
+        default=0.05, gt=0, lt=1, description="The chance that certain is ever false."
+    )
 
 
 # ------------------------------------------------------------ requests
@@ -353,13 +355,19 @@ class Arm(BaseModel):
 
 
 class Drift(BaseModel):
-    """An arm whose recent losses differ from its earlier losses."""
+    """A change of the mean loss of an arm, or of several arms at once."""
 
-    arm: str
-    since: int
+    arm: str = Field(description='The arm, or "8 of 9 arms" for a change that they share.')
+    since: int = Field(description="The round after which the new mean holds.")
     before: float
     after: float
-    units: int
+    units: int = Field(description="The number of units since then.")
+    sure: float | None = Field(
+        description="The probability of the change under the model; null if only the test finds it."
+    )
+    acted: bool = Field(description="Whether losses from before no longer count.")
+    certain: bool = Field(description="Whether the test at the level finds it, without a model.")
+    arms: list[str]
 
 
 class Study(BaseModel):
@@ -450,7 +458,7 @@ class Arms(BaseModel):
 
 
 class Drifts(BaseModel):
-    """Arms with drift; empty if there is none."""
+    """Changes of arms; empty if there is none."""
 
     items: list[Drift]
 

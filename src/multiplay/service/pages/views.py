@@ -145,6 +145,7 @@ class Overview(NamedTuple):
     costs: CostSummary
     alarms: Table
     no_alarm: str
+    follows: bool
     queue: list[PendingPlay]
     actions: ActionSet
     by_round: bool
@@ -206,6 +207,7 @@ def overview(
         costs=cost_summary(found, recent),
         alarms=study_text.alarms_table(found, MOST_ALARMS),
         no_alarm=study_text.no_alarm(found),
+        follows=found.follows,
         queue=_with_estimates(pending),
         actions=study.actions,
         by_round=study.policy.learns_from == "round",

@@ -40,29 +40,6 @@ POLICIES: dict[str, mp.Policy] = {
     "FollowTheLeader": mp.FollowTheLeader(),
     "RandomAction": mp.RandomAction(),
 }
-FORGETTING: dict[str, mp.Policy] = {
-    "BootstrapCTS()": mp.BootstrapCTS(),
-    "BootstrapCTS(discount=0.99)": mp.BootstrapCTS(discount=0.99),
-    "BootstrapCTS(window=100)": mp.BootstrapCTS(window=100),
-    "BootstrapCTS(window=300)": mp.BootstrapCTS(window=300),
-    "GenCTS()": mp.GenCTS(),
-    "GenCTS(discount=0.99)": mp.GenCTS(discount=0.99),
-    "GenCTS(discount=0.997)": mp.GenCTS(discount=0.997),
-    "GenCTS(window=100)": mp.GenCTS(window=100),
-    "GenCTS(window=300)": mp.GenCTS(window=300),
-    "GenCTS(window=1000)": mp.GenCTS(window=1000),
-    "GaussianCTS()": mp.GaussianCTS(),
-    "GaussianCTS(discount=0.99)": mp.GaussianCTS(discount=0.99),
-    "GaussianCTS(window=300)": mp.GaussianCTS(window=300),
-    "CombUCB()": mp.CombUCB(),
-    "CombUCB(discount=0.997)": mp.CombUCB(discount=0.997),
-    "CombUCB(window=300)": mp.CombUCB(window=300),
-    "CombUCB(alpha=0.3, window=300)": mp.CombUCB(alpha=0.3, window=300),
-    "Hybrid()": mp.Hybrid(),
-    "GenLBINFV()": mp.GenLBINFV(),
-    "GenAdaINF()": mp.GenAdaINF(),
-    "RandomAction()": mp.RandomAction(),
-}
 ON_BILLS: dict[str, mp.Policy] = {
     "BootstrapCTS()": mp.BootstrapCTS(),
     "BootstrapCTS(w=0.25)": mp.BootstrapCTS(w=0.25),
@@ -73,7 +50,6 @@ ON_BILLS: dict[str, mp.Policy] = {
     "GenLBINFV(any_horizon=True)": mp.GenLBINFV(any_horizon=True),
     "GenAdaINF()": mp.GenAdaINF(),
 }
-LONG_ENOUGH = 5_000  # rounds, to compare policies under drift
 SHIFTS = 27  # purpose of the random numbers of day effects
 COSTS = paper.costs(1, seed=0)[0]
 PROBLEMS: dict[str, tuple[mp.ActionSet, FloatArray]] = {
@@ -92,37 +68,6 @@ def regimes(means: FloatArray, horizon: int) -> dict[str, Environment]:
         "corrupted": mp.Corrupted(clean, flipped, at=horizon // 5),
         "adversarial": mp.Alternating(means, shift, first=10, growth=1.6),
     }
-
-
-def drifting(means: FloatArray, horizon: int) -> dict[str, Environment]:
-    """Return the regimes: no drift, one flip, common jumps, slow waves, random walks."""
-    clean, flipped = mp.Bernoulli(means), mp.Bernoulli(1 - means)
-    shift = min(float(means.min()), 1 - float(means.max()))
-    periods = np.array([2000.0, 2500.0, 3000.0, 1500.0, 3500.0, 4000.0])
-    waves = mp.Sinusoids(centre=0.5, amplitude=0.3, period=periods, phase=np.arange(6) / 6)
-    return {
-        "stochastic": mp.Stochastic(clean),
-        "one flip": mp.Corrupted(clean, flipped, at=horizon // 5),
-        "common jumps": mp.Alternating(means, shift, first=500, growth=1),
-        "waves": mp.Adversarial(waves),
-        "walks": mp.Adversarial(mp.RandomWalk(step=0.01)),
-    }
-
-
-def forgetting(horizon: int, trials: int) -> str:
-    """Return the final regret against the best action of each round, on the transport problem."""
-    actions, means = PROBLEMS["transport"]
-    results = {
-        regime: mp.simulate(
-            actions, environment, FORGETTING, horizon, trials, record=1, against="each round"
-        )
-        for regime, environment in drifting(means, horizon).items()
-    }
-    lines = ["| each round | " + " | ".join(results) + " |", "|---" * (1 + len(results)) + "|"]
-    for policy in FORGETTING:
-        cells = [with_margin(result.final(policy)) for result in results.values()]
-        lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 class Disasters(Distribution):
@@ -300,16 +245,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--horizon", type=int, default=10_000, help="rounds")
     parser.add_argument("--trials", type=int, default=20, help="independent trials")
-    parser.add_argument(
-        "--drift", action="store_true", help="only the table of non-stationary losses"
-    )
     parser.add_argument("--bills", action="store_true", help="only the table of real bills")
     options = parser.parse_args()
     if options.bills:
         print(on_bills(options.trials))
-        return
-    print(forgetting(min(options.horizon, LONG_ENOUGH), options.trials), end="\n\n")
-    if options.drift:
         return
     results = play(options.horizon, options.trials)
     for regime in ("stochastic", "corrupted", "adversarial"):

@@ -16,6 +16,7 @@ from multiplay.kernels.hypotheses import (
     LAST_ROUND,
     LENGTH,
     MOVED,
+    SETTLED,
     SHARED,
     SINCE,
     START,
@@ -44,7 +45,7 @@ class ArmChange(NamedTuple):
     sure : float
         The weight of the hypotheses that begin then or later: a probability under the model.
     acted : bool
-        Whether the change is confirmed: older reports no longer count.
+        Whether older reports no longer count in beliefs: the change is confirmed, or nearly so.
     """
 
     arms: tuple[int, ...]
@@ -66,7 +67,7 @@ def changes_of(moments: ArmMoments) -> list[ArmChange]:
         change = _change_of(int(arm), hypotheses[arm, : int(marks[arm, LENGTH])], marks[arm])
         if change is None:
             continue
-        if not (change.acted and marks[arm, SHARED]):
+        if not (marks[arm, SHARED] and change.since <= marks[arm, CONFIRMED]):
             found.append(change)
         elif marks[arm, LAST_ROUND] >= marks[arm, SHARED]:  # otherwise it was only taken to move
             shared[marks[arm, SHARED]].append(change)
@@ -86,7 +87,7 @@ def _change_of(arm: int, hypotheses: FloatArray, marks: FloatArray) -> ArmChange
             return None
         before = (oldest[H_N] * oldest[H_MEAN] - heaviest[H_N] * heaviest[H_MEAN]) / n
         since, after, units = tells
-        return ArmChange((arm,), since, float(before), after, units, sure, acted=False)
+        return ArmChange((arm,), since, float(before), after, units, sure, sure >= SETTLED)
     if not confirmed:
         return None
     since, after, units = tells

@@ -9,7 +9,16 @@ import numpy as np
 from multiplay.beliefs.restart import UNSEEN, Restart, restart_hypotheses
 from multiplay.kernels import change
 from multiplay.kernels import moments as kernels
-from multiplay.kernels.hypotheses import HYPOTHESES, LENGTH, START, new_hypotheses
+from multiplay.kernels.hypotheses import (
+    H_B,
+    H_MEAN,
+    H_N,
+    HYPOTHESES,
+    LENGTH,
+    START,
+    WEIGHT,
+    new_hypotheses,
+)
 from multiplay.types import Arrays, FloatArray, IntArray
 
 ALL = np.zeros(0, dtype=np.int64)
@@ -79,6 +88,7 @@ class ArmMoments:
         self.rounds = 0
         self.version = 0  # counts changes, for values that are computed once
         self._arrays = self._empty(arms) | {"common": np.zeros(2)}
+        self._settled: tuple[int, FloatArray] | None = None
 
     def _empty(self, arms: int) -> Arrays:
         """Return the arrays by arm, for arms of which nothing is known."""
@@ -89,9 +99,23 @@ class ArmMoments:
         return empty
 
     @property
-    def sums(self) -> FloatArray:
-        """The nine sums of each arm."""
+    def _sums(self) -> FloatArray:
         return self._arrays["sums"]
+
+    @property
+    def sums(self) -> FloatArray:
+        """The nine sums of each arm, of the reports that count.
+
+        Where changes are followed, these are the reports since a change that is confirmed, or has
+        a weight of at least 0.95: an arm that is no longer played confirms nothing.
+        """
+        if not self.follow:
+            return self._sums
+        if self._settled is None or self._settled[0] != self.version:
+            settled = np.empty_like(self._sums)
+            change.settle(self._sums, self._arrays["hypotheses"], self._arrays["marks"], settled)
+            self._settled = self.version, settled
+        return self._settled[1]
 
     @property
     def common(self) -> FloatArray:
@@ -110,14 +134,14 @@ class ArmMoments:
 
     def grow(self, arms: int) -> None:
         """Add new arms at the end, up to this number."""
-        for name, fresh in self._empty(arms - len(self.sums)).items():
+        for name, fresh in self._empty(arms - len(self._sums)).items():
             self._arrays[name] = np.concatenate([self._arrays[name], fresh])
         self.version += 1
 
     def pass_round(self) -> None:
         """Forget before the report of a round is added: by the discount, or by the window."""
         if self.discount is not None:
-            kernels.fade(self.sums, self.discount)
+            kernels.fade(self._sums, self.discount)
             self._arrays["common"] *= self.discount
         if self.window is not None:
             self._arrays["kept"][:, self.rounds % self.window] = 0.0
@@ -128,7 +152,7 @@ class ArmMoments:
 
         Return the reports of all arms.
         """
-        sums, common = self.sums, self.common
+        sums, common = self._sums, self.common
         reports = np.zeros((len(sums), kernels.KEPT))
         kernels.summarise(ALL if places is None else places, *report, reports)
         if self.follow:
@@ -158,9 +182,9 @@ class ArmMoments:
         """Let only the reports of a restart count of its arms."""
         if self.follow:
             hypotheses, _, marks, snaps = (self._arrays[name] for name in HYPOTHESES)
-            restart_hypotheses(self.sums, hypotheses, marks, snaps, restart)
+            restart_hypotheses(self._sums, hypotheses, marks, snaps, restart)
         else:
-            self.sums[restart.places] = restart.sums
+            self._sums[restart.places] = restart.sums
             self._arrays["kept"][restart.places] = restart.kept
         self.version += 1
 
@@ -185,6 +209,11 @@ class ArmMoments:
         mean = total / seen
         between = np.maximum(squares - total * mean, 0.0)
         columns = kernels.N, kernels.N2, kernels.A2, kernels.R, kernels.MEAN, kernels.B
-        self.sums[:, columns] = np.stack([units, units, units, units, mean, between], axis=1)
+        self._sums[:, columns] = np.stack([units, units, units, units, mean, between], axis=1)
+        if self.follow:
+            hypotheses, marks = self._arrays["hypotheses"], self._arrays["marks"]
+            oldest = np.stack([units > 0, units, mean, between], axis=1)
+            hypotheses[:, 0, [WEIGHT, H_N, H_MEAN, H_B]] = oldest
+            marks[:, LENGTH] = units > 0
         self.rounds = rounds
         self.version += 1

@@ -32,6 +32,7 @@ from multiplay.kernels.hypotheses import (
     MOVES,
     OCTAVES,
     OFTEN,
+    SETTLED,
     SHARED,
     START,
     STEPS,
@@ -45,11 +46,13 @@ from multiplay.kernels.hypotheses import (
     begin,
     confirm,
     cut,
+    heaviest,
     learn_noise,
     mean_before,
     note,
     phi_of,
     weigh,
+    weight_since,
 )
 from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.moments import AVERAGE, UNITS, add_report
@@ -122,6 +125,20 @@ def learn(
             arrays = moments[k], hypotheses[k], noises[k], marks[k], snaps[k]
             share_change(*arrays, now, split, first, together, sides)
         look_back(hypotheses[k], noises[k], marks[k], snaps[k], now, together)
+
+
+@kernel
+def settle(
+    moments: FloatArray, hypotheses: FloatArray, marks: FloatArray, settled: FloatArray
+) -> None:
+    """settled[i] = the moments of arm i since its last change, if that is sure enough."""
+    for i in range(len(moments)):
+        length = int(marks[i, LENGTH])
+        for column in range(moments.shape[1]):
+            settled[i, column] = moments[i, column]
+        k = heaviest(hypotheses[i], length)
+        if k > 0 and weight_since(hypotheses[i], length, hypotheses[i, k, START]) >= SETTLED:
+            become(settled[i], hypotheses[i, k])
 
 
 @subroutine

@@ -39,6 +39,7 @@ OFTEN = 0.002  # largest hazard
 FADE = 0.995  # of the noise, for each report
 LEAST = 1e-4  # phi
 OCTAVES = 12
+SETTLED = 0.95  # weight of a change, from which what was before does not count in beliefs
 MOVED = 5.0  # rounds: a split that moves by less is the same change
 TREND = 100.0  # rounds: a change in the same direction after no more than these goes on
 
@@ -187,6 +188,16 @@ def heaviest(hypotheses: FloatArray, length: int) -> int:
         if hypotheses[k, WEIGHT] > hypotheses[found, WEIGHT]:
             found = k
     return found
+
+
+@subroutine
+def weight_since(hypotheses: FloatArray, length: int, split: float) -> float:
+    """Return the weight of the hypotheses that begin at a split or later."""
+    together = 0.0
+    for k in range(length):
+        if hypotheses[k, START] >= split - MOVED:
+            together += hypotheses[k, WEIGHT]
+    return together
 
 
 @subroutine

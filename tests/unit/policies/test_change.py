@@ -1,8 +1,10 @@
 """Hypotheses about changes: against a slow reference, and what follows from them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +18,11 @@ from multiplay import (
     Budget,
     Corrupted,
     Feedback,
+    GenCTS,
+    GenLBINFV,
     Learner,
     Play,
+    Policy,
     Stochastic,
     Streams,
     Study,
@@ -26,7 +31,7 @@ from multiplay import (
 )
 from multiplay.kernels import hypotheses as columns
 from multiplay.random import POLICY
-from multiplay.types import Arrays
+from multiplay.types import Arrays, FloatArray
 
 AT = 1_790_000_000.0
 FOLLOW = BootstrapCTS(change="follow")
@@ -349,3 +354,95 @@ def test_change_is_follow_or_ignore() -> None:
     for memory in ({"discount": 0.9}, {"window": 5}):
         with refused("change: expected 'ignore' with a discount or a window"):
             BootstrapCTS(change="follow", **memory)
+
+
+# ---------------------------------------------------------------- drift()
+
+
+LANES = Transport([5, 3, 4], [3, 4, 2, 3])
+EUROS = np.random.default_rng(3).uniform(80, 300, LANES.d)
+
+
+def days(costs: Callable[[int], FloatArray], number: int, policy: Policy | None = None) -> Learner:
+    """Return a learner after some days with bills around these costs."""
+    rng, learner = np.random.default_rng(5), Learner(LANES, policy, losses=(0, 500))
+    for day in range(number):
+        play = learner.ask(at=AT)
+        bills = {
+            lane: rng.normal(cost, 20, trucks).clip(0, 500).tolist()
+            for (lane, trucks), cost in zip(play.plan.items(), costs(day), strict=True)
+        }
+        learner.tell(play.id, bills, at=AT)
+    return learner
+
+
+def with_cheapest(factor: float) -> FloatArray:
+    return EUROS * np.where(EUROS.min() == EUROS, factor, 1.0)
+
+
+@pytest.mark.parametrize("policy", [None, GenCTS(), GenLBINFV(any_horizon=True)], ids=repr)
+def test_a_change_is_one_row_and_older_bills_do_not_count(policy: Policy | None) -> None:
+    learner = days(lambda day: with_cheapest(2.0 if day >= 40 else 1.0), 70, policy)
+    (row,) = learner.drift().to_dict("records")
+    lane = LANES.names[EUROS.argmin()]
+    assert (row["arm"], row["arms"], row["acted"]) == (lane, [lane], True)
+    assert abs(row["since"] - 40) <= 5
+    assert row["before"] == pytest.approx(EUROS.min(), rel=0.1)
+    assert row["after"] == pytest.approx(2 * EUROS.min(), rel=0.1)
+    assert row["sure"] > 0.95
+    believed = learner.arms().set_index("arm").loc[lane]
+    assert believed["low"] < 2 * EUROS.min() < believed["high"]
+
+
+def test_a_change_that_arms_share_is_one_row() -> None:
+    learner = days(lambda day: EUROS * (1.3 if day >= 40 else 1.0), 70)
+    rows = learner.drift()
+    assert len(rows) == 1
+    arm, since, before, after = rows.loc[0, ["arm", "since", "before", "after"]]
+    assert arm == f"{len(rows['arms'][0])} of 12 arms"
+    assert since == 40
+    assert after / before == pytest.approx(1.3, abs=0.05)
+    arms = learner.arms()  # also those that are idle since
+    assert ((arms["low"] < 1.3 * EUROS) & (arms["high"] > 1.3 * EUROS)).sum() >= 10
+
+
+def test_changes_in_one_direction_are_one_row() -> None:
+    learner = days(lambda day: with_cheapest(1 + 0.02 * max(day - 40, 0)), 90)
+    (row,) = learner.drift().to_dict("records")
+    assert 35 <= row["since"] <= 60
+    assert row["before"] == pytest.approx(EUROS.min(), rel=0.15)
+
+
+def test_nothing_changes() -> None:
+    assert days(lambda day: EUROS, 150).drift().empty
+
+
+@pytest.mark.parametrize("memory", [{"discount": 0.9}, {"window": 30}, {}], ids=str)
+def test_without_hypotheses_only_what_is_certain_is_told(memory: dict[str, Any]) -> None:
+    learner = days(lambda day: EUROS * 0 + (450 if day >= 60 else 20), 120, BootstrapCTS(**memory))
+    rows = learner.drift()
+    assert len(rows) > 0
+    assert rows["certain"].all()
+    assert rows["sure"].isna().all()
+    assert not rows["acted"].any()
+
+
+@pytest.mark.slow
+def test_intervals_of_plans_recover_after_a_change_of_all_arms() -> None:
+    """10 % of the range on day 20: at least 85 % cover on day 30; 100 trials, by 2.8 deviations."""
+    covered = 0
+    for seed in range(100):
+        rng = np.random.default_rng([seed, 20])
+        euros = rng.uniform(100, 300, LANES.d)
+        learner = Learner(LANES, losses=(0, 500), seed=seed)
+        for day in range(30):
+            play, now = learner.ask(at=AT), euros + (50 if day >= 20 else 0)
+            bills = {
+                lane: rng.normal(cost, 0.08 * cost, trucks).clip(0, 500).tolist()
+                for (lane, trucks), cost in zip(play.plan.items(), now, strict=True)
+            }
+            learner.tell(play.id, bills, at=AT)
+        best = learner.best()
+        estimate = best.expected
+        covered += estimate.low <= best.action @ (euros + 50) <= estimate.high
+    assert covered >= 85

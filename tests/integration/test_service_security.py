@@ -22,10 +22,12 @@ from multiplay.storage import store_at
 TRANSPORT = {"type": "Transport", "supply": [2, 1], "demand": [1, 2]}
 READS = ["", "/pending", "/plays", "/plays/1", "/arms", "/drift", "/entries"]
 PLAYS = ["/ask", "/plays/1/tell", "/plays/1/close", "/plays/1/cancel", "/expire", "/learn"]
-PLAYS += ["/learn-table"]
+PLAYS += ["/learn-table", "/forget", "/keep"]
 BODIES: dict[str, Any] = {
     "/plays/1/tell": {"losses": {}},
     "/expire": {"older_than": 1e9},
+    "/forget": {"before": 1},
+    "/keep": {"since": 0},
     "/learn": {"plan": {}, "losses": {}},
     "/learn-table": {"arm": [], "round": [], "loss": []},
 }

@@ -17,7 +17,14 @@ from multiplay._support.serialization import brief
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner import facts
-from multiplay.learner.engine import Losses, Range, Units, checked_key, checked_missing
+from multiplay.learner.engine import (
+    Losses,
+    Range,
+    Round,
+    Units,
+    checked_key,
+    checked_missing,
+)
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import read_table
 from multiplay.learner.plays import (
@@ -25,6 +32,7 @@ from multiplay.learner.plays import (
     PendingPlay,
     Plan,
     Receipt,
+    Remaining,
     duration_seconds,
     play_id,
     timestamp,
@@ -36,7 +44,7 @@ from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
 from multiplay.storage.journal import damaged
-from multiplay.studies import Verified, backup, export, wire
+from multiplay.studies import Verified, backup, entry_codec, export, wire
 from multiplay.studies.export import to_entry
 from multiplay.studies.play_history import checked_chunk, checked_id
 from multiplay.studies.study import Ids, Names
@@ -358,6 +366,32 @@ class RemoteStudy(HasPanel):
                 raise
             raise type(error)(f"table[{arm!r}]", error.expected, error.got, error.hint) from None
 
+    # ------------------------------------------------------------ reports that count
+
+    def forget(
+        self,
+        arm: str | None = None,
+        *,
+        before: Round,
+        key: str | None = None,
+        at: When = None,
+    ) -> Remaining:
+        """Forget the losses of an arm that were told before a round; as ``Study.forget``."""
+        given = {"arm": _arm(arm), "before": _round("before", before)}
+        return Remaining(**self._do("forget", given | {"key": _checked(key), "at": _time(at)}))
+
+    def keep(
+        self,
+        arm: str | None = None,
+        *,
+        since: Round | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Remaining:
+        """Let all losses of an arm since a round count again; as ``Study.keep``."""
+        given = {"arm": _arm(arm), "since": None if since is None else _round("since", since)}
+        return Remaining(**self._do("keep", given | {"key": _checked(key), "at": _time(at)}))
+
     # ------------------------------------------------------------ queries
 
     def pending(self) -> Plays:
@@ -612,6 +646,21 @@ def _checked(key: Any) -> str | None:
 
 def _missing(given: Any) -> str | None:
     return None if given is None else checked_missing(given)
+
+
+def _arm(arm: Any) -> str | None:
+    if arm is None or isinstance(arm, str):
+        return arm
+    raise InvalidInput("arm", "the name of an arm", repr(arm), "Check the spelling.")
+
+
+def _round(argument: str, given: Any) -> int | str:
+    """Return the number of a round, or a time as text."""
+    plain = entry_codec.plain_round(given)
+    if plain is None or (isinstance(plain, int) and plain < 0):
+        hint = "Use the number of a round, for example 12."
+        raise InvalidInput(argument, "a round, or a datetime", repr(given), hint)
+    return plain
 
 
 def _time(at: When) -> float | None:

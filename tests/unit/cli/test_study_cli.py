@@ -168,6 +168,26 @@ def test_reports_in_parts_and_plays_that_end_otherwise(lanes: Run) -> None:
     assert "cancelled" in shown
 
 
+def test_costs_are_forgotten_and_kept(lanes: Run) -> None:
+    for id in (1, 2):
+        lanes("tell", "lanes", id, "-", stdin=bills(lanes, id, 100.0 * id))
+        lanes("ask", "lanes")
+    (arm, *_) = (one["arm"] for one in lanes("arms", "lanes", "--json").json if one["seen"])
+    left = lanes("forget", "lanes", "--arm", arm, "--before", 2)
+    assert "reports since round 2 count" in left.out
+    assert lanes("keep", "lanes", "--arm", arm, "--since", 0, "--json").json["since"] == 0
+    assert lanes("keep", "lanes", "--arm", arm).code == 0
+    for words, said in (
+        (["forget", "lanes", "--before", "Monday"], "--before"),
+        (["forget", "lanes", "--before", "2001-01-01"], "before"),
+        (["keep", "lanes", "--arm", "nowhere"], "arm"),
+    ):
+        wrong = lanes(*words)
+        assert wrong.code == 2
+        assert said in wrong.err
+    assert "intact" in lanes("verify", "lanes").out
+
+
 @pytest.mark.parametrize(
     "table",
     [

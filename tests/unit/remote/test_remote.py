@@ -345,6 +345,27 @@ def test_times_are_those_that_were_given(study: mp.RemoteStudy) -> None:
     assert study.expire(timedelta(days=8), at=noon) == [2]
 
 
+def test_reports_are_forgotten_and_kept(study: mp.RemoteStudy) -> None:
+    local = new_study(MemoryStore())
+    for one in (local, study):
+        for day in range(5):
+            play = one.ask()
+            one.tell(play.id, euros(play), at=86400.0 * day)
+    acts: list[Callable[[Any], Any]] = [
+        lambda one: one.forget("Lyon->north", before=3),
+        lambda one: one.forget(before=datetime(1970, 1, 4, tzinfo=UTC)),
+        lambda one: one.keep("Lyon->north"),
+        lambda one: one.keep(since=0, key="k"),
+    ]
+    for act in acts:
+        assert act(local) == act(study)
+        assert local.arms()["mean"].tolist() == study.arms()["mean"].tolist()
+    with refused("before"):
+        study.forget(before=1.5)  # type: ignore[arg-type]
+    with refused("since"):
+        study.keep()
+
+
 def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path: Path) -> None:
     local, path = new_study(MemoryStore()), tmp_path / "years.csv"
     days = ["2025-01-02", "2025-01-01", "2025-01-01", "2025-03-01"]
@@ -403,6 +424,11 @@ def test_errors_are_those_of_a_study(study: mp.RemoteStudy, service: mp.RemoteSt
         lambda one: one.tell(1, {}, missing="forget"),
         lambda one: one.tell(1, {}, final="no"),
         lambda one: one.expire(-1),
+        lambda one: one.forget("nowhere", before=1),
+        lambda one: one.forget(7, before=1),
+        lambda one: one.forget(before=0),
+        lambda one: one.forget(before=99),
+        lambda one: one.keep("nowhere"),
         lambda one: one.arms(level=2),
         lambda one: one.plays(chunk=0),
         lambda one: one.ask(mp.Budget(1, [1, 1], names=["a", "b"])),

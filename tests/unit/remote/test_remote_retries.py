@@ -144,6 +144,8 @@ WRITES: dict[str, Callable[[mp.RemoteStudy], Any]] = {
     "close": lambda study: study.close(1),
     "cancel": lambda study: study.cancel(1),
     "expire": lambda study: study.expire(1.0),
+    "forget": lambda study: study.forget("a", before=1),
+    "keep": lambda study: study.keep("a", since=0),
     "learn": lambda study: study.learn({"a": 1}, {"a": [0.5]}),
     "learn-table": lambda study: study.learn_table({"arm": ["a"], "round": [1], "loss": [0.5]}),
     "studies": lambda study: study.create("lanes", mp.Budget(1, [1, 1]), mp.GenCTS()),
@@ -154,7 +156,9 @@ WRITES: dict[str, Callable[[mp.RemoteStudy], Any]] = {
 def test_all_that_writes_says_who_it_is(
     verb: str, scripted: Callable[..., Script], study: mp.RemoteStudy
 ) -> None:
-    answer = {"ask": PLAY, "expire": {"plays": []}}.get(verb, TOLD)
+    left = {"since": 1, "units": 2}
+    answers = {"ask": PLAY, "expire": {"plays": []}, "forget": left, "keep": left}
+    answer = answers.get(verb, TOLD)
     script = scripted(LOST[4], httpx.Response(200, json=answer))
     WRITES[verb](study)
     one, two = script.requests

@@ -81,6 +81,25 @@ def test_an_expiry_that_ended_nothing_ends_nothing_later(store: Path, client: Cl
     entries(store)
 
 
+def test_reports_are_forgotten_and_kept(store: Path, client: Client) -> None:
+    for k in range(4):
+        tell(client, send(client, f"{STUDY}/ask", {}, f"ask-{k}").json(), f"tell-{k}")
+    body = {"arm": "Lyon->north", "before": 3}
+    first = send(client, f"{STUDY}/forget", body)
+    assert first.json()["since"] == 3
+    assert same(send(client, f"{STUDY}/forget", body), first)
+    assert send(client, f"{STUDY}/forget", body | {"before": 2}).status_code == 409
+    kept = send(client, f"{STUDY}/keep", {"since": 0}, "two").json()
+    assert kept == {"since": 0, "units": 4 * 5}
+    early = send(client, f"{STUDY}/forget", {"before": "2026-01-01T00:00:00Z"}, "three")
+    assert (early.status_code, early.json()["argument"]) == (422, "before")
+    for wrong in ({}, {"before": -1}, {"before": 1.5}, {"before": 99}, {"before": "Monday"}):
+        assert send(client, f"{STUDY}/forget", wrong, "wrong").status_code in (400, 422)
+    unknown = send(client, f"{STUDY}/keep", {"arm": "nowhere", "since": 1}, "four")
+    assert (unknown.status_code, unknown.json()["argument"]) == (422, "arm")
+    assert entries(store) == 4 * 2 + 2
+
+
 @pytest.mark.parametrize("body", [None, {"key": "Monday"}])
 def test_an_ask_again_has_the_estimate_of_the_first_time(
     body: Any, store: Path, client: Client

@@ -334,10 +334,12 @@ def test_every_kind_of_entry_is_said_in_words() -> None:
     study.expire(0.0)
     study.learn(first.plan, euros(first))
     study.learn_table({"arm": [lane], "round": [1], "loss": [5.0]})
+    study.forget(lane, before=2)
+    study.keep(since=1)
     found = journal_views.last_entries(store.open("lanes"), 50)
     assert {line.what for line in found.rows} == {
         *("created", "asked", "told", "told in part", "closed", "cancelled"),
-        *("expired", "learned from an external plan", "learned from a table"),
+        *("expired", "learned from an external plan", "learned from a table", "forgot", "kept"),
     }
     assert [line.number for line in found.rows] == list(range(found.head, -1, -1))
     told = next(line for line in found.rows if line.what == "told")
@@ -471,6 +473,38 @@ def test_a_day_by_forms_alone(place: Place) -> None:
     assert "which was cancelled" in again.text
     assert "cancelled" in place.get("/studies/lanes/plays/2").text
     assert "<td>600" in place.get("/").text
+
+
+def test_reports_are_forgotten_and_kept_by_forms_alone(place: Place) -> None:
+    plans = mp.Budget(2, [2], names=["Lyon->north"])
+    study = mp.Study.create("lanes", plans, store=place.store, losses=(0, 250))
+    for day in range(40):
+        play = study.ask()
+        study.tell(play.id, {"Lyon->north": [120.0 + day % 3 if day < 25 else 239.0 - day % 3] * 2})
+    assert study.drift()["acted"].tolist() == [True]
+    page = place.get("/studies/lanes").text
+    assert 'action="/studies/lanes/keep"' in page
+    assert "Undo: keep older reports of" in page
+    kept = place.post("/studies/lanes/keep", arm="Lyon->north")
+    assert kept.headers["location"] == "/studies/lanes?done=kept"
+    assert "The reports count again" in place.get("/studies/lanes?done=kept").text
+    assert study.arms()["average"][0] < 180
+    assert "Undo: keep" not in place.get("/studies/lanes").text
+    done = place.post("/studies/lanes/forget", arm="Lyon->north", round="26")
+    assert done.headers["location"] == "/studies/lanes?done=forgot"
+    assert study.arms()["average"][0] > 230
+    for typed, said in (
+        ("", "a date"),
+        ("soon", "a date"),
+        ("99", "a round from 1"),
+        ("0", "from 1"),
+    ):
+        bad = place.post("/studies/lanes/forget", arm="", round=typed)
+        assert bad.status_code == 422
+        assert said in bad.text
+    assert place.post("/studies/lanes/keep", arm="nowhere").status_code == 422
+    assert place.post("/studies/lanes/keep", arm="", round="2026-01-01").status_code == 303
+    assert study.verify().ok
 
 
 def test_a_play_is_told_in_parts_and_closed(place: Place) -> None:

@@ -8,7 +8,7 @@ __all__ = ["ask", "create", "maintenance", "show", "study", "tell"]
 # The order of --help.
 PANELS = {
     "Studies": ("create", "list", "show", "delete"),
-    "Plans and costs": ("ask", "tell", "close", "cancel", "learn"),
+    "Plans and costs": ("ask", "tell", "close", "cancel", "learn", "forget", "keep"),
     "Plays and estimates": ("pending", "plays", "arms", "best", "expect"),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }

@@ -1,7 +1,9 @@
-"""Commands study tell, close, cancel and learn: reports of costs, from CSV files or JSON."""
+"""Commands on reports: study tell, close, cancel, learn, forget and keep."""
 
 import io
 import sys
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +22,7 @@ from multiplay.cli.study.app import (
 )
 from multiplay.cli.study.options import json_value
 from multiplay.errors import InvalidInput
-from multiplay.learner.plays import Receipt
+from multiplay.learner.plays import Receipt, Remaining
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -178,7 +180,84 @@ def learn(
     _answer(told, as_json)
 
 
-def _answer(told: Receipt, as_json: bool) -> None:
+ArmOption = Annotated[
+    str | None, typer.Option(metavar="ARM", help="The name of an arm; all arms if not given.")
+]
+
+
+@study.command()
+def forget(
+    name: Name,
+    before: Annotated[
+        str, typer.Option(metavar="ROUND", help="The number of a round, or a date or time.")
+    ],
+    arm: ArmOption = None,
+    key: Key = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Forget the costs of an arm that were told before a round, because prices changed.
+
+    Round 1 is the first play that was told. A date means the first play told on that day or later.
+    The study finds changes by itself; this is for a change that you know of.
+
+    Examples:
+
+        multiplay study forget lanes --arm 's1->d1' --before 12
+
+        multiplay study forget lanes --before 2026-06-12
+
+    JSON: since (the first round that counts), units.
+    """
+    with opened(name, store) as known:
+        left = known.forget(arm, before=_round("--before", before), key=key)
+    _answer(left, as_json)
+
+
+@study.command()
+def keep(
+    name: Name,
+    arm: ArmOption = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROUND", help="The number of a round, or a date or time; 0 for all costs."
+        ),
+    ] = None,
+    key: Key = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Let all costs of an arm since a round count again: undo that they were forgotten.
+
+    Without [b]--since[/b], the costs count that counted before the arm forgot some for the last
+    time: by [b]forget[/b], or because the study found a change.
+
+    Examples:
+
+        multiplay study keep lanes --arm 's1->d1'
+
+        multiplay study keep lanes --arm 's1->d1' --since 0
+
+    JSON: as multiplay study forget.
+    """
+    with opened(name, store) as known:
+        given = None if since is None else _round("--since", since)
+        left = known.keep(arm, since=given, key=key)
+    _answer(left, as_json)
+
+
+def _round(option: str, text: str) -> int | datetime:
+    """Return the number of a round, or a time; a date is its first moment, here."""
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    hint = "Write 12, 2026-06-12 or 2026-06-12T08:00."
+    raise InvalidInput(option, "the number of a round, or a date", repr(text), hint)
+
+
+def _answer(told: Receipt | Remaining, as_json: bool) -> None:
     if as_json:
         print_json(told._asdict())
     else:

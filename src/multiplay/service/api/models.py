@@ -216,6 +216,35 @@ class Expire(Body):
     at: When | None = None
 
 
+Round = Annotated[
+    Units | Annotated[str, Field(pattern=DATE_TIME)],
+    Field(description="The number of a round, or a time such as 2026-11-15T08:00:00Z."),
+]
+ArmName = Annotated[str | None, Field(description="The name of an arm; all arms by default.")]
+
+
+class Forget(Body):
+    """The round before which reports no longer count."""
+
+    model_config = example(arm="Lyon->north", before=12)
+
+    arm: ArmName = None
+    before: Round
+    key: KeyText | None = None
+    at: When | None = None
+
+
+class Keep(Body):
+    """The round since which all reports count again; by default the last forgetting is undone."""
+
+    model_config = example(arm="Lyon->north", since=0)
+
+    arm: ArmName = None
+    since: Round | None = None
+    key: KeyText | None = None
+    at: When | None = None
+
+
 class Learn(Body):
     """An external plan and its losses."""
 
@@ -317,6 +346,15 @@ class Ended(BaseModel):
     model_config = example(plays=[1, 2])
 
     plays: list[int]
+
+
+class Remaining(BaseModel):
+    """The first round whose reports count, and the number of their units."""
+
+    model_config = example(since=12, units=9)
+
+    since: int
+    units: int
 
 
 class PlayRow(BaseModel):

@@ -110,6 +110,22 @@ async def expire(context: StudyContext, body: models.Expire) -> Response:
     )
 
 
+async def forget(context: StudyContext, body: models.Forget) -> Response:
+    """Forget the losses of an arm, or of all arms, that were reported before a round."""
+    given = body.model_dump() | {"at": _time(body.at), "before": _round("before", body.before)}
+    return await context.write(
+        lambda study: study.forget(**given), lambda left: left._asdict(), body.key
+    )
+
+
+async def keep(context: StudyContext, body: models.Keep) -> Response:
+    """Let all losses of an arm since a round count again, also those that were forgotten."""
+    given = body.model_dump() | {"at": _time(body.at), "since": _round("since", body.since)}
+    return await context.write(
+        lambda study: study.keep(**given), lambda left: left._asdict(), body.key
+    )
+
+
 async def learn(context: StudyContext, body: models.Learn) -> Response:
     """Learn from an external plan and its losses."""
     given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
@@ -307,6 +323,24 @@ OPERATIONS = (
     ),
     Operation(
         "POST",
+        f"{STUDY}/forget",
+        forget,
+        PLAYS,
+        models.Remaining,
+        body=models.Forget,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/keep",
+        keep,
+        PLAYS,
+        models.Remaining,
+        body=models.Keep,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
         f"{STUDY}/learn",
         learn,
         PLAYS,
@@ -434,13 +468,19 @@ def _ranges(given: Any) -> Any:
 
 
 def _time(at: float | str | None) -> datetime | float | None:
-    if not isinstance(at, str):
-        return at
+    return _datetime("at", at) if isinstance(at, str) else at
+
+
+def _round(argument: str, given: int | str | None) -> datetime | int | None:
+    return _datetime(argument, given) if isinstance(given, str) else given
+
+
+def _datetime(argument: str, text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(at)
+        found = datetime.fromisoformat(text)
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
         expected, hint = "a time with a time zone", "Use 2026-11-15T08:00:00Z, or omit it."
-        raise InvalidInput("at", expected, repr(at)[:60], hint)
+        raise InvalidInput(argument, expected, repr(text)[:60], hint)
     return found

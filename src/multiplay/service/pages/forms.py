@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from multiplay._support.formatting import number
@@ -159,6 +160,21 @@ def a_whole_number(name: str, text: str) -> int:
         expected = "a whole number of at least 0"
         raise InvalidInput(name, expected, repr(text.strip())[:60], "Write 3, for example.")
     return value
+
+
+def a_round(name: str, text: str, required: bool) -> int | datetime | None:
+    """Return the number of a round, or a date (UTC); None for nothing, if that is allowed."""
+    typed = text.strip()
+    if not typed and not required:
+        return None
+    if re.fullmatch(r"\d{1,15}", typed):
+        return int(typed)
+    try:
+        found = datetime.fromisoformat(typed)
+    except ValueError:
+        got, hint = repr(text)[:60] if typed else "nothing", "Write 12 or 2026-06-12, for example."
+        raise InvalidInput(name, "the number of a round, or a date", got, hint) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def named_numbers(name: str, text: str, whole: bool = True) -> dict[str, float]:

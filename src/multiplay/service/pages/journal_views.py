@@ -97,6 +97,12 @@ def _asked(header: dict[str, Any]) -> str:
     return plan_text(header["plan"]) + estimate
 
 
+def _restart(header: dict[str, Any], name: str, words: str) -> str:
+    arm = header["arm"] or "all arms"
+    left = counted(header["units"], "unit")
+    return f"{arm}, reports {words} round {header[name]}; {left} count"
+
+
 ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.CREATE: lambda header: ("created", "the study"),
     entry_codec.IMPORT: lambda header: ("created", "from a saved learner"),
@@ -109,6 +115,8 @@ ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.REQUESTED: lambda header: ("repeated", f"{header['verb']}, with the same result"),
     entry_codec.LEARN: lambda header: ("learned from an external plan", _units(header)),
     entry_codec.TABLE: lambda header: ("learned from a table", _units(header)),
+    entry_codec.FORGET: lambda header: ("forgot", _restart(header, "before", "earlier than")),
+    entry_codec.KEEP: lambda header: ("kept", _restart(header, "since", "since")),
 }
 
 

@@ -206,9 +206,11 @@ async def _study_page(
     whole: bool = False,
     done: str = "",
     ask_form: Form | None = None,
+    restart_form: Form | None = None,
     status: int = 200,
 ) -> Response:
     shown = await _content(context, arms, whole) | {"done": done, "ask_form": ask_form or Form()}
+    shown["restart_form"] = restart_form or Form()
     return await context.page("study.html", status, **shown)
 
 
@@ -315,6 +317,33 @@ async def ask(context: StudyPageContext) -> Response:
     return await _study_page(context, ask_form=form, status=422)
 
 
+async def forget(context: StudyPageContext) -> Response:
+    """Forget the losses of an arm before a round."""
+    return await _restart(context, "before", "forgot")
+
+
+async def keep(context: StudyPageContext) -> Response:
+    """Let the losses of an arm count again."""
+    return await _restart(context, "since", "kept")
+
+
+async def _restart(context: StudyPageContext, field: str, done: str) -> Response:
+    form = await context.form()
+    context.caller.check("play", context.name)
+    arm = form.get("arm") or None
+    with form.noting("round"):
+        given = forms.a_round("round", form.get("round"), required=field == "before")
+    if not form.errors:
+        try:
+            await context.write(
+                form, lambda study: getattr(study, context.verb)(arm, **{field: given})
+            )
+            return to(f"{context.base}?done={done}")
+        except InvalidInput as error:
+            form.note(context.without_store(error), "round", "arm")
+    return await _study_page(context, restart_form=form, status=422)
+
+
 async def play_page(context: StudyPageContext, play: int, query: PlayQuery) -> Response:
     """Show a play."""
     return await _play_page(context, play, done=done_text(query.done, play))
@@ -409,6 +438,8 @@ DONE = {
     "told": "The outcome of play {play} was saved. The study has learned from it.",
     "part": "A part of the outcome of play {play} was saved. More may follow.",
     "closed": "Play {play} was closed. The study has learned from the units that were reported.",
+    "forgot": "Earlier reports no longer count. “Keep” undoes this.",
+    "kept": "The reports count again.",
     "cancelled": "Play {play} was cancelled. The study does not learn from it.",
 }
 
@@ -435,6 +466,10 @@ PAGES = (
     Page("GET", f"{STUDY}/journal", journal, query=JournalQuery),
     Page("GET", f"{STUDY}/ask", of_form),
     Page("POST", f"{STUDY}/ask", ask),
+    Page("GET", f"{STUDY}/forget", of_form),
+    Page("POST", f"{STUDY}/forget", forget),
+    Page("GET", f"{STUDY}/keep", of_form),
+    Page("POST", f"{STUDY}/keep", keep),
     Page("GET", PLAY, play_page, query=PlayQuery),
     Page("GET", f"{PLAY}/{{verb}}", of_form),
     Page("POST", f"{PLAY}/tell", tell),

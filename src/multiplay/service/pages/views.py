@@ -127,6 +127,14 @@ class ArmRows(NamedTuple):
     high: str
 
 
+class ChangedArm(NamedTuple):
+    """An arm that has changed: the round to forget before, or whether that was done."""
+
+    name: str
+    before: int
+    acted: bool
+
+
 class Overview(NamedTuple):
     """The content of the page of a study."""
 
@@ -144,6 +152,9 @@ class Overview(NamedTuple):
     arms: ArmRows
     costs: CostSummary
     alarms: Table
+    changed: list[ChangedArm]
+    restarts: bool
+    names: tuple[str, ...]
     no_alarm: str
     follows: bool
     queue: list[PendingPlay]
@@ -206,12 +217,24 @@ def overview(
         arms=arm_rows(found.arms, wanted, whole),
         costs=cost_summary(found, recent),
         alarms=study_text.alarms_table(found, MOST_ALARMS),
+        changed=changed_arms(found.alarms),
+        restarts=study.policy.restarts,
+        names=study.known_arms[:MOST_ARMS],
         no_alarm=study_text.no_alarm(found),
         follows=found.follows,
         queue=_with_estimates(pending),
         actions=study.actions,
         by_round=study.policy.learns_from == "round",
     )
+
+
+def changed_arms(alarms: pd.DataFrame) -> list[ChangedArm]:
+    """Return the arms of the first alarms."""
+    return [
+        ChangedArm(arm, int(row.since) + 1, bool(row.acted))
+        for row in learner_facts.rows_of(alarms.head(MOST_ALARMS))
+        for arm in row.arms
+    ][:MOST_ALARMS]
 
 
 def recent_facts(study: Study, recent: RecentPlays, now: datetime) -> StudyFacts:

@@ -3,17 +3,14 @@
 Demand changes every day. A lane is closed for a week, there is a strike, a warehouse opens on day
 30, and on day 45 a new toll makes one lane expensive. The learner observes the cost of every truck,
 in euros. It is compared with the best plan of each day for the true mean costs, and with the plan
-that sends trucks in proportion to supplies and demands. One learner is restarted at a drift alarm,
-from all data except the outdated ones.
+that sends trucks in proportion to supplies and demands. The default policy follows the change.
 """
 
 import argparse
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 import multiplay as mp
@@ -36,13 +33,13 @@ EVENTS = {
     OPENING: "warehouse\nReims opens",
     TOLL: "toll on\nLyon->south",
 }
-PLAIN, RESTARTED = "BootstrapCTS()", "BootstrapCTS(), restarted at an alarm"
-LEARNERS = {
-    PLAIN: (mp.BootstrapCTS(), False),
-    RESTARTED: (mp.BootstrapCTS(), True),
-    "BootstrapCTS(discount=0.97)": (mp.BootstrapCTS(discount=0.97), False),
-    "GenCTS()": (mp.GenCTS(), False),
-    "GenLBINFV()": (mp.GenLBINFV(), False),
+FOLLOW, IGNORE = 'BootstrapCTS(change="follow")', 'BootstrapCTS(change="ignore")'
+POLICIES = {
+    FOLLOW: mp.BootstrapCTS(change="follow"),
+    IGNORE: mp.BootstrapCTS(change="ignore"),
+    "BootstrapCTS(discount=0.97)": mp.BootstrapCTS(discount=0.97),
+    "GenCTS()": mp.GenCTS(),
+    "GenLBINFV()": mp.GenLBINFV(),
 }
 
 
@@ -81,12 +78,9 @@ def in_proportion(today: mp.Transport) -> FloatArray:
     return plan.ravel()
 
 
-def live(policy: mp.Policy, seed: int, restart: bool = False) -> FloatArray:
-    """Simulate two months; return the mean cost of a truck for the plan of each day.
-
-    ``restart``: restart the learner at a drift alarm, without the outdated data.
-    """
-    rng, book = np.random.default_rng([7, seed]), Book([], [], [])
+def live(policy: mp.Policy, seed: int) -> FloatArray:
+    """Simulate two months; return the mean cost of a truck for the plan of each day."""
+    rng = np.random.default_rng([7, seed])
     learner = mp.Learner(day(1), policy, seed, losses=(0, 250), changing=True)
     paid = []
     for t in range(1, DAYS + 1):
@@ -97,32 +91,7 @@ def live(policy: mp.Policy, seed: int, restart: bool = False) -> FloatArray:
         bills = {lane: (euro * rng.uniform(0.6, 1.4, k)).tolist() for lane, k, euro in trucks}
         learner.tell(play.id, bills, at=morning + timedelta(hours=14))
         paid.append(euros @ play.action / play.action.sum())
-        book.add(t, bills)
-        if restart and len(alarms := learner.drift()):
-            changed = alarms.set_index("arm")["since"]
-            learner = mp.Learner(today, policy, seed + t, losses=(0, 250), changing=True)
-            learner.learn_table(book.without(changed))
     return np.array(paid)
-
-
-class Book(NamedTuple):
-    """Log of costs, with one row for each truck."""
-
-    arm: list[str]
-    round: list[int]
-    loss: list[float]
-
-    def add(self, t: int, bills: dict[str, list[float]]) -> None:
-        """Add the costs of a day."""
-        for lane, euros in bills.items():
-            self.arm.extend([lane] * len(euros))
-            self.round.extend([t] * len(euros))
-            self.loss.extend(euros)
-
-    def without(self, changed: pd.Series) -> pd.DataFrame:
-        """Return a table without the costs of lanes before they changed."""
-        table = pd.DataFrame(self._asdict())
-        return table[table["round"] > table["arm"].map(changed).fillna(0)]
 
 
 def yardsticks() -> dict[str, FloatArray]:
@@ -141,14 +110,14 @@ def draw(paid: dict[str, FloatArray], fixed: dict[str, FloatArray]) -> Figure:
     """Draw the cost of a truck, day by day; for learners the mean and the middle half."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes, days = figure.add_subplot(), np.arange(1, DAYS + 1)
-    plain, restarted = paid[PLAIN], paid[RESTARTED].mean(axis=0)
-    restarted[: TOLL - 1] = np.nan  # the same until then, except for false alarms
-    lines = {f"{PLAIN}, average of {len(plain)} learners": plain.mean(axis=0), **fixed}
-    for number, (name, costs) in enumerate((lines | {RESTARTED: restarted}).items()):
+    follow, ignore = paid[FOLLOW], paid[IGNORE].mean(axis=0)
+    ignore[: TOLL - 1] = np.nan  # nearly the same until then
+    lines = {f"average of {len(follow)} learners": follow.mean(axis=0), **fixed}
+    for number, (name, costs) in enumerate((lines | {"changes ignored": ignore}).items()):
         colour, line = style(number)
         axes.plot(days, costs, color=colour, linestyle=line, label=name)
-    low, high = np.quantile(plain, [0.25, 0.75], axis=0)
-    band, colour = f"the middle half of {PLAIN}", style(0)[0]
+    low, high = np.quantile(follow, [0.25, 0.75], axis=0)
+    band, colour = "the middle half of the learners", style(0)[0]
     axes.fill_between(days, low, high, color=colour, alpha=0.2, linewidth=0, label=band)
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top + 0.12 * (top - bottom))
@@ -175,8 +144,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for live.png")
     options = parser.parse_args()
     paid = {
-        name: np.array([live(policy, seed, restart) for seed in range(options.learners)])
-        for name, (policy, restart) in LEARNERS.items()
+        name: np.array([live(policy, seed) for seed in range(options.learners)])
+        for name, policy in POLICIES.items()
     }
     fixed = yardsticks()
     weeks = [range(7), range(7, 29), range(OPENING - 1, TOLL - 1), range(TOLL - 1, DAYS)]

@@ -66,7 +66,7 @@ _study_pending = Gauge(
 )
 _study_drifting = Gauge(
     "multiplay_study_drifting_arms",
-    "Arms of a study with a drift alarm.",
+    "Changes that the drift of a study lists.",
     [STUDY],
     multiprocess_mode="mostrecent",
 )

@@ -447,14 +447,15 @@ def demonstration(trials: int | None, run: Runner) -> list[Section]:
         for one in found["follow"].confirmed
     ]
     wrong = [any(arm != lane or day <= begins for day, arm in c) for c in found["follow"].confirmed]
+    soon = np.mean(np.array(days) <= 7)
     lost = demo.HIGHEST * found["follow"].lost[begins:].sum(axis=0).mean()
     targets = [
         Target("demonstration: 165 days after", float(lost), 4500, "euros"),
-        Target("demonstration: confirmed after, median", float(np.median(days)), 7, "days"),
+        Target("demonstration: confirmed within 7 days, share", float(soon), 1, at_least=True),
         Target("demonstration: trials with another change confirmed", float(sum(wrong)), 0),
     ]
-    soon = np.mean(np.array(days) <= 7)
-    shows = f"Euros lost ± standard error. Confirmed within 7 days in {soon:.0%} of the trials."
+    middle, latest = np.median(days), max(days)
+    shows = f"Euros lost ± standard error. Confirmed after {middle:.0f} days (median) to {latest}."
     return [Section("Demonstration", shows, rows, targets)]
 
 

@@ -20,7 +20,6 @@ COLUMNS = (  # of a hypothesis, and of the moments with the same content
     (change.H_MEAN, MEAN),
     (change.H_B, B),
     (change.H_W, W),
-    (change.H_F, F),
 )
 
 

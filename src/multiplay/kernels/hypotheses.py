@@ -16,7 +16,6 @@ from multiplay.kernels.moments import (
     A2,
     AVERAGE,
     DOF,
-    FOURTH,
     FREEDOM,
     MEAN,
     N2,
@@ -43,8 +42,8 @@ SETTLED = 0.95  # weight of a change, from which what was before does not count 
 MOVED = 5.0  # rounds: a split that moves by less is the same change
 TREND = 100.0  # rounds: a change in the same direction after no more than these goes on
 
-START, WEIGHT, H_N, H_MEAN, H_B, H_W, H_F = range(7)  # of a hypothesis
-COLUMNS = 7
+START, WEIGHT, H_N, H_MEAN, H_B, H_W = range(6)  # of a hypothesis
+COLUMNS = 6
 # Noise of an arm, each beside what coins would have: D, V between rounds, E, V' within a round.
 D, V, E, V_WITHIN = range(4)
 # Marks of an arm: its last report, the numbers of confirmed changes, of reports and of hypotheses.
@@ -88,13 +87,12 @@ def log_rise(x: float, d: float) -> float:
 @subroutine
 def add_to_all(H: FloatArray, length: int, report: FloatArray) -> None:
     """Add a report to the moments of all hypotheses of an arm."""
-    a, y, within, fourth = report[UNITS], report[AVERAGE], report[WITHIN], report[FOURTH]
+    a, y, within = report[UNITS], report[AVERAGE], report[WITHIN]
     for k in range(length):
         n = H[k, H_N]
         share, d = a / (n + a), y - H[k, H_MEAN]
         step = n * share * d * d
         H[k, H_B] += step
-        H[k, H_F] += fourth + step * step
         H[k, H_MEAN] += share * d
         H[k, H_N] = n + a
         H[k, H_W] += within
@@ -163,8 +161,9 @@ def become(row: FloatArray, h: FloatArray) -> None:
     row[A2] *= share
     row[R] = max(row[R] * share, 1.0)
     row[DOF] *= share
+    row[F] *= share
     row[N], row[N2], row[MEAN] = h[H_N], h[H_N], h[H_MEAN]
-    row[B], row[W], row[F] = h[H_B], h[H_W], h[H_F]
+    row[B], row[W] = h[H_B], h[H_W]
 
 
 @subroutine

@@ -132,6 +132,8 @@ def learn(
 @subroutine
 def likely_split(hypotheses: FloatArray, marks: FloatArray) -> float:
     """Return the split of a change that is likely but not confirmed; 0 without one."""
+    if hypotheses[0, WEIGHT] >= 1.0 - LIKELY:
+        return 0.0
     length = int(marks[LENGTH])
     k = heaviest(hypotheses, length)
     split = hypotheses[k, START]

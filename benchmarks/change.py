@@ -377,6 +377,34 @@ def others(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Other worlds", shows, rows, targets)]
 
 
+# --------------------------------------------------------------- curiosity
+
+CURIOUS: dict[str, Policy] = {
+    f"curiosity={value}": BootstrapCTS(change="follow", curiosity=value)
+    for value in (0, 0.03, 0.1, 0.3)
+}
+LOOKED_AT = (
+    *("Bernoulli", "8 % bills"),
+    *("idle lane becomes cheap, coins", "idle lane becomes cheap, 8 %"),
+)
+
+
+def of_curious(name: str, trials: int) -> dict[str, FloatArray]:
+    """Return the final regret with several prices for looking at idle arms."""
+    return final((STATIONARY | OTHERS)[name], CURIOUS, trials)
+
+
+def curiosity(trials: int | None, run: Runner) -> list[Section]:
+    """Measure what looking at idle arms costs, and what it finds."""
+    found = run({name: (of_curious, (name, trials or 100)) for name in LOOKED_AT})
+    rows = [
+        {"policy": policy} | {name: shown(finals[policy]) for name, finals in found.items()}
+        for policy in CURIOUS
+    ]
+    shows = "Final regret ± standard error against the best plan of each round."
+    return [Section("Curiosity", shows, rows)]
+
+
 # ----------------------------------------------------------- demonstration
 
 DEMO_SET = Transport(list(demo.DEPOTS.values()), list(demo.TOWNS.values()))
@@ -606,6 +634,7 @@ TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "stationary": stationary,
     "drifting": compared,
     "others": others,
+    "curiosity": curiosity,
     "demonstration": demonstration,
     "detector": detector,
     "cost": cost,

@@ -1,7 +1,7 @@
 """Hypotheses about changes: against a slow reference, and what follows from them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,11 @@ from multiplay import (
     simulate,
 )
 from multiplay.kernels import hypotheses as columns
+from multiplay.learner.plays import PendingPlay
 from multiplay.random import POLICY
 from multiplay.types import Arrays, FloatArray
 
+Bills = dict[str, list[float]]
 AT = 1_790_000_000.0
 FOLLOW = BootstrapCTS(change="follow")
 ARMS = Budget(20, [4] * 5, at_most=True)
@@ -463,3 +465,77 @@ def test_intervals_of_plans_recover_after_a_change_of_all_arms() -> None:
         estimate = best.expected
         covered += bool(estimate.low <= best.action @ (euros + 50) <= estimate.high)
     assert covered >= 85
+
+
+# ---------------------------------------------------------------- how reports come
+
+
+def bills_of(play: PendingPlay, euros: Mapping[str, float], rng: np.random.Generator) -> Bills:
+    return {lane: rng.normal(euros[lane], 10, k).tolist() for lane, k in play.plan.items()}
+
+
+def test_reports_that_come_late_blur_a_change_by_their_delay() -> None:
+    lanes, rng = Budget(4, [3, 3], names=["Lyon", "Lille"]), np.random.default_rng(1)
+    learner, waiting = Learner(lanes, losses=(0, 500)), list[tuple[PendingPlay, Bills]]()
+    for day in range(80):
+        play = learner.ask(at=AT)
+        euros = {"Lyon": 100.0, "Lille": 110.0 if day < 50 else 220.0}
+        waiting.append((play, bills_of(play, euros, rng)))
+        if len(waiting) == 6:  # the report of five days ago
+            late, bills = waiting.pop(0)
+            learner.tell(late, bills, at=AT)
+    (row,) = learner.drift().to_dict("records")
+    assert (row["arm"], row["acted"]) == ("Lille", True)
+    assert abs(row["since"] - 50) <= 5
+    assert row["after"] == pytest.approx(220, abs=15)
+
+
+def test_external_plans_show_a_change_as_well() -> None:
+    lanes, rng = Budget(4, [3, 3], names=["Lyon", "Lille"]), np.random.default_rng(1)
+    learner = Learner(lanes, losses=(0, 500))
+    for day in range(40):
+        euros = {"Lyon": 100.0, "Lille": 150.0 if day < 30 else 80.0}
+        play = learner.ask(at=AT)
+        learner.tell(play, bills_of(play, euros, rng), at=AT)
+        if day >= 25:  # the dispatcher drives the idle lane
+            learner.learn({"Lyon": 1, "Lille": 3}, {"Lyon": [100.0], "Lille": [euros["Lille"]] * 3})
+    believed = learner.arms().set_index("arm")["mean"]
+    assert believed["Lille"] == pytest.approx(80, abs=10)
+    assert learner.best().plan["Lille"] == 3
+
+
+def test_an_arm_that_was_away_is_followed_when_it_comes_back() -> None:
+    both, rng = Budget(3, [2, 2], names=["Lyon", "Lille"]), np.random.default_rng(1)
+    alone = Budget(2, [2], names=["Lyon"])
+    learner = Learner(both, losses=(0, 500), changing=True)
+    for day in range(100):
+        today = alone if 30 <= day < 60 else both
+        euros = {"Lyon": 100.0, "Lille": 90.0 if day < 60 else 180.0}
+        play = learner.ask(today, at=AT)
+        learner.tell(play, bills_of(play, euros, rng), at=AT)
+    (row,) = learner.drift().to_dict("records")
+    assert row["arm"] == "Lille"
+    assert row["after"] == pytest.approx(180, abs=15)
+    again = learner.arms().set_index("arm")["mean"]
+    assert again["Lille"] == pytest.approx(180, abs=15)
+    assert again["Lyon"] == pytest.approx(100, abs=10)
+
+
+def test_curiosity_is_for_changes_and_from_0_to_1() -> None:
+    for value in (-0.1, 1.5, np.nan, "much", True):
+        with refused("curiosity: expected a number from 0 to 1"):
+            BootstrapCTS(change="follow", curiosity=value)  # type: ignore[arg-type]
+    with refused("curiosity: expected 0 unless changes are followed"):
+        BootstrapCTS(curiosity=0.1)
+
+
+def test_curiosity_finds_an_idle_arm_that_became_cheap() -> None:
+    """100 trials; the difference is seven standard errors."""
+    lanes = Budget(2, [2, 2])
+    world = Corrupted(Bernoulli([0.3, 0.5]), Bernoulli([0.3, 0.1]), at=400)
+    policies = {
+        "0": BootstrapCTS(change="follow"),
+        "0.3": BootstrapCTS(change="follow", curiosity=0.3),
+    }
+    found = simulate(lanes, world, policies, horizon=1500, trials=100, against="each round")
+    assert found.final("0.3").mean() < found.final("0").mean()

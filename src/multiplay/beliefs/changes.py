@@ -103,8 +103,9 @@ def _change_of(arm: int, hypotheses: FloatArray, marks: FloatArray) -> ArmChange
 def _together(group: list[ArmChange]) -> ArmChange:
     """Return the change that several arms share, with the average of their units."""
     units = np.array([one.units for one in group])
+    weights = units if units.any() else np.ones(len(group))
     before, after = (
-        float(np.average([getattr(one, name) for one in group], weights=units))
+        float(np.average([getattr(one, name) for one in group], weights=weights))
         for name in ("before", "after")
     )
     arms = tuple(arm for one in group for arm in one.arms)

@@ -1,9 +1,9 @@
 """Changes of all arms: reports, changes that most arms share, and how far idle arms may move.
 
-A change is shared if, when it is likely in one arm, the reports of at least two thirds of the
-others that were seen since fit it better than their past. Then arms that were seen since forget
-with it, and idle arms are taken to have moved by the same factor or the same difference; how sure
-that is depends on how many of the arms seen did.
+A change is shared if, when one arm confirms it, the reports of at least two thirds of the others
+that were seen since fit it better than their past. Then arms that were seen since forget with it,
+and idle arms are taken to have moved by the same factor or the same difference; how sure that is
+depends on how many of the arms seen did.
 """
 
 import math
@@ -59,8 +59,7 @@ from multiplay.types import FloatArray, IntArray
 
 KNOWN = 8.0  # looks that idle arms need, before they are taken to move as others do
 EVIDENCE = 3.0  # nats: the least for a shared change, and the most of one arm
-LIKELY = 0.5  # weight of a change in one arm, from which others may share it
-OTHERS = 2  # arms besides that one, the fewest that can share it
+OTHERS = 2  # arms besides the one that confirms a change, the fewest that can share it
 ENOUGH = 8.0  # units since a change, from which an arm forgets its past with others
 IDLE, NEVER = -2.0, -1.0  # an arm not seen since a change, and one never seen
 M_B, N_B, M_A, N_A, FIT = range(5)  # means and units before and after a change; evidence, twice
@@ -115,8 +114,6 @@ def learn(
             dropped, new = confirm(H, own, now)
             if dropped:
                 become(moments[k, i], H[0])
-            if new == 0.0:
-                new = likely_split(H, own)
             if new > 0.0:
                 split, first = new, i
             own[LIVED] += 1.0
@@ -127,19 +124,6 @@ def learn(
             arrays = moments[k], hypotheses[k], noises[k], marks[k], snaps[k]
             share_change(*arrays, now, split, first, together, sides)
         look_back(hypotheses[k], noises[k], marks[k], snaps[k], now, together)
-
-
-@subroutine
-def likely_split(hypotheses: FloatArray, marks: FloatArray) -> float:
-    """Return the split of a change that is likely but not confirmed; 0 without one."""
-    if hypotheses[0, WEIGHT] >= 1.0 - LIKELY:
-        return 0.0
-    length = int(marks[LENGTH])
-    k = heaviest(hypotheses, length)
-    split = hypotheses[k, START]
-    if k == 0 or split <= marks[CONFIRMED]:
-        return 0.0
-    return float(split) if weight_since(hypotheses, length, split) > LIKELY else 0.0
 
 
 @kernel
@@ -245,7 +229,7 @@ def share_change(
     together: float,
     sides: FloatArray,
 ) -> None:
-    """Let all arms follow a change that is likely in arm ``first``, if most arms share it."""
+    """Let all arms follow a change that arm ``first`` has confirmed, if most arms share it."""
     for i in range(len(marks)):
         both_sides(hypotheses[i], marks[i], split, sides[i])
     kind, f, c, seen, moved = common_move(sides, first, noises, together)
@@ -265,7 +249,6 @@ def share_change(
         k = both_sides(H, own, split, side)
         if side[N_A] >= ENOUGH or own[CONFIRMED] > split:
             if k > 0:
-                own[CHANGES] += 1.0 if i == first else 0.0
                 note(own, split, side[M_B], side[M_A], t)
                 cut(H, own, k)
                 become(moments[i], H[0])

@@ -377,7 +377,7 @@ class RemoteStudy(HasPanel):
         at: When = None,
     ) -> Remaining:
         """Forget the losses of an arm that were told before a round; as ``Study.forget``."""
-        given = {"arm": _arm(arm), "before": _round("before", before)}
+        given = {"arm": self._arm(arm), "before": _round("before", before)}
         return Remaining(**self._do("forget", given | {"key": _checked(key), "at": _time(at)}))
 
     def keep(
@@ -389,7 +389,7 @@ class RemoteStudy(HasPanel):
         at: When = None,
     ) -> Remaining:
         """Let all losses of an arm since a round count again; as ``Study.keep``."""
-        given = {"arm": _arm(arm), "since": None if since is None else _round("since", since)}
+        given = {"arm": self._arm(arm), "since": None if since is None else _round("since", since)}
         return Remaining(**self._do("keep", given | {"key": _checked(key), "at": _time(at)}))
 
     # ------------------------------------------------------------ queries
@@ -434,6 +434,12 @@ class RemoteStudy(HasPanel):
         level = probability("level", level, hint)
         answer = self._client.get_cached(self._path("drift"), {"level": level})
         return wire.to_table(answer["items"], wire.DRIFT)
+
+    def _arm(self, arm: Any) -> str | None:
+        if arm is None or isinstance(arm, str):
+            return arm
+        expected = f"the name of an arm, such as {self.actions.names[0]!r}"
+        raise InvalidInput("arm", expected, repr(arm), "Check the spelling.")
 
     # ------------------------------------------------------------ history
 
@@ -646,12 +652,6 @@ def _checked(key: Any) -> str | None:
 
 def _missing(given: Any) -> str | None:
     return None if given is None else checked_missing(given)
-
-
-def _arm(arm: Any) -> str | None:
-    if arm is None or isinstance(arm, str):
-        return arm
-    raise InvalidInput("arm", "the name of an arm", repr(arm), "Check the spelling.")
 
 
 def _round(argument: str, given: Any) -> int | str:

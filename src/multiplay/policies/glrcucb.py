@@ -42,7 +42,8 @@ class GLRCUCB(Averages):
     The regret in T rounds with N stationary parts is
     :math:`O(\sqrt{N d T \ln T})`, for detectable changes and the threshold of the theory, which is
     about twice as high. The test is for losses of 0 and 1, and valid for all in [0, 1]; it does not
-    learn how noisy losses are. Splits are tried after rounds only, 128 of each arm at most.
+    learn how noisy losses are. Splits are tried after rounds only, 128 of each arm at most. Units
+    that were not seen count for nothing.
 
     Parameters
     ----------

@@ -583,6 +583,10 @@ def test_what_is_being_answered_is_answered_before_it_stops(
 ) -> None:
     workers = 1 if number == signal.SIGTERM else 2
     with service(tmp_path, workers=workers) as running, running.connect() as pending:
+        started = set[int]()
+        while len(started) < workers:  # one that starts would show the interrupt of an import
+            with httpx.Client(base_url=running.url, trust_env=False, timeout=TIME_LIMIT) as client:
+                started.add(client.get(f"{PLACE}/process").json())
         pending.sendall(f"GET {PLACE}/wait HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         idle = running.connect()
         with running.client.stream("GET", f"{PLACE}/events") as stream:

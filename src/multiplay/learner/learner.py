@@ -369,10 +369,10 @@ class Learner(Queries, HasPanel):
         Examples
         --------
         >>> from multiplay import Budget, Learner
-        >>> learner = Learner(Budget(1, [1, 1], names=["air", "sea"]), losses=(0, 100))
+        >>> learner = Learner(Budget(2, [1, 1], names=["air", "sea"]), losses=(0, 100))
         >>> for day in range(1, 31):
-        ...     plan = {"air": [20.0 if day < 21 else 80.0], "sea": [50.0]}
-        ...     told = learner.tell(learner.ask(key=str(day), fixed={"air": 1}), plan)
+        ...     costs = {"air": [20.0 if day < 21 else 80.0], "sea": [50.0]}
+        ...     told = learner.tell(learner.ask(key=str(day)), costs)
         >>> print(learner.forget("air", before=21))
         reports since round 21 count: 10 units
         >>> float(learner.arms()["average"][0])

@@ -7,6 +7,7 @@ from multiplay.errors import (
     InvalidInput as InvalidInput,
     StoreError as StoreError,
 )
+from multiplay.features import *
 from multiplay.feedback import Feedback as Feedback
 from multiplay.hull import Regulariser as Regulariser
 from multiplay.learner import (

@@ -24,7 +24,7 @@ LAYERS = [
     ["types"],
     ["_support"],
     ["kernels"],
-    ["random", "storage"],
+    ["random", "storage", "features"],
     ["feedback", "beliefs"],
     ["hull"],
     ["actions"],

@@ -20,6 +20,7 @@ from multiplay._support.html import HasPanel, Panel
 from multiplay.actions.coordinates import Listed, Spanning
 from multiplay.actions.costs import Requirement, SetCost
 from multiplay.errors import InvalidInput
+from multiplay.features.rows import FeatureRows
 from multiplay.hull import DecompositionHull, Hull
 from multiplay.kernels.rows import finite
 from multiplay.types import BoolArray, FloatArray, IntArray
@@ -78,6 +79,8 @@ class ActionSet(HasPanel, ABC):
         then :math:`\langle a, \mu + \text{offset} \rangle`. See ``shifted``.
     upper : array of shape (d,), or None
         What a unit of each arm is known to lose at most, beside the offset. See ``bounded``.
+    features : FeatureRows or None
+        The features of the arms in this round. See ``featured``.
     penalty : float
         What a unit costs that is asked for and left out, in the unit of the losses. See ``unmet``.
 
@@ -105,6 +108,7 @@ class ActionSet(HasPanel, ABC):
     quick_oracle: ClassVar[bool] = False  # whether a notebook may compute m and M
     offset: FloatArray | None = None
     upper: FloatArray | None = None
+    features: FeatureRows | None = None
     penalty: float = 0.0
 
     def __init_subclass__(cls, vectorised: bool = False, **options: Any) -> None:
@@ -286,6 +290,15 @@ class ActionSet(HasPanel, ABC):
         """Return the same set, where a unit of arm i is known to lose at most upper_i <= 1."""
         other = copy(self)
         other.upper = upper
+        return other
+
+    def featured(self, features: FeatureRows | None) -> Self:
+        r"""Return the same set, with the features :math:`\phi` of its arms in this round.
+
+        Only policies with ``reads_features`` look at them.
+        """
+        other = copy(self)
+        other.features = features
         return other
 
     def _within(self, most: IntArray, fixed: IntArray) -> "tuple[ActionSet, IntArray]":

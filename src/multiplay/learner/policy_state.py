@@ -122,8 +122,10 @@ class ArmState:
 
     def _by_arm(self, actions: ActionSet) -> list[str]:
         """Return the names of the arrays with the arms on their second axis."""
-        warm = self.policy.warm(actions)
-        return [name for name, array in self.arrays.items() if array.ndim > 1 and name not in warm]
+        others = {*self.policy.warm(actions), *self.policy.shared}
+        return [
+            name for name, array in self.arrays.items() if array.ndim > 1 and name not in others
+        ]
 
 
 NO_TOTALS = np.zeros(0)

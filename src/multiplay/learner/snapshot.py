@@ -226,7 +226,7 @@ def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:
                 continue
         elif name in COUNTS and not counts_reports(arrays):
             continue
-        elif array.ndim > 1 and state.policy.changing:
+        elif array.ndim > 1 and state.policy.changing and name not in state.policy.shared:
             shape = (1, arms, *shape[2:])
         if name not in arrays or arrays[name].shape != shape:
             raise ValueError("it holds the state of a different policy")

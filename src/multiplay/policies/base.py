@@ -120,8 +120,14 @@ class Policy(ABC):
         A class attribute.
     changing : bool
         Whether the set may be another one in every round. Then every array of the state has shape
-        (trials,), or (trials, d, ...) with the arms on its second axis, beside what ``warm`` names:
-        the arms of today are cut out of it by their names, and put back. A class attribute.
+        (trials,), or (trials, d, ...) with the arms on its second axis, beside what ``warm`` and
+        ``shared`` name: the arms of today are cut out of it by their names, and put back. A class
+        attribute.
+    shared : tuple of strings
+        The names of arrays of the state that belong to all arms together, such as coefficients of
+        features. A class attribute.
+    reads_features : bool
+        Whether it reads ``ActionSet.features``. A class attribute.
     partial : bool
         Whether it may be shown feedback of which some units are missing. A class attribute.
     absorbs : bool
@@ -155,6 +161,8 @@ class Policy(ABC):
     learns_from: LearnsFrom = "totals"
     needs_linear: bool = False
     changing: bool = False
+    shared: ClassVar[tuple[str, ...]] = ()
+    reads_features: bool = False
     partial: bool = False
     absorbs: bool = False
     restarts: bool = False

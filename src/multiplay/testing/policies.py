@@ -329,12 +329,12 @@ def _copy(state: Arrays) -> Arrays:
 
 def _learned(policy: Policy, actions: ActionSet, state: Arrays) -> Arrays:
     """Return the state without the arrays of the set; the second axis of the rest is the arms."""
-    warm = policy.warm(actions)
+    warm = (*policy.warm(actions), *policy.shared)
     learned = {name: array for name, array in state.items() if name not in warm}
     for name, array in learned.items():
         fits = array.ndim == 1 or array.shape[1] == actions.d
         says = f"changing is True, so state[{name!r}] must be (trials,) or (trials, d, ...)"
-        assert fits, f"{says}, or named by warm"
+        assert fits, f"{says}, or named by warm or shared"
     return learned
 
 

@@ -20,6 +20,12 @@ def classes_of(*modules: ModuleType) -> dict[str, type]:
     }
 
 
+def arguments_of(kind: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the arguments of a class by name, without those that take any name."""
+    given = inspect.signature(kind).parameters
+    return {name: one for name, one in given.items() if one.kind is not one.VAR_KEYWORD}
+
+
 def _as_it_is(where: str, leaf: Any) -> Any:
     return leaf
 
@@ -80,7 +86,7 @@ class Builder:
     def _arguments(self, kind: Callable[..., Any]) -> tuple[list[str], list[str]]:
         """Return the keys that a table may have, and the required keys, from a cache."""
         if kind not in self._known:
-            given, empty = inspect.signature(kind).parameters, inspect.Parameter.empty
+            given, empty = arguments_of(kind), inspect.Parameter.empty
             needed = [name for name, parameter in given.items() if parameter.default is empty]
             self._known[kind] = ["type", *given], needed
         return self._known[kind]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multiplay._support.builder import Builder, errors_below
+from multiplay._support.builder import Builder, arguments_of, errors_below
 from multiplay._support.user_modules import name_in_folder
 from multiplay.errors import InvalidInput
 from multiplay.types import Arrays
@@ -52,7 +52,7 @@ def settings(thing: object) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _arguments(kind: type) -> tuple[str, ...]:
     """Return the names of the arguments that build an object of this class."""
-    return tuple(inspect.signature(kind).parameters)
+    return tuple(arguments_of(kind))
 
 
 def describe(thing: Any) -> Any:

@@ -56,12 +56,12 @@ class FeatureRows(NamedTuple):
     @property
     def d(self) -> int:
         """The number of arms."""
-        return self.arm.shape[1]
+        return int(self.arm.shape[1])
 
     @property
     def p(self) -> int:
         """The number of columns."""
-        return self.arm.shape[2]
+        return int(self.arm.shape[2])
 
     def phi(self, arms: IntArray) -> FloatArray:
         """Return phi of some arms, of shape (trials or 1, arms, p)."""

@@ -1,0 +1,195 @@
+"""Declared features: the columns of phi, their names, and their products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from multiplay._support.checks import check_instance, is_list, shortened
+from multiplay._support.suggestions import suggestion
+from multiplay.errors import InvalidInput
+from multiplay.features.columns import Category, Column, Flag, Number
+from multiplay.types import FloatArray
+
+MOST_COLUMNS = 200
+RESERVED = ("arm", "round", "loss", "columns", "products")  # names with a meaning of their own
+EXAMPLE = "Features(km=Number(), weekday=Category(['Mon', 'Tue']))"
+
+
+class Features:
+    r"""The features of arms and days, in the order of their declaration.
+
+    .. math::
+
+        \phi_i = (1, \text{columns}, \text{products}) \in \mathbb{R}^p, \qquad p \le 200.
+
+    An arm has features (distance), a day has a context (fuel price); both end in :math:`\phi_i`.
+    A value is given for all arms or by arm, when you ask or in a table of the arms.
+
+    Parameters
+    ----------
+    products
+        Products of features, as tuples of their names: ``[("km", "fuel")]`` lets the cost of a
+        kilometre depend on the price of fuel, ``[("km", "km")]`` is a square. Columns are scaled
+        before they are multiplied; each level of a category gives a product.
+    columns
+        The features as a dict, for names that are no keywords of Python.
+    **named
+        The features by name: ``Number``, ``Category`` or ``Flag``.
+
+    Attributes
+    ----------
+    columns : dict
+        The features by name.
+    products : tuple of tuples of names
+        The products.
+
+    Examples
+    --------
+    >>> from multiplay import Category, Features, Flag, Number
+    >>> features = Features(
+    ...     km=Number(centre=300, scale=100),
+    ...     weekday=Category(["Mon", "Tue"]),
+    ...     rain=Flag(),
+    ...     products=[("km", "rain")],
+    ... )
+    >>> features.names
+    ('1', 'km', 'weekday=Mon', 'weekday=Tue', 'rain', 'km*rain')
+    >>> features.p
+    6
+    """
+
+    def __init__(
+        self,
+        *,
+        products: Iterable[Sequence[str]] = (),
+        columns: Mapping[str, Column] | None = None,
+        **named: Column,
+    ) -> None:
+        if columns is not None and not isinstance(columns, Mapping):
+            hint = 'Write {"km": Number()}, for example.'
+            raise InvalidInput("columns", "a dict of columns", shortened(repr(columns)), hint)
+        self.columns = dict(columns or {}) | named
+        for name, column in self.columns.items():
+            if not isinstance(name, str) or not name.strip() or name in RESERVED:
+                taken = ", ".join(RESERVED)
+                expected = f"a name of a feature, other than {taken}"
+                raise InvalidInput("features", expected, repr(name), "Rename this feature.")
+            if isinstance(column, type) and issubclass(column, Column):
+                hint = f"Write {column.__name__}(), with parentheses."
+                raise InvalidInput(name, "a column", f"the class {column.__name__}", hint)
+            check_instance(name, column, Column, "Number(), Category([...]) or Flag()")
+        if not self.columns:
+            raise InvalidInput("features", "at least one feature", "none", f"Write {EXAMPLE}.")
+        self.products = self._checked_products(products)
+        if self.p > MOST_COLUMNS:
+            raise InvalidInput(
+                "features",
+                f"at most {MOST_COLUMNS} columns, levels and products included",
+                f"{self.p}",
+                "Use fewer levels or products.",
+            )
+
+    def _checked_products(self, products: Any) -> tuple[tuple[str, ...], ...]:
+        hint = 'Write products=[("km", "fuel")], for example.'
+        if isinstance(products, str) or not isinstance(products, Iterable):
+            raise InvalidInput("products", "a list of products", shortened(repr(products)), hint)
+        found: list[tuple[str, ...]] = []
+        for factors in products:
+            if not is_list(factors) or len(factors) < 2:
+                raise InvalidInput("products", "two names or more", shortened(repr(factors)), hint)
+            for name in factors:
+                self._check_name("products", name)
+            whole = tuple(map(str, factors))
+            switches = [n for n in whole if isinstance(self.columns[n], Category | Flag)]
+            twice = next((name for name in switches if switches.count(name) > 1), None)
+            if twice is not None:
+                got = f"{'*'.join(whole)}, which is the same as without one {twice}"
+                raise InvalidInput("products", "columns that differ", got, "Leave it out.")
+            same = next((other for other in found if sorted(other) == sorted(whole)), None)
+            if same is not None:
+                got = f"{'*'.join(same)} and {'*'.join(whole)}, which are the same"
+                raise InvalidInput("products", "columns that differ", got, "Leave one out.")
+            found.append(whole)
+        return tuple(found)
+
+    def _check_name(self, where: str, name: Any) -> None:
+        """Raise ``InvalidInput`` unless a feature has this name."""
+        if not isinstance(name, str) or name not in self.columns:
+            shown = ", ".join(self.columns)
+            near = suggestion(name, self.columns) if isinstance(name, str) else ""
+            hint = f"Check the spelling, or declare this feature.{near}"
+            raise InvalidInput(where, f"names of features: {shown}", shortened(repr(name)), hint)
+
+    def column(self, where: str, name: Any) -> Column:
+        """Return the feature of this name; ``where`` is the argument in errors."""
+        self._check_name(where, name)
+        return self.columns[name]
+
+    def __repr__(self) -> str:
+        items = [f"{name}={column!r}" for name, column in self.columns.items()]
+        items += [f"products={list(self.products)!r}"] if self.products else []
+        return f"Features({', '.join(items)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Features):
+            return NotImplemented
+        mine, theirs = list(self.columns.items()), list(other.columns.items())
+        return mine == theirs and self.products == other.products
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.columns.items()), self.products))
+
+    @cached_property
+    def p(self) -> int:
+        """The number of columns of phi, the intercept among them."""
+        widths = {name: column.width for name, column in self.columns.items()}
+        multiplied = [np.prod([widths[name] for name in factors]) for factors in self.products]
+        return 1 + sum(widths.values()) + int(sum(multiplied))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns of phi; "1" is the intercept."""
+        return self._labels("names", "1", "*")
+
+    @property
+    def per(self) -> tuple[str, ...]:
+        """By how much a feature differs where its column of phi grows by 1, such as "100 km"."""
+        return self._labels("per", "1", " * ")
+
+    def _labels(self, method: str, first: str, times: str) -> tuple[str, ...]:
+        labels = {name: getattr(column, method)(name) for name, column in self.columns.items()}
+        own = [label for group in labels.values() for label in group]
+        for factors in self.products:
+            own += [times.join(one) for one in product(*(labels[name] for name in factors))]
+        return (first, *own)
+
+    @cached_property
+    def frozen(self) -> bool:
+        """Whether the scaling of all columns is known."""
+        return all(column.frozen for column in self.columns.values())
+
+    def scaled(self, scales: Mapping[str, tuple[float, float]]) -> Features:
+        """Return the same features with the centre and scale of some numbers."""
+        columns = dict(self.columns)
+        for name, (centre, scale) in scales.items():
+            column = columns[name]
+            if isinstance(column, Number):
+                columns[name] = Number(centre, scale, column.unit)
+        return Features(columns=columns, products=self.products)
+
+    def expand(self, blocks: Mapping[str, FloatArray]) -> FloatArray:
+        """Return phi from the columns of each feature, of shape (rows, width) each."""
+        rows = max(len(block) for block in blocks.values())
+        parts = [np.ones((rows, 1))]
+        parts += [np.broadcast_to(blocks[n], (rows, blocks[n].shape[1])) for n in self.columns]
+        for factors in self.products:
+            whole = np.ones((rows, 1))
+            for name in factors:
+                whole = (whole[:, :, np.newaxis] * blocks[name][:, np.newaxis]).reshape(rows, -1)
+            parts.append(whole)
+        return np.concatenate(parts, axis=1)

@@ -73,8 +73,8 @@ def test_values_of_a_day_may_be_given_in_three_forms(arms: list[str], form: str)
     if form == "by arm":
         given = {k: v if isinstance(v, dict) else dict.fromkeys(LANES, v) for k, v in given.items()}
     if form == "frame":
-        rain = [arm == "Lyon->south" for arm in LANES]
-        given = pd.DataFrame({"arm": LANES, "fuel": 1.72, "weekday": "Tue", "rain": rain})
+        wet = list(given["rain"].values())
+        given = pd.DataFrame({"arm": LANES, "fuel": 1.72, "weekday": "Tue", "rain": wet})
     order = [LANES.index(arm) for arm in arms]
     np.testing.assert_allclose(phi(described(), given, arms), phi(described(), TODAY)[order])
 

@@ -61,6 +61,10 @@ class Column(ABC):
     def columns(self, codes: FloatArray) -> FloatArray:
         """Return the columns of phi for codes, of shape (codes, width)."""
 
+    @abstractmethod
+    def row(self, where: str, code: float) -> list[float]:
+        """Return the columns of phi for one code; raise ``InvalidInput`` if it is too far."""
+
     def check(self, where: str, codes: FloatArray, arms: Sequence[str]) -> None:  # noqa: B027
         """Raise ``InvalidInput`` if a code is too far from the others."""
 
@@ -155,6 +159,15 @@ class Number(Column):
             raise ValueError("the scaling is not known yet")
         columns: FloatArray = (codes[:, np.newaxis] - self.centre) / self.scale
         return columns
+
+    def row(self, where: str, code: float) -> list[float]:
+        """Return the scaled number."""
+        if self.centre is None or self.scale is None:
+            raise ValueError("the scaling is not known yet")
+        scaled = (code - self.centre) / self.scale
+        if abs(scaled) > FURTHEST:
+            self.check(where, np.array([code]), ())
+        return [scaled]
 
     def check(self, where: str, codes: FloatArray, arms: Sequence[str]) -> None:
         """Raise ``InvalidInput`` if a number is more than 1,000 scales from the centre."""
@@ -259,6 +272,10 @@ class Category(Column):
         columns: FloatArray = (codes[:, np.newaxis] == np.arange(self.width)).astype(float)
         return columns
 
+    def row(self, where: str, code: float) -> list[float]:
+        """Return 1 in the column of the level."""
+        return [float(code == level) for level in range(self.width)]
+
 
 @dataclass(frozen=True)
 class Flag(Column):
@@ -301,6 +318,10 @@ class Flag(Column):
     def columns(self, codes: FloatArray) -> FloatArray:
         """Return the codes as a column."""
         return codes[:, np.newaxis]
+
+    def row(self, where: str, code: float) -> list[float]:
+        """Return the code."""
+        return [code]
 
 
 def _text(value: Any) -> str:

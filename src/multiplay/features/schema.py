@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -193,3 +194,12 @@ class Features:
                 whole = (whole[:, :, np.newaxis] * blocks[name][:, np.newaxis]).reshape(rows, -1)
             parts.append(whole)
         return np.concatenate(parts, axis=1)
+
+    def expand_row(self, blocks: Mapping[str, Sequence[float]]) -> FloatArray:
+        """Return what ``expand`` returns for one row; of every round, so without small arrays."""
+        row = [1.0]
+        for name in self.columns:
+            row += blocks[name]
+        for factors in self.products:
+            row += [math.prod(one) for one in product(*(blocks[name] for name in factors))]
+        return np.array([row])

@@ -14,10 +14,11 @@ from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.features.columns import Number
 from multiplay.features.rows import FeatureRows
-from multiplay.features.schema import Features
+from multiplay.features.schema import MOST_COLUMNS, Features
 from multiplay.types import Arrays, FloatArray
 
 ALL = "*"  # stands for all arms that are not named
+ONES = [1.0] * MOST_COLUMNS
 ALIKE = 1e-12  # numbers, relative to their scale, that count as the same
 
 Values = dict[str, Any]  # by feature: a value for all arms, or a dict of values by arm
@@ -88,7 +89,8 @@ class ArmFeatures:
                 parsed[name] = {arm: column.value(code) for arm, code in pairs}
             else:
                 code = column.code(where, _item(given))
-                column.check(where, np.array([code]), ())
+                if column.frozen:
+                    column.row(where, code)
                 parsed[name] = column.value(code)
         return parsed
 
@@ -246,12 +248,11 @@ class ArmFeatures:
             if name in daily:
                 given = today[name]
                 value = given[ALL] if isinstance(given, dict) else given
-                codes = np.array([-1.0 if value is None else column.code(name, value)])
-                column.check(f"features[{name!r}]", codes, ())
-                day[name] = column.columns(codes)
+                code = -1.0 if value is None else column.code(name, value)
+                day[name] = column.row(f"features[{name!r}]", code)
             else:
-                day[name] = np.ones((1, column.width))
-        return FeatureRows(self._arm_part(today, arms, daily), self.features.expand(day))
+                day[name] = ONES[: column.width]
+        return FeatureRows(self._arm_part(today, arms, daily), self.features.expand_row(day))
 
     def _arm_part(self, today: Values, arms: Sequence[str], daily: frozenset[str]) -> FloatArray:
         """Return the part of the arms, from a cache if ``today`` names no arm."""

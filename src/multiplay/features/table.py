@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from multiplay.features.columns import Number
 from multiplay.features.rows import FeatureRows
 from multiplay.features.schema import MOST_COLUMNS, Features
 from multiplay.types import Arrays, FloatArray
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    import pandas as pd
 
 ALL = "*"  # stands for all arms that are not named
 ONES = [1.0] * MOST_COLUMNS
@@ -127,31 +130,12 @@ class ArmFeatures:
 
     def _read(self, table: Any, argument: str) -> tuple[list[str], dict[str, FloatArray]]:
         """Return the arms of a table, and the codes of its features."""
-        hint = f"{argument} is a table with a column 'arm' and one for each feature."
-        if isinstance(table, str | Path) or not hasattr(table, "columns"):
-            rows = frame(table, "arm")
-        elif hasattr(table, "to_pandas"):
-            rows = table.to_pandas()
-        else:
-            rows = table
-        names = [str(name) for name in rows.columns]
-        if "arm" not in names:
-            rows, names = rows.reset_index(names="arm"), ["arm", *names]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InvalidInput(argument, "one column of each name", f"{twice!r} twice", hint)
-        arms = [_arm(argument, str(arm)) for arm in rows["arm"].tolist()]
-        double = _first_double(arms)
-        if double is not None:
-            raise InvalidInput(argument, "one row for each arm", f"{double!r} twice", hint)
+        arms, rows = rows_by_arm(table, argument)
         codes = {}
-        for name in names:
-            if name != "arm":
-                column, where = self.features.column(argument, name), f"{argument}[{name!r}]"
-                codes[name] = column.codes(where, arms, rows[name].to_numpy())
-                column.check(where, codes[name], arms)
-        if not codes or not arms:
-            raise InvalidInput(argument, "arms and features", "none", hint)
+        for name in rows.columns:
+            column, where = self.features.column(argument, name), f"{argument}[{name!r}]"
+            codes[name] = column.codes(where, arms, rows[name].to_numpy())
+            column.check(where, codes[name], arms)
         return arms, codes
 
     def _keep(self, columns: Mapping[str, tuple[Sequence[str], FloatArray]]) -> None:
@@ -325,6 +309,29 @@ class ArmFeatures:
         known.places = {arm: i for i, arm in enumerate(arms)}
         known.codes = {name: array.astype(float) for name, array in arrays.items()}
         return known
+
+
+def rows_by_arm(table: Any, argument: str) -> tuple[list[str], pd.DataFrame]:
+    """Return the arms of a table, and its columns of features as a data frame."""
+    hint = f"{argument} is a table with a column 'arm' and one for each feature."
+    if isinstance(table, str | Path) or not hasattr(table, "columns"):
+        rows = frame(table, "arm")
+    else:
+        rows = table.to_pandas() if hasattr(table, "to_pandas") else table
+    rows = rows.rename(columns=str)
+    if "arm" not in rows.columns:
+        rows = rows.reset_index(names="arm")
+    names = list(rows.columns)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(argument, "one column of each name", f"{twice!r} twice", hint)
+    arms = [_arm(argument, str(arm)) for arm in rows["arm"].tolist()]
+    double = _first_double(arms)
+    if double is not None:
+        raise InvalidInput(argument, "one row for each arm", f"{double!r} twice", hint)
+    if len(names) < 2 or not arms:
+        raise InvalidInput(argument, "arms and features", "none", hint)
+    return arms, rows.drop(columns="arm")
 
 
 def _coded(features: Features, name: str, values: Values) -> tuple[list[str], FloatArray]:

@@ -12,7 +12,7 @@ HASHES := $(BIN)/uv pip compile --quiet --python-platform linux --python-version
 
 # Extras that .venv/installed-NAME installs.
 EXTRAS-service := service
-EXTRAS-dev := dev,test,docs,bench,cluster,examples,parquet,postgresql,service
+EXTRAS-dev := dev,test,docs,bench,cluster,examples,excel,parquet,postgresql,service
 EXTRAS-docs := cluster,docs,service,testing
 EXTRAS-release := release
 EXTRAS-bench := bench,postgresql,service

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".matrix"
 FEWEST = 2  # least number of Python versions; make test covers one
-USED = ("cluster", "parquet", "postgresql", "service", "testing")  # extras for users
+USED = ("cluster", "excel", "parquet", "postgresql", "service", "testing")  # extras for users
 TOOLS = ("bench", "examples", "test")  # extras for development
 LOWEST = "lowest"
 

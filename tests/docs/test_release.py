@@ -70,7 +70,7 @@ def test_everything_that_development_installs_is_pinned() -> None:
 
 
 def test_what_users_install_has_a_lower_bound() -> None:
-    of_users = ("client", "cluster", "parquet", "postgresql", "service", "testing")
+    of_users = ("client", "cluster", "excel", "parquet", "postgresql", "service", "testing")
     extras = project()["optional-dependencies"]
     lines = [*project()["dependencies"], *(line for name in of_users for line in extras[name])]
     assert [line for line in lines if ">=" not in line] == []

@@ -1,48 +1,140 @@
-"""User tables: data frames and CSV files with one row for each outcome."""
+"""User tables: data frames, CSV and Excel files with one row for each outcome."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support.csv_format import CsvFormat, decoded, format_of
 from multiplay.errors import InvalidInput
 from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
+EXCEL = (".xlsx", ".xlsm")
+EXPECTED = "a table (pandas, polars, Arrow), or the path of a CSV or Excel file"
 
-def frame(table: Any, arm: str) -> pd.DataFrame:
-    """Return a table as a data frame; ``arm`` names the column of its arms."""
+
+class TableFile(NamedTuple):
+    """A table that was read from a file, and its format.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The rows; the index plus 2 is the line of a row in its file.
+    format : CsvFormat or None
+        The format of a CSV file.
+    """
+
+    frame: pd.DataFrame
+    format: CsvFormat | None
+
+
+def frame(table: Any, texts: str | Iterable[str]) -> pd.DataFrame:
+    """Return a table as a data frame; ``texts`` names columns of text, such as those of arms."""
     import pandas as pd
 
     try:
         if isinstance(table, str | Path):
-            return with_all_digits(table, arm)
+            return read_file(table, texts).frame
+        if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
+            table = table.to_pandas()  # polars, Arrow, and others
         return pd.DataFrame(table)
-    except (OSError, ValueError, TypeError) as error:  # those of the CSV parser are ValueErrors
-        raise InvalidInput(
-            "table",
-            "a pandas DataFrame or the path of a CSV file",
-            f"{str(table)[:60]} ({error})",
-            "Give one row for each outcome.",
-        ) from None
+    except (ValueError, TypeError, ImportError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        got = f"{str(table)[:60]} ({error})"
+        raise InvalidInput("table", EXPECTED, got, "Give one row for each outcome.") from None
 
 
-def with_all_digits(file: Any, arm: str, **options: Any) -> pd.DataFrame:
+def read_file(
+    path: str | Path,
+    texts: str | Iterable[str],
+    sep: str | None = None,
+    decimal: str | None = None,
+    data: bytes | None = None,
+) -> TableFile:
+    """Return the table in a CSV or Excel file; ``data`` is its content, if it was read before.
+
+    Separator, decimal mark and encoding of a CSV file are recognised unless they are given.
+    """
+    hint = "Check the name of the file."
+    try:
+        content = Path(path).read_bytes() if data is None else data
+    except OSError as error:
+        raise InvalidInput("table", EXPECTED, f"{path} ({error.strerror})", hint) from None
+    if str(path).lower().endswith(EXCEL):
+        return TableFile(_read_excel(path, content, texts), None)
+    text, encoding = decoded(content)
+    found = format_of(text, encoding, sep, decimal)
+    return TableFile(_read_csv(path, text, found, texts), found)
+
+
+def _read_csv(
+    path: str | Path, text: str, found: CsvFormat, texts: str | Iterable[str]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        rows = with_all_digits(
+            io.StringIO(text),
+            texts,
+            sep=found.separator,
+            decimal=found.decimal,
+            thousands=found.thousands,
+            skipinitialspace=True,
+            skip_blank_lines=False,  # so that the index gives the line
+        )
+    except ValueError as error:  # pandas' ParserError is a ValueError
+        got = f"{path} ({' '.join(str(error).split())})"
+        hint = "Write the names of the columns in the first line, and one row for each unit."
+        raise InvalidInput("table", "a CSV file", got, hint) from None
+    if not isinstance(rows.index, pd.RangeIndex):  # there are cells without a column
+        hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
+        expected, got = "as many cells in a row as in the first line", "more"
+        raise InvalidInput("table", expected, got, hint)
+    return rows.dropna(how="all")
+
+
+def _read_excel(path: str | Path, content: bytes, texts: str | Iterable[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        rows: pd.DataFrame = pd.read_excel(
+            io.BytesIO(content),
+            engine="openpyxl",
+            dtype=_as_text(texts),
+            keep_default_na=False,
+            na_values=[""],
+        )
+    except ImportError:
+        hint = "Install it: pip install 'multiplay[excel]'. Or save the sheet as CSV."
+        raise InvalidInput("table", "the package openpyxl, for Excel", "none", hint) from None
+    except Exception as error:  # zipfile, KeyError and others, of a file that is none of Excel's
+        got = f"{path} ({' '.join(str(error).split())})"
+        raise InvalidInput("table", "an Excel file", got, "Save it again as .xlsx.") from None
+    return rows.dropna(how="all")
+
+
+def with_all_digits(file: Any, texts: str | Iterable[str], **options: Any) -> pd.DataFrame:
     """Read a CSV file with full precision; an arm may have the name 007 or NA."""
     import pandas as pd
 
-    if pd.__version__.startswith(
-        "2."
-    ):  # off by a last digit otherwise; later ones always are exact
+    if pd.__version__.startswith("2."):  # off by a last digit otherwise; later ones are exact
         options["float_precision"] = "round_trip"
     found: pd.DataFrame = pd.read_csv(
-        file, dtype={arm: str}, keep_default_na=False, na_values=[""], **options
+        file, dtype=_as_text(texts), keep_default_na=False, na_values=[""], **options
     )
     return found
+
+
+def _as_text(texts: str | Iterable[str]) -> dict[Any, Any]:
+    return dict.fromkeys([texts] if isinstance(texts, str) else texts, str)
 
 
 def column(frame: pd.DataFrame, name: str, example: str, gaps: bool = False) -> pd.Series[Any]:

@@ -1,0 +1,128 @@
+"""Format of a CSV file: its encoding, separator and decimal mark, found from its first lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import NamedTuple
+
+from multiplay._support.checks import shortened
+from multiplay.errors import InvalidInput
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SAMPLE = 200  # lines
+MARKS = {".": "point", ",": "comma"}
+WITH_COMMA = re.compile(r"[-+]?\d+,\d+|[-+]?\d{1,3}(\.\d{3})+,\d+")
+WITH_POINT = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d{1,3}(,\d{3})+\.\d+", re.IGNORECASE)
+AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # 1,234 may be a thousand or a number near 1
+GROUPS_OF_POINTS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
+GROUPS_OF_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+\.\d+")
+
+
+class CsvFormat(NamedTuple):
+    r"""The format of a CSV file.
+
+    Attributes
+    ----------
+    encoding : str
+        The encoding of its text.
+    separator, decimal : str
+        The separator of its columns, and its decimal mark.
+    thousands : str or None
+        The mark between groups of three digits.
+
+    Examples
+    --------
+    >>> text, found = decoded("Zürich;12,50\n".encode("cp1252"))
+    >>> print(format_of(text, found))
+    columns separated by semicolons, decimal comma, encoding cp1252
+    """
+
+    encoding: str = "utf-8"
+    separator: str = ","
+    decimal: str = "."
+    thousands: str | None = None
+
+    def __str__(self) -> str:
+        parts = [f"columns separated by {SEPARATORS.get(self.separator, repr(self.separator))}"]
+        parts += [f"decimal {MARKS.get(self.decimal, self.decimal)}"]
+        parts += [f"encoding {self.encoding}"] if self.encoding != "utf-8" else []
+        return ", ".join(parts)
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """Return the text of a file, and its encoding.
+
+    A byte order mark is removed. What is neither UTF-8 nor UTF-16 is read as cp1252, which
+    spreadsheets write in Western Europe.
+    """
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16"), "utf-16"
+    try:
+        return data.decode("utf-8-sig"), "utf-8"
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace"), "cp1252"
+
+
+def format_of(
+    text: str, encoding: str = "utf-8", separator: str | None = None, decimal: str | None = None
+) -> CsvFormat:
+    """Return the format of a text; what is given is not looked for."""
+    if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
+        hint = "Write one character, such as ;"
+        raise InvalidInput("sep", "one character", shortened(repr(separator)), hint)
+    if decimal is not None and decimal not in MARKS:
+        raise InvalidInput("decimal", "'.' or ','", shortened(repr(decimal)), "Leave it out.")
+    sample = list(_first_lines(text))
+    separator = _separator(sample) if separator is None else separator
+    if separator == decimal:
+        hint = "Use different characters for both."
+        raise InvalidInput(
+            "decimal", f"a mark other than the separator {separator!r}", decimal, hint
+        )
+    cells = [cell.strip() for row in csv.reader(sample, delimiter=separator) for cell in row]
+    decimal = _decimal(cells, separator) if decimal is None else decimal
+    groups = GROUPS_OF_POINTS if decimal == "," else GROUPS_OF_COMMAS
+    grouped = any(groups.fullmatch(cell) for cell in cells)
+    other = "." if decimal == "," else ","
+    return CsvFormat(
+        encoding, separator, decimal, other if grouped and other != separator else None
+    )
+
+
+def _first_lines(text: str) -> list[str]:
+    lines = []
+    for line in io.StringIO(text):
+        if line.strip():
+            lines.append(line)
+        if len(lines) == SAMPLE:
+            break
+    return lines
+
+
+def _separator(sample: list[str]) -> str:
+    """Return the separator that makes the most columns, the same number in most lines."""
+    best, most = ",", (0, 0)
+    for separator in SEPARATORS:
+        widths = [len(row) for row in csv.reader(sample, delimiter=separator)]
+        if widths and widths[0] > 1:
+            agree = sum(width == widths[0] for width in widths)
+            if (agree, widths[0]) > most:
+                best, most = separator, (agree, widths[0])
+    return best
+
+
+def _decimal(cells: list[str], separator: str) -> str:
+    """Return the decimal mark of the numbers among these cells."""
+    commas = [cell for cell in cells if WITH_COMMA.fullmatch(cell)]
+    points = [cell for cell in cells if WITH_POINT.fullmatch(cell)]
+    if not commas:
+        return "."
+    if points and not all(GROUPS_OF_POINTS.fullmatch(cell) for cell in commas):
+        got = f"{commas[0]} and {points[0]}"
+        raise InvalidInput("decimal", "numbers with one decimal mark", got, "State decimal.")
+    if separator != ";" and all(AMBIGUOUS.fullmatch(cell) for cell in commas):
+        hint = "State decimal: ',' or '.'."
+        raise InvalidInput("decimal", "a decimal mark that can be recognised", commas[0], hint)
+    return ","

@@ -119,6 +119,8 @@ class ArmState:
             self.policy.absent(part, 1, offset[absent])
             for name in self._by_arm(self.warm_for):
                 self.arrays[name][:, absent] = part[name]
+            shared = (name for name in self.policy.shared if name in part)
+            self.arrays |= {name: part[name] for name in shared}
 
     def _by_arm(self, actions: ActionSet) -> list[str]:
         """Return the names of the arrays with the arms on their second axis."""

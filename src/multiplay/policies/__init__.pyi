@@ -11,6 +11,7 @@ from multiplay.policies.combucb import CombUCB as CombUCB
 from multiplay.policies.duplicated import Duplicated as Duplicated
 from multiplay.policies.escb import ESCB as ESCB
 from multiplay.policies.exploration import ExplorationByOptimisation as ExplorationByOptimisation
+from multiplay.policies.featurects import FeatureCTS as FeatureCTS
 from multiplay.policies.fplix import FPLIX as FPLIX
 from multiplay.policies.ftrl import FTRL as FTRL
 from multiplay.policies.gaussiancts import GaussianCTS as GaussianCTS

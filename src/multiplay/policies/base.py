@@ -228,8 +228,9 @@ class Policy(ABC):
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:  # noqa: B027
         """Update the state for rounds in which some arms could not be played.
 
-        ``state`` has no other arms. ``offset`` is what a unit of them is known to lose beside what
-        is learned, as in ``ActionSet.offset``.
+        ``state`` has no other arms, and the arrays that ``shared`` names. ``offset`` is what a unit
+        of them is known to lose beside what is learned, as in ``ActionSet.offset``. ``update`` of
+        the arms that could be played comes after it.
         """
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:

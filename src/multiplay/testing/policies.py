@@ -1,8 +1,10 @@
 """Contract of policies: reproducibility, feedback, changing sets, missing units, external plans."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay.actions import ActionSet
 from multiplay.environments import Bernoulli, Stochastic, World
@@ -219,9 +221,10 @@ def _check_changing(policy: Policy, actions: ActionSet, horizon: int, seed: int)
     rng, twin = (Streams.spawn(seed, POLICY, range(TRIALS)) for _ in range(2))
     world = _world(actions, horizon, seed)
     state = policy.start(actions, horizon, TRIALS)
-    whole = _put_back(_with_new_arms(_learned(policy, actions, state)), order, state)
+    whole = _with_new_arms(_learned(policy, actions, state), policy.shared)
+    whole = _put_back(whole, order, state, policy.shared)
     for _ in range(ROUNDS):
-        plain, today = _learned(policy, actions, state), _cut(whole, order)
+        plain, today = _learned(policy, actions, state), _cut(whole, order, policy.shared)
         play, other = policy.choose(actions, plain, rng), policy.choose(actions, today, twin)
         left = play.cache.keys() - policy.warm(actions)
         assert not left, f"warm must name {left}, which is in the cache of a play"
@@ -230,8 +233,9 @@ def _check_changing(policy: Policy, actions: ActionSet, horizon: int, seed: int)
         feedback = world.observe(play.action).feedback
         policy.update(actions, plain, play, feedback, rng)
         policy.update(actions, today, other, feedback, twin)
-        state, whole = plain, _put_back(whole, order, _learned(policy, actions, today))
-    again, learned = _cut(whole, order), _learned(policy, actions, state)
+        state, learned = plain, _learned(policy, actions, today)
+        whole = _put_back(whole, order, learned, policy.shared)
+    again, learned = _cut(whole, order, policy.shared), _learned(policy, actions, state)
     for name, array in learned.items():
         says = f"changing is True, so state[{name!r}] must be the same after it was stored by arm"
         assert np.array_equal(again[name], array), says
@@ -328,37 +332,46 @@ def _copy(state: Arrays) -> Arrays:
 
 
 def _learned(policy: Policy, actions: ActionSet, state: Arrays) -> Arrays:
-    """Return the state without the arrays of the set; the second axis of the rest is the arms."""
-    warm = (*policy.warm(actions), *policy.shared)
+    """Return the state without the arrays of the set; the second axis of the rest is the arms.
+
+    What ``shared`` names has no arms.
+    """
+    warm = policy.warm(actions)
     learned = {name: array for name, array in state.items() if name not in warm}
     for name, array in learned.items():
-        fits = array.ndim == 1 or array.shape[1] == actions.d
+        fits = array.ndim == 1 or name in policy.shared or array.shape[1] == actions.d
         says = f"changing is True, so state[{name!r}] must be (trials,) or (trials, d, ...)"
         assert fits, f"{says}, or named by warm or shared"
     return learned
 
 
-def _with_new_arms(learned: Arrays) -> Arrays:
+def _has_arms(name: str, array: NDArray[Any], shared: Sequence[str]) -> bool:
+    return array.ndim > 1 and name not in shared
+
+
+def _with_new_arms(learned: Arrays, shared: Sequence[str]) -> Arrays:
     """Return arrays with more arms, which repeat the numbers of the first arm."""
     return {
         name: np.concatenate([array[:, :1]] * NEW_ARMS + [array], axis=1)
-        if array.ndim > 1
+        if _has_arms(name, array, shared)
         else array
         for name, array in learned.items()
     }
 
 
-def _cut(whole: Arrays, order: IntArray) -> Arrays:
+def _cut(whole: Arrays, order: IntArray, shared: Sequence[str]) -> Arrays:
     return {
-        name: array[:, order].copy() if array.ndim > 1 else array.copy()
+        name: array[:, order].copy() if _has_arms(name, array, shared) else array.copy()
         for name, array in whole.items()
     }
 
 
-def _put_back(whole: Arrays, order: IntArray, today: Arrays) -> Arrays:
+def _put_back(whole: Arrays, order: IntArray, today: Arrays, shared: Sequence[str]) -> Arrays:
     found = {}
     for name, array in whole.items():
-        found[name] = array.copy() if array.ndim > 1 else today[name].copy()
-        if array.ndim > 1:
+        if _has_arms(name, array, shared):
+            found[name] = array.copy()
             found[name][:, order] = today[name]
+        else:
+            found[name] = today[name].copy()
     return found

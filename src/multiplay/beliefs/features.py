@@ -1,0 +1,332 @@
+"""FeatureModel: the exact posterior of a regression on features with an effect of each arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from multiplay.features.rows import FeatureRows
+from multiplay.feedback import Feedback
+from multiplay.kernels import features as kernels
+from multiplay.random import Rng, Streams, generator_words
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+
+TAU = 0.5  # standard deviation of a coefficient before anything is seen
+INTERCEPT = 0.5  # mean of the first coefficient; that of the others is 0
+SIZES = np.array([0.0, 0.01, 0.03, 0.1, 0.3]) ** 2  # of the variance of effects of arms
+ROUND_0, UNIT_0 = 0.05**2, 1 / 12  # variances s_u^2 and s_e^2 before anything is seen
+ROUND_WEIGHT = 25_000.0  # weight of s_u^2: ten errors of variance 0.02
+UNIT_WEIGHT = 4.0 / (1 / 12 + kernels.WEIGHT) ** 2  # weight of s_e^2: four degrees of freedom
+COIN_WEIGHT = 10.0  # weight of k = 0
+INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
+SHORTEST = 32  # rounds of a challenger
+ODDS = np.log(1000.0)  # log odds from which a challenger replaces the model
+
+NO_UNITS = np.zeros((1, 0))
+NO_FIRST = np.zeros(1, dtype=np.int64)
+NEW = "new_"  # before the names of the arrays of the challenger
+
+BY_ARM = ("N", "Z", "X")
+TRIANGLES = ("R", "z", "ev", "noise")
+FADING = ("W", "h", "others_P", "others_b")
+
+
+Posterior: TypeAlias = tuple[
+    FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
+]
+
+
+class Reports(NamedTuple):
+    """What a round tells of some arms, in every trial.
+
+    Attributes
+    ----------
+    arms : array of shape (trials, k)
+        The arms; -1 is no arm.
+    phi : array of shape (trials, k, p)
+        Their features in the round of the play.
+    units, mean, scatter : arrays of shape (trials, k)
+        The units seen (0: nothing is learned), their average loss, and the sum of their squared
+        deviations from it; NaN where single units are not known.
+    """
+
+    arms: IntArray
+    phi: FloatArray
+    units: FloatArray
+    mean: FloatArray
+    scatter: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        arms: IntArray,
+        phi: FloatArray,
+        feedback: Feedback,
+        offset: FloatArray | None = None,
+    ) -> Reports:
+        """Return the reports of a play of these arms; ``offset`` is added to the losses."""
+        units, first = feedback.units, feedback.first
+        if units is None or first is None:
+            units, first = NO_UNITS, NO_FIRST
+        shift = np.zeros(feedback.seen.shape[1]) if offset is None else offset
+        found = np.empty((3, *arms.shape))
+        kernels.report(arms, feedback.seen, feedback.total, units, first, shift, *found)
+        return cls(arms, phi, *found)
+
+
+def played_rows(action: IntArray, rows: FeatureRows) -> tuple[IntArray, FloatArray]:
+    """Return the arms that are played, (trials, k) with -1 at the end, and their phi.
+
+    Examples
+    --------
+    >>> rows = FeatureRows.of([[1.0, 5.0], [1.0, 7.0]])
+    >>> arms, phi = played_rows(np.array([[0, 3], [1, 1]]), rows)
+    >>> arms
+    array([[ 1, -1],
+           [ 0,  1]])
+    >>> phi[0]
+    array([[1., 7.],
+           [0., 0.]])
+    """
+    most = int((action > 0).sum(axis=1).max())
+    arms = np.empty((len(action), most), dtype=np.int64)
+    phi = np.empty((len(action), most, rows.p))
+    kernels.played_rows(action, rows.arm, rows.day, arms, phi)
+    return arms, phi
+
+
+@dataclass(frozen=True)
+class FeatureModel:
+    r"""A mixed-effects model of losses, with an exact posterior; all variances are learned.
+
+    .. math::
+
+        \text{loss of a unit} &= \langle \theta, \phi_{t,i} \rangle + b_i + u_{t,i} + \text{noise},
+        \\ \theta_j &\sim \mathcal{N}(m_j, \tfrac{1}{4}), \qquad b_i \sim \mathcal{N}(0, s_b^2),
+        \qquad u_{t,i} \sim \mathcal{N}(0, s_u^2),
+
+    with :math:`m = (\tfrac{1}{2}, 0, \ldots, 0)`, and :math:`u_{t,i}` shared by the units of an arm
+    in a round. The average of a units has variance :math:`s_u^2 + (s_e^2 + k m (1 - m)) / a`
+    around its mean m. :math:`s_b` has five sizes, weighed by their exact evidence. What is learned
+    is in a plain dict of arrays with the trials first; N, Z and X have the arms on their second
+    axis, and those that ``SHARED`` names belong to all arms.
+
+    Parameters
+    ----------
+    effects
+        False for the linear model of the literature: :math:`s_b = s_u = 0`, units are independent
+        and have variance 1/4.
+    discount
+        The factor by which the weight of every report fades in a round, in (0, 1).
+    follow
+        Whether to look for changes: a second posterior begins from the prior now and then, after
+        32, 64, 32, 128, ... rounds, and replaces the first when it has predicted the reports since
+        then 1,000 times as well.
+
+    Examples
+    --------
+    >>> model, rows = FeatureModel(), FeatureRows.of([[1.0, -1.0], [1.0, 1.0]])
+    >>> arrays = model.start(d=2, p=2, trials=1)
+    >>> arms, phi = played_rows(np.array([[2, 1]]), rows)
+    >>> feedback = Feedback(np.array([[2, 1]]), np.array([[0.4, 0.6]]))
+    >>> for _ in range(100):
+    ...     model.learn(arrays, Reports.of(arms, phi, feedback))
+    >>> mean, deviation = model.posterior(arrays, rows)
+    >>> mean.round(2)
+    array([[0.2, 0.6]])
+    """
+
+    SHARED: ClassVar[tuple[str, ...]] = (
+        *TRIANGLES,
+        *FADING,
+        *(f"{NEW}{name}" for name in TRIANGLES),
+    )
+
+    effects: bool = True
+    discount: float | None = None
+    follow: bool = False
+
+    # ------------------------------------------------------------ state
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The variances that effects of arms may have."""
+        return SIZES if self.effects else SIZES[:1]
+
+    def start(self, d: int, p: int, trials: int) -> Arrays:
+        """Return the state before anything is learned."""
+        arrays = self._prior(d, p, trials)
+        if self.discount is not None:
+            G = len(self.sizes)
+            arrays |= {"W": np.zeros((trials, p, p)), "h": np.zeros((trials, p))}
+            arrays["others_P"] = np.zeros((trials, G, p, p))
+            arrays["others_b"] = np.zeros((trials, G, p))
+        if self.follow:
+            arrays |= {f"{NEW}{name}": array for name, array in self._prior(d, p, trials).items()}
+            arrays |= {"age": np.zeros(trials, np.int64), "number": np.ones(trials, np.int64)}
+            arrays["since"] = np.zeros(trials)
+        return arrays
+
+    def _prior(self, d: int, p: int, trials: int) -> Arrays:
+        G, intercept = len(self.sizes), np.zeros(p)
+        intercept[0] = INTERCEPT / TAU
+        return {
+            "N": np.zeros((trials, d)),
+            "Z": np.zeros((trials, d)),
+            "X": np.zeros((trials, d, p)),
+            "R": np.tile(np.eye(p) / TAU, (trials, G, 1, 1)),
+            "z": np.tile(intercept, (trials, G, 1)),
+            "ev": np.zeros((trials, G)),
+            "noise": np.tile(self._first_noise(), (trials, 1)),
+        }
+
+    def _first_noise(self) -> FloatArray:
+        noise = np.zeros(kernels.NOISES)
+        if not self.effects:
+            noise[kernels.UNIT] = INDEPENDENT
+            return noise
+        noise[[kernels.UU, kernels.EE, kernels.QQ]] = ROUND_WEIGHT, UNIT_WEIGHT, COIN_WEIGHT
+        noise[kernels.TU], noise[kernels.TE] = ROUND_WEIGHT * ROUND_0, UNIT_WEIGHT * UNIT_0
+        noise[kernels.ROUND], noise[kernels.UNIT] = ROUND_0, UNIT_0
+        return noise
+
+    # ------------------------------------------------------------ learning
+
+    def learn(self, arrays: Arrays, reports: Reports) -> None:
+        """Learn from the reports of a round, and change the arrays."""
+        scatter = (arrays["W"], arrays["h"]) if "W" in arrays else (NO_UNITS[:0, None], NO_UNITS)
+        self._add(arrays, "", scatter, reports)
+        if self.follow:
+            self._add(arrays, NEW, (NO_UNITS[:0, None], NO_UNITS), reports)
+
+    def _add(
+        self, arrays: Arrays, which: str, scatter: tuple[FloatArray, FloatArray], reports: Reports
+    ) -> None:
+        N, Z, X, R, z, ev, noise = (arrays[f"{which}{name}"] for name in (*BY_ARM, *TRIANGLES))
+        own = N, Z, X, R, z, ev, noise
+        kernels.learn(*reports, *own, *scatter, self.sizes, self.effects)
+
+    def pass_round(self, arrays: Arrays) -> None:
+        """Let a round pass, before its reports are learned: forget, or look for a change."""
+        if self.discount is not None:
+            self._fade(arrays, self.discount)
+        if self.follow:
+            self._challenge(arrays)
+
+    def absent(self, arrays: Arrays, rounds: int) -> None:
+        """Let rounds pass for arms that cannot be played; ``arrays`` has no other arms.
+
+        ``pass_round`` for all other arms comes after it. What the absent arms say of theta is kept
+        for that in ``others_P`` and ``others_b``; all other shared arrays stay.
+        """
+        if self.follow:
+            wins, done = self._contest(arrays)
+            self._replace(arrays, wins, BY_ARM)
+            self._begin(arrays, wins | done, BY_ARM)
+        if self.discount is not None:
+            for name in BY_ARM:
+                arrays[name] *= self.discount**rounds
+            self._add_arms(arrays, arrays["others_P"], arrays["others_b"])
+
+    def _fade(self, arrays: Arrays, discount: float) -> None:
+        """Multiply the weights of all reports, and eliminate the effects of arms again."""
+        for name in (*BY_ARM, "W", "h", "ev"):
+            arrays[name] *= discount
+        if self.effects:
+            first, noise = self._first_noise(), arrays["noise"]
+            sums = slice(0, kernels.ROUND)
+            noise[:, sums] = first[sums] + discount * (noise[:, sums] - first[sums])
+        P, b = arrays["others_P"], arrays["others_b"]
+        P += arrays["W"][:, None] + np.eye(P.shape[2]) / TAU**2
+        b += arrays["h"][:, None]
+        b[:, :, 0] += INTERCEPT / TAU**2
+        self._add_arms(arrays, P, b)
+        kernels.factor(P, b, arrays["R"], arrays["z"])
+        P[:], b[:] = 0.0, 0.0
+
+    def _add_arms(self, arrays: Arrays, P: FloatArray, b: FloatArray) -> None:
+        kernels.add_arms(arrays["N"], arrays["Z"], arrays["X"], self.sizes, P, b)
+
+    def _challenge(self, arrays: Arrays) -> None:
+        """Let the challenger replace the model where it is better; begin others in turn."""
+        age, number = arrays["age"], arrays["number"]
+        wins, done = self._contest(arrays)
+        self._replace(arrays, wins, (*BY_ARM, *TRIANGLES))
+        self._begin(arrays, wins | done, (*BY_ARM, *TRIANGLES))
+        if (wins | done).any():
+            since = np.where(wins | done, log_evidence(arrays["ev"]), arrays["since"])
+            arrays["since"][:] = since
+            number[:] = np.where(wins, 1, number + done)
+            age[wins | done] = 0
+        age += 1
+
+    def _contest(self, arrays: Arrays) -> tuple[BoolArray, BoolArray]:
+        """Return in which trials the challenger is better, and in which its time is over."""
+        number, since = arrays["number"], arrays["since"]
+        log_odds = log_evidence(arrays[f"{NEW}ev"]) - (log_evidence(arrays["ev"]) - since)
+        return log_odds > ODDS, arrays["age"] >= SHORTEST * (number & -number)
+
+    def _replace(self, arrays: Arrays, trials: BoolArray, names: Iterable[str]) -> None:
+        """Replace arrays of the model by those of the challenger."""
+        for k in np.flatnonzero(trials):
+            for name in names:
+                arrays[name][k] = arrays[f"{NEW}{name}"][k]
+
+    def _begin(self, arrays: Arrays, trials: BoolArray, names: Iterable[str]) -> None:
+        """Let the challenger begin from the prior."""
+        if trials.any():
+            _, d, p = arrays["X"].shape
+            prior = self._prior(d, p, 1)
+            for k in np.flatnonzero(trials):
+                for name in names:
+                    arrays[f"{NEW}{name}"][k] = prior[name][0]
+
+    # ------------------------------------------------------------ beliefs
+
+    def draw(self, arrays: Arrays, rows: FeatureRows, rng: Rng) -> FloatArray:
+        """Draw the mean loss of every arm from the posterior, (trials, d): one theta for all."""
+        means = np.empty(arrays["N"].shape)
+        words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(means))
+        kernels.draw(words, *self._posterior(arrays), rows.arm, rows.day, means)
+        return means
+
+    def posterior(self, arrays: Arrays, rows: FeatureRows) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the standard deviation of every arm's mean loss, (trials, d)."""
+        mean, deviation = np.empty((2, *arrays["N"].shape))
+        kernels.believe(*self._posterior(arrays), rows.arm, rows.day, mean, deviation)
+        return mean, deviation
+
+    def joint(
+        self, arrays: Arrays, rows: FeatureRows, action: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the standard deviation of <a, means> in every trial, (trials,)."""
+        mean, deviation = np.empty((2, len(action)))
+        known = self._posterior(arrays)
+        kernels.believe_plan(*known, rows.arm, rows.day, action, mean, deviation)
+        return mean, deviation
+
+    def coefficients(self, arrays: Arrays) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the standard deviation of theta, (trials, p)."""
+        R, z, ev = (arrays[name] for name in ("R", "z", "ev"))
+        mean, deviation = np.empty((2, len(R), R.shape[2]))
+        kernels.coefficients(R, z, ev, mean, deviation)
+        return mean, deviation
+
+    def own_effects(self, arrays: Arrays) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the standard deviation of the effects b, (trials, d)."""
+        _, d, p = arrays["X"].shape
+        return self.posterior(arrays, FeatureRows(np.zeros((1, d, p)), np.zeros((1, p))))
+
+    def _posterior(self, arrays: Arrays) -> Posterior:
+        N, Z, X, R, z, ev = (arrays[name] for name in (*BY_ARM, "R", "z", "ev"))
+        return N, Z, X, R, z, ev, self.sizes
+
+
+def log_evidence(ev: FloatArray) -> FloatArray:
+    """Return the log evidence of a mixture of sizes, but for a constant for each report."""
+    most = ev.max(axis=-1)
+    total: FloatArray = most + np.log(np.exp(ev - most[..., None]).mean(axis=-1))
+    return total

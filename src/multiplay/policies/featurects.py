@@ -1,0 +1,198 @@
+"""FeatureCTS: Thompson sampling from a model of features and of what each arm has for itself."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from multiplay._support.checks import is_number
+from multiplay.actions import ActionSet
+from multiplay.beliefs.features import FeatureModel, Reports, played_rows
+from multiplay.errors import InvalidInput
+from multiplay.features.rows import FeatureRows
+from multiplay.feedback import Feedback
+from multiplay.policies.base import Play, Policy, PolicyCost, arm_totals
+from multiplay.random import Rng
+from multiplay.types import Arrays, FloatArray
+
+
+@dataclass(frozen=True)
+class FeatureCTS(Policy):
+    r"""Play the best action for mean losses (or rewards) drawn from a model of their features.
+
+    The loss of a unit of arm i in round t is taken to be
+
+    .. math::
+
+        \langle \theta, \phi_{t,i} \rangle + b_i + u_{t,i} + \text{noise}, \qquad
+        \theta_j \sim \mathcal{N}(m_j, \tfrac{1}{4}), \quad b_i \sim \mathcal{N}(0, s_b^2), \quad
+        u_{t,i} \sim \mathcal{N}(0, s_u^2),
+
+    with :math:`m = (\tfrac{1}{2}, 0, \ldots, 0)`. :math:`\theta` is what the features
+    :math:`\phi_{t,i}` of an arm in the round say, :math:`b_i` what the arm has for itself, and
+    :math:`u_{t,i}` what its units share in the round. An arm with many reports is learned for
+    itself; a new arm starts from its features. Each round, :math:`\theta` and b are drawn from
+    their exact posterior, and
+
+    .. math::
+
+        a = \operatorname*{arg\,min}_{a \in \mathcal{A}}
+            \sum_i a_i \bigl(\langle \theta, \phi_{t,i} \rangle + b_i\bigr),
+
+    arg max for rewards. The variances are learned: those of units and rounds from squared errors of
+    predictions, and :math:`s_b \in \{0, .01, .03, .1, .3\}` is drawn by its evidence.
+
+    Features come with the set of each round, ``actions.features``. Without them the only feature is
+    1: arms differ by :math:`b_i` alone. An objective that is not linear takes means cut to [0, 1].
+    Units that were not seen count for nothing. It needs no horizon, and has no guarantee when
+    features or losses are chosen by an adversary.
+
+    Parameters
+    ----------
+    discount
+        For losses that drift: in (0, 1), the weight of a report fades by this factor for every
+        round told. It takes 5 d p^2 multiplications a round.
+    effects
+        False for the linear model of the literature, CombLinTS: :math:`b_i = u_{t,i} = 0`, and
+        units have variance 1/4. It is worse where features do not explain the losses.
+    optimism
+        If given, nothing is drawn: each arm has its mean less (for rewards: plus) so many standard
+        deviations. 2.0 needs fewer rounds than drawing where reports are not late; with
+        ``effects=False`` it is CombLinUCB.
+    change
+        "follow" to look for changes of all coefficients: a second posterior begins from nothing now
+        and then, and replaces the first once it has predicted the losses 1,000 times as well. It
+        takes twice the time. "ignore": all reports count alike.
+
+    References
+    ----------
+    Wen, Kveton, Ashkan: Efficient Learning in Large-Scale Combinatorial Semi-Bandits, ICML 2015.
+    (CombLinTS and CombLinUCB.)
+    Aouali, Kveton, Katariya: Mixed-Effect Thompson Sampling, AISTATS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multiplay import Budget, FeatureCTS, FeatureRows, Feedback, Streams
+    >>> shifts, policy = Budget(1, [1, 1, 1]), FeatureCTS()
+    >>> today = shifts.featured(FeatureRows.of([[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]]))
+    >>> state = policy.start(today, horizon=None, trials=1)
+    >>> rng = Streams.spawn(seed=0, purpose=0, trials=[0])
+    >>> for _ in range(100):  # losses grow with the feature
+    ...     play = policy.choose(today, state, rng)
+    ...     loss = play.action * [[0.2, 0.4, 0.6]]
+    ...     policy.update(today, state, play, Feedback(play.action, loss), rng)
+
+    On a day with other features, another arm is best:
+
+    >>> other = shifts.featured(FeatureRows.of([[1.0, 1.0], [1.0, 0.5], [1.0, -1.0]]))
+    >>> policy.choose(other, state, rng).action
+    array([[0, 0, 1]])
+    """
+
+    cost = PolicyCost(step=5.0)
+    shared = (*FeatureModel.SHARED,)
+    reads_features = True
+    changing = True
+    partial = True
+    absorbs = True
+
+    discount: float | None = field(default=None, kw_only=True)
+    effects: bool = field(default=True, kw_only=True)
+    optimism: float | None = field(default=None, kw_only=True)
+    change: str = field(default="ignore", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.discount is not None and not (is_number(self.discount) and 0 < self.discount < 1):
+            hint = "Use 0.99 to remember about 100 rounds, or leave it out to forget nothing."
+            raise InvalidInput("discount", "a number between 0 and 1", repr(self.discount), hint)
+        if not isinstance(self.effects, bool):
+            raise InvalidInput("effects", "True or False", repr(self.effects), "Leave it out.")
+        given = self.optimism
+        if given is not None and not (is_number(given) and 0 <= given < np.inf):
+            hint = "Use 2.0, or leave it out to draw from the posterior."
+            raise InvalidInput("optimism", "a number of at least 0", repr(given), hint)
+        if not isinstance(self.change, str) or self.change not in ("follow", "ignore"):
+            hint = "Use 'follow' for costs that may change, or leave it out."
+            raise InvalidInput("change", "'follow' or 'ignore'", repr(self.change), hint)
+        if self.change == "follow" and self.discount is not None:
+            hint = "Leave out the discount: changes are found without it."
+            raise InvalidInput("change", "'ignore' with a discount", "'follow'", hint)
+
+    @property
+    def model(self) -> FeatureModel:
+        """The model, with the settings of the policy."""
+        return FeatureModel(self.effects, self.discount, self.change == "follow")
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Return the posterior before anything is seen."""
+        state = self.model.start(actions.d, rows_of(actions).p, trials)
+        offset = 0.0 if actions.offset is None else actions.offset.min()
+        return state | {"origin": np.full(trials, offset)}
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Play the best action for one draw; the memo has the features of what is played."""
+        rows = rows_of(actions)
+        check_width(state, rows)
+        means = self.draw(actions, state, rng)
+        if not actions.linear:
+            means = np.clip(means, 0.0, 1.0)
+        action = actions.best(means)
+        arms, phi = played_rows(action, rows)
+        return Play(action, {"arms": arms, "phi": phi})
+
+    def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return the mean of every arm that the action is chosen for, less the set's offset."""
+        rows = rows_of(actions)
+        if self.optimism is None:
+            means = self.model.draw(state, rows, rng)
+        else:
+            mean, deviation = self.model.posterior(state, rows)
+            means = mean - actions.sign * self.optimism * deviation
+        if actions.offset is not None:
+            means += state["origin"][:, None] - actions.offset
+        return means
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Let a round pass, and add the report of each arm."""
+        arm_totals(feedback, state["N"])
+        self.model.pass_round(state)
+        self._learn(actions, state, play, feedback)
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Add the report of each arm of an external plan, with the features of the set."""
+        arm_totals(feedback, state["N"])
+        rows = rows_of(actions)
+        check_width(state, rows)
+        arms, phi = played_rows(feedback.seen, rows)
+        play = Play(feedback.count, {"arms": arms, "phi": phi})
+        self._learn(actions, state, play, feedback)
+
+    def _learn(self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback) -> None:
+        offset = actions.offset
+        if offset is not None:
+            offset = offset - state["origin"][0]
+        memo = play.memo
+        self.model.learn(state, Reports.of(memo["arms"], memo["phi"], feedback, offset))
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
+        """Let old reports of arms that could not be played fade as those of all other arms."""
+        self.model.absent(state, rounds)
+
+
+def rows_of(actions: ActionSet) -> FeatureRows:
+    """Return the features of a set; an intercept if it has none."""
+    return FeatureRows.none(actions.d) if actions.features is None else actions.features
+
+
+def check_width(state: Arrays, rows: FeatureRows) -> None:
+    """Raise ``InvalidInput`` if a set has more or fewer features than the state."""
+    p = state["X"].shape[2]
+    if rows.p != p:
+        raise InvalidInput(
+            "actions",
+            f"a set with {p} features, as at the start",
+            f"{rows.p}",
+            "Declare the same columns for all rounds.",
+        )

@@ -1,0 +1,231 @@
+"""FeatureCTS and its model: the posterior against a dense twin, seeds, settings and regret."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from feature_twin import FeatureTwin
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multiplay import (
+    Budget,
+    FeatureCTS,
+    FeatureRows,
+    Feedback,
+    InvalidInput,
+    Play,
+    Streams,
+    Transport,
+)
+from multiplay.beliefs.features import FeatureModel, Reports, played_rows
+from multiplay.testing import check_policy
+from multiplay.types import Arrays, FloatArray
+
+PLANS = Transport([1, 4, 5], [4, 6])
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"discount": 0.9},
+    {"effects": False},
+    {"optimism": 2.0},
+    {"effects": False, "optimism": 1.0},
+    {"change": "follow"},
+]
+
+
+def features(d: int, p: int, seed: int = 0, trials: int = 1) -> FloatArray:
+    """Return an intercept and normal numbers."""
+    phi = np.random.default_rng(seed).normal(size=(trials, d, p))
+    phi[:, :, 0] = 1.0
+    return phi
+
+
+def lost(play: Play) -> Feedback:
+    """Return totals of 0.3 for each unit."""
+    return Feedback(play.action, 0.3 * play.action.astype(float))
+
+
+# ---------------------------------------------------------------- the posterior is exact
+
+
+def compare(model: FeatureModel, arrays: Arrays, twin: FeatureTwin, phi: FloatArray) -> None:
+    """Compare all beliefs of trial 0 with those of the twin."""
+    rows, d, p = FeatureRows.of(phi), twin.d, twin.p
+    action = np.arange(d)[None] % 3
+    assert np.allclose(arrays["ev"][0], twin.ev, rtol=0, atol=1e-10 * (1 + np.abs(twin.ev).max()))
+    expected = twin.posterior(twin.rows(phi))
+    assert np.allclose(np.concatenate(model.posterior(arrays, rows)), expected, rtol=0, atol=1e-10)
+    expected = twin.posterior(action @ twin.rows(phi))
+    assert np.allclose(model.joint(arrays, rows, action), expected, rtol=0, atol=1e-10)
+    expected = twin.posterior(np.eye(p + d))
+    theta, own = model.coefficients(arrays), model.own_effects(arrays)
+    assert np.allclose(np.concatenate([theta, own], axis=2)[:, 0], expected, rtol=0, atol=1e-10)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    p=st.integers(1, 5),
+    d=st.integers(1, 7),
+    effects=st.booleans(),
+    discount=st.sampled_from([None, 0.99, 0.8]),
+)
+def test_beliefs_are_those_of_the_dense_posterior(
+    seed: int, p: int, d: int, effects: bool, discount: float | None
+) -> None:
+    """Rounds of random arms, of which some units are missing or known by totals only."""
+    rng, model = np.random.default_rng(seed), FeatureModel(effects, discount)
+    arrays, twin = model.start(d, p, 1), FeatureTwin(d, p, effects, discount or 1.0)
+    phi = features(d, p, seed)[0]
+    for _ in range(rng.integers(1, 12)):
+        phi = phi if rng.random() < 0.3 else features(d, p, int(rng.integers(10**6)))[0]
+        arms = np.sort(rng.permutation(d)[: rng.integers(1, d + 1)])
+        a, y = rng.integers(0, 5, len(arms)).astype(float), rng.random(len(arms))
+        scatter = np.where(rng.random(len(arms)) < 0.3, np.nan, rng.random(len(arms)) * (a > 1))
+        model.pass_round(arrays)
+        twin.pass_round()
+        one = phi[arms][None], a[None], y[None], scatter[None]
+        model.learn(arrays, Reports(arms[None], *one))
+        seen = a > 0
+        twin.learn(arms[seen], phi[arms][seen], a[seen], y[seen], scatter[seen])
+    compare(model, arrays, twin, phi)
+
+
+@pytest.mark.parametrize("discount", [None, 0.9])
+def test_columns_that_say_nothing_do_no_harm(discount: float | None) -> None:
+    """A column of zeros, one that is there twice, and one that is the intercept again."""
+    model, d = FeatureModel(discount=discount), 4
+    phi = features(d, 3)[0]
+    phi = np.column_stack([phi, phi[:, 1], np.zeros(d), np.ones(d)])
+    arrays, twin = model.start(d, 6, 1), FeatureTwin(d, 6, True, discount or 1.0)
+    for t in range(20):
+        arms, y = np.array([t % d, (t + 1) % d]), np.array([0.3, 0.6])
+        arms.sort()
+        model.pass_round(arrays)
+        twin.pass_round()
+        told = arms, phi[arms], np.full(2, 2.0), y, np.full(2, 0.01)
+        model.learn(arrays, Reports(*(one[None] for one in told)))
+        twin.learn(*told)
+    compare(model, arrays, twin, phi)
+
+
+def test_a_part_of_the_day_is_a_factor_of_the_features() -> None:
+    arm, day = features(6, 4), np.array([[1.0, 2.0, -0.5, 0.0]])
+    apart, together = FeatureRows(arm, day), FeatureRows.of(arm * day)
+    model, results = FeatureModel(), []
+    for rows in (apart, together):
+        arrays = model.start(6, 4, 1)
+        for _ in range(10):
+            arms, phi = played_rows(np.array([[1, 0, 3, 0, 2, 4]]), rows)
+            told = Feedback(np.array([[1, 0, 3, 0, 2, 4]]), np.array([[0.5, 0, 1, 0, 1.5, 0.3]]))
+            model.learn(arrays, Reports.of(arms, phi, told))
+        draw = model.draw(arrays, rows, Streams.spawn(0, 0, [0]))
+        results.append(np.stack([draw, *model.posterior(arrays, rows)]))
+    assert np.allclose(results[0], results[1], rtol=0, atol=1e-12)
+
+
+def test_draws_have_the_mean_and_the_deviation_of_the_posterior() -> None:
+    """6 means and deviations of 20,000 draws; each fails with probability 1e-5."""
+    model, trials = FeatureModel(), 20_000
+    rows, arrays = FeatureRows.of(features(6, 3)), model.start(6, 3, 1)
+    arms, phi = played_rows(np.array([[3, 1, 0, 0, 2, 0]]), rows)
+    told = Feedback(np.array([[3, 1, 0, 0, 2, 0]]), np.array([[1.0, 0.2, 0, 0, 1.9, 0]]))
+    for _ in range(3):
+        model.learn(arrays, Reports.of(arms, phi, told))
+    mean, deviation = model.posterior(arrays, rows)
+    many = {name: np.repeat(array, trials, axis=0) for name, array in arrays.items()}
+    draws = model.draw(many, rows, Streams.spawn(0, 0, range(trials)))
+    errors = (draws.mean(axis=0) - mean[0]) / deviation[0] * np.sqrt(trials)
+    assert np.abs(errors).max() < 4.5
+    assert np.allclose(draws.std(axis=0) / deviation[0], 1, atol=0.035)  # mixtures have tails
+
+
+# ---------------------------------------------------------------- the policy
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_it_keeps_the_contract_with_features(settings: dict[str, Any]) -> None:
+    check_policy(FeatureCTS(**settings), PLANS.featured(FeatureRows.of(features(6, 3))))
+
+
+def test_late_reports_are_learned_with_the_features_of_their_own_round() -> None:
+    """The last play is reported first, and the first one is cancelled."""
+    policy, rng = FeatureCTS(effects=False), Streams.spawn(0, 0, [0])
+    days = [PLANS.featured(FeatureRows.of(features(6, 3, seed))) for seed in range(3)]
+    states = [policy.start(days[0], None, 1) for _ in range(2)]
+    plays = [policy.choose(day, states[0], rng) for day in days]
+    for state, order in zip(states, ([1, 2], [2, 1]), strict=True):
+        for t in order:
+            policy.update(days[2], state, plays[t], lost(plays[t]), rng)
+    for name, array in states[0].items():
+        assert np.allclose(array, states[1][name], rtol=0, atol=1e-10), name
+
+
+def test_external_plans_teach_as_plays_do() -> None:
+    policy, rng = FeatureCTS(), Streams.spawn(0, 0, [0])
+    today = PLANS.featured(FeatureRows.of(features(6, 3)))
+    played, absorbed = (policy.start(today, None, 1) for _ in range(2))
+    play = policy.choose(today, played, rng)
+    told = lost(play)
+    policy.update(today, played, play, told, rng)
+    policy.absorb(today, absorbed, told, rng)
+    assert all(np.array_equal(array, absorbed[name]) for name, array in played.items())
+
+
+def test_a_known_offset_is_part_of_the_loss_that_features_explain() -> None:
+    rows = FeatureRows.of([[1.0, 0.0], [1.0, 1.0]])
+    offset, plain = np.array([3.0, 3.4]), Budget(1, [1, 1]).featured(rows)
+    shifted, policy = plain.shifted(offset), FeatureCTS()
+    states = [policy.start(today, None, 1) for today in (plain, shifted)]
+    told = Feedback(np.array([[1, 1]]), np.array([[0.2, 0.7]]))
+    rest = Feedback(np.array([[1, 1]]), np.array([[0.2, 0.3]]))
+    for _ in range(20):
+        policy.absorb(plain, states[0], told, np.random.default_rng(0))
+        policy.absorb(shifted, states[1], rest, np.random.default_rng(0))
+    draws = [
+        policy.draw(today, state, Streams.spawn(0, 0, [0]))
+        for today, state in zip((plain, shifted), states, strict=True)
+    ]
+    assert np.allclose(draws[0], draws[1] + offset - 3.0)
+
+
+def test_a_new_arm_starts_from_its_features() -> None:
+    policy, rng = FeatureCTS(), Streams.spawn(0, 0, [0])
+    x = np.linspace(-1, 1, 21)
+    today = Budget(20, [1] * 21).featured(FeatureRows.of(np.column_stack([np.ones(21), x])))
+    state = policy.start(today, None, 1)
+    known = (np.arange(21) != 20).astype(int)[None]
+    for _ in range(10):
+        policy.absorb(today, state, Feedback(known, known * (0.5 + 0.3 * x)), rng)
+    assert today.features is not None
+    mean, deviation = policy.model.posterior(state, today.features)
+    assert mean[0, 20] == pytest.approx(0.8, abs=0.02)
+    assert deviation[0, 20] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("argument", "settings"),
+    [
+        ("discount", {"discount": 1.0}),
+        ("discount", {"discount": "0.9"}),
+        ("effects", {"effects": 1}),
+        ("optimism", {"optimism": -1.0}),
+        ("change", {"change": "sometimes"}),
+        ("change", {"change": "follow", "discount": 0.9}),
+    ],
+)
+def test_settings_are_checked(argument: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        FeatureCTS(**settings)
+    assert refused.value.argument == argument
+
+
+def test_a_set_with_other_features_than_at_the_start_is_refused() -> None:
+    policy, rng = FeatureCTS(), Streams.spawn(0, 0, [0])
+    state = policy.start(PLANS.featured(FeatureRows.of(features(6, 3))), None, 1)
+    before = {name: array.copy() for name, array in state.items()}
+    told = Feedback(np.array([[1, 0, 3, 1, 0, 5]]), np.zeros((1, 6)))
+    with pytest.raises(InvalidInput, match="3 features"):
+        policy.choose(PLANS, state, rng)
+    with pytest.raises(InvalidInput, match="3 features"):
+        policy.absorb(PLANS, state, told, rng)
+    assert all(np.array_equal(array, state[name]) for name, array in before.items())

@@ -65,7 +65,7 @@ def _player(
         seed = next(seeds)
         actions = sets[seed % len(sets)]
         block = Block(actions, world, GenCTS(), rounds, range(trials), seed, recorded)
-        measured = play(block._replace(against=usual_comparator(actions)))
+        measured = play(block._replace(against=usual_comparator(actions, world)))
         return float(measured["seconds"].sum()) / (trials * rounds)
 
     return seconds

@@ -25,6 +25,7 @@ from multiplay import (
     Adversarial,
     Bernoulli,
     Budget,
+    Contextual,
     Distribution,
     Environment,
     Feedback,
@@ -42,7 +43,9 @@ from multiplay import (
 )
 from multiplay._support.builder import Builder
 from multiplay.environments import World
+from multiplay.environments.contexts import Contexts
 from multiplay.environments.oblivious import Oblivious
+from multiplay.features.rows import FeatureRows
 from multiplay.testing import (
     check_actions,
     check_environment,
@@ -68,12 +71,18 @@ def check_distribution(distribution: Distribution) -> None:
     check_environment(Stochastic(distribution), PLANS)
 
 
+def check_contexts(contexts: Contexts) -> None:
+    check_settings(contexts)
+    check_environment(Contextual(np.full(contexts.p, 0.2), contexts), PLANS)
+
+
 CHECKS: dict[type, Callable[[Any], None]] = {
     ActionSet: check_actions,
     Policy: lambda policy: check_policy(policy, PLANS),
     Environment: lambda environment: check_environment(environment, PLANS),
     Distribution: check_distribution,
     Oblivious: check_losses,
+    Contexts: check_contexts,
 }
 
 
@@ -247,13 +256,22 @@ class BrokenWorld(World):
         self.rng = np.random.default_rng()  # not from the seed
         assert world.total_means is not None
         self.corruption = np.ones(len(world.total_means))
-        self.round = 0
+        self.round = self.units = 0
         if what == "total means":
             self.total_means = world.total_means + 0.1
         elif what == "means":
             self.total_means = None
 
+    def contexts(self, t: int) -> FeatureRows | None:
+        if self.what not in ("features", "intercept"):
+            return None
+        phi = np.full((PLANS.d, 2), 0.5)
+        if self.what == "features":
+            phi[:] = 1.0, self.units
+        return FeatureRows.of(phi)
+
     def observe(self, action: IntArray) -> Observation:
+        self.units += int(action.sum() > 0)
         seen = self.world.observe(action)
         feedback, means, averages = seen
         match self.what:
@@ -292,6 +310,8 @@ class BrokenWorld(World):
         ("phases", "the same means in every round"),
         ("range", r"must be in \[0, 1\]"),
         ("units", "must add up to the total"),
+        ("features", "features must not depend on what is played"),
+        ("intercept", "the first feature must be 1"),
         ("corruption", "corruption must never decrease"),
         ("total means", "total_means must be the sum"),
     ],

@@ -8,6 +8,8 @@ from multiplay.environments.base import (
     Observation as Observation,
     World as World,
 )
+from multiplay.environments.contexts import NormalContexts as NormalContexts
+from multiplay.environments.contextual import Contextual as Contextual
 from multiplay.environments.corrupted import Corrupted as Corrupted
 from multiplay.environments.distributions import (
     Bernoulli as Bernoulli,

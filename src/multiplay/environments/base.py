@@ -10,6 +10,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.environments.distributions import Law
 from multiplay.errors import InvalidInput
+from multiplay.features.rows import FeatureRows
 from multiplay.feedback import Feedback, Units
 from multiplay.kernels import losses
 from multiplay.kernels import units as kernels
@@ -102,6 +103,14 @@ class World(ABC):
     def observe(self, action: IntArray) -> Observation:
         """Play ``action`` (trials, d) in the next round, and return its outcome."""
 
+    def contexts(self, t: int) -> FeatureRows | None:
+        """Return the features of all arms in round t; None, the default, if there are none.
+
+        t is the next round, or the last one that was observed. The features do not depend on the
+        actions.
+        """
+        return None
+
 
 class Environment(ABC):
     r"""The source of losses: an immutable description, the same for every policy.
@@ -121,6 +130,9 @@ class Environment(ABC):
     ----------
     stationary : bool
         Whether the means are the same in every round.
+    contextual : bool
+        Whether the best action follows from the features of a round. Then regret is measured
+        against the best action of each round by default.
 
     Examples
     --------
@@ -138,6 +150,7 @@ class Environment(ABC):
     """
 
     stationary: bool = False
+    contextual: bool = False
 
     @classmethod
     def example(cls) -> Self:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from multiplay._support.checks import unit_interval
+from multiplay._support.checks import is_list, unit_interval
 from multiplay._support.frames import column, frame, in_order
 from multiplay.actions import ActionSet, Changing, Transport
 from multiplay.environments.base import Environment, Observation, Slots, World
+from multiplay.environments.features import averaged, feature_columns
 from multiplay.errors import InvalidInput
+from multiplay.features.rows import FeatureRows
 from multiplay.kernels import replay as kernels
 from multiplay.random import INSTANCE, LOSSES, Streams
 from multiplay.types import FloatArray, IntArray
@@ -55,6 +57,11 @@ class Replay(Environment):
         True: the logged rounds come in a random order, different in each trial; all come once
         before any is repeated, and then in a new order. False: in the order of their labels,
         repeatedly.
+    features
+        Columns with features of arm and round, which are averaged over the rows of an arm in a
+        round. Policies that read features (``Policy.reads_features``) get them, after a column of
+        ones. They are used as they are: scale them beforehand, by constants that were known
+        before the first round.
 
     Examples
     --------
@@ -78,6 +85,7 @@ class Replay(Environment):
     round: str = "round"
     loss: str = "loss"
     shuffle: bool = True
+    features: Sequence[str] = ()
     cells: Cells = field(init=False, repr=False)
 
     @classmethod
@@ -92,11 +100,20 @@ class Replay(Environment):
         if not isinstance(self.shuffle, bool):
             raise InvalidInput("shuffle", "True or False", repr(self.shuffle), "Leave it out.")
         rows = frame(self.table, self.arm)
+        if not is_list(self.features) or not all(isinstance(n, str) for n in self.features):
+            raise InvalidInput(
+                "features",
+                "a list of columns",
+                repr(self.features),
+                "Write ['km', 'fuel'], for example.",
+            )
+        object.__setattr__(self, "features", tuple(self.features))
         example = "Replay(table, arm='lane', round='day', loss='cost')"
         columns = (self.arm, self.round, self.loss)
         arm, label, loss = (column(rows, name, example) for name in columns)
         losses = unit_interval(f"table[{self.loss!r}]", loss.to_numpy())
-        cells = _sorted(arm.astype(str), label, losses)
+        columns_of_features = feature_columns(rows, self.features) if self.features else None
+        cells = _sorted(arm.astype(str), label, losses, columns_of_features)
         object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "table", Log(len(rows), cells.digest()))
 
@@ -170,6 +187,7 @@ class Cells(NamedTuple):
     arms: tuple[str, ...]
     first: IntArray
     outcomes: FloatArray
+    features: FloatArray | None = None  # (rounds, arms, p)
 
     def of(self, names: Sequence[str]) -> tuple[IntArray, IntArray, FloatArray]:
         """Return start, number and average of the outcomes of these arms: (rounds, d)."""
@@ -183,11 +201,23 @@ class Cells(NamedTuple):
         )
         return start, count, total / np.maximum(count, 1)
 
+    def features_of(self, names: Sequence[str]) -> FloatArray | None:
+        """Return the features of these arms, (rounds, d, p); 0 for an arm without outcomes."""
+        if self.features is None:
+            return None
+        place = {arm: i for i, arm in enumerate(self.arms)}
+        column = np.array([place.get(name, -1) for name in names])
+        phi = np.where(column[:, None] >= 0, self.features[:, column], np.nan)
+        phi[..., 0] = 1.0
+        return np.nan_to_num(phi)
+
     def digest(self) -> str:
         """Return the SHA-256 of all outcomes with their rounds and arms."""
         sha = hashlib.sha256(repr((self.rounds, self.arms)).encode())
         sha.update(self.first.tobytes())
         sha.update(self.outcomes.tobytes())
+        if self.features is not None:
+            sha.update(self.features.tobytes())
         return sha.hexdigest()
 
 
@@ -211,15 +241,19 @@ class ReplayWorld(World):
         self.total_means = self._total_means(horizon, Streams.spawn(seed, INSTANCE, trials))
         self.orders = Streams.spawn(seed, INSTANCE, trials)
         self.streams = Streams.spawn(seed, LOSSES, trials)
-        self.round = 0
+        self.features = cells.features_of(actions.names)
+        self.round, self.ordered = 0, 0
+
+    def contexts(self, t: int) -> FeatureRows | None:
+        """Return the features of the logged rounds that come in round t."""
+        if self.features is None:
+            return None
+        return FeatureRows.of(self.features[self._replayed(t)])
 
     def observe(self, action: IntArray) -> Observation:
         """Draw an outcome for every slot, played or not: all policies get the same losses."""
-        position = self.round % self.shape[1]
-        if position == 0:
-            self.order = self._order(self.orders)
         self.round += 1
-        replayed = self.order[:, position].copy()
+        replayed = self._replayed(self.round)
         coins = self.streams.random((len(action), len(self.slots.owner)))
         units = np.empty_like(coins)
         kernels.draw(
@@ -234,6 +268,15 @@ class ReplayWorld(World):
             units,
         )
         return self.slots.observation(units, action, self.logged_means[replayed])
+
+    def _replayed(self, t: int) -> IntArray:
+        """Return the logged round that comes in round t, for each trial."""
+        passes, position = divmod(t - 1, self.shape[1])
+        if passes == self.ordered:
+            self.order = self._order(self.orders)
+            self.ordered += 1
+        replayed: IntArray = self.order[:, position].copy()
+        return replayed
 
     def _order(self, streams: Streams) -> IntArray:
         """Return the order of the logged rounds in one pass, (trials, rounds)."""
@@ -252,7 +295,9 @@ class ReplayWorld(World):
         return total
 
 
-def _sorted(arm: pd.Series[Any], label: pd.Series[Any], losses: FloatArray) -> Cells:
+def _sorted(
+    arm: pd.Series[Any], label: pd.Series[Any], losses: FloatArray, features: FloatArray | None
+) -> Cells:
     """Sort the outcomes by round, arm and loss."""
     import pandas as pd
 
@@ -265,4 +310,5 @@ def _sorted(arm: pd.Series[Any], label: pd.Series[Any], losses: FloatArray) -> C
         arms=tuple(map(str, arms)),
         first=np.concatenate([[0], np.cumsum(counts)]),
         outcomes=losses[np.lexsort((losses, cell))],
+        features=None if features is None else averaged(i, r, features, len(arms)),
     )

@@ -17,12 +17,13 @@ from multiplay._support.builder import Builder, classes_of
 from multiplay._support.user_modules import ModuleFolder, name_in_folder
 from multiplay.actions import ActionSet
 from multiplay.environments import Distribution, Environment
+from multiplay.environments.contexts import Contexts
 from multiplay.environments.oblivious import Oblivious
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 
 MODULES = (multiplay.actions, multiplay.environments, multiplay.policies)
-BASES = (ActionSet, Environment, Distribution, Oblivious, Policy)
+BASES = (ActionSet, Environment, Distribution, Oblivious, Contexts, Policy)
 SIGNS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

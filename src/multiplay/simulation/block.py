@@ -67,25 +67,37 @@ def _play_rounds(
     last: int,
     advance: Callable[[int], None],
 ) -> None:
-    """Play rounds 1, ..., last, each on its own set, and record them."""
+    """Play rounds 1, ..., last, each on its own set, and record them.
+
+    A policy that reads features gets each set with those of the round. They are no part of the
+    set: warm starts, checks and records compare sets without them.
+    """
     actions, policy, horizon = block.actions, block.policy, block.horizon
     trials, current = len(block.trials), actions.at(1)
     check = ActionCheck(policy, current, trials, block.rounds)
-    state = policy.start(current, horizon, trials)
+    reads = policy.reads_features
+    state = policy.start(_featured(current, world, 1) if reads else current, horizon, trials)
     stride = max(1, horizon // 100)
     for t in range(1, last + 1):
         before, current = current, actions.at(t)
         if current is not before:
             drop_warm_start(policy, state, before)
-        chosen = policy.choose(current, state, rng)
+        shows = _featured(current, world, t) if reads else current
+        chosen = policy.choose(shows, state, rng)
         action = chosen.action
         check.add(t, current, action)
         seen = world.observe(action)
-        policy.update(current, state, chosen, shown(policy, seen.feedback), rng)
+        policy.update(shows, state, chosen, shown(policy, seen.feedback), rng)
         recorder.add(t, current, action, seen)
         if t % stride == 0:
             advance(stride)
     check.finish()
+
+
+def _featured(actions: ActionSet, world: World, t: int) -> ActionSet:
+    """Return the set of round t with its features, if there are any."""
+    rows = world.contexts(t)
+    return actions if rows is None else actions.featured(rows)
 
 
 class ActionCheck:

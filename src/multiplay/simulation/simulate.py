@@ -123,9 +123,9 @@ def simulate(
     against
         The comparator of the regret: "fixed", the best fixed action for the means of all rounds, or
         "each round", the best action of each round. The second measures how well a policy tracks
-        non-stationary losses, and is the only one for changing sets (``Changing``). A nonlinear
-        objective has a best fixed action only where the means stay the same; the best action of
-        each round is defined in all environments.
+        non-stationary losses. It is the default with features (``Contextual``), and the only one
+        for changing sets (``Changing``). A nonlinear objective has a best fixed action only where
+        the means stay the same; the best action of each round is defined in all environments.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def simulate(
     _check(actions, environment, by_name)
     horizon = positive_integer("horizon", horizon, "Give a positive integer.")
     actions = actions.over(horizon)
-    usual = usual_comparator(actions)
+    usual = usual_comparator(actions, environment)
     against = checked_comparator(usual if against is None else against, actions, environment)
     trials = positive_integer("trials", trials, "Give a positive integer.", MOST_TRIALS)
     jobs = positive_integer(
@@ -400,9 +400,10 @@ def _warn_if_actions_are_equal(
         )
 
 
-def usual_comparator(actions: ActionSet) -> str:
+def usual_comparator(actions: ActionSet, environment: Environment) -> str:
     """Return the default comparator; sets that change have no fixed action."""
-    return EACH_ROUND if isinstance(actions, Changing) else FIXED
+    changes = isinstance(actions, Changing) or environment.contextual
+    return EACH_ROUND if changes else FIXED
 
 
 def checked_comparator(against: object, actions: ActionSet, environment: Environment) -> str:

@@ -1,4 +1,4 @@
-"""Contract of environments: reproducibility, means, averages, corruption and units."""
+"""Contract of environments: reproducibility, means, averages, corruption, units, features."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -70,14 +70,16 @@ def check_environment(
 
 
 class Run(NamedTuple):
-    """The observations of all rounds, and the corruption at the end."""
+    """The observations and features of all rounds, and the corruption at the end."""
 
     seen: list[Observation]
     corruption: FloatArray
+    features: list[FloatArray]
 
     def of_trial(self, k: int) -> "Run":
         """Return the run of one trial."""
-        return Run([_rows(seen, slice(k, k + 1)) for seen in self.seen], self.corruption[[k]])
+        seen = [_rows(seen, slice(k, k + 1)) for seen in self.seen]
+        return Run(seen, self.corruption[[k]], [phi[[k]] for phi in self.features])
 
 
 def _plays(actions: ActionSet, horizon: int, trials: int, seed: int) -> dict[str, IntArray]:
@@ -100,8 +102,25 @@ def _watch(
 ) -> Run:
     """Play all rounds, and return copies of the observations."""
     world = environment.open(actions, len(play), trials, seed)
-    seen = [_rows(world.observe(action.copy()), slice(None)) for action in play]
-    return Run(seen, _corruption(world, len(trials)))
+    seen, features = [], []
+    for t, action in enumerate(play, 1):
+        features.append(_features(world, t, action.shape))
+        seen.append(_rows(world.observe(action.copy()), slice(None)))
+    return Run(seen, _corruption(world, len(trials)), features)
+
+
+def _features(world: World, t: int, shape: tuple[int, ...]) -> FloatArray:
+    """Return phi of all arms in round t, (trials, d, p); p = 0 without features."""
+    rows = world.contexts(t)
+    if rows is None:
+        return np.empty((*shape, 0))
+    assert len(rows.arm) in (1, shape[0]), "features must have one row for all trials, or for each"
+    assert rows.d == shape[1], "features must have a row for each arm"
+    assert rows.day.shape in ((1, rows.p), (shape[0], rows.p)), "day must have p numbers"
+    phi: FloatArray = np.broadcast_to(rows.arm * rows.day[:, None], (*shape, rows.p)).copy()
+    assert np.isfinite(phi).all(), "features must be finite"
+    assert (phi[..., 0] == 1).all(), "the first feature must be 1"
+    return phi
 
 
 def _check_observation(seen: Observation, play: IntArray, actions: ActionSet) -> None:
@@ -132,6 +151,8 @@ def _check_averages(everything: Run, actions: ActionSet) -> None:
 def _check_same_losses(everything: Run, other: Run) -> None:
     says = "losses must not depend on what is played, unless the environment is adaptive"
     assert np.array_equal(everything.corruption, other.corruption), says
+    for phi, same in zip(everything.features, other.features, strict=True):
+        assert np.array_equal(phi, same), "features must not depend on what is played"
     for most, some in zip(everything.seen, other.seen, strict=True):
         assert np.array_equal(most.means, some.means), says
         assert np.array_equal(most.averages, some.averages), says
@@ -217,6 +238,9 @@ def _rows(seen: Observation, rows: slice) -> Observation:
 
 def _alike(some: Run, others: Run) -> bool:
     """Compare two runs; units that were not played are ignored."""
+    pairs = zip(some.features, others.features, strict=True)
+    if not all(np.array_equal(phi, other) for phi, other in pairs):
+        return False
     return np.array_equal(some.corruption, others.corruption) and all(
         np.array_equal(one.means, other.means)
         and np.array_equal(one.averages, other.averages)

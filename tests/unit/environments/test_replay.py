@@ -520,3 +520,67 @@ def test_a_round_needs_outcomes_for_its_own_set_only() -> None:
     environment.check(late, 4, 1)
     with refused("table: expected at least 3 outcomes of arm 'A->x' in round 1"):
         environment.check(late, 5, 1)
+
+
+# ---------------------------------------------------------------- features
+
+LOGGED = WEEK.assign(km=np.arange(len(WEEK)) / 8, fuel=WEEK["round"].str[0].astype(float))
+
+
+def phi_of(world: World, t: int) -> NDArray[Any]:
+    rows = world.contexts(t)
+    assert rows is not None
+    phi: NDArray[Any] = rows.arm * rows.day[:, None]
+    return phi
+
+
+def test_features_are_averages_of_the_rows_of_arm_and_round() -> None:
+    replay = Replay(LOGGED, shuffle=False, features=["km", "fuel"])
+    world = replay.open(SWAP, 7, [0, 1], seed=0)
+    for t in range(1, 8):
+        phi = phi_of(world, t)
+        day = LOGGED[LOGGED["fuel"] == 1 + (t - 1) % 3]
+        means = day.groupby("arm")[["km", "fuel"]].mean().loc[list(SWAP.names)].to_numpy()
+        assert (phi[:, :, 0] == 1).all()
+        np.testing.assert_allclose(phi[:, :, 1:], np.stack([means, means]), atol=1e-12)
+        world.observe(np.tile(STRAIGHT, (2, 1)))
+
+
+def test_shuffled_features_belong_to_the_losses_of_their_round() -> None:
+    logged = LOGGED.groupby(["arm", "round"], as_index=False)[["loss", "km"]].mean()
+    logged = logged.assign(km=logged["loss"])
+    plain = Replay(logged.drop(columns="km")).open(SWAP, 9, [0, 1, 2], seed=4)
+    world = Replay(logged, features=["km"]).open(SWAP, 9, [0, 1, 2], seed=4)
+    for t in range(1, 10):
+        phi = phi_of(world, t)
+        seen = world.observe(np.tile(STRAIGHT, (3, 1)))
+        np.testing.assert_allclose(phi[:, :, 1], seen.means, atol=1e-12)
+        same = plain.observe(np.tile(STRAIGHT, (3, 1)))
+        assert (same.means == seen.means).all()
+        assert (same.feedback.total == seen.feedback.total).all()
+    assert plain.contexts(9) is None
+
+
+def test_features_change_the_digest_and_keep_the_default_comparator() -> None:
+    replay, plain = Replay(LOGGED, features=["km"]), Replay(LOGGED)
+    assert replay.table.sha256 != plain.table.sha256
+    assert plain.table.sha256 == Replay(WEEK).table.sha256
+    finals = [
+        simulate(SWAP, r, [GenCTS()], 5, 2, seed=0).final("GenCTS()") for r in (replay, plain)
+    ]
+    assert (finals[0] == finals[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("features", "says"),
+    [
+        ("km", "features: expected a list of columns"),
+        ([1], "features: expected a list of columns"),
+        (["miles"], "table: expected one column 'miles'"),
+        (["arm"], "table"),
+        (["gaps"], "a value in every row"),
+    ],
+)
+def test_bad_columns_of_features_are_refused(features: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        Replay(LOGGED.assign(gaps=[np.nan, *range(12)]), features=features)

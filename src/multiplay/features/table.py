@@ -149,17 +149,24 @@ class ArmFeatures:
             self.codes[name] = grown
         self._part = None
 
+    def keep(self, arms: Sequence[str], codes: Arrays) -> None:
+        """Keep codes of arms, NaN where there is none; values that an arm had are replaced."""
+        for name, given in codes.items():
+            known = ~np.isnan(given)
+            some = [arm for arm, one in zip(arms, known.tolist(), strict=True) if one]
+            self._keep({name: (some, given[known])})
+
     def keep_new(self, today: Values, arms: Sequence[str]) -> None:
         """Keep the values of arms that have none yet, of features that are kept for other arms."""
         for name, given in today.items():
             if name in self.codes and isinstance(given, dict):
-                lacks = np.isnan(self._kept(name, arms))
+                lacks = np.isnan(self.kept(name, arms))
                 new = [arm for arm, one in zip(arms, lacks, strict=True) if one and arm in given]
                 if new:
                     values = {arm: given[arm] for arm in new}
                     self._keep({name: _coded(self.features, name, values)})
 
-    def _kept(self, name: str, arms: Sequence[str]) -> FloatArray:
+    def kept(self, name: str, arms: Sequence[str]) -> FloatArray:
         """Return the codes that are kept for these arms; NaN where there is none."""
         codes = self.codes.get(name)
         if codes is None:
@@ -251,7 +258,7 @@ class ArmFeatures:
             codes = self._today(name, today.get(name, {}), arms)
             missing = np.isnan(codes)
             if missing.any():
-                raise self._no_value(name, arms[int(missing.argmax())])
+                raise self.no_value(name, arms[int(missing.argmax())])
             column.check(f"features[{name!r}]", codes, arms)
             blocks[name] = column.columns(codes)
         phi = self.features.expand(blocks)
@@ -265,7 +272,7 @@ class ArmFeatures:
         column, where = self.features.columns[name], f"features[{name!r}]"
         if not isinstance(given, dict):
             return np.full(len(arms), -1.0 if given is None else column.code(where, given))
-        codes = self._kept(name, arms)
+        codes = self.kept(name, arms)
         if ALL in given:
             codes[:] = -1.0 if given[ALL] is None else column.code(where, given[ALL])
         places: dict[str, int] = {arm: i for i, arm in enumerate(arms)} if given else {}
@@ -288,19 +295,21 @@ class ArmFeatures:
                             f"Check the spelling.{near}",
                         )
 
-    def _no_value(self, name: str, arm: str) -> InvalidInput:
+    def no_value(self, name: str, arm: str, place: str = "") -> InvalidInput:
+        """Return the error of a feature without a value; ``place`` is where to give it."""
+        place = place or f"when you ask, features={{{name!r}: ...}}"
         return InvalidInput(
             f"features[{name!r}]",
             f"a value for arm {arm!r}",
             "none",
-            f"Give it when you ask, features={{{name!r}: ...}}, or in the table of arms.",
+            f"Give it {place}, or in the table of arms.",
         )
 
     # ------------------------------------------------------------ plain data
 
     def arrays(self) -> Arrays:
         """Return the codes of all features that are kept for arms, of equal length."""
-        return {name: self._kept(name, list(self.places)) for name in self.codes}
+        return {name: self.kept(name, list(self.places)) for name in self.codes}
 
     @classmethod
     def of(cls, features: Features, arms: Sequence[str], arrays: Arrays) -> ArmFeatures:

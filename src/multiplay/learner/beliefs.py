@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
 from multiplay.beliefs.posterior import Posterior
+from multiplay.features import FeatureRows
+from multiplay.learner.features import FeatureState
 from multiplay.learner.plays import Estimate
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet
@@ -46,6 +49,8 @@ class Beliefs:
         """
         if self.knows_rounds_only:
             return self._fitted()
+        if self.state.features is not None:
+            return self._policy_means(round_set)
         posterior = self.posterior
         believed = posterior.mean
         if not self._has_all_arms(round_set):
@@ -81,6 +86,24 @@ class Beliefs:
         low, high = state.ranges.of(state.arms.names)
         return np.clip(state.ranges.from_shares(self.posterior.mean), low, high)
 
+    def table(self, level: float, given: Any = None) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return means and both ends of their intervals, for all arms ever seen.
+
+        ``given`` are the features at which arms are compared; those of the last play if None. NaN
+        for arms without values of all features then.
+        """
+        state = self.state
+        if state.features is None:
+            return self.means(), *self.intervals(level)
+        mean, deviation = self._at_features(state.features, given)
+        low, high = state.ranges.of(state.arms.names)
+        width = state.features.quantile(level) * deviation
+        if state.features.misfit:
+            width = np.full_like(width, np.nan)
+        ends = (mean, mean - width, mean + width)
+        values = [np.clip(state.ranges.from_shares(end), low, high) for end in ends]
+        return values[0], values[1], values[2]
+
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return intervals for the means of all arms ever seen, in the user's unit."""
         state = self.state
@@ -106,16 +129,27 @@ class Beliefs:
         """Return the expected cost of an action; NaN if only totals of rounds were told."""
         if self.knows_rounds_only:
             return np.nan
+        if self.state.features is not None:
+            return self._expected_at_features(round_set, action, None, None).total
         return round_set.cost(action, self.mean(round_set))
 
-    def expected(self, round_set: RoundSet, action: IntArray, level: float = 0.95) -> Estimate:
+    def expected(
+        self,
+        round_set: RoundSet,
+        action: IntArray,
+        level: float = 0.95,
+        phi: FloatArray | None = None,
+    ) -> Estimate:
         """Return the expected cost of an action, with an interval.
 
         Where the value of an action is not linear, the ends are its values at the ends of all arms.
+        ``phi`` are the features of the arms that are played, if the set has none.
         """
         state = self.state
         if self.knows_rounds_only:
             return self._expected_of_rounds(round_set, action, level)
+        if state.features is not None:
+            return self._expected_at_features(round_set, action, level, phi)
         total = round_set.cost(action, self.mean(round_set))
         if not round_set.actions.linear:  # but it grows with every mean
             ends = self.posterior.interval(level)
@@ -139,6 +173,89 @@ class Beliefs:
             sigma = state.policy.doubt(state.actions, state.arms.arrays, action)
             width = state.ranges.scale * sigma * NormalDist().inv_cdf((1 + level) / 2)
         return Estimate(total, total - width, total + width)
+
+    # ------------------------------------------------------------ with features
+
+    def _policy_means(self, round_set: RoundSet) -> FloatArray:
+        """Return the means at the features of a round, as policies see losses.
+
+        They are not clipped on linear sets, where that would make cheap arms equal.
+        """
+        features, ranges = self.state.features, self.state.ranges
+        assert features is not None
+        assert round_set.features is not None
+        mean, _ = features.posterior(self._places(round_set), round_set.features.rows)
+        if not round_set.actions.linear:
+            return np.clip(mean, 0.0, 1.0)
+        return mean if ranges.alike else self._as_policies_see(mean, round_set)
+
+    def _as_policies_see(self, shares: FloatArray, round_set: RoundSet) -> FloatArray:
+        ranges = self.state.ranges
+        losses: FloatArray = (ranges.from_shares(shares) - round_set.bounds.low) / ranges.scale
+        return losses
+
+    def _at_features(self, features: FeatureState, given: Any) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations of all arms, as shares; NaN where features are not known."""
+        names = self.state.arms.names
+        mean, deviation = (np.full(len(names), np.nan) for _ in range(2))
+        places, rows = features.rows_of(given, names)
+        if rows is not None:
+            mean[places], deviation[places] = features.posterior(places, rows)
+        return mean, deviation
+
+    def _expected_at_features(
+        self,
+        round_set: RoundSet,
+        action: IntArray,
+        level: float | None,
+        phi: FloatArray | None,
+    ) -> Estimate:
+        """Return the cost of an action at the features of its round.
+
+        Without a level, there is no interval.
+        """
+        state, (played,) = self.state, action.nonzero()
+        features = state.features
+        assert features is not None
+        phi = round_set.phi(action) if phi is None else phi
+        assert phi is not None
+        rows, places = FeatureRows.of(phi), self._places(round_set)[played]
+        low, high = (end[played] for end in round_set.bounds)
+        mean, deviation = features.posterior(places, rows)
+        units = np.clip(state.ranges.from_shares(mean), low, high)
+        if not round_set.actions.linear:
+            return self._bent(round_set, action, level, mean, deviation)
+        unmet, count = round_set.shortfall(action), action[played]
+        total = float(count @ units) + unmet
+        if level is None or features.misfit:
+            return Estimate(total, np.nan, np.nan)
+        width = state.ranges.span * features.quantile(level)
+        width *= features.joint(places, rows, count)
+        least, most = float(count @ low) + unmet, float(count @ high) + unmet
+        low_end = min(max(total - width, least), total)
+        return Estimate(total, low_end, max(min(total + width, most), total))
+
+    def _bent(
+        self,
+        round_set: RoundSet,
+        action: IntArray,
+        level: float | None,
+        mean: FloatArray,
+        deviation: FloatArray,
+    ) -> Estimate:
+        """Return the value of an action where it is not linear, but grows with every mean."""
+        features = self.state.features
+        assert features is not None
+
+        def cost(of_played: FloatArray) -> float:
+            means = np.full(len(action), 0.5)
+            means[action.nonzero()[0]] = np.clip(of_played, 0.0, 1.0)
+            return round_set.cost(action, means)
+
+        if level is None or features.misfit:
+            return Estimate(cost(mean), np.nan, np.nan)
+        width = features.quantile(level) * deviation
+        return Estimate(cost(mean), cost(mean - width), cost(mean + width))
 
     def _places(self, round_set: RoundSet) -> IntArray:
         """Return the places of the arms of a round among all arms; -1 for an arm never seen."""

@@ -17,18 +17,21 @@ from multiplay._support.suggestions import suggestion
 from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import Conflict, InvalidInput, NotFound
+from multiplay.features import Features
+from multiplay.features.table import Scales
 from multiplay.learner.beliefs import Beliefs
+from multiplay.learner.features import FeatureState, new_table
 from multiplay.learner.logged_data import LoggedData, reports
 from multiplay.learner.plays import CANCELLED, PendingState, Receipt, Remaining, timestamp
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
-from multiplay.policies import Duplicated, Policy
+from multiplay.policies import Duplicated, FeatureCTS, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.random import Streams
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 MISSING = ("refuse", "ignore")
 LONGEST_KEY = 200  # characters
@@ -118,12 +121,18 @@ class Engine:
         outside: str,
         missing: str,
         changing: bool,
+        features: Features | None = None,
+        arms: Any = None,
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
+        table = new_table(features, arms)
         if policy is None:
-            policy = FOLLOWING
+            policy = FOLLOWING if table is None else FeatureCTS(change="follow")
         check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
+        if table is not None and not policy.reads_features:
+            expected = "a policy that reads features, because features are declared"
+            raise InvalidInput("policy", expected, f"{policy!r}", "Use FeatureCTS.")
         check_fits(policy, actions, None, shows_units=True)  # totals are checked when reported
         pack(actions, "actions")  # raises if it cannot be saved
         pack(policy, "policy")
@@ -133,7 +142,7 @@ class Engine:
         if missing == "ignore" and not policy.partial:
             raise _unable(policy, "a policy that allows missing units, because missing='ignore'")
         ranges = Ranges.chosen(losses, rewards, outside, actions)
-        return cls(PolicyState(actions, policy, ranges, rng), missing)
+        return cls(PolicyState(actions, policy, ranges, rng, table=table), missing)
 
     def __str__(self) -> str:
         state, pending = self.state, len(self.pending)
@@ -150,6 +159,55 @@ class Engine:
         """Return the set of a round for the options of ``ask``."""
         return self.state.round_set(actions, self.limits(actions, at_most, exclude, fixed))
 
+    def featured(self, round_set: RoundSet, given: Any, default: bool = False) -> RoundSet:
+        """Return the set of a round with its features, for the argument of ``ask``.
+
+        ``default``: with those of the last play if none are given.
+        """
+        features = self.features_for(given)
+        if features is None:
+            return round_set
+        today, names = features.values(given, default), round_set.actions.names
+        return round_set.featured(features.checked(today, names, self.state.arms.index))
+
+    def featured_plan(
+        self, round_set: RoundSet, action: IntArray, given: Any, default: bool = False
+    ) -> RoundSet:
+        """Return the set of a round with features of the arms of a plan; others need no values."""
+        features = self.features_for(given)
+        if features is None:
+            return round_set
+        today = features.values(given, default)
+        found = features.checked_plan(today, round_set, action, self.state.arms.index)
+        return round_set.featured(found)
+
+    def features_for(self, given: Any) -> FeatureState | None:
+        """Return the state of the features; raise ``InvalidInput`` if some are given without."""
+        features = self.state.features
+        if features is None and given is not None:
+            hint = "Create the learner with features=Features(...), or leave them out."
+            raise InvalidInput("features", "declared features", "no declared features", hint)
+        return features
+
+    @property
+    def declared(self) -> Features | None:
+        """The declared features, if there are any."""
+        return None if self.state.features is None else self.state.features.features
+
+    def described(self, table: Any) -> tuple[list[str], Arrays]:
+        """Return the arms of a table and the codes of their features; nothing changes."""
+        return self._described().described(table)
+
+    def describe(self, arms: Sequence[str], codes: Arrays) -> Scales:
+        """Keep features of arms by their codes; return the scales that they fixed."""
+        return self._described().describe(arms, codes)
+
+    def _described(self) -> FeatureState:
+        if self.state.features is None:
+            hint = "Create the learner with features=Features(...)."
+            raise InvalidInput("table", "declared features", "no declared features", hint)
+        return self.state.features
+
     def limits(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> PlanLimits:
         """Return the limits of a plan for the options of ``ask``."""
         if at_most is None and fixed is None and isinstance(exclude, tuple) and not exclude:
@@ -164,15 +222,17 @@ class Engine:
         """Choose a play before a deadline, and keep it; return it with its warm start."""
         with deadline.status_line("choosing a play"):
             play, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
-        units, cost = int(play.action.sum()), self.beliefs.cost(round_set, play.action[0])
-        pending = PendingState(play, round_set, key, None, when, cost, units, truncated=truncated)
-        self._keep(id, pending)
+        action = play.action[0]
+        units, cost = int(action.sum()), self.beliefs.cost(round_set, action)
+        rest: dict[str, Any] = {"truncated": truncated, "phi": round_set.phi(action)}
+        pending = PendingState(play, round_set.base, key, None, when, cost, units, **rest)
+        self._keep(id, pending, round_set)
         return pending
 
-    def keep(self, id: int, play: PendingState) -> None:
-        """Keep a play that was chosen before."""
-        self.state.begin_round(play.round_set)
-        self._keep(id, play)
+    def keep(self, id: int, play: PendingState, round_set: RoundSet) -> None:
+        """Keep a play that was chosen before from this set."""
+        self.state.begin_round(round_set)
+        self._keep(id, play, round_set)
 
     def parse(self, losses: Losses, play: PendingState) -> ParsedLosses:
         """Return the losses of a play, after checking that they are numbers for its arms."""
@@ -247,21 +307,32 @@ class Engine:
         if not ignore:
             report.check_gaps(names)
         self.state.absorb(round_set, report, when)
+        if round_set.features is not None and self.state.features is not None:
+            self.state.features.keep_values(round_set.features, names)
         self.clipped += report.clipped
         return receipt_of(None, report), parsed
 
-    def learn_all(self, logged: LoggedData, argument: str = "table") -> Receipt:
-        """Learn from logged data; errors name its arms by ``argument``."""
-        history = reports(logged, self.state.arms.names, self.state.ranges, argument)
+    def learn_all(
+        self, logged: LoggedData, argument: str = "table", scales: Scales | None = None
+    ) -> tuple[Receipt, Scales]:
+        """Learn from logged data; errors name its arms by ``argument``.
+
+        ``scales`` are those of a journal. Return the receipt, and the scales that the data fixed.
+        """
+        names, features = self.state.arms.names, self.state.features
+        history = reports(logged, names, self.state.ranges, argument)
         checked = [self.state.usable(report) for report in history]  # before any is learned
-        for report, feedback in zip(history, checked, strict=True):
-            self.state.absorb_all(report, feedback)
+        rows: list[FloatArray | None] = [None] * len(history)
+        if features is not None:
+            rows, scales = features.learn_scales(logged, names, scales)
+        for report, feedback, phi in zip(history, checked, rows, strict=True):
+            self.state.absorb_all(report, feedback, phi)
         told = [receipt_of(None, report) for report in history]
         seen, missing, clipped = (
             sum(getattr(one, name) for one in told) for name in ("seen", "missing", "clipped")
         )
         self.clipped += clipped
-        return Receipt(None, seen, missing, clipped)
+        return Receipt(None, seen, missing, clipped), scales or {}
 
     def check_absorbs(self) -> None:
         """Raise ``InvalidInput`` if the policy cannot learn from external plans."""
@@ -282,6 +353,13 @@ class Engine:
 
     def check_restarts(self) -> None:
         """Raise ``InvalidInput`` if the policy cannot forget reports of single arms."""
+        if self.state.features is not None:
+            raise InvalidInput(
+                "features",
+                "a learner without features: effects of features are learned from all arms",
+                "declared features",
+                "Use FeatureCTS(change='follow') or FeatureCTS(discount=0.99), which forget.",
+            )
         if not self.state.policy.restarts:
             raise InvalidInput(
                 "policy",
@@ -357,8 +435,10 @@ class Engine:
 
     # ------------------------------------------------------------ private
 
-    def _keep(self, id: int, play: PendingState) -> None:
+    def _keep(self, id: int, play: PendingState, round_set: RoundSet) -> None:
         self.state.keep_warm(play)
+        if round_set.features is not None and self.state.features is not None:
+            self.state.features.keep(round_set.features, round_set.base.actions)
         self.pending[id] = play.without_cache()
         self.asked += 1
 

@@ -20,6 +20,7 @@ from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
+from multiplay.features import Features
 from multiplay.learner import snapshot
 from multiplay.learner.engine import (
     Engine,
@@ -85,6 +86,12 @@ class Learner(Queries, HasPanel):
         NaN in a list always marks a missing unit.
     changing
         True: the set will change. A policy that needs a fixed set then raises an error.
+    features
+        The declared features of arms and days. The policy then is ``FeatureCTS(change="follow")``
+        if not given, and must be one that reads features.
+    arms
+        Features of the arms: a table (DataFrame, CSV file) with a column "arm" and one for each
+        feature, or a dict by feature of dicts by arm. See ``describe``.
 
     Examples
     --------
@@ -114,10 +121,12 @@ class Learner(Queries, HasPanel):
         outside: str = "refuse",
         missing: str = "refuse",
         changing: bool = False,
+        features: Features | None = None,
+        arms: Any = None,
     ) -> None:
         drawn = seed_or_random(seed)
         rng, settings = Streams.spawn(drawn, POLICY, [0]), (losses, rewards, outside, missing)
-        self.engine = Engine.create(actions, policy, rng, *settings, changing)
+        self.engine = Engine.create(actions, policy, rng, *settings, changing, features, arms)
         self.engine.seed, self.log = drawn, PlayLog()
         self.engine.state.log = ReportLog() if self.policy.restarts else None
 
@@ -180,6 +189,7 @@ class Learner(Queries, HasPanel):
         at_most: Mapping[str, int] | None = None,
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
+        features: Any = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -195,6 +205,11 @@ class Learner(Queries, HasPanel):
         at_most, exclude, fixed
             The largest number of units of an arm; arms that are not played; arms with an exact
             number of units. For sets that support such limits.
+        features
+            The declared features of this round: a value for all arms or a dict by arm for each,
+            ``{"fuel": 1.72, "rain": {"Lyon->south": True, "*": False}}``, or a table with a column
+            "arm". A value comes, first found, from here by arm, from here for all arms, or from the
+            table of the arms. Values of arms that are new are kept.
         time_limit
             Seconds for the choice. If the policy has not finished by then, the play is still an
             action of the set, drawn so that learning from it is not biased, and marked as
@@ -208,6 +223,7 @@ class Learner(Queries, HasPanel):
             return self._again(self.log.keys[key], key)
         engine, log = self.engine, self.log
         when, round_set = timestamp("at", at), engine.round_set(actions, at_most, exclude, fixed)
+        round_set = engine.featured(round_set, features)
         id, line = log.next_id, len(log)
         play = engine.ask(id, round_set, when, key, until)
         action = play.action[0]
@@ -312,20 +328,23 @@ class Learner(Queries, HasPanel):
         losses: Losses,
         *,
         actions: ActionSet | None = None,
+        features: Any = None,
         missing: str | None = None,
         at: When = None,
     ) -> Receipt:
         """Learn from an external plan: units by arm, and their losses.
 
         ``losses`` is as in ``tell``; ``actions`` is the set of that round, if it was not the usual
-        one. Thompson and index policies use the losses as samples. FTRL policies only improve their
-        predictions, because the probability of playing this plan is not known.
+        one; ``features`` are those of that round as in ``ask``, for the arms of the plan. Thompson
+        and index policies use the losses as samples. FTRL policies only improve their predictions,
+        because the probability of playing this plan is not known.
         """
         engine = self.engine
         engine.check_absorbs()
         when, round_set = timestamp("at", at), engine.state.round_set(actions)
         ignore = engine.ignores(missing)
         action = action_of("plan", plan, round_set.given)
+        round_set = engine.featured_plan(round_set, action, features)
         return engine.learn(round_set, action, losses, ignore, when)[0]
 
     def learn_table(
@@ -340,11 +359,34 @@ class Learner(Queries, HasPanel):
         arm, round, loss
             Its columns: the name of the arm, the round (any labels that can be sorted), and the
             loss of the unit, in the user's unit. A loss may be missing.
+
+        With declared features, the table has a column for each, by its name; those that the table
+        of arms has may be left out. All units of an arm in a round have the same features.
         """
         engine = self.engine
         engine.check_absorbs()
-        logged = read_table(table, arm, round, loss)
-        return engine.learn_all(logged, f"table[{arm!r}]")
+        logged = read_table(table, arm, round, loss, engine.declared)
+        return engine.learn_all(logged, f"table[{arm!r}]")[0]
+
+    def describe(self, table: Any) -> None:
+        """Keep features of arms, also of arms that are not known yet; values are replaced.
+
+        Parameters
+        ----------
+        table
+            A DataFrame or CSV file with the arms in its column "arm" (or its index) and one column
+            for each feature; or a dict by feature of dicts by arm.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Features, Learner, Number
+        >>> plans = Budget(2, [2, 2], names=["air", "sea"])
+        >>> learner = Learner(plans, features=Features(km=Number(centre=300, scale=100)))
+        >>> learner.describe({"km": {"air": 250.0, "sea": 400.0}})
+        >>> sum(learner.ask().plan.values())
+        2
+        """
+        self.engine.describe(*self.engine.described(table))
 
     # ------------------------------------------------------------ reports that count
 

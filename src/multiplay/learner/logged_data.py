@@ -9,12 +9,17 @@ import numpy as np
 from multiplay._support.checks import is_number
 from multiplay._support.frames import column, frame, in_order
 from multiplay.errors import InvalidInput
+from multiplay.features import Features
+from multiplay.features.columns import Column
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import Report
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
+
+
+NO_FEATURES: Arrays = {}
 
 
 class LoggedData(NamedTuple):
@@ -28,16 +33,24 @@ class LoggedData(NamedTuple):
         The number of the arm of each unit in ``arms``, and the number of its round.
     loss : array
         The loss of each unit, in the user's unit; NaN if it is missing.
+    features : dict of arrays
+        The codes of the features of each unit, for features that are columns of the table.
     """
 
     arms: list[str]
     arm: IntArray
     round: IntArray
     loss: FloatArray
+    features: Arrays = NO_FEATURES
 
 
-def read_table(table: Any, arm: str, round: str, loss: str) -> LoggedData:
-    """Return a table as logged data; rounds are numbered in the order of their labels."""
+def read_table(
+    table: Any, arm: str, round: str, loss: str, features: Features | None = None
+) -> LoggedData:
+    """Return a table as logged data; rounds are numbered in the order of their labels.
+
+    Of ``features``, those that have a column in the table are read.
+    """
     import pandas as pd
 
     example = "learn_table(table, arm='lane', round='day', loss='cost')"
@@ -48,7 +61,24 @@ def read_table(table: Any, arm: str, round: str, loss: str) -> LoggedData:
     values = _values(losses, f"table[{loss!r}]")
     codes, arms = pd.factorize(names)
     rounds, _ = in_order(labels)
-    return LoggedData([str(name) for name in arms], codes, rounds, values)
+    found: Arrays = {}
+    if features is not None:
+        for name, kind in features.columns.items():
+            if name in rows.columns and name not in (arm, round, loss):
+                found[name] = _codes(kind, name, column(rows, name, example))
+    return LoggedData([str(name) for name in arms], codes, rounds, values, found)
+
+
+def _codes(column: Column, name: str, values: pd.Series[Any]) -> FloatArray:
+    """Return the codes of a column of features; each different value is read once."""
+    import pandas as pd
+
+    numbers, different = pd.factorize(values)
+    where = f"table[{name!r}]"
+    items = [value.item() if isinstance(value, np.generic) else value for value in different]
+    codes = np.array([column.code(where, value) for value in items], dtype=float)
+    found: FloatArray = codes[numbers]
+    return found
 
 
 def reports(

@@ -309,6 +309,8 @@ class PendingState(NamedTuple):
         The digests of all reports, concatenated.
     truncated : bool
         Whether the time limit was reached before the policy finished its choice.
+    phi : array of shape (arms played, p) or None
+        The features of the arms that are played, in order.
     """
 
     play: Play
@@ -320,6 +322,7 @@ class PendingState(NamedTuple):
     units: int = 0
     digests: bytes = b""
     truncated: bool = False
+    phi: FloatArray | None = None
 
     @property
     def action(self) -> IntArray:

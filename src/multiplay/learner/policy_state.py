@@ -13,8 +13,10 @@ from multiplay.actions import ActionSet
 from multiplay.beliefs.moments import ArmMoments, ArmReport
 from multiplay.beliefs.restart import ReportLog, Restart, rebuild
 from multiplay.errors import InvalidInput
+from multiplay.features.table import ArmFeatures
 from multiplay.feedback import Feedback
 from multiplay.learner.drift import Drift
+from multiplay.learner.features import FeatureState, model_of, scattered
 from multiplay.learner.plays import PendingState
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import Report
@@ -248,6 +250,8 @@ class PolicyState:
         The number of plays the policy has learned from.
     log : ReportLog or None
         All reports, if they are logged: a study has them in its journal.
+    features : FeatureState or None
+        The declared features, and the beliefs that use them.
     """
 
     def __init__(
@@ -257,10 +261,12 @@ class PolicyState:
         ranges: Ranges,
         rng: Streams,
         restored: bool = False,
+        table: ArmFeatures | None = None,
     ) -> None:
         self.actions, self.policy, self.ranges, self.rng = actions, policy, ranges, rng
         self.restored = restored
-        self.usual = self.last = RoundSet.of(actions, NO_LIMITS, ranges, policy)
+        self.features = None if table is None else FeatureState(table, model_of(policy), actions.d)
+        self.usual = self.last = self.prepared(actions, NO_LIMITS)
         self.arms = ArmState(policy, self.usual.actions)
         self.statistics = ArmStatistics(actions.d)
         self.moments = ArmMoments(actions.d, **forgetting_of(policy))
@@ -282,23 +288,30 @@ class PolicyState:
             check_storable(given, self.actions)
         elif limits and not self.policy.changing:
             raise fixed_set_only(limits.first, self.policy, "a limit")
-        round_set = RoundSet.of(given, limits, self.ranges, self.policy)
+        round_set = self.prepared(given, limits)
         check_fits(self.policy, round_set.actions, None, shows_units=True)
         return round_set
+
+    def prepared(self, given: ActionSet, limits: PlanLimits) -> RoundSet:
+        """Return the set of a round that needs no checks."""
+        p = 0 if self.features is None else self.features.p
+        return RoundSet.of(given, limits, self.ranges, self.policy, p)
 
     def add_arms(self, round_set: RoundSet) -> IntArray | None:
         """Return the places of the arms of a round, after adding new arms."""
         names = round_set.actions.names
-        if round_set is not self.usual and self.arms.new_names(names):
+        if round_set.base is not self.usual and self.arms.new_names(names):
             self.arms.add(round_set.actions, self.told, round_set.bounds.low / self.ranges.scale)
             self.statistics.grow(len(self.arms.names))
             self.moments.grow(len(self.arms.names))
+            if self.features is not None:
+                self.features.grow(len(self.arms.names))
         return self.arms.places(names)
 
     def begin_round(self, round_set: RoundSet) -> IntArray | None:
         """Begin a round; return the places of its arms."""
         places = self.add_arms(round_set)
-        self.arms.begin_round(round_set.actions)
+        self.arms.begin_round(round_set.base.actions)
         return places
 
     # ------------------------------------------------------------ rounds
@@ -312,6 +325,7 @@ class PolicyState:
         state = self.arms.cut(self.begin_round(round_set))
         with deadline.before(until) as limit:
             play = self.policy.choose(round_set.actions, state, self.rng)
+        round_set.keep_caches()
         self.check(round_set, play, when)
         return play, limit.truncated
 
@@ -340,7 +354,9 @@ class PolicyState:
         self.moments.pass_round()
         if self.log is not None:
             self.log.begin_round(when)
-        self._add_moments(places, report, round_set.bounds)
+        if self.features is not None:
+            self.features.pass_round()
+        self._add_moments(places, report, round_set.bounds, play.phi)
         return feedback
 
     def absorb(self, round_set: RoundSet, report: Report, when: float) -> Feedback:
@@ -351,16 +367,30 @@ class PolicyState:
         self.policy.absorb(round_set.actions, state, feedback, self.rng)
         self.arms.put_back(places, state)
         self.statistics.add(places, feedback, False, self.told, when)
-        self._add_moments(places, report, round_set.bounds)
+        self._add_moments(places, report, round_set.bounds, round_set.phi(report.played))
         return feedback
 
-    def absorb_all(self, report: Report, feedback: Feedback) -> None:
-        """Learn from a report of any arms ever seen, of unknown sets; ``feedback`` is usable."""
-        self.policy.absorb(self.actions, self.arms.arrays, feedback, self.rng)
-        self.statistics.add(None, feedback, False, self.told, np.nan)
-        self._add_moments(None, report, self.ranges.of(self.arms.names))
+    def absorb_all(self, report: Report, feedback: Feedback, phi: FloatArray | None = None) -> None:
+        """Learn from a report of any arms ever seen, of unknown sets; ``feedback`` is usable.
 
-    def _add_moments(self, places: IntArray | None, report: Report, bounds: Bounds) -> None:
+        ``phi`` are the features of the arms that were played.
+        """
+        actions, bounds = self.actions, self.ranges.of(self.arms.names)
+        if self.policy.reads_features and self.usual.actions.offset is not None:
+            actions = actions.shifted(bounds.low / self.ranges.scale)
+        if phi is not None:
+            actions = actions.featured(scattered(phi, report.played))
+        self.policy.absorb(actions, self.arms.arrays, feedback, self.rng)
+        self.statistics.add(None, feedback, False, self.told, np.nan)
+        self._add_moments(None, report, bounds, phi)
+
+    def _add_moments(
+        self,
+        places: IntArray | None,
+        report: Report,
+        bounds: Bounds,
+        phi: FloatArray | None,
+    ) -> None:
         if report.round is None:  # a total of the round shows nothing of its arms
             totals = NO_TOTALS
             if report.totals:
@@ -368,6 +398,9 @@ class PolicyState:
                 totals[list(report.totals)] = list(report.totals.values())
             told = report.played, report.slots, report.units, totals
             added = self.moments.add(places, ArmReport(*told, *self.ranges.shares(bounds)))
+            if self.features is not None and phi is not None:
+                (played,) = report.played.nonzero()
+                self.features.learn(played if places is None else places[played], phi, added)
             if self.log is not None:
                 self.log.add(self.moments.rounds, added, self.moments.starts)
 

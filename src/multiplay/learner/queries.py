@@ -5,19 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from multiplay._support.checks import probability
+from multiplay._support.formatting import number
 from multiplay.actions import ActionSet
 from multiplay.beliefs.changes import changes_of
+from multiplay.errors import InvalidInput
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, times
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
-from multiplay.types import IntArray
+from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -67,7 +69,7 @@ class Queries(ABC):
         with self._current() as engine:
             return [self._pending_play(engine, id) for id in engine.pending]
 
-    def arms(self, level: float = 0.95) -> pd.DataFrame:
+    def arms(self, level: float = 0.95, features: Any = None) -> pd.DataFrame:
         r"""Return a table of all arms: units seen, mean, interval, last seen, share of plans.
 
         Mean and interval come from one model of the losses, the same for every policy: arms are
@@ -87,6 +89,9 @@ class Queries(ABC):
         ----------
         level
             The probability.
+        features
+            With declared features: the values at which arms are compared, as in ``ask``; those of
+            the last play if not given. Arms without a value of every feature have no mean then.
 
         Returns
         -------
@@ -98,7 +103,49 @@ class Queries(ABC):
         """
         with self._current() as engine:
             level = probability("level", level, LEVEL)
-            return arms_frame(engine.state, engine.beliefs, level)
+            engine.features_for(features)
+            return arms_frame(engine.state, engine.beliefs, level, features=features)
+
+    def effects(self, level: float = 0.95, by: str = "feature") -> pd.DataFrame:
+        r"""Return a table of the effects of the declared features, or of the arms themselves.
+
+        The loss of a unit of arm i is :math:`\langle\theta, \phi_i\rangle + b_i` and noise. An
+        effect is :math:`\theta_j` in the user's unit: what a unit costs more where the feature is
+        larger by ``per``, and everything else is the same. The interval is that of the model.
+
+        Parameters
+        ----------
+        level
+            The probability with which an interval is to contain the effect.
+        by
+            "feature", or "arm" for the own effect :math:`b_i` of each arm.
+
+        Returns
+        -------
+        DataFrame
+            By feature: feature; per, such as "100 km"; effect, low and high; changes_plans, False
+            for a feature that adds the same to every plan; and text, a sentence. The first row,
+            "1", is the cost of a unit where all scaled features are 0. By arm: arm, effect, low and
+            high. ``attrs["misfit"]`` is a text if the features do not explain the losses: then
+            there are no intervals.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Features, Learner, Number
+        >>> plans = Budget(2, [2, 2], names=["air", "sea"])
+        >>> features = Features(km=Number(centre=300, scale=100, unit="km"))
+        >>> learner = Learner(plans, losses=(0, 100), features=features)
+        >>> for day in range(40):
+        ...     km = {"air": 200.0 + 10 * (day % 7), "sea": 400.0 - 20 * (day % 5)}
+        ...     costs = {arm: [0.1 * one] for arm, one in km.items()}
+        ...     told = learner.learn({"air": 1, "sea": 1}, costs, features={"km": km})
+        >>> effects = learner.effects()
+        >>> effects["per"][1], round(effects["effect"][1])
+        ('100 km', 10)
+        """
+        with self._current() as engine:
+            level = probability("level", level, LEVEL)
+            return effects_frame(engine.state, level, by)
 
     def best(
         self,
@@ -107,6 +154,7 @@ class Queries(ABC):
         at_most: Mapping[str, int] | None = None,
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
+        features: Any = None,
     ) -> Plan:
         """Return the best plan for the current beliefs, without exploration; it is not a play.
 
@@ -117,6 +165,8 @@ class Queries(ABC):
         ----------
         actions, at_most, exclude, fixed
             The set of a round and its limits, as in ``ask``.
+        features
+            The declared features of the round, as in ``ask``; those of the last play if not given.
 
         Returns
         -------
@@ -125,12 +175,18 @@ class Queries(ABC):
         """
         with self._current() as engine:
             round_set = engine.round_set(actions, at_most, exclude, fixed)
+            round_set = engine.featured(round_set, features, default=True)
             engine.check_believes(round_set)
             action = round_set.actions.best(engine.beliefs.mean(round_set))
         return Plan(action, round_set.plan(action), lambda: self._expected(round_set, action))
 
     def expect(
-        self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
+        self,
+        plan: Units,
+        *,
+        actions: ActionSet | None = None,
+        level: float = 0.95,
+        features: Any = None,
     ) -> Estimate:
         """Return the expected cost of a given plan, with an interval.
 
@@ -144,6 +200,8 @@ class Queries(ABC):
             The set of a round, as in ``ask``.
         level
             The probability with which the interval is to contain the expected cost.
+        features
+            The declared features of the round, as in ``ask``; those of the last play if not given.
 
         Returns
         -------
@@ -153,6 +211,7 @@ class Queries(ABC):
         with self._current() as engine:
             round_set = engine.state.round_set(actions)
             action = action_of("plan", plan, round_set.given)
+            round_set = engine.featured_plan(round_set, action, features, default=True)
             engine.check_believes(round_set)
             level = probability("level", level, LEVEL)
             return engine.beliefs.expected(round_set, action, level)
@@ -202,9 +261,11 @@ class Queries(ABC):
         with self._current() as engine:
             return drift_frame(engine.state, level)
 
-    def _expected(self, round_set: RoundSet, action: IntArray) -> Estimate:
+    def _expected(
+        self, round_set: RoundSet, action: IntArray, phi: FloatArray | None = None
+    ) -> Estimate:
         with self._current() as engine:
-            return engine.beliefs.expected(round_set, action)
+            return engine.beliefs.expected(round_set, action, phi=phi)
 
     def _pending_play(self, engine: Engine, id: int) -> PendingPlay:
         """Return a pending play in its public form."""
@@ -212,7 +273,7 @@ class Queries(ABC):
         round_set, action = play.round_set, play.action[0].copy()
 
         def expect() -> Estimate:
-            return self._expected(round_set, play.action[0])
+            return self._expected(round_set, play.action[0], play.phi)
 
         return PendingPlay(id, action, round_set.plan(action), play.key, expect, play.truncated)
 
@@ -229,7 +290,11 @@ CHANGE_COLUMNS: dict[str, type] = {
 
 
 def arms_frame(
-    state: PolicyState, beliefs: Beliefs, level: float, places: IntArray | None = None
+    state: PolicyState,
+    beliefs: Beliefs,
+    level: float,
+    places: IntArray | None = None,
+    features: Any = None,
 ) -> pd.DataFrame:
     """Return one row for each arm ever seen, or for the arms at ``places``."""
     import pandas as pd
@@ -238,13 +303,13 @@ def arms_frame(
     if places is not None:
         names = tuple(names[place] for place in places)
     rows = slice(None) if places is None else places
-    below, above = beliefs.intervals(level)
+    mean, below, above = beliefs.table(level, features)
     columns = {name: column[rows] for name, column in state.statistics.columns.items()}
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "arm": pd.Series(names, dtype=object),
             "seen": columns["units"].astype(np.int64),
-            "mean": beliefs.means()[rows],
+            "mean": mean[rows],
             "low": below[rows],
             "high": above[rows],
             "average": beliefs.averages()[rows],
@@ -253,6 +318,61 @@ def arms_frame(
             "share": columns["plans"] / max(state.told, 1),
         }
     )
+    if state.features is not None:
+        table.attrs["misfit"] = state.features.misfit
+    return table
+
+
+EFFECTS_BY = ("feature", "arm")
+
+
+def effects_frame(state: PolicyState, level: float, by: str) -> pd.DataFrame:
+    """Return the effects of the features, or those of the arms, in the user's unit."""
+    import pandas as pd
+
+    if by not in EFFECTS_BY:
+        raise InvalidInput("by", "'feature' or 'arm'", repr(by), "Leave it out for 'feature'.")
+    features, ranges = state.features, state.ranges
+    if features is None:
+        hint = "Create the learner with features=Features(...)."
+        raise InvalidInput("features", "declared features", "no declared features", hint)
+    misfit, z = features.misfit, features.quantile(level)
+    model, arrays = features.model, features.arrays
+    found = model.own_effects(arrays) if by == "arm" else model.coefficients(arrays)
+    values, spread = (array[0] for array in found)
+    effect = ranges.span * values
+    width = np.full(len(effect), np.nan) if misfit else z * ranges.span * spread
+    if by == "feature":
+        effect[0] += ranges.origin
+    ends = {"effect": effect, "low": effect - width, "high": effect + width}
+    if by == "arm":
+        table = pd.DataFrame({"arm": pd.Series(state.arms.names, dtype=object), **ends})
+    else:
+        declared = features.features
+        table = pd.DataFrame(
+            {
+                "feature": pd.Series(declared.names, dtype=object),
+                "per": pd.Series(declared.per, dtype=object),
+                **ends,
+                "changes_plans": features.can_change_plans(state.actions),
+            }
+        )
+        table["text"] = pd.Series(effect_texts(state, table), dtype=object)
+    table.attrs["misfit"] = misfit
+    return table
+
+
+def effect_texts(state: PolicyState, table: pd.DataFrame) -> list[str]:
+    """Return a sentence for each effect: "each 100 km costs 31 (27 to 35)"."""
+    verb = {"losses": "costs", "rewards": "brings"}[state.ranges.argument]
+    texts = []
+    for feature, per, effect, low, high in table.iloc[:, :5].itertuples(index=False, name=None):
+        ends = "" if np.isnan(low) else f" ({number(low)} to {number(high)})"
+        subject = f"each {per} {verb}" if per[:1].isdigit() else f"{per} adds"
+        if feature == "1":
+            subject = f"a unit {verb}"
+        texts.append(f"{subject} {number(effect)}{ends}")
+    return texts
 
 
 def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from multiplay._support.checks import EXACT, check_instance, is_integer, is_list
 from multiplay._support.serialization import CONTAINERS, pack, type_name, types_in
 from multiplay.actions import ActionSet, limited
 from multiplay.errors import InvalidInput
+from multiplay.features import FeatureRows
+from multiplay.features.table import Scales, Values
 from multiplay.feedback import Feedback
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import by_label
@@ -86,6 +88,24 @@ class PlanLimits:
 NO_LIMITS = PlanLimits()
 
 
+class RoundFeatures(NamedTuple):
+    """The features of one round.
+
+    Attributes
+    ----------
+    today : dict
+        The values of the day, by feature: one for all arms, or a dict by arm.
+    rows : FeatureRows
+        phi of the arms of the set, in order.
+    scales : dict
+        The centre and scale of numbers that these values determine; empty as a rule.
+    """
+
+    today: Values
+    rows: FeatureRows
+    scales: Scales
+
+
 @dataclass(frozen=True, eq=False)
 class RoundSet:
     """The set of a round, prepared for the policy.
@@ -102,6 +122,10 @@ class RoundSet:
         The range of losses of a unit of each arm.
     ranges : Ranges
         The user's unit.
+    features : RoundFeatures or None
+        The features of the arms in this round.
+    plain : RoundSet or None
+        The same set without the features of this round; None if it has none.
     """
 
     given: ActionSet
@@ -109,10 +133,14 @@ class RoundSet:
     actions: ActionSet
     bounds: Bounds
     ranges: Ranges
+    features: RoundFeatures | None = None
+    plain: RoundSet | None = None
 
     @classmethod
-    def of(cls, given: ActionSet, limits: PlanLimits, ranges: Ranges, policy: Policy) -> RoundSet:
-        """Return the prepared set of a round."""
+    def of(
+        cls, given: ActionSet, limits: PlanLimits, ranges: Ranges, policy: Policy, p: int = 0
+    ) -> RoundSet:
+        """Return the prepared set of a round; p is the number of columns of its features."""
         actions, bounds = given, ranges.of(given.names)
         if limits:
             actions = limits.apply(given)
@@ -122,7 +150,34 @@ class RoundSet:
         width = (bounds.high - bounds.low) / ranges.scale
         if (width < 1.0).any():
             actions = actions.bounded(width)
+        if p:  # the number of columns is all that is known before the features of a round
+            arm, day = FeatureRows.none(1, p)
+            rows = FeatureRows(np.broadcast_to(arm, (1, actions.d, p)), day)
+            actions = actions.featured(rows)
         return cls(given, limits, actions, bounds, ranges)
+
+    def featured(self, features: RoundFeatures) -> RoundSet:
+        """Return the set with the features of a round."""
+        actions = self.base.actions.featured(features.rows)
+        return replace(self, actions=actions, features=features, plain=self.base)
+
+    @property
+    def base(self) -> RoundSet:
+        """The set without the features of a round: the same object in every round."""
+        return self if self.plain is None else self.plain
+
+    def keep_caches(self) -> None:
+        """Keep what was computed of the set, which does not depend on features."""
+        known, found = vars(self.base.actions), vars(self.actions)
+        if len(found) > len(known):
+            known |= {name: value for name, value in found.items() if name not in known}
+
+    def phi(self, action: IntArray) -> FloatArray | None:
+        """Return phi of the arms that are played, in order; None without features."""
+        if self.features is None:
+            return None
+        played: FloatArray = self.features.rows.phi(action.nonzero()[0])[0]
+        return played
 
     def plan(self, action: IntArray) -> dict[str, int]:
         """Return an action by arm name, with the units that cannot be served."""

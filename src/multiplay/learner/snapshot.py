@@ -26,11 +26,12 @@ from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Engine
+from multiplay.learner.features import table_of
 from multiplay.learner.plays import PendingState, PlayLog
 from multiplay.learner.policy_state import ArmStatistics, PolicyState
 from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import Report
-from multiplay.learner.round_set import PlanLimits, RoundSet
+from multiplay.learner.round_set import PlanLimits
 from multiplay.policies import Play, Policy
 from multiplay.policies.missing import COUNTS, counts_reports
 from multiplay.random import Streams
@@ -41,7 +42,7 @@ FORMAT = 4  # of snapshots; 3 is that of version 0.9
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
-REPORTS = "told/"  # before the names of arrays
+REPORTS, FEATURES = "told/", "features/"  # before the names of arrays
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
@@ -82,6 +83,9 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     else:
         header["seed"] = engine.seed
     arrays: Arrays = {"rng": state.rng.state}
+    if state.features is not None:
+        header["features"], of_features = state.features.record()
+        arrays |= with_prefix(FEATURES, of_features)
     arrays |= with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
     arrays |= with_prefix("state/", state.arms.arrays)
     arrays |= with_prefix("seen/", state.statistics.arrays())
@@ -98,6 +102,9 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     for group, ids in enumerate(groups):
         plays = [pending[id] for id in ids]
         arrays[f"plays/{group}/action"] = np.stack([play.action for play in plays])
+        phi = [play.phi for play in plays if play.phi is not None]
+        if phi:
+            arrays[f"plays/{group}/phi"] = np.stack(phi)
         for name in plays[0].memo:
             stacked = np.stack([play.memo[name] for play in plays])
             arrays[f"plays/{group}/memo/{name}"] = stacked
@@ -159,8 +166,13 @@ def _parts(
     argument, outside, by_name = header["ranges"]
     pairs = {name: tuple(pair) for name, pair in by_name.items()}
     ranges = Ranges(argument, pairs, outside, [name for name in pairs if name != OTHERS])
-    state = PolicyState(actions, policy, ranges, Streams(arrays["rng"]), restored=True)
+    table, of_features = None, without_prefix(FEATURES, arrays)
+    if "features" in header:
+        table = table_of(header["features"], of_features)
+    state = PolicyState(actions, policy, ranges, Streams(arrays["rng"]), True, table)
     state.arms.rename(header["names"])
+    if state.features is not None:
+        state.features.restore(header["features"], of_features, len(header["names"]))
     state.statistics = ArmStatistics.of(without_prefix("seen/", arrays))
     state.told = header["told"]
     _restore_moments(state, header[VERSION], arrays)
@@ -172,17 +184,17 @@ def _parts(
     for k, (plain, limits) in enumerate(header["days"], start=1):
         given = unpack(plain, without_prefix(f"days/{k}/", arrays), builder)
         of_plan = PlanLimits(limits["at_most"], tuple(limits["exclude"]), limits["fixed"])
-        sets.append(RoundSet.of(actions if given is None else given, of_plan, ranges, policy))
+        sets.append(state.prepared(actions if given is None else given, of_plan))
     state.last = sets[header["last"]]
     state.arms.warm_for = state.last.actions
     pending: dict[int, PendingState] = {}
     groups = zip(header["pending"], header["days_of"], header["keys_of"], strict=True)
     for group, (ids, numbers, keys) in enumerate(groups):
-        plays = _plays_of_group(group, arrays)
-        for id, number, key, play in zip(ids, numbers, keys, plays, strict=True):
+        plays, phi = _plays_of_group(group, arrays), arrays.get(f"plays/{group}/phi")
+        for k, (id, number, key, play) in enumerate(zip(ids, numbers, keys, plays, strict=True)):
             report = _report(play.action[0], without_prefix(f"reports/{id}/", arrays))
-            units = int(play.action.sum())
-            pending[id] = PendingState(play, sets[number], key, report, units=units)
+            units, own = int(play.action.sum()), None if phi is None else phi[k]
+            pending[id] = PendingState(play, sets[number], key, report, units=units, phi=own)
     engine = Engine(state, header["missing"])
     engine.clipped = header["clipped"]
     if header["log"] is None:
@@ -217,7 +229,7 @@ def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:
 
     A state that version 0.9 began does not count reports.
     """
-    fresh, arms = state.policy.start(state.actions, None, 1), len(state.arms.names)
+    fresh, arms = state.policy.start(state.usual.actions, None, 1), len(state.arms.names)
     warm = state.policy.warm(state.actions)
     for name, array in fresh.items():
         shape = array.shape
@@ -249,7 +261,8 @@ def _stackable(pending: Mapping[int, PendingState]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for id, play in pending.items():
         memo = [(name, array.dtype.str, array.shape) for name, array in play.memo.items()]
-        groups.setdefault((play.action.shape, *memo), []).append(id)
+        phi = None if play.phi is None else play.phi.shape
+        groups.setdefault((play.action.shape, phi, *memo), []).append(id)
     return list(groups.values())
 
 

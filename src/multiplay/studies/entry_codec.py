@@ -24,7 +24,9 @@ from multiplay.actions import ActionSet
 from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import Conflict, InvalidInput
-from multiplay.learner import snapshot
+from multiplay.features import Features
+from multiplay.features.table import ALL, ArmFeatures, Scales, Values
+from multiplay.learner import features, snapshot
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.plays import (
@@ -38,7 +40,7 @@ from multiplay.learner.plays import (
     Remaining,
 )
 from multiplay.learner.reports import ParsedLosses
-from multiplay.learner.round_set import PlanLimits
+from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.learner.snapshot import builder_of
 from multiplay.policies import Play
 from multiplay.storage import Entry, Labels, Record
@@ -48,15 +50,18 @@ from multiplay.version import __version__
 # Kinds of entries. A part is a report that is not final.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
-FORGET, KEEP = "forget", "keep"
+FORGET, KEEP, DESCRIBE = "forget", "keep", "describe"
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
 REQUESTED = "request"  # the result of a request that wrote no other entry without a key
 KINDS: dict[str, tuple[str, ...]] = {
-    **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, *RESTARTS)},
+    **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, DESCRIBE, *RESTARTS)},
     TELL: (TELL, PART),
 }
+OUTCOMES = ("arm", "round", "loss")  # arrays of logged data
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is closed
-SET, MEMO, CACHE = "set/", "memo/", "cache/"  # before the names of arrays
+SET, MEMO, CACHE, FEATURE = "set/", "memo/", "cache/", "feature/"  # before the names of arrays
+OTHER = -1.0  # the code of a category's value that is no level
+FEW_ARMS = 32  # whose values of a feature are plain data; of more arms, they are an array
 FORMAT = 1  # of entries and snapshots; newer formats are refused
 USUAL = b""  # the digest of the usual set without limits
 BY = "by"  # in an entry: its author
@@ -144,6 +149,84 @@ class StoredSet(NamedTuple):
         return PlanLimits(dict(given.get("at_most", {})), exclude, dict(given.get("fixed", {})))
 
 
+class StoredFeatures(NamedTuple):
+    """The features of a round, in the form of the journal.
+
+    Attributes
+    ----------
+    header : dict
+        "features": the values of the day; "scales": the scaling that they determined, if any.
+    arrays : dict
+        The codes of features with values of many arms, in the order of the set; NaN for no value.
+    """
+
+    header: dict[str, Any]
+    arrays: Arrays
+
+    @classmethod
+    def of(cls, round_set: RoundSet, declared: Features | None) -> StoredFeatures:
+        """Return the stored form of the features of a round."""
+        found = round_set.features
+        if found is None or declared is None:
+            return NO_FEATURES
+        names, today, arrays = round_set.actions.names, dict(found.today), {}
+        for name, given in found.today.items():
+            if isinstance(given, dict) and len(given) > FEW_ARMS:
+                column, codes = declared.columns[name], np.full(len(names), np.nan)
+                for i, arm in enumerate(names):
+                    if arm in given:
+                        value = given[arm]
+                        codes[i] = OTHER if value is None else column.code(name, value)
+                today[name] = {ALL: given[ALL]} if ALL in given else {}
+                arrays[name] = codes
+        header = {"features": today} | scales_field(found.scales)
+        return cls(header, with_prefix(FEATURE, arrays))
+
+    @classmethod
+    def of_record(cls, record: Record) -> StoredFeatures:
+        """Return the stored features of a record."""
+        own = {"features", "scales"} & record.header.keys()
+        header = {name: record.header[name] for name in own}
+        arrays = with_prefix(FEATURE, without_prefix(FEATURE, record.arrays))
+        return cls(header, arrays)
+
+    def today(self, names: Sequence[str], declared: Features) -> Values:
+        """Return the values of the day."""
+        today = dict(self.header.get("features", {}))
+        for name, codes in without_prefix(FEATURE, self.arrays).items():
+            column, given = declared.columns[name], {}
+            for i in np.flatnonzero(~np.isnan(codes)).tolist():
+                given[names[i]] = column.value(float(codes[i]))
+            today[name] = given | today[name]
+        return today
+
+    @property
+    def scales(self) -> Scales:
+        """The scaling that the values determined."""
+        return scales_of(self.header)
+
+
+NO_FEATURES = StoredFeatures({}, {})
+
+
+def same_features(record: Record, stored: StoredFeatures) -> bool:
+    """Return whether an entry has these values of features."""
+    then = StoredFeatures.of_record(record)
+    same = then.header.get("features") == stored.header.get("features")
+    return same and same_arrays(then.arrays, stored.arrays)
+
+
+def scales_of(header: Mapping[str, Any]) -> Scales:
+    """Return the scales of an entry."""
+    given = header.get("scales", {})
+    return {name: (float(centre), float(scale)) for name, (centre, scale) in given.items()}
+
+
+def scales_field(scales: Scales) -> dict[str, Any]:
+    """Return the field of an entry with new scales, if there are any."""
+    return {"scales": {name: list(pair) for name, pair in scales.items()}} if scales else {}
+
+
 def set_digest(plain: Any, arrays: Arrays) -> bytes:
     """Return a digest of 16 bytes of a packed set."""
     digest = hashlib.blake2b(json.dumps(comparable(plain)).encode(), digest_size=16)
@@ -153,7 +236,9 @@ def set_digest(plain: Any, arrays: Arrays) -> bytes:
     return digest.digest()
 
 
-def ask_record(play: PendingState, stored_set: StoredSet) -> Record:
+def ask_record(
+    play: PendingState, stored_set: StoredSet, features: StoredFeatures = NO_FEATURES
+) -> Record:
     """Return the entry of a chosen play."""
     action = play.action[0]
     header = {
@@ -162,9 +247,11 @@ def ask_record(play: PendingState, stored_set: StoredSet) -> Record:
         "expected": number_or_none(play.expected),
         **({"hurried": True} if play.truncated else {}),
         **stored_set.header(),
+        **features.header,
     }
     arrays = (
         with_prefix(SET, stored_set.arrays)
+        | features.arrays
         | with_prefix(MEMO, play.memo)
         | with_prefix(CACHE, play.play.cache)
     )
@@ -276,6 +363,7 @@ def learn_record(
     names: Sequence[str],
     ignore: bool,
     stored_set: StoredSet,
+    features: StoredFeatures = NO_FEATURES,
 ) -> Record:
     """Return the entry of an external plan."""
     header = {
@@ -284,27 +372,54 @@ def learn_record(
         "ignore": ignore,
         **receipt_fields(told),
         **stored_set.header(),
+        **features.header,
     }
-    return Record(header, with_prefix(SET, stored_set.arrays))
+    return Record(header, with_prefix(SET, stored_set.arrays) | features.arrays)
 
 
-def table_record(told: Receipt, logged: LoggedData) -> Record:
+def table_record(told: Receipt, logged: LoggedData, scales: Scales) -> Record:
     """Return the entry of logged data."""
-    arrays = {name: getattr(logged, name) for name in ("arm", "round", "loss")}
-    return Record({"arms": logged.arms, **receipt_fields(told)}, arrays)
+    arrays = {name: getattr(logged, name) for name in OUTCOMES}
+    header = {"arms": logged.arms, **receipt_fields(told), **scales_field(scales)}
+    return Record(header, arrays | with_prefix(FEATURE, logged.features))
 
 
 def logged_data_of(record: Record) -> LoggedData:
     """Return the logged data of a record."""
-    return LoggedData(record.header["arms"], **record.arrays)
+    outcomes = {name: record.arrays[name] for name in OUTCOMES}
+    features = without_prefix(FEATURE, record.arrays)
+    return LoggedData(record.header["arms"], **outcomes, features=features)
+
+
+def describe_record(arms: Sequence[str], codes: Arrays, scales: Scales) -> Record:
+    """Return the entry of features of arms."""
+    return Record({"arms": list(arms), **scales_field(scales)}, with_prefix(FEATURE, codes))
+
+
+def described(record: Record) -> tuple[list[str], Arrays]:
+    """Return the arms of an entry, and the codes of their features."""
+    return record.header["arms"], without_prefix(FEATURE, record.arrays)
+
+
+def same_description(record: Record, arms: Sequence[str], codes: Arrays) -> bool:
+    """Return whether a record has these features of arms."""
+    then, values = described(record)
+    return then == list(arms) and same_arrays(values, codes)
+
+
+def same_arrays(one: Arrays, other: Arrays) -> bool:
+    """Return whether two dicts have the same arrays."""
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[name], other[name], equal_nan=True) for name in one
+    )
 
 
 def same_logged_data(record: Record, logged: LoggedData) -> bool:
     """Return whether a record has these logged data."""
     other = logged_data_of(record)
-    if other.arms != logged.arms:
+    if other.arms != logged.arms or not same_arrays(other.features, logged.features):
         return False
-    pairs = zip(other[1:], logged[1:], strict=True)
+    pairs = ((getattr(other, name), getattr(logged, name)) for name in OUTCOMES)
     return all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
 
 
@@ -437,7 +552,18 @@ def create_record(engine: Engine, seed: int, changing: bool) -> Record:
         "seed": seed,
     }
     arrays = with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
+    if state.features is not None:
+        header["features"], of_features = features.table_record(state.features.table)
+        arrays |= with_prefix(snapshot.FEATURES, of_features)
     return Record(header, arrays)
+
+
+def table_of(record: Record) -> ArmFeatures | None:
+    """Return the declared features of the first entry of a study, if there are any."""
+    if "features" not in record.header:
+        return None
+    arrays = without_prefix(snapshot.FEATURES, record.arrays)
+    return features.table_of(record.header["features"], arrays)
 
 
 def import_record(learner: Record, seed: int) -> Record:

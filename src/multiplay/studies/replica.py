@@ -24,6 +24,7 @@ from multiplay._support.serialization import (
 from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import InvalidInput
+from multiplay.features import Features, Flag
 from multiplay.learner import snapshot
 from multiplay.learner.engine import Engine, Round
 from multiplay.learner.plays import PendingState
@@ -33,7 +34,7 @@ from multiplay.policies.missing import stop_counting
 from multiplay.random import ASK, LEARN, TELL, Rounds, Streams
 from multiplay.storage import Damaged, Entry, Journal, Record
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import StoredSet
+from multiplay.studies.entry_codec import StoredFeatures, StoredSet
 from multiplay.types import Arrays
 
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
@@ -53,6 +54,7 @@ class Check(Enum):
 
 
 REHEARSED: set[tuple[str, str]] = set()  # kinds of sets and policies with compiled kernels
+FLAG = Features(flag=Flag())  # declared features, for a rehearsal
 MOST_REHEARSED_ARMS = 64  # of a set; for a larger one, an example of its class is played
 
 
@@ -63,7 +65,7 @@ def rehearse(engine: Engine) -> None:
     would keep the lock. The set is built again, so that the one of the study keeps its caches.
     """
     actions, policy = engine.state.actions, engine.state.policy
-    kind = type_name(type(actions)), repr(policy)[:200]
+    kind = type_name(type(actions)), repr(policy)[:200]  # with features, the policy reads them
     if kind in REHEARSED or not all(_is_built_in(one) for one in (actions, policy)):
         return
     REHEARSED.add(kind)
@@ -72,11 +74,13 @@ def rehearse(engine: Engine) -> None:
             same: ActionSet = type(actions).example()
         else:
             same = unpack(*pack(actions, "actions"), snapshot.builder_of())
-        trial = Engine.create(
-            same, policy, Streams(NO_NUMBERS), None, None, "refuse", "refuse", False
-        )
+        featured, today = (None, None) if engine.state.features is None else (FLAG, {"flag": True})
+        settings = (None, None, "refuse", "refuse", False, featured)
+        trial = Engine.create(same, policy, Streams(NO_NUMBERS), *settings)
         trial.state.rng = Rounds(0, ASK).at(1)
-        play = trial.ask(1, trial.round_set(None, None, (), None), 0.0, None)
+        round_set = trial.featured(trial.round_set(None, None, (), None), today)
+        play = trial.ask(1, round_set, 0.0, None)
+        trial.beliefs.expected(round_set, play.action[0])
         units = dict(zip(same.names, play.action[0].tolist(), strict=True))
         losses = {name: [0.5] * count for name, count in units.items() if count}
         trial.state.rng = Rounds(0, TELL).at(1)
@@ -147,12 +151,15 @@ class Replica:
             return replica
         made_of = {name: header[name] for name in ("outside", "missing", "changing")}
         ranges = {"losses": None, "rewards": None} | header["ranges"]
+        table = entry_codec.table_of(record)
         engine = Engine.create(
             snapshot.rebuild("actions", record, actions),
             snapshot.rebuild("policy", record, policy),
             Streams(NO_NUMBERS),
             **ranges,
             **made_of,
+            features=None if table is None else table.features,
+            arms=table,
         )
         if header[snapshot.VERSION] <= VERSION_0_9:
             stop_counting(engine.state.arms.arrays)
@@ -235,6 +242,20 @@ class Replica:
             round_set = state.round_set(stored_set.given(state.actions), stored_set.plan_limits())
         return round_set, stored_set
 
+    def featured(self, round_set: RoundSet, record: Record) -> RoundSet:
+        """Return the set of a round with the features of an entry."""
+        features = self.engine.state.features
+        if features is None:
+            return round_set
+        stored, names = StoredFeatures.of_record(record), round_set.actions.names
+        today = stored.today(names, features.features)
+        known = self.engine.state.arms.index
+        return round_set.featured(features.checked(today, names, known, stored.scales))
+
+    def stored_features(self, round_set: RoundSet) -> StoredFeatures:
+        """Return the features of a round in the form of the journal."""
+        return StoredFeatures.of(round_set, self.engine.declared)
+
     def ask(
         self,
         round_set: RoundSet,
@@ -281,25 +302,29 @@ class Replica:
     def _asked(self, entry: Entry, check: Check) -> Record | None:
         record, labels = entry.record, entry.labels
         round_set, stored_set = self.round_set_of(record)
+        round_set = self.featured(round_set, record)
         truncated, key = entry_codec.is_truncated(record), entry_codec.shown_key(labels)
         if check is not Check.NOTHING and labels.play != self.next_id:
             raise ReplayMismatch(f"it has play {labels.play}, but the next play is {self.next_id}")
         if check is Check.BITS and not truncated:
             _, chosen = self.ask(round_set, stored_set, labels.at, key)
-            return entry_codec.ask_record(chosen, stored_set)
+            return entry_codec.ask_record(chosen, stored_set, self.stored_features(round_set))
         assert labels.play is not None  # an ask is of a play
         play, header = entry_codec.play_of(record, round_set.actions.names), record.header
         expected = number_or_nan(header["expected"])
         rest = key, None, labels.at, expected, header["units"]
-        pending = PendingState(play, round_set, *rest, truncated=truncated)
+        of_arms: dict[str, Any] = {"truncated": truncated, "phi": round_set.phi(play.action[0])}
+        pending = PendingState(play, round_set.base, *rest, **of_arms)
         expected_record = None
         if check is not Check.NOTHING:
-            expected_record = self._without_choosing(pending, stored_set)
-        self.engine.keep(labels.play, pending)
+            expected_record = self._without_choosing(pending, round_set, stored_set)
+        self.engine.keep(labels.play, pending, round_set)
         self.next_id, self.last_set = labels.play + 1, stored_set.digest
         return expected_record
 
-    def _without_choosing(self, play: PendingState, stored_set: StoredSet) -> Record:
+    def _without_choosing(
+        self, play: PendingState, round_set: RoundSet, stored_set: StoredSet
+    ) -> Record:
         """Return the expected entry of a play that is not chosen again.
 
         A truncated play cannot be: its bits depend on the time. Other versions and processors
@@ -317,10 +342,10 @@ class Replica:
             mean = (cache["weights"][:, :, None] * cache["atoms"]).sum(axis=1)
             if not np.allclose(mean, play.memo["x"], rtol=1e-9, atol=1e-12):
                 raise ReplayMismatch("its memo is not the mean of its mixture")
-        state.begin_round(play.round_set)
-        cost = self.engine.beliefs.cost(play.round_set, play.action[0])
-        units = int(play.action.sum())
-        return entry_codec.ask_record(play._replace(expected=cost, units=units), stored_set)
+        state.begin_round(round_set)
+        cost = self.engine.beliefs.cost(round_set, play.action[0])
+        again = play._replace(expected=cost, units=int(play.action.sum()))
+        return entry_codec.ask_record(again, stored_set, self.stored_features(round_set))
 
     def _told(self, entry: Entry, check: Check) -> Record | None:
         id, header = self._pending(entry), entry.record.header
@@ -346,17 +371,34 @@ class Replica:
         record, engine = entry.record, self.learning()
         header, stored_set = record.header, StoredSet.of_record(record)
         round_set = engine.state.round_set(stored_set.given(engine.state.actions))
-        action = entry_codec.action_of_plan(header["plan"], round_set.actions.names)
+        names = round_set.actions.names
+        action = entry_codec.action_of_plan(header["plan"], names)
+        features = engine.state.features
+        if features is not None:
+            stored = StoredFeatures.of_record(record)
+            today = stored.today(names, features.features)
+            known, scales = engine.state.arms.index, stored.scales
+            found = features.checked_plan(today, round_set, action, known, scales)
+            round_set = round_set.featured(found)
+        stored = self.stored_features(round_set)
         told, parsed = engine.learn(
             round_set, action, header["losses"], header["ignore"], entry.labels.at
         )
-        return entry_codec.learn_record(
-            told, parsed, action, round_set.actions.names, header["ignore"], stored_set
-        )
+        rest = header["ignore"], stored_set, stored
+        return entry_codec.learn_record(told, parsed, action, names, *rest)
 
     def _learned_table(self, entry: Entry, check: Check) -> Record:
         logged = entry_codec.logged_data_of(entry.record)
-        return entry_codec.table_record(self.learning().learn_all(logged), logged)
+        scales = entry_codec.scales_of(entry.record.header)
+        told, scales = self.learning().learn_all(logged, scales=scales)
+        return entry_codec.table_record(told, logged, scales)
+
+    def _described(self, entry: Entry, check: Check) -> None:
+        features = self.engine.state.features
+        if features is None:
+            raise ReplayMismatch("it has features of arms, but the study has none")
+        scales = entry_codec.scales_of(entry.record.header)
+        features.describe(*entry_codec.described(entry.record), scales)
 
     def restarted(
         self, kind: str, arm: str | None, given: Round | None, log: ReportLog, now: float
@@ -395,6 +437,7 @@ REPLAY: dict[str, Callable[[Replica, Entry, Check], Record | None]] = {
     entry_codec.REQUESTED: lambda replica, entry, check: None,
     entry_codec.LEARN: Replica._learned,
     entry_codec.TABLE: Replica._learned_table,
+    entry_codec.DESCRIBE: Replica._described,
     entry_codec.FORGET: Replica._restarted,
     entry_codec.KEEP: Replica._restarted,
 }

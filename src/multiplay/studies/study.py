@@ -16,6 +16,7 @@ from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, InvalidInput, StoreError
+from multiplay.features import Features
 from multiplay.learner import snapshot
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
@@ -113,6 +114,8 @@ class Study(SyncedState, HasPanel):
         outside: str = "refuse",
         missing: str = "refuse",
         changing: bool = False,
+        features: Features | None = None,
+        arms: Any = None,
         store: Place = PLACE,
         key: str | None = None,
         by: str | None = None,
@@ -123,7 +126,7 @@ class Study(SyncedState, HasPanel):
         ----------
         name
             The name of the study; it must be new.
-        actions, policy, seed, losses, rewards, outside, missing, changing
+        actions, policy, seed, losses, rewards, outside, missing, changing, features, arms
             As in ``Learner``. The random numbers of round t come from (seed, t).
         store
             The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
@@ -134,7 +137,7 @@ class Study(SyncedState, HasPanel):
             The author of the entries that are written.
         """
         drawn, made_of = seed_or_random(seed), (losses, rewards, outside, missing, changing)
-        engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of)
+        engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of, features, arms)
         record = entry_codec.signed(entry_codec.create_record(engine, drawn, changing), by)
         known = None if key is None else checked_key(key)
         labels = Labels(entry_codec.CREATE, known, at=timestamp("at", None))
@@ -320,6 +323,7 @@ class Study(SyncedState, HasPanel):
         at_most: Mapping[str, int] | None = None,
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
+        features: Any = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -336,13 +340,15 @@ class Study(SyncedState, HasPanel):
             round_set, stored_set = replica.round_set(
                 actions, engine.limits(actions, at_most, exclude, fixed)
             )
+            round_set = engine.featured(round_set, features)
+            stored = replica.stored_features(round_set)
             self._changed = True  # new arms are added before the policy may fail
             id, play = replica.ask(round_set, stored_set, when, key, until)
             asked, result = self._pending_play(engine, id), dict[str, Any]()
             if self._request is not None:
                 asked = _settled(asked)
                 result = {entry_codec.EXPECTED: entry_codec.estimate_fields(asked.expected)}
-            record = entry_codec.ask_record(play, stored_set)
+            record = entry_codec.ask_record(play, stored_set, stored)
             self._write(replica, record, Labels(entry_codec.ASK, key, id, when), **result)
             return asked
 
@@ -430,6 +436,7 @@ class Study(SyncedState, HasPanel):
         losses: Losses,
         *,
         actions: ActionSet | None = None,
+        features: Any = None,
         missing: str | None = None,
         key: str | None = None,
         at: When = None,
@@ -444,13 +451,16 @@ class Study(SyncedState, HasPanel):
             engine.check_absorbs()
             round_set, ignore = engine.state.round_set(actions), engine.ignores(missing)
             action, names = action_of("plan", plan, round_set.given), round_set.actions.names
+            round_set = engine.featured_plan(round_set, action, features)
+            stored = replica.stored_features(round_set)
             known = self._known(key, entry_codec.LEARN)
             if known is not None:
                 parsed = parse_losses(
                     losses, names, engine.state.policy, round_set.actions.unmet(action)
                 )
                 said = entry_codec.plan_of(action, names), entry_codec.losses_by_arm(parsed, names)
-                if said != tuple(known.record.header[name] for name in ("plan", "losses")):
+                then = tuple(known.record.header[name] for name in ("plan", "losses"))
+                if said != then or not entry_codec.same_features(known.record, stored):
                     raise entry_codec.used_before(known, "was used for different losses")
                 return entry_codec.repeated_receipt(known, self._request)
             told, parsed = replica.learning().learn(round_set, action, losses, ignore, when)
@@ -459,7 +469,8 @@ class Study(SyncedState, HasPanel):
             stored_set = StoredSet.of(
                 given, engine.limits(None, None, (), None), replica.usual_digest
             )
-            record = entry_codec.learn_record(told, parsed, action, names, ignore, stored_set)
+            rest = ignore, stored_set, stored
+            record = entry_codec.learn_record(told, parsed, action, names, *rest)
             self._write(replica, record, Labels(entry_codec.LEARN, key, None, when))
             return told
 
@@ -473,7 +484,9 @@ class Study(SyncedState, HasPanel):
         key: str | None = None,
     ) -> Receipt:
         """Learn from logged data; as ``Learner.learn_table``."""
-        logged = read_table(table, arm, round, loss)
+        with self._current() as engine:
+            declared = engine.declared
+        logged = read_table(table, arm, round, loss, declared)
         with self._turn() as replica:
             replica.engine.check_absorbs()
             known = self._known(key, entry_codec.TABLE)
@@ -481,11 +494,26 @@ class Study(SyncedState, HasPanel):
                 if not entry_codec.same_logged_data(known.record, logged):
                     raise entry_codec.used_before(known, "was used for a different table")
                 return entry_codec.repeated_receipt(known, self._request)
-            told = replica.learning().learn_all(logged, f"table[{arm!r}]")
+            told, scales = replica.learning().learn_all(logged, f"table[{arm!r}]")
             self._changed = True
             labels = Labels(entry_codec.TABLE, key, None, timestamp("at", None))
-            self._write(replica, entry_codec.table_record(told, logged), labels)
+            self._write(replica, entry_codec.table_record(told, logged, scales), labels)
             return told
+
+    def describe(self, table: Any, *, key: str | None = None, at: When = None) -> None:
+        """Keep features of arms; as ``Learner.describe``."""
+        when = timestamp("at", at)
+        with self._turn() as replica:
+            known = self._known(key, entry_codec.DESCRIBE)
+            arms, codes = replica.engine.described(table)
+            if known is not None:
+                if not entry_codec.same_description(known.record, arms, codes):
+                    raise entry_codec.used_before(known, "was used for a different table")
+                return
+            scales = replica.engine.describe(arms, codes)
+            self._changed = True
+            record = entry_codec.describe_record(arms, codes, scales)
+            self._write(replica, record, Labels(entry_codec.DESCRIBE, key, None, when))
 
     # ------------------------------------------------------------ reports that count
 
@@ -699,7 +727,8 @@ class Study(SyncedState, HasPanel):
                 return self._as_then(replica, asked, result[entry_codec.EXPECTED])
             if verb in entry_codec.RESTARTS:
                 return Remaining(**result)
-            return result if verb in (entry_codec.EXPIRE, entry_codec.CANCEL) else Receipt(**result)
+            is_plain = verb in (entry_codec.EXPIRE, entry_codec.CANCEL, entry_codec.DESCRIBE)
+            return result if is_plain else Receipt(**result)
         if kind == entry_codec.ASK:
             mark = header.get(entry_codec.AT_REQUEST)
             if mark is None:  # of version 0.9
@@ -709,7 +738,9 @@ class Study(SyncedState, HasPanel):
             return header["plays"]
         if kind in entry_codec.RESTARTS:
             return entry_codec.remaining_of(known)
-        return None if kind == entry_codec.CANCEL else entry_codec.receipt_of(known, False)
+        if kind in (entry_codec.CANCEL, entry_codec.DESCRIBE):
+            return None
+        return entry_codec.receipt_of(known, False)
 
     def _as_then(
         self, replica: Replica, asked: Entry, expected: Sequence[float | None]

@@ -1,0 +1,425 @@
+"""Features of a learner: values of arms and days, phi of a round, and the beliefs that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import multiplay.features
+from multiplay._support.builder import Builder, classes_of
+from multiplay._support.checks import check_instance
+from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
+from multiplay.actions import ActionSet, Transport
+from multiplay.beliefs.features import FeatureModel, Reports
+from multiplay.errors import InvalidInput
+from multiplay.features import FeatureRows, Features, Number
+from multiplay.features.table import ALL, ArmFeatures, Scales, Values
+from multiplay.kernels.moments import AVERAGE, FREEDOM, UNITS, WITHIN
+from multiplay.learner.logged_data import LoggedData
+from multiplay.learner.round_set import RoundFeatures, RoundSet
+from multiplay.policies import FeatureCTS, Policy
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+
+DECLARED, CODES, MODEL = "declared/", "codes/", "model/"  # before the names of arrays
+ROUNDING = 1e-9  # relative difference of sums that counts as none
+MOST_ARMS = 10_000  # of a set whose oracle is called to find out whether plans differ
+
+
+class LoggedFeatures(NamedTuple):
+    """The features of logged data.
+
+    Attributes
+    ----------
+    rounds : list of arrays
+        phi of the arms of each round, in the order of all arms.
+    scales : dict
+        The centre and scale of numbers that the data determine.
+    """
+
+    rounds: list[FloatArray | None]
+    scales: Scales
+
+
+class FeatureState:
+    """The declared features, the values kept for each arm, and what is believed of their effects.
+
+    The model is that of the beliefs, and independent of the policy; losses are shares of the span.
+
+    Attributes
+    ----------
+    table : ArmFeatures
+        The declared features with their scaling, and the values of arms.
+    model, arrays
+        The model of the losses, and its state for all arms ever seen, with one trial.
+    last : dict or None
+        The values of the last play that was asked.
+    matters : array of shape (p,)
+        Whether a column has differed between arms in a way that can change a plan.
+    version : int
+        Counts changes, for values that are computed once.
+    """
+
+    def __init__(self, table: ArmFeatures, model: FeatureModel, arms: int) -> None:
+        self.table, self.model = table, model
+        self.arrays = model.start(arms, table.features.p, 1)
+        self.last: Values | None = None
+        self.matters: BoolArray = np.zeros(table.features.p, dtype=bool)
+        self.version = 0
+        self._judged: tuple[ActionSet, FloatArray] | None = None  # set and arms that were judged
+
+    @property
+    def features(self) -> Features:
+        """The declared features, with their scaling as far as it is known."""
+        return self.table.features
+
+    @property
+    def p(self) -> int:
+        """The number of columns of phi."""
+        return self.table.features.p
+
+    # ------------------------------------------------------------ values
+
+    def values(self, given: Any, default: bool = False) -> Values:
+        """Return the values of a day as plain data.
+
+        ``default``: those of the last play if none are given.
+        """
+        if default and given is None and self.last is not None:
+            return self.last
+        return self.table.parse(given)
+
+    def checked(
+        self,
+        today: Values,
+        arms: Sequence[str],
+        known: Collection[str] = (),
+        scales: Scales | None = None,
+    ) -> RoundFeatures:
+        """Return the features of a round for parsed values; nothing changes.
+
+        ``scales`` are those of a journal, if they are known.
+        """
+        table = self.table
+        if table.features.frozen:
+            scales = {}
+        else:
+            if scales is None:
+                scales = table.freeze(today, arms)
+            table = ArmFeatures.of(table.features, list(table.places), table.arrays())
+            table.freeze_at(scales)
+        rows = table.rows(today, arms, known)
+        if any(isinstance(given, dict) for given in today.values()):
+            here = {ALL, *arms}
+            today = {
+                name: {arm: value for arm, value in given.items() if arm in here}
+                if isinstance(given, dict)
+                else given
+                for name, given in today.items()
+            }
+        return RoundFeatures(today, rows, scales)
+
+    def checked_plan(
+        self,
+        today: Values,
+        round_set: RoundSet,
+        action: IntArray,
+        known: Collection[str] = (),
+        scales: Scales | None = None,
+    ) -> RoundFeatures:
+        """Return the features of the arms of a plan for parsed values; phi of others is 0."""
+        names, (played,) = round_set.actions.names, action.nonzero()
+        arms = [names[i] for i in played.tolist()]
+        found = self.checked(today, arms, {*names, *known}, scales)
+        return found._replace(rows=scattered(found.rows.phi(np.arange(len(arms)))[0], action))
+
+    def keep(self, found: RoundFeatures, actions: ActionSet) -> None:
+        """Keep the features of a round that was asked: scaling, values of new arms, and the day."""
+        self.keep_values(found, actions.names)
+        self.last = found.today
+        self._judge(actions, found.rows)
+
+    def keep_values(self, found: RoundFeatures, arms: Sequence[str]) -> None:
+        """Keep the scaling that the values of a round determine, and the values of new arms."""
+        if found.scales:
+            self.table.freeze_at(found.scales)
+        self.table.keep_new(found.today, arms)
+
+    def described(self, table: Any) -> tuple[list[str], Arrays]:
+        """Return the arms of a table and the codes of their features; nothing changes."""
+        read = ArmFeatures(self.table.features)
+        read.describe(table, "table")
+        return list(read.places), read.arrays()
+
+    def describe(self, arms: Sequence[str], codes: Arrays, scales: Scales | None = None) -> Scales:
+        """Keep values of arms by their codes, NaN where there is none; return new scales."""
+        table = ArmFeatures.of(self.features, list(self.table.places), self.table.arrays())
+        table.keep(arms, codes)
+        if scales is None:
+            scales = table.freeze({}, ())
+        table.freeze_at(scales)
+        self.table = table
+        self._judged = None
+        return scales
+
+    # ------------------------------------------------------------ files
+
+    def record(self) -> tuple[dict[str, Any], Arrays]:
+        """Return the state as plain data and arrays; see ``restore``."""
+        header, arrays = table_record(self.table)
+        header |= {"last": self.last, "matters": np.flatnonzero(self.matters).tolist()}
+        return header, arrays | with_prefix(MODEL, self.arrays)
+
+    def restore(self, header: Mapping[str, Any], arrays: Arrays, arms: int) -> None:
+        """Set the state that ``record`` returned, for so many arms."""
+        self.grow(arms)
+        found = without_prefix(MODEL, arrays)
+        shapes = [{n: array.shape for n, array in one.items()} for one in (self.arrays, found)]
+        if shapes[0] != shapes[1]:
+            raise ValueError("it holds the beliefs of different features")
+        self.arrays = {name: found[name].copy() for name in self.arrays}
+        self.last = header["last"]
+        self.matters[header["matters"]] = True
+
+    # ------------------------------------------------------------ logged data
+
+    def of_logged(
+        self, logged: LoggedData, names: Sequence[str], scales: Scales | None = None
+    ) -> LoggedFeatures:
+        """Return phi of the arms of each round of logged data; nothing changes.
+
+        ``scales`` are those of a journal, if they are known.
+        """
+        number = {name: i for i, name in enumerate(names)}
+        places = np.array([number[name] for name in logged.arms], dtype=np.int64)[logged.arm]
+        cells, first, cell = np.unique(
+            logged.round * len(names) + places, return_index=True, return_inverse=True
+        )
+        arms = [names[place] for place in places[first].tolist()]
+        codes = {
+            name: self._codes(name, logged, first, cell, arms) for name in self.features.columns
+        }
+        if scales is None:
+            scales = {}
+            for name, column in self.features.columns.items():
+                if isinstance(column, Number) and not column.frozen:
+                    found = column.freeze(codes[name])
+                    assert found.centre is not None
+                    assert found.scale is not None
+                    scales[name] = found.centre, found.scale
+        features = self.features.scaled(scales) if scales else self.features
+        for name, column in features.columns.items():
+            column.check(f"table[{name!r}]", codes[name], arms)
+        columns = features.columns.items()
+        phi = features.expand({name: column.columns(codes[name]) for name, column in columns})
+        ends = np.flatnonzero(np.diff(cells // len(names))) + 1
+        return LoggedFeatures([*np.split(phi, ends)], scales)
+
+    def learn_scales(
+        self, logged: LoggedData, names: Sequence[str], scales: Scales | None
+    ) -> tuple[list[FloatArray | None], Scales]:
+        """Return phi of the arms of each round of logged data, and keep the scales they fix."""
+        found = self.of_logged(logged, names, scales)
+        self.table.freeze_at(found.scales)
+        return found.rounds, found.scales
+
+    def _codes(
+        self, name: str, logged: LoggedData, first: IntArray, cell: IntArray, arms: Sequence[str]
+    ) -> FloatArray:
+        """Return the codes of a feature for each arm and round of logged data."""
+        given = logged.features.get(name)
+        if given is None:
+            codes = self.table.kept(name, arms)
+            missing = np.isnan(codes)
+            if missing.any():
+                arm = arms[int(missing.argmax())]
+                raise self.table.no_value(name, arm, "as a column of the table")
+            return codes
+        codes = given[first]
+        differs = codes[cell] != given
+        if differs.any():
+            arm = arms[int(cell[int(differs.argmax())])]
+            raise InvalidInput(
+                f"table[{name!r}]",
+                "one value for each arm and round",
+                f"two for {arm!r} in one round",
+                "Use features of the arm and the day: units of one arm and round share them.",
+            )
+        return codes
+
+    # ------------------------------------------------------------ columns that change plans
+
+    def _judge(self, actions: ActionSet, rows: FeatureRows) -> None:
+        """Note the columns that differ between arms in a way that can change a plan."""
+        judged, self._judged = self._judged, (actions, rows.arm)
+        if judged is not None and judged[0] is actions and judged[1] is rows.arm:
+            return
+        arm = rows.arm[0]
+        varies = arm.max(axis=0) > arm.min(axis=0)
+        for column in np.flatnonzero(varies & ~self.matters).tolist():
+            self.matters[column] = changes_plans(actions, arm[:, column])
+
+    def can_change_plans(self, actions: ActionSet) -> BoolArray:
+        """Return for each column whether it can change a plan on this set."""
+        return self.matters | changes_plans(actions, np.ones(actions.d))
+
+    # ------------------------------------------------------------ beliefs
+
+    def grow(self, arms: int) -> None:
+        """Add new arms at the end, up to this number."""
+        more = arms - self.arms
+        if more > 0:
+            fresh = self.model.start(more, self.p, 1)
+            for name in self.by_arm:
+                self.arrays[name] = np.concatenate([self.arrays[name], fresh[name]], axis=1)
+            self.version += 1
+
+    @property
+    def by_arm(self) -> list[str]:
+        """The names of the arrays with the arms on their second axis."""
+        shared = self.model.SHARED
+        return [n for n, array in self.arrays.items() if array.ndim > 1 and n not in shared]
+
+    @property
+    def arms(self) -> int:
+        """The number of arms of the state."""
+        return int(self.arrays[self.by_arm[0]].shape[1])
+
+    def pass_round(self) -> None:
+        """Let a round pass before its report is added: forget, or look for a change."""
+        self.model.pass_round(self.arrays)
+        self.version += 1
+
+    def learn(self, places: IntArray, phi: FloatArray, reports: FloatArray) -> None:
+        """Learn from the reports of all arms; those at ``places`` were played and have phi."""
+        own = reports[places]
+        seen = own[:, UNITS] > 0.0
+        if not seen.any():
+            return
+        own = own[seen]
+        scatter = np.where(own[:, FREEDOM] > 0.0, own[:, WITHIN], np.nan)
+        units, mean = (own[None, :, column].copy() for column in (UNITS, AVERAGE))
+        told = Reports(places[None, seen], phi[None, seen], units, mean, scatter[None])
+        self.model.learn(self.arrays, told)
+        self.version += 1
+
+    def rows_of(self, given: Any, names: Sequence[str]) -> tuple[IntArray, FeatureRows | None]:
+        """Return the places of arms with values of all features, and their phi.
+
+        ``given`` are the values of a day; those of the last play if None.
+        """
+        everything = np.arange(len(names))
+        if given is not None:
+            return everything, self.checked(self.values(given), names).rows
+        if not self.features.frozen:
+            return everything[:0], None
+        today = self.last or {}
+        try:
+            return everything, self.checked(today, names).rows
+        except InvalidInput:
+            known = [k for k in range(len(names)) if self._has_all(today, names[k])]
+        if not known:
+            return everything[:0], None
+        return np.array(known), self.checked(today, [names[k] for k in known], names).rows
+
+    def _has_all(self, today: Values, arm: str) -> bool:
+        """Return whether an arm has a value of every feature on a day."""
+        for name in self.features.columns:
+            given = today.get(name)
+            on_day = name in today and (not isinstance(given, dict) or arm in given or ALL in given)
+            if not on_day and np.isnan(self.table.kept(name, [arm])[0]):
+                return False
+        return True
+
+    def posterior(self, places: IntArray, rows: FeatureRows) -> tuple[FloatArray, FloatArray]:
+        """Return mean and deviation of the mean loss of some arms, -1 for one never seen."""
+        mean, deviation = self.model.posterior(self.cut(places), rows)
+        return mean[0], deviation[0]
+
+    def joint(self, places: IntArray, rows: FeatureRows, count: IntArray) -> float:
+        """Return the deviation of the cost of so many units of some arms."""
+        return float(self.model.joint(self.cut(places), rows, count[None])[1][0])
+
+    def quantile(self, level: float) -> float:
+        """Return the half width of an interval, in deviations."""
+        return NormalDist().inv_cdf((1 + level) / 2)
+
+    @property
+    def misfit(self) -> str:
+        """What the features do not explain; "" if nothing was found."""
+        return ""
+
+    def cut(self, places: IntArray) -> Arrays:
+        """Return the state of some arms; -1 is an arm of which nothing is known."""
+        if (places >= 0).all():
+            return self.arrays | {name: self.arrays[name][:, places] for name in self.by_arm}
+        fresh = self.model.start(1, self.p, 1)
+        longer = {n: np.concatenate([self.arrays[n], fresh[n]], axis=1) for n in self.by_arm}
+        return self.arrays | {name: array[:, places] for name, array in longer.items()}
+
+
+def table_record(table: ArmFeatures) -> tuple[dict[str, Any], Arrays]:
+    """Return declared features and the values of arms as plain data and arrays."""
+    declared, arrays = pack(table.features, "features")
+    header = {"declared": declared, "arms": list(table.places)}
+    return header, with_prefix(DECLARED, arrays) | with_prefix(CODES, table.arrays())
+
+
+def table_of(header: Mapping[str, Any], arrays: Arrays) -> ArmFeatures:
+    """Return the features and the values of arms that ``table_record`` returned."""
+    builder = Builder(classes_of(multiplay.features))
+    features = unpack(header["declared"], without_prefix(DECLARED, arrays), builder)
+    check_instance("features", features, Features, "Features(km=Number())")
+    return ArmFeatures.of(features, header["arms"], without_prefix(CODES, arrays))
+
+
+def new_table(features: Any, arms: Any) -> ArmFeatures | None:
+    """Return the declared features with the values of a table of arms; None without features."""
+    if features is None:
+        if arms is not None:
+            hint = "Declare them: features=Features(km=Number())."
+            raise InvalidInput("arms", "declared features", "no features", hint)
+        return None
+    if isinstance(arms, ArmFeatures):
+        return arms
+    check_instance("features", features, Features, "Features(km=Number())")
+    table = ArmFeatures(features)
+    if arms is not None:
+        table.describe(arms)
+        table.freeze_at(table.freeze({}, ()))
+    return table
+
+
+def model_of(policy: Policy) -> FeatureModel:
+    """Return the model of the beliefs: it forgets as the policy does."""
+    return policy.model if isinstance(policy, FeatureCTS) else FeatureModel()
+
+
+def scattered(phi: FloatArray, action: IntArray) -> FeatureRows:
+    """Return rows of all arms from phi of those that are played; phi of others is 0."""
+    arm = np.zeros((1, len(action), phi.shape[1]))
+    arm[0, action.nonzero()[0]] = phi
+    return FeatureRows(arm, np.ones((1, phi.shape[1])))
+
+
+def changes_plans(actions: ActionSet, values: FloatArray) -> bool:
+    """Return whether the sum of these values over the units of a plan differs between plans.
+
+    On a ``Transport`` without slack, values of origins and of destinations have the same sum in
+    every plan. A set of more than 10,000 arms is taken to have two plans that differ.
+    """
+    if not actions.linear:
+        return True
+    if isinstance(actions, Transport) and not actions.slack and actions.capacities is None:
+        lanes = values.reshape(len(actions.supply), len(actions.demand))
+        rest = lanes - lanes.mean(axis=0) - lanes.mean(axis=1, keepdims=True) + lanes.mean()
+        if np.abs(rest).max() <= ROUNDING * np.abs(values).max():
+            lacks = bool(actions.unmet(np.zeros(actions.d, dtype=np.int64)))
+            return lacks and bool(np.ptp(values) > 0.0)
+    if actions.d > MOST_ARMS:
+        return bool(np.ptp(values) > 0.0)
+    ends = np.stack([actions.argmin(values), actions.argmin(-values)]) * values
+    least, most = ends.sum(axis=1)
+    return bool(most - least > ROUNDING * np.abs(ends).sum())

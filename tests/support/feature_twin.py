@@ -11,6 +11,7 @@ import numpy as np
 from multiplay.types import FloatArray, IntArray
 
 SIZES = (0.0, 0.01, 0.03, 0.1, 0.3)
+CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])
 
 
 class Noise:
@@ -18,10 +19,10 @@ class Noise:
 
     def __init__(self, discount: float) -> None:
         self.discount = discount
-        self.S0 = np.diag([25_000.0, 4 / (1 / 12 + 0.01) ** 2, 10.0])
-        self.t0 = self.S0 @ [0.05**2, 1 / 12, 0.0]
+        self.values = np.array([0.05**2, 1 / 4, 0.0])
+        self.S0 = np.diag([25_000.0, 10_000.0, 10.0])
+        self.t0 = self.S0 @ self.values
         self.S, self.t = self.S0.copy(), self.t0.copy()
-        self.values = np.array([0.05**2, 1 / 12, 0.0])
 
     def fade(self) -> None:
         self.S = self.S0 + self.discount * (self.S - self.S0)
@@ -54,12 +55,14 @@ class FeatureTwin:
         self.prior = [np.diag([4.0] * p + [1 / s**2 if s else 0.0] * d) for s in self.sizes]
         self.L = np.zeros((p + d, p + d))  # precision and precision times mean of the reports
         self.r = np.zeros(p + d)
-        self.ev = np.zeros(len(self.sizes))
+        self.ev0 = np.log(CHANCES if effects else CHANCES[:1] / CHANCES[0])
+        self.ev = self.ev0.copy()
         self.noise = Noise(discount)
 
     def pass_round(self) -> None:
         if self.discount < 1:
-            self.L, self.r, self.ev = (self.discount * one for one in (self.L, self.r, self.ev))
+            self.L, self.r = self.discount * self.L, self.discount * self.r
+            self.ev = self.ev0 + self.discount * (self.ev - self.ev0)
             if self.effects:
                 self.noise.fade()
 
@@ -82,14 +85,12 @@ class FeatureTwin:
         best = int(np.argmax(self.ev))
         row = {i: np.append(f, np.eye(self.d)[i]) for i, f in zip(arms, phi, strict=True)}
         mean = self.moments(best)[0]
-        chance = {i: float(np.clip(row[i] @ mean, 0.01, 0.99)) for i in arms}
+        chance = {i: float(np.clip(row[i] @ mean, 0.03, 0.97)) for i in arms}
         q = {i: m * (1 - m) for i, m in chance.items()}
         if self.effects:
             for i, n, s in zip(arms, a, scatter, strict=True):
                 if n > 1 and np.isfinite(s):
-                    unit = self.noise.values[1] + self.noise.values[2] * q[i]
-                    weight = (n - 1) / (unit + 0.01) ** 2
-                    self.noise.add(weight, [0.0, 1.0, q[i]], s / (n - 1))
+                    self.noise.add(2500 * (n - 1), [0.0, 1.0, q[i]], s / (n - 1))
             self.noise.fit()
             u, e, k = self.noise.values
         else:
@@ -105,7 +106,7 @@ class FeatureTwin:
                 self.ev[g] -= 0.5 * (np.log(v) + error**2 / v)
                 if g == best:
                     found = error**2 - (v - nu)
-                    self.noise.add(1 / (v - u + 0.01) ** 2, [1.0, 1 / n, q[i] / n], found)
+                    self.noise.add(1 / (v - nu + 0.01) ** 2, [1.0, 1 / n, q[i] / n], found)
             self.L = self.L + np.outer(row[i], row[i]) / nu
             self.r = self.r + row[i] * average / nu
         if self.effects:

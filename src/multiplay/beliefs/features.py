@@ -17,9 +17,10 @@ from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 TAU = 0.5  # standard deviation of a coefficient before anything is seen
 INTERCEPT = 0.5  # mean of the first coefficient; that of the others is 0
 SIZES = np.array([0.0, 0.01, 0.03, 0.1, 0.3]) ** 2  # of the variance of effects of arms
-ROUND_0, UNIT_0 = 0.05**2, 1 / 12  # variances s_u^2 and s_e^2 before anything is seen
+CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])  # of the sizes, before anything is seen
+ROUND_0, UNIT_0 = 0.05**2, 0.25  # variances s_u^2 and s_e^2 before anything is seen
 ROUND_WEIGHT = 25_000.0  # weight of s_u^2: ten errors of variance 0.02
-UNIT_WEIGHT = 4.0 / (1 / 12 + kernels.WEIGHT) ** 2  # weight of s_e^2: four degrees of freedom
+UNIT_WEIGHT = 4.0 * kernels.WITHIN  # weight of s_e^2: four degrees of freedom
 COIN_WEIGHT = 10.0  # weight of k = 0
 INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
 SHORTEST = 32  # rounds of a challenger
@@ -179,9 +180,14 @@ class FeatureModel:
             "X": np.zeros((trials, d, p)),
             "R": np.tile(np.eye(p) / TAU, (trials, G, 1, 1)),
             "z": np.tile(intercept, (trials, G, 1)),
-            "ev": np.zeros((trials, G)),
+            "ev": np.tile(self._first_evidence(), (trials, 1)),
             "noise": np.tile(self._first_noise(), (trials, 1)),
         }
+
+    def _first_evidence(self) -> FloatArray:
+        chances = CHANCES[: len(self.sizes)]
+        evidence: FloatArray = np.log(chances / chances.sum())
+        return evidence
 
     def _first_noise(self) -> FloatArray:
         noise = np.zeros(kernels.NOISES)
@@ -233,8 +239,10 @@ class FeatureModel:
 
     def _fade(self, arrays: Arrays, discount: float) -> None:
         """Multiply the weights of all reports, and eliminate the effects of arms again."""
-        for name in (*BY_ARM, "W", "h", "ev"):
+        for name in (*BY_ARM, "W", "h"):
             arrays[name] *= discount
+        prior = self._first_evidence()
+        arrays["ev"][:] = prior + discount * (arrays["ev"] - prior)
         if self.effects:
             first, noise = self._first_noise(), arrays["noise"]
             sums = slice(0, kernels.ROUND)
@@ -326,7 +334,7 @@ class FeatureModel:
 
 
 def log_evidence(ev: FloatArray) -> FloatArray:
-    """Return the log evidence of a mixture of sizes, but for a constant for each report."""
+    """Return the log evidence of all sizes together, but for a constant for each report."""
     most = ev.max(axis=-1)
-    total: FloatArray = most + np.log(np.exp(ev - most[..., None]).mean(axis=-1))
+    total: FloatArray = most + np.log(np.exp(ev - most[..., None]).sum(axis=-1))
     return total

@@ -29,8 +29,9 @@ from multiplay.types import FloatArray, IntArray
 UU, UE, UQ, EE, EQ, QQ, TU, TE, TQ, ROUND, UNIT, COIN = range(12)  # columns of ``noise``
 NOISES = 12
 WEIGHT = 0.01  # added to a variance before it is a weight: small estimates must not own the fit
+WITHIN = 2500.0  # weight of a squared deviation within a round, for each degree of freedom
 LEAST_ROUND, LEAST_UNIT = 1e-5, 1e-6  # of the variances s_u^2 and s_e^2
-LEAST_MEAN = 0.01  # of a chance, when its variance m (1 - m) is predicted
+LEAST_MEAN = 0.03  # of a chance, when its variance m (1 - m) is predicted
 NEGLIGIBLE = 1e-12  # probability of a size that beliefs leave out
 GONE = 1e-12  # N of an arm of which a discount has left nothing
 
@@ -195,9 +196,8 @@ def learn(
                 c = sizes[best] / (1.0 + sizes[best] * N[k, i])
                 q[j] = coin(dot(phi[k, j], theta) + c * (Z[k, i] - dot(X[k, i], theta)))
                 if a[k, j] > 1.0 and not math.isnan(scatter[k, j]):
-                    dof, unit = a[k, j] - 1.0, own[UNIT] + own[COIN] * q[j]
-                    om = dof / (unit + WEIGHT) ** 2
-                    add_error(own, om, 0.0, 1.0, q[j], scatter[k, j] / dof)
+                    dof = a[k, j] - 1.0
+                    add_error(own, WITHIN * dof, 0.0, 1.0, q[j], scatter[k, j] / dof)
             fit_noise(own)
         for j in range(K):
             i, units = arms[k, j], a[k, j]
@@ -216,7 +216,7 @@ def learn(
                 v = grown * (nu + c)
                 ev[k, g] -= 0.5 * (math.log(v) + left * left)
                 if g == best and learns_noise:
-                    om = 1.0 / (v - own[ROUND] + WEIGHT) ** 2
+                    om = 1.0 / (v - nu + WEIGHT) ** 2
                     found = (left * left - 1.0) * v + nu
                     add_error(own, om, 1.0, 1.0 / units, q[j] / units, found)
             add_to_arm(k, i, phi[k, j], y[k, j], 1.0 / nu, N, Z, X, W, h)

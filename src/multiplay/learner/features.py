@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -17,13 +18,19 @@ from multiplay.beliefs.features import FeatureModel, Reports
 from multiplay.errors import InvalidInput
 from multiplay.features import FeatureRows, Features, Number
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
+from multiplay.kernels import residuals
 from multiplay.kernels.moments import AVERAGE, FREEDOM, UNITS, WITHIN
+from multiplay.kernels.residuals import BENT, BENT2, LASTS, LASTS2, ROUNDS, SUMS
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.round_set import RoundFeatures, RoundSet
 from multiplay.policies import FeatureCTS, Policy
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
-DECLARED, CODES, MODEL = "declared/", "codes/", "model/"  # before the names of arrays
+DECLARED, CODES, MODEL, RESIDUALS = "declared/", "codes/", "model/", "residuals/"  # of arrays
+MODEL_ARRAYS = ("N", "Z", "X", "R", "z", "ev", "noise")
+LEAST_ROUNDS = 30.0  # before residuals are judged
+CLEAR = 3.5  # standard deviations of a sum of residuals that do not come by chance
+TINY = 1e-300
 ROUNDING = 1e-9  # relative difference of sums that counts as none
 MOST_ARMS = 10_000  # of a set whose oracle is called to find out whether plans differ
 
@@ -54,6 +61,8 @@ class FeatureState:
         The declared features with their scaling, and the values of arms.
     model, arrays
         The model of the losses, and its state for all arms ever seen, with one trial.
+    residuals : dict of arrays
+        Sums of the errors of predictions; see ``multiplay.kernels.residuals``.
     last : dict or None
         The values of the last play that was asked.
     matters : array of shape (p,)
@@ -67,6 +76,7 @@ class FeatureState:
         self.arrays = model.start(arms, table.features.p, 1)
         self.last: Values | None = None
         self.matters: BoolArray = np.zeros(table.features.p, dtype=bool)
+        self.residuals: Arrays = {"sums": np.zeros(SUMS), "recent": np.zeros(table.features.p)}
         self.version = 0
         self._judged: tuple[ActionSet, FloatArray] | None = None  # set and arms that were judged
 
@@ -170,7 +180,8 @@ class FeatureState:
         """Return the state as plain data and arrays; see ``restore``."""
         header, arrays = table_record(self.table)
         header |= {"last": self.last, "matters": np.flatnonzero(self.matters).tolist()}
-        return header, arrays | with_prefix(MODEL, self.arrays)
+        arrays |= with_prefix(MODEL, self.arrays)
+        return header, arrays | with_prefix(RESIDUALS, self.residuals)
 
     def restore(self, header: Mapping[str, Any], arrays: Arrays, arms: int) -> None:
         """Set the state that ``record`` returned, for so many arms."""
@@ -180,6 +191,8 @@ class FeatureState:
         if shapes[0] != shapes[1]:
             raise ValueError("it holds the beliefs of different features")
         self.arrays = {name: found[name].copy() for name in self.arrays}
+        found = without_prefix(RESIDUALS, arrays)
+        self.residuals = {name: found[name].copy() for name in self.residuals}
         self.last = header["last"]
         self.matters[header["matters"]] = True
 
@@ -302,6 +315,11 @@ class FeatureState:
         scatter = np.where(own[:, FREEDOM] > 0.0, own[:, WITHIN], np.nan)
         units, mean = (own[None, :, column].copy() for column in (UNITS, AVERAGE))
         told = Reports(places[None, seen], phi[None, seen], units, mean, scatter[None])
+        N, Z, X, R, z, ev, noise = (self.arrays[name][0] for name in MODEL_ARRAYS)
+        of_model = N, Z, X, R, z, ev, noise, self.model.sizes
+        sums, recent = self.residuals["sums"], self.residuals["recent"]
+        of_round = places[seen], told.phi[0], units[0], mean[0]
+        residuals.add_residuals(*of_round, *of_model, sums, recent)
         self.model.learn(self.arrays, told)
         self.version += 1
 
@@ -349,7 +367,20 @@ class FeatureState:
     @property
     def misfit(self) -> str:
         """What the features do not explain; "" if nothing was found."""
-        return ""
+        sums = self.residuals["sums"]
+        if sums[ROUNDS] < LEAST_ROUNDS:
+            return ""
+        bent, lasts = (
+            sums[total] / math.sqrt(max(sums[squares], TINY))
+            for total, squares in ((BENT, BENT2), (LASTS, LASTS2))
+        )
+        if max(abs(bent), lasts) <= CLEAR:
+            return ""
+        if lasts > abs(bent):
+            why = "errors last for many rounds. Effects may change, or a feature may be missing"
+        else:
+            why = "errors depend on the square of what they predict. A product may be missing"
+        return f"the features do not explain these costs: {why}"
 
     def cut(self, places: IntArray) -> Arrays:
         """Return the state of some arms; -1 is an arm of which nothing is known."""

@@ -1,0 +1,268 @@
+"""Losses with features: regret, coverage, new arms, speed and other libraries, against limits.
+
+Command line: ``python -m benchmarks.features --only table coverage --jobs 2``. Without
+``--trials`` each topic has the number of trials that its limits were stated for.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+if __name__ == "__main__":
+    from benchmarks import ONE_THREAD
+
+    os.environ.update(ONE_THREAD)  # before the import of numpy
+
+import numpy as np
+
+from benchmarks.bills import FIVE_OF_TEN
+from benchmarks.change import shown
+from benchmarks.contexts import INSTANCES, SETS, WithoutFeatures
+from benchmarks.harness import Runner, Section, Target, command, standard_error
+from benchmarks.linear_bandits import calvera, wen
+from multiplay import (
+    Bernoulli,
+    BootstrapCTS,
+    Budget,
+    Changing,
+    Contextual,
+    Environment,
+    FeatureCTS,
+    FeatureRows,
+    GenCTS,
+    NormalContexts,
+    Policy,
+    Stochastic,
+    Streams,
+    Uniform,
+    simulate,
+)
+from multiplay.beliefs.features import FeatureModel, Reports
+from multiplay.types import FloatArray
+
+SEED, POLICY = 2030, 1
+FEATURES, FOLLOW = "FeatureCTS()", "FeatureCTS(change='follow')"
+BLIND: dict[str, Policy] = {
+    "GenCTS()": GenCTS(),
+    "BootstrapCTS()": BootstrapCTS(),
+    "BootstrapCTS(change='follow')": BootstrapCTS(change="follow"),
+    "without features": WithoutFeatures(),
+}
+COMPARED: dict[str, Policy] = {
+    FEATURES: FeatureCTS(),
+    FOLLOW: FeatureCTS(change="follow"),
+    **BLIND,
+}
+WORSE = 1.15  # times the regret of the best policy without features
+
+# ------------------------------------------------------------------- table
+
+
+def of_instance(name: str, policy: str, trials: int) -> FloatArray:
+    """Return the final regret of a policy on an instance of the table."""
+    instance = INSTANCES[name]
+    environment, one = instance.environment(trials), {policy: COMPARED[policy]}
+    actions, rounds = SETS[instance.actions], instance.rounds
+    return simulate(actions, environment, one, rounds, trials, instance.seed, record=1).final(
+        policy
+    )
+
+
+def table(trials: int | None, run: Runner) -> list[Section]:
+    """Measure all policies on the instances of the acceptance table."""
+    number = {name: trials or instance.trials for name, instance in INSTANCES.items()}
+    found = run({(n, p): (of_instance, (n, p, number[n])) for n in INSTANCES for p in COMPARED})
+    rows, targets = [], []
+    for name, instance in INSTANCES.items():
+        finals = {p: found[name, p] for p in COMPARED}
+        accepted, error = instance.accepted
+        limit = accepted + 4 * float(np.hypot(error, standard_error(finals[FEATURES].tolist())))
+        best = min(float(finals[p].mean()) for p in BLIND)
+        row: dict[str, Any] = {"instance": name, "trials": number[name]}
+        row["accepted"] = f"{accepted:g} ± {error:g}"
+        rows.append(row | {p: shown(values) for p, values in finals.items()})
+        targets.append(Target(f"{name}: {FEATURES}", float(finals[FEATURES].mean()), limit))
+        for policy in (FEATURES, FOLLOW):
+            if policy == FOLLOW or not instance.changes:
+                ratio = float(finals[policy].mean()) / best
+                targets.append(Target(f"{name}: {policy} / best without features", ratio, WORSE))
+    shows = "Final regret ± standard error against the best plan of each day."
+    return [Section("Acceptance table", shows, rows, targets)]
+
+
+# ------------------------------------------------------- without features
+
+PLAIN: dict[str, float] = {"5 of 10, little noise": 15, "rare disasters": 21}
+
+
+def of_plain(name: str, policy: str, trials: int) -> FloatArray:
+    """Return the final regret where there are no features."""
+    environment: Environment
+    if name == "rare disasters":
+        actions, seeds = SETS["3x2"], [np.random.default_rng((SEED, k)) for k in range(trials)]
+        means = np.array([rng.uniform(0.01, 0.10, actions.d) for rng in seeds])
+        environment = Stochastic(Bernoulli(means))
+    else:
+        actions, means = FIVE_OF_TEN[0], np.where(np.arange(10) < 5, 0.45, 0.55)
+        environment = Stochastic(Uniform(means - 0.1, means + 0.1))
+    one = {policy: COMPARED[policy]}
+    return simulate(actions, environment, one, 2000, trials, SEED, record=1).final(policy)
+
+
+def plain(trials: int | None, run: Runner) -> list[Section]:
+    """Measure two instances without features, for which the noise must be learned."""
+    number = trials or 100
+    found = run({(n, p): (of_plain, (n, p, number)) for n in PLAIN for p in COMPARED})
+    rows = [{"instance": n} | {p: shown(found[n, p]) for p in COMPARED} for n in PLAIN]
+    targets = [Target(n, float(found[n, FEATURES].mean()), limit) for n, limit in PLAIN.items()]
+    shows = f"Final regret ± standard error after 2,000 rounds, {number} trials."
+    return [Section("Without features", shows, rows, targets)]
+
+
+# ---------------------------------------------------------------- coverage
+
+
+def covered(name: str, trials: int) -> dict[int, float]:
+    """Return the share of arms whose 95 % interval holds their mean, after some rounds."""
+    instance = INSTANCES[name]
+    actions, policy = SETS[instance.actions], FeatureCTS()
+    world = instance.environment(trials).open(actions, instance.rounds, range(trials), SEED)
+    first = world.contexts(1)
+    state = policy.start(actions.featured(first), instance.rounds, trials)
+    rng, shares = Streams.spawn(SEED, POLICY, range(trials)), {}
+    for t in range(1, instance.rounds + 1):
+        rows = world.contexts(t)
+        assert rows is not None
+        today = actions.featured(rows)
+        believed = policy.model.posterior(state, rows) if t in (100, instance.rounds) else None
+        play = policy.choose(today, state, rng)
+        seen = world.observe(play.action)
+        if believed is not None:
+            mean, deviation = believed
+            shares[t] = float((np.abs(seen.means - mean) <= 1.96 * deviation).mean())
+        policy.update(today, state, play, seen.feedback, rng)
+    return shares
+
+
+def coverage(trials: int | None, run: Runner) -> list[Section]:
+    """Measure the coverage of 95 % intervals of all arms, played or not."""
+    found = run({name: (covered, (name, trials or 20)) for name in INSTANCES})
+    rows, targets = [], []
+    for name, shares in found.items():
+        holds = INSTANCES[name].holds
+        (_, early), (last, late) = shares.items()
+        row = {"instance": name, "round 100": early, "last round": late}
+        rows.append(row | {"the model holds": "yes" if holds else "no"})
+        for t, share in {100: early, last: late}.items() if holds else ():
+            targets.append(Target(f"coverage, {name}, round {t}", share, 0.92, at_least=True))
+            targets.append(Target(f"coverage, {name}, round {t}", share, 0.98))
+    return [Section("Coverage", "95 % intervals of the means of all arms.", rows, targets)]
+
+
+# --------------------------------------------------------------- new lanes
+
+OLD, NEW, OPENED, DAYS, UNITS = 30, 10, 30, 230, 15
+WELL = 0.1  # of the daily regret of the best plan without the new lanes
+
+
+def new_lanes(policy: str, trials: int) -> tuple[FloatArray, float]:
+    """Return the daily regret of a policy, and what a day costs without the new lanes."""
+    caps = np.full(OLD + NEW, 2)
+    before = Budget(UNITS, np.where(np.arange(OLD + NEW) < OLD, caps, 0))
+    sets = Changing([before] * OPENED + [Budget(UNITS, caps)] * (DAYS - OPENED))
+    rows = [np.random.default_rng((SEED, 8, k)).normal(size=5 + OLD + NEW) for k in range(trials)]
+    drawn, half = np.array(rows), 0.12 / 2**0.5
+    theta = half * drawn[:, None, :5] / np.linalg.norm(drawn[:, None, :5], axis=2, keepdims=True)
+    theta[..., 0] += 0.5
+    contexts = NormalContexts(5, "once")
+    environment = Contextual(theta, contexts, half * drawn[:, 5:], round_sd=0.05)
+    one = {policy: COMPARED[policy]}
+    result = simulate(sets, environment, one, DAYS, trials, SEED, record=range(1, DAYS + 1))
+    regret = result.regret.sel(policy=policy).to_numpy().mean(axis=0)
+    world = environment.open(sets, DAYS, range(trials), SEED)
+    means = world.observe(np.zeros((trials, OLD + NEW), dtype=np.int64)).means
+    costs = [(s.best(means) * means).sum(axis=1).mean() for s in (before, sets.at(OPENED + 1))]
+    return np.diff(regret, prepend=0.0), float(costs[0] - costs[1])
+
+
+def newlanes(trials: int | None, run: Runner) -> list[Section]:
+    """Measure the days until 10 lanes that open on day 30 are used well."""
+    found = run({p: (new_lanes, (p, trials or 100)) for p in COMPARED})
+    rows, days = [], {}
+    for policy, (daily, lost) in found.items():
+        after = daily[OPENED:]
+        week = np.convolve(after, np.ones(7) / 7, "valid")
+        well = np.flatnonzero(week <= WELL * lost)
+        days[policy] = float(well[0]) if len(well) else np.inf
+        rows.append(
+            {
+                "policy": policy,
+                "days until used well": days[policy],
+                "regret of 30 days after": float(after[:30].sum()),
+                "regret of 200 days after": float(after.sum()),
+            }
+        )
+    names = min(days[p] for p in BLIND)
+    target = Target(
+        "new lanes: days, FeatureCTS / learned by name", days[FEATURES] / max(names, 1), 1
+    )
+    shows = (
+        f"{OLD} lanes, {NEW} more from day {OPENED + 1}. Used well: the regret of a week is at "
+        f"most {WELL:.0%} of what the best plan without the new lanes loses."
+    )
+    return [Section("New lanes", shows, rows, [target])]
+
+
+# ------------------------------------------------------------------- speed
+
+SPEED: dict[int, tuple[int, float]] = {100: (19, 0.15), 10**4: (199, 1.5), 10**6: (1999, 80.0)}
+
+
+def round_time(d: int, seen: int, repeats: int) -> dict[str, float]:
+    """Return the least milliseconds of learning, drawing and believing; p = 20, one trial."""
+    p, rng = 20, np.random.default_rng(0)
+    model = FeatureModel()
+    arm = np.concatenate([np.ones((1, d, 1)), rng.normal(size=(1, d, p - 1))], axis=2)
+    rows, state = FeatureRows(arm, np.ones((1, p))), model.start(d, p, 1)
+    streams = Streams.spawn(SEED, POLICY, [0])
+    taken: dict[str, list[float]] = {"learn": [], "draw": [], "posterior": []}
+    for _ in range(repeats):
+        arms = np.sort(rng.choice(d, seen, replace=False))[None]
+        units, mean = np.full((1, seen), 3.0), rng.uniform(0.3, 0.7, (1, seen))
+        reports = Reports(arms, rows.phi(arms[0]), units, mean, np.full((1, seen), 0.02))
+        calls: dict[str, Callable[[], object]] = {
+            "learn": lambda reports=reports: model.learn(state, reports),  # type: ignore[misc]
+            "draw": lambda: model.draw(state, rows, streams),
+            "posterior": lambda: model.posterior(state, rows),
+        }
+        for name, call in calls.items():
+            started = time.process_time()
+            call()
+            taken[name].append(time.process_time() - started)
+    return {name: 1000 * min(times) for name, times in taken.items()}
+
+
+def speed(trials: int | None, run: Runner) -> list[Section]:
+    """Measure the time of a round besides the oracle, with 20 features."""
+    rows, targets = [], []
+    for d, (seen, limit) in SPEED.items():
+        times = round_time(d, seen, 4 if d > 10**5 else 50)
+        rows.append({"arms": d, "arms seen": seen} | {f"{n}, ms": ms for n, ms in times.items()})
+        together = times["learn"] + times["draw"]
+        targets.append(Target(f"a round, {d} arms", together, limit, "ms"))
+    return [Section("Speed", "Least processor time, one trial, 20 features.", rows, targets)]
+
+
+TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
+    "table": table,
+    "plain": plain,
+    "coverage": coverage,
+    "newlanes": newlanes,
+    "speed": speed,
+    "calvera": calvera,
+    "wen": wen,
+}
+
+if __name__ == "__main__":
+    command("benchmarks.features", __doc__, TOPICS)

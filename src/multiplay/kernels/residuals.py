@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from multiplay.kernels.features import COIN, ROUND, UNIT, best_size, coin, dot, length_in
+from multiplay.kernels.features import COIN, ROUND, UNIT, best_size, coin, dot, length_in, shares
 from multiplay.kernels.jit import kernel
 from multiplay.kernels.regression import back_substitute
 from multiplay.types import FloatArray, IntArray
@@ -78,3 +78,28 @@ def add_residuals(
     sums[LASTS2] += lasts * lasts
     for j in range(p):
         recent[j] = RECENT * recent[j] + S[j]
+
+
+@kernel
+def means_of(
+    arms: IntArray,
+    phi: FloatArray,
+    N: FloatArray,
+    Z: FloatArray,
+    X: FloatArray,
+    R: FloatArray,
+    z: FloatArray,
+    ev: FloatArray,
+    sizes: FloatArray,
+    means: FloatArray,
+) -> None:
+    """Give the means of some arms, as ``believe`` does, without their deviations."""
+    share, theta = np.empty(len(sizes)), np.empty(phi.shape[1])
+    shares(ev, share)
+    means[:] = 0.0
+    for g in range(len(sizes)):
+        back_substitute(R[g], z[g], theta)
+        for k in range(len(arms)):
+            i = arms[k]
+            c = sizes[g] / (1.0 + sizes[g] * N[i])
+            means[k] += share[g] * (dot(phi[k], theta) + c * (Z[i] - dot(X[i], theta)))

@@ -130,7 +130,7 @@ class Beliefs:
         if self.knows_rounds_only:
             return np.nan
         if self.state.features is not None:
-            return self._expected_at_features(round_set, action, None, None).total
+            return self._cost_at_features(self.state.features, round_set, action)
         return round_set.cost(action, self.mean(round_set))
 
     def expected(
@@ -203,17 +203,33 @@ class Beliefs:
             mean[places], deviation[places] = features.posterior(places, rows)
         return mean, deviation
 
+    def _cost_at_features(
+        self, features: FeatureState, round_set: RoundSet, action: IntArray
+    ) -> float:
+        """Return the cost of an action of a round that was asked for; all its arms are known."""
+        phi, (played,) = round_set.phi(action), action.nonzero()
+        assert phi is not None
+        mean, ranges = features.means(self._places(round_set)[played], phi), self.state.ranges
+        if not round_set.actions.linear:
+            return self._value(round_set, action, mean)
+        low, high = (end[played] for end in round_set.bounds)
+        units = np.minimum(np.maximum(ranges.from_shares(mean), low), high)
+        return float(action[played] @ units) + round_set.shortfall(action)
+
+    def _value(self, round_set: RoundSet, action: IntArray, mean: FloatArray) -> float:
+        """Return the value of an action for the means of the arms that are played."""
+        means = np.full(len(action), 0.5)
+        means[action.nonzero()[0]] = np.clip(mean, 0.0, 1.0)
+        return round_set.cost(action, means)
+
     def _expected_at_features(
         self,
         round_set: RoundSet,
         action: IntArray,
-        level: float | None,
+        level: float,
         phi: FloatArray | None,
     ) -> Estimate:
-        """Return the cost of an action at the features of its round.
-
-        Without a level, there is no interval.
-        """
+        """Return the cost of an action at the features of its round, with an interval."""
         state, (played,) = self.state, action.nonzero()
         features = state.features
         assert features is not None
@@ -223,39 +239,19 @@ class Beliefs:
         low, high = (end[played] for end in round_set.bounds)
         mean, deviation = features.posterior(places, rows)
         units = np.clip(state.ranges.from_shares(mean), low, high)
-        if not round_set.actions.linear:
-            return self._bent(round_set, action, level, mean, deviation)
+        if not round_set.actions.linear:  # but it grows with every mean
+            width = features.quantile(level) * deviation
+            ends = [self._value(round_set, action, mean + sign * width) for sign in (0, -1, 1)]
+            return Estimate(ends[0], *([np.nan] * 2 if features.misfit else ends[1:]))
         unmet, count = round_set.shortfall(action), action[played]
         total = float(count @ units) + unmet
-        if level is None or features.misfit:
+        if features.misfit:
             return Estimate(total, np.nan, np.nan)
         width = state.ranges.span * features.quantile(level)
         width *= features.joint(places, rows, count)
         least, most = float(count @ low) + unmet, float(count @ high) + unmet
         low_end = min(max(total - width, least), total)
         return Estimate(total, low_end, max(min(total + width, most), total))
-
-    def _bent(
-        self,
-        round_set: RoundSet,
-        action: IntArray,
-        level: float | None,
-        mean: FloatArray,
-        deviation: FloatArray,
-    ) -> Estimate:
-        """Return the value of an action where it is not linear, but grows with every mean."""
-        features = self.state.features
-        assert features is not None
-
-        def cost(of_played: FloatArray) -> float:
-            means = np.full(len(action), 0.5)
-            means[action.nonzero()[0]] = np.clip(of_played, 0.0, 1.0)
-            return round_set.cost(action, means)
-
-        if level is None or features.misfit:
-            return Estimate(cost(mean), np.nan, np.nan)
-        width = features.quantile(level) * deviation
-        return Estimate(cost(mean), cost(mean - width), cost(mean + width))
 
     def _places(self, round_set: RoundSet) -> IntArray:
         """Return the places of the arms of a round among all arms; -1 for an arm never seen."""

@@ -61,6 +61,8 @@ class FeatureState:
         The declared features with their scaling, and the values of arms.
     model, arrays
         The model of the losses, and its state for all arms ever seen, with one trial.
+    by_arm : list of names
+        The arrays with the arms on their second axis.
     residuals : dict of arrays
         Sums of the errors of predictions; see ``multiplay.kernels.residuals``.
     last : dict or None
@@ -74,6 +76,8 @@ class FeatureState:
     def __init__(self, table: ArmFeatures, model: FeatureModel, arms: int) -> None:
         self.table, self.model = table, model
         self.arrays = model.start(arms, table.features.p, 1)
+        shared = model.SHARED
+        self.by_arm = [n for n, a in self.arrays.items() if a.ndim > 1 and n not in shared]
         self.last: Values | None = None
         self.matters: BoolArray = np.zeros(table.features.p, dtype=bool)
         self.residuals: Arrays = {"sums": np.zeros(SUMS), "recent": np.zeros(table.features.p)}
@@ -290,12 +294,6 @@ class FeatureState:
             self.version += 1
 
     @property
-    def by_arm(self) -> list[str]:
-        """The names of the arrays with the arms on their second axis."""
-        shared = self.model.SHARED
-        return [n for n, array in self.arrays.items() if array.ndim > 1 and n not in shared]
-
-    @property
     def arms(self) -> int:
         """The number of arms of the state."""
         return int(self.arrays[self.by_arm[0]].shape[1])
@@ -355,6 +353,13 @@ class FeatureState:
         """Return mean and deviation of the mean loss of some arms, -1 for one never seen."""
         mean, deviation = self.model.posterior(self.cut(places), rows)
         return mean[0], deviation[0]
+
+    def means(self, places: IntArray, phi: FloatArray) -> FloatArray:
+        """Return the mean loss of some arms that were seen or asked for, as ``posterior``."""
+        N, Z, X, R, z, ev = (self.arrays[name][0] for name in MODEL_ARRAYS[:-1])
+        means = np.empty(len(places))
+        residuals.means_of(places, phi, N, Z, X, R, z, ev, self.model.sizes, means)
+        return means
 
     def joint(self, places: IntArray, rows: FeatureRows, count: IntArray) -> float:
         """Return the deviation of the cost of so many units of some arms."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -158,8 +158,10 @@ class RoundSet:
 
     def featured(self, features: RoundFeatures) -> RoundSet:
         """Return the set with the features of a round."""
-        actions = self.base.actions.featured(features.rows)
-        return replace(self, actions=actions, features=features, plain=self.base)
+        base = self.base
+        actions = base.actions.featured(features.rows)
+        made = self.given, self.limits, actions, self.bounds, self.ranges
+        return RoundSet(*made, features, base)
 
     @property
     def base(self) -> RoundSet:

@@ -55,7 +55,8 @@ class FeatureTwin:
         self.prior = [np.diag([4.0] * p + [1 / s**2 if s else 0.0] * d) for s in self.sizes]
         self.L = np.zeros((p + d, p + d))  # precision and precision times mean of the reports
         self.r = np.zeros(p + d)
-        self.ev0 = np.log(CHANCES if effects else CHANCES[:1] / CHANCES[0])
+        chances = CHANCES if p == 1 else np.full(5, 0.2)
+        self.ev0 = np.log(chances if effects else np.ones(1))
         self.ev = self.ev0.copy()
         self.noise = Noise(discount)
 

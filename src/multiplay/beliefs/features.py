@@ -17,7 +17,8 @@ from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 TAU = 0.5  # standard deviation of a coefficient before anything is seen
 INTERCEPT = 0.5  # mean of the first coefficient; that of the others is 0
 SIZES = np.array([0.0, 0.01, 0.03, 0.1, 0.3]) ** 2  # of the variance of effects of arms
-CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])  # of the sizes, before anything is seen
+EVEN = np.full(5, 0.2)  # chances of the sizes, before anything is seen
+CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])  # without features: arms that are alike are rare
 ROUND_0, UNIT_0 = 0.05**2, 0.25  # variances s_u^2 and s_e^2 before anything is seen
 ROUND_WEIGHT = 25_000.0  # weight of s_u^2: ten errors of variance 0.02
 UNIT_WEIGHT = 4.0 * kernels.WITHIN  # weight of s_e^2: four degrees of freedom
@@ -26,12 +27,15 @@ INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
 SHORTEST = 32  # rounds of a challenger
 ODDS = np.log(1000.0)  # log odds from which a challenger replaces the model
 
+SURE = 5.0  # deviations from which errors go with predictions
+SHARE = 0.002  # of the squared errors that this explains, from which it matters
+
 NO_UNITS = np.zeros((1, 0))
 NO_FIRST = np.zeros(1, dtype=np.int64)
 NEW = "new_"  # before the names of the arrays of the challenger
 
 BY_ARM = ("N", "Z", "X")
-TRIANGLES = ("R", "z", "ev", "noise")
+TRIANGLES = ("R", "z", "ev", "noise", "fit", "bends")
 FADING = ("W", "h", "others_P", "others_b")
 
 
@@ -180,12 +184,14 @@ class FeatureModel:
             "X": np.zeros((trials, d, p)),
             "R": np.tile(np.eye(p) / TAU, (trials, G, 1, 1)),
             "z": np.tile(intercept, (trials, G, 1)),
-            "ev": np.tile(self._first_evidence(), (trials, 1)),
+            "ev": np.tile(self._first_evidence(p), (trials, 1)),
             "noise": np.tile(self._first_noise(), (trials, 1)),
+            "fit": np.zeros((trials, kernels.FITS)),
+            "bends": np.zeros((trials, p, 4)),
         }
 
-    def _first_evidence(self) -> FloatArray:
-        chances = CHANCES[: len(self.sizes)]
+    def _first_evidence(self, p: int) -> FloatArray:
+        chances = (CHANCES if p == 1 else EVEN)[: len(self.sizes)]
         evidence: FloatArray = np.log(chances / chances.sum())
         return evidence
 
@@ -211,8 +217,10 @@ class FeatureModel:
     def _add(
         self, arrays: Arrays, which: str, scatter: tuple[FloatArray, FloatArray], reports: Reports
     ) -> None:
-        N, Z, X, R, z, ev, noise = (arrays[f"{which}{name}"] for name in (*BY_ARM, *TRIANGLES))
-        own = N, Z, X, R, z, ev, noise
+        N, Z, X, R, z, ev, noise, fit, bends = (
+            arrays[f"{which}{name}"] for name in (*BY_ARM, *TRIANGLES)
+        )
+        own = N, Z, X, R, z, ev, noise, fit, bends
         kernels.learn(*reports, *own, *scatter, self.sizes, self.effects)
 
     def pass_round(self, arrays: Arrays) -> None:
@@ -241,12 +249,18 @@ class FeatureModel:
         """Multiply the weights of all reports, and eliminate the effects of arms again."""
         for name in (*BY_ARM, "W", "h"):
             arrays[name] *= discount
-        prior = self._first_evidence()
+        prior = self._first_evidence(arrays["X"].shape[2])
         arrays["ev"][:] = prior + discount * (arrays["ev"] - prior)
         if self.effects:
             first, noise = self._first_noise(), arrays["noise"]
             sums = slice(0, kernels.ROUND)
             noise[:, sums] = first[sums] + discount * (noise[:, sums] - first[sums])
+        fit = arrays["fit"]
+        squares = fit[:, [kernels.SLOPE_V, kernels.BEND_V]] * discount**2  # of weights
+        centre = fit[:, kernels.CENTRE].copy()
+        fit *= discount
+        arrays["bends"][:, :, :3] *= [discount, discount**2, discount]
+        fit[:, [kernels.SLOPE_V, kernels.BEND_V]], fit[:, kernels.CENTRE] = squares, centre
         P, b = arrays["others_P"], arrays["others_b"]
         P += arrays["W"][:, None] + np.eye(P.shape[2]) / TAU**2
         b += arrays["h"][:, None]
@@ -327,6 +341,22 @@ class FeatureModel:
         """Return the mean and the standard deviation of the effects b, (trials, d)."""
         _, d, p = arrays["X"].shape
         return self.posterior(arrays, FeatureRows(np.zeros((1, d, p)), np.zeros((1, p))))
+
+    def misfit(self, arrays: Arrays, trial: int = 0) -> float | None:
+        """Return the share of squared errors that a better shape would explain, or None.
+
+        Errors of predictions that go with the predictions, with their squares or with squares of
+        features show that coefficients change, or that losses are no linear function of the
+        features. Then intervals of this model are too narrow. None: nothing of the kind was found;
+        the chance to find it where the model holds is below 1 %.
+        """
+        fit, bends = arrays["fit"][trial], arrays["bends"][trial, :, :3]
+        sums = [fit[kernels.SLOPE : kernels.BEND], fit[kernels.BEND : kernels.ERRORS], *bends]
+        share = 0.0
+        for total, variance, squares in sums:
+            if total**2 > SURE**2 * variance > 0:
+                share = max(share, total**2 / (squares * fit[kernels.ERRORS]))
+        return float(share) if share > SHARE else None
 
     def _posterior(self, arrays: Arrays) -> Posterior:
         N, Z, X, R, z, ev = (arrays[name] for name in (*BY_ARM, "R", "z", "ev"))

@@ -33,6 +33,9 @@ WITHIN = 2500.0  # weight of a squared deviation within a round, for each degree
 LEAST_ROUND, LEAST_UNIT = 1e-5, 1e-6  # of the variances s_u^2 and s_e^2
 LEAST_MEAN = 0.03  # of a chance, when its variance m (1 - m) is predicted
 NEGLIGIBLE = 1e-12  # probability of a size that beliefs leave out
+COUNT, CENTRE, SPREAD, SLOPE, SLOPE_V, SLOPE_H, BEND, BEND_V, BEND_H, ERRORS = range(10)  # ``fit``
+FITS = 10
+FIRST = 20  # errors that are not compared, beside two for each coefficient
 GONE = 1e-12  # N of an arm of which a discount has left nothing
 
 
@@ -158,6 +161,37 @@ def coin(m: float) -> float:
     return m * (1.0 - m)
 
 
+@subroutine
+def compare(fit: FloatArray, bends: FloatArray, phi: FloatArray, m: float, error: float) -> None:
+    """Add an error of a prediction m, in deviations, to sums that find a wrong shape.
+
+    If the model holds, errors go with nothing that is known before: neither with h = m - centre
+    (they would if coefficients change), nor with h = (m - centre)^2 - spread or the square of a
+    feature less its average (if the losses are no linear function of the features). The sums are
+    of h error, (h error)^2 and h^2.
+    """
+    n, step = fit[COUNT], m - fit[CENTRE]
+    for j in range(len(phi)):
+        h = phi[j] * phi[j] - bends[j, 3]
+        if n >= 2 * len(phi) + FIRST:
+            bends[j, 0] += h * error
+            bends[j, 1] += (h * error) ** 2
+            bends[j, 2] += h * h
+        bends[j, 3] += h / (n + 1.0)
+    if n >= 2 * len(phi) + FIRST:
+        bend = step * step - fit[SPREAD] / n
+        fit[SLOPE] += step * error
+        fit[SLOPE_V] += (step * error) ** 2
+        fit[SLOPE_H] += step * step
+        fit[BEND] += bend * error
+        fit[BEND_V] += (bend * error) ** 2
+        fit[BEND_H] += bend * bend
+        fit[ERRORS] += error * error
+    fit[COUNT] = n + 1.0
+    fit[CENTRE] += step / (n + 1.0)
+    fit[SPREAD] += step * (m - fit[CENTRE])
+
+
 @kernel
 def learn(
     arms: IntArray,
@@ -172,6 +206,8 @@ def learn(
     z: FloatArray,
     ev: FloatArray,
     noise: FloatArray,
+    fit: FloatArray,
+    bends: FloatArray,
     W: FloatArray,
     h: FloatArray,
     sizes: FloatArray,
@@ -184,29 +220,26 @@ def learn(
     phi within the arms, and its product with y.
     """
     K, p, G = arms.shape[1], phi.shape[2], len(sizes)
-    x, theta, q = np.empty(p), np.empty(p), np.empty(K)
+    x, theta, m, q = np.empty(p), np.empty(p), np.empty(K), np.empty(K)
     for k in range(len(arms)):
         own, best = noise[k], best_size(ev[k])
-        if learns_noise:
-            back_substitute(R[k, best], z[k, best], theta)
-            for j in range(K):
-                i = arms[k, j]
-                if i < 0 or a[k, j] == 0.0:
-                    continue
+        back_substitute(R[k, best], z[k, best], theta)
+        for j in range(K):
+            i = arms[k, j]
+            if i >= 0 and a[k, j] > 0.0:
                 c = sizes[best] / (1.0 + sizes[best] * N[k, i])
-                q[j] = coin(dot(phi[k, j], theta) + c * (Z[k, i] - dot(X[k, i], theta)))
-                if a[k, j] > 1.0 and not math.isnan(scatter[k, j]):
+                m[j] = dot(phi[k, j], theta) + c * (Z[k, i] - dot(X[k, i], theta))
+                q[j] = coin(m[j])
+                if learns_noise and a[k, j] > 1.0 and not math.isnan(scatter[k, j]):
                     dof = a[k, j] - 1.0
                     add_error(own, WITHIN * dof, 0.0, 1.0, q[j], scatter[k, j] / dof)
+        if learns_noise:
             fit_noise(own)
         for j in range(K):
             i, units = arms[k, j], a[k, j]
             if i < 0 or units == 0.0:
                 continue
-            unit = own[UNIT]
-            if learns_noise:
-                unit += own[COIN] * q[j]
-            nu = own[ROUND] + unit / units
+            nu = own[ROUND] + (own[UNIT] + own[COIN] * q[j]) / units
             for g in range(G):
                 c = sizes[g] / (1.0 + sizes[g] * N[k, i])
                 root = 1.0 / math.sqrt(nu + c)
@@ -215,6 +248,8 @@ def learn(
                 left, grown = append_row(R[k, g], z[k, g], x, (y[k, j] - c * Z[k, i]) * root)
                 v = grown * (nu + c)
                 ev[k, g] -= 0.5 * (math.log(v) + left * left)
+                if g == best:
+                    compare(fit[k], bends[k], phi[k, j], m[j], left)
                 if g == best and learns_noise:
                     om = 1.0 / (v - nu + WEIGHT) ** 2
                     found = (left * left - 1.0) * v + nu

@@ -15,12 +15,15 @@ from multiplay import (
     Feedback,
     InvalidInput,
     Play,
+    Stochastic,
     Streams,
     Transport,
+    Uniform,
+    simulate,
 )
 from multiplay.beliefs.features import FeatureModel, Reports, played_rows
 from multiplay.testing import check_policy
-from multiplay.types import Arrays, FloatArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 PLANS = Transport([1, 4, 5], [4, 6])
 SETTINGS: list[dict[str, Any]] = [
@@ -156,8 +159,8 @@ def test_late_reports_are_learned_with_the_features_of_their_own_round() -> None
     for state, order in zip(states, ([1, 2], [2, 1]), strict=True):
         for t in order:
             policy.update(days[2], state, plays[t], lost(plays[t]), rng)
-    for name, array in states[0].items():
-        assert np.allclose(array, states[1][name], rtol=0, atol=1e-10), name
+    for name in states[0].keys() - {"fit", "bends"}:  # errors of predictions depend on the order
+        assert np.allclose(states[0][name], states[1][name], rtol=0, atol=1e-10), name
 
 
 def test_external_plans_teach_as_plays_do() -> None:
@@ -229,3 +232,154 @@ def test_a_set_with_other_features_than_at_the_start_is_refused() -> None:
     with pytest.raises(InvalidInput, match="3 features"):
         policy.absorb(PLANS, state, told, rng)
     assert all(np.array_equal(array, state[name]) for name, array in before.items())
+
+
+# ---------------------------------------------------------------- sets that change
+
+
+def cut(model: FeatureModel, arrays: Arrays, places: IntArray) -> Arrays:
+    """Return copies of the arrays of some arms, as a learner cuts them, and of shared ones."""
+    own = {name for name, array in arrays.items() if array.ndim > 1} - {*model.SHARED}
+    return {
+        name: (array[:, places] if name in own else array).copy() for name, array in arrays.items()
+    }
+
+
+def put_back(model: FeatureModel, arrays: Arrays, places: IntArray, part: Arrays) -> None:
+    own = {name for name, array in arrays.items() if array.ndim > 1} - {*model.SHARED}
+    for name, array in part.items():
+        if name in own:
+            arrays[name][:, places] = array
+        else:
+            arrays[name][...] = array
+
+
+def report_of(model: FeatureModel, arrays: Arrays, places: IntArray, reports: Reports) -> None:
+    """Tell a round in which only some arms could be played; ``reports`` counts among these."""
+    d = arrays["N"].shape[1]
+    away = np.setdiff1d(np.arange(d), places)
+    part = cut(model, arrays, away)
+    model.absent(part, 1)
+    put_back(model, arrays, away, part)
+    part = cut(model, arrays, places)
+    model.pass_round(part)
+    model.learn(part, reports)
+    put_back(model, arrays, places, part)
+
+
+@given(seed=st.integers(0, 10**6), discount=st.sampled_from([None, 0.9]))
+def test_arms_that_are_absent_still_say_what_they_said(seed: int, discount: float | None) -> None:
+    rng, model, d, p = np.random.default_rng(seed), FeatureModel(discount=discount), 5, 3
+    arrays, twin = model.start(d, p, 1), FeatureTwin(d, p, True, discount or 1.0)
+    phi = features(d, p, seed)[0]
+    for _ in range(8):
+        places = np.sort(rng.permutation(d)[: rng.integers(1, d + 1)])
+        phi = features(d, p, int(rng.integers(10**6)))[0]
+        a, y = rng.integers(1, 5, len(places)).astype(float), rng.random(len(places))
+        scatter = 0.1 * (a - 1)
+        told = phi[places][None], a[None], y[None], scatter[None]
+        report_of(model, arrays, places, Reports(np.arange(len(places))[None], *told))
+        twin.pass_round()
+        twin.learn(places, phi[places], a, y, scatter)
+    compare(model, arrays, twin, phi)
+
+
+def turned(rounds: int, seed: int) -> list[tuple[FloatArray, FloatArray]]:
+    """Return features of five arms and losses, whose coefficients change signs half way."""
+    rng, found = np.random.default_rng(seed), []
+    for t in range(rounds):
+        phi = features(5, 3, int(rng.integers(10**6)))[0]
+        sign = 1 if t < rounds // 2 else -1
+        mean = 0.5 + sign * phi @ [0.0, 0.1, -0.1]
+        found.append((phi, mean + 0.02 * rng.normal(size=5)))
+    return found
+
+
+def test_a_change_is_followed_for_arms_that_are_absent_too() -> None:
+    """Two of five arms are not in the set; the result is that of a set that has them."""
+    model = FeatureModel(follow=True)
+    whole, parts = model.start(5, 3, 1), model.start(5, 3, 1)
+    places, ones = np.array([0, 2, 4]), np.ones((1, 3))
+    days = turned(200, seed=0)
+    for t, (phi, y) in enumerate(days):
+        told = phi[places][None], ones, y[places][None], np.zeros((1, 3))
+        if t < 20:  # all arms are known
+            every = Reports(np.arange(5)[None], phi[None], np.ones((1, 5)), y[None], 0 * y[None])
+            for arrays in (whole, parts):
+                model.pass_round(arrays)
+                model.learn(arrays, every)
+        else:
+            model.pass_round(whole)
+            model.learn(whole, Reports(places[None], *told))
+            report_of(model, parts, places, Reports(np.arange(3)[None], *told))
+    for name, array in whole.items():
+        assert np.array_equal(array, parts[name]), name
+    assert model.coefficients(whole)[0][0] == pytest.approx([0.5, -0.1, 0.1], abs=0.02)
+    ignoring = FeatureModel()
+    arrays = ignoring.start(5, 3, 1)
+    for phi, y in days:
+        told = phi[places][None], ones, y[places][None], np.zeros((1, 3))
+        ignoring.learn(arrays, Reports(places[None], *told))
+    assert ignoring.coefficients(arrays)[0][0, 1] > 0  # the old sign
+
+
+# ---------------------------------------------------------------- noise, misfit, regret
+
+
+def shape_of(kind: str, x: FloatArray, t: int) -> FloatArray:
+    """Return mean losses for one feature."""
+    slope = np.cos(np.pi * t / 400) if kind == "drift" else 1.0
+    bend = 0.1 * (x**2 - 1) if kind == "bent" else 0.0
+    mean: FloatArray = 0.5 + 0.1 * slope * x + bend
+    return mean
+
+
+@pytest.mark.parametrize("kind", ["linear", "bent", "drift"])
+def test_a_wrong_shape_is_found(kind: str) -> None:
+    """20 trials: each finds a wrong shape; none where the model holds (chance below 1e-4)."""
+    model, trials = FeatureModel(), 20
+    rng, arrays = np.random.default_rng(0), model.start(4, 2, trials)
+    arms = np.tile(np.arange(4), (trials, 1))
+    for t in range(300):
+        x = rng.normal(size=(trials, 4))
+        y = shape_of(kind, x, t) + 0.1 * rng.normal(size=x.shape)
+        phi = np.stack([np.ones_like(x), x], axis=2)
+        model.learn(arrays, Reports(arms, phi, np.ones(x.shape), y, np.zeros(x.shape)))
+    found = [model.misfit(arrays, trial) is not None for trial in range(trials)]
+    assert found == [kind != "linear"] * trials
+
+
+def test_the_noise_of_single_units_is_learned() -> None:
+    """5 of 10 with losses U(m - .1, m + .1): 15 at most; noise of 1/12 had 44 +- 0.2."""
+    means = np.repeat([0.45, 0.55], 5)
+    world = Stochastic(Uniform(means - 0.1, means + 0.1))
+    five = Budget(5, [1] * 10)
+    result = simulate(five, world, {"features": FeatureCTS()}, horizon=2000, trials=4, seed=0)
+    assert result.regret.sel(policy="features")[:, -1].mean() < 15
+
+
+@pytest.mark.slow
+def test_small_estimates_of_round_effects_do_not_stay_small() -> None:
+    """10,000 units, s_u = .1: with weights 1 / v^2 regret is 56,000 +- 20,000, and .47 covered.
+
+    Eight trials of 300 rounds: the level of both limits is about 1e-4.
+    """
+    plans, rng, trials = Transport([1000, 4000, 5000], [4000, 6000]), np.random.default_rng(0), 8
+    model, streams = FeatureModel(), Streams.spawn(0, 0, range(trials))
+    theta = rng.normal(size=(trials, 5))
+    theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+    own, arrays = rng.normal(size=(trials, 6)), model.start(6, 5, trials)
+    regret, covered = np.zeros(trials), []
+    for t in range(300):
+        rows = FeatureRows.of(features(6, 5, t, trials))
+        mean = np.clip(0.5 + 0.12 * (np.einsum("kip,kp->ki", rows.arm, theta) + own) / 2**0.5, 0, 1)
+        action = plans.best(model.draw(arrays, rows, streams))
+        regret += plans.value(action, mean) - plans.value(plans.best(mean), mean)
+        arms, phi = played_rows(action, rows)
+        a = np.where(arms >= 0, np.take_along_axis(action, np.maximum(arms, 0), 1), 0).astype(float)
+        y = np.take_along_axis(mean, np.maximum(arms, 0), 1) + 0.1 * rng.normal(size=arms.shape)
+        model.learn(arrays, Reports(arms, phi, a, y, 0.0133 * np.maximum(a - 1, 0)))
+        expected, deviation = model.posterior(arrays, rows)
+        covered.append(np.abs(expected - mean) < 1.645 * deviation)
+    assert regret.mean() < 15_000
+    assert np.mean(covered[100:]) > 0.7

@@ -297,7 +297,8 @@ class ActionSet(HasPanel, ABC):
 
         Only policies with ``reads_features`` look at them.
         """
-        other = copy(self)
+        other = object.__new__(type(self))  # of every round: faster than copy
+        other.__dict__.update(self.__dict__)
         other.features = features
         return other
 

@@ -276,13 +276,14 @@ class FeatureModel:
         """Let the challenger replace the model where it is better; begin others in turn."""
         age, number = arrays["age"], arrays["number"]
         wins, done = self._contest(arrays)
-        self._replace(arrays, wins, (*BY_ARM, *TRIANGLES))
-        self._begin(arrays, wins | done, (*BY_ARM, *TRIANGLES))
-        if (wins | done).any():
-            since = np.where(wins | done, log_evidence(arrays["ev"]), arrays["since"])
+        over = wins | done
+        if over.any():
+            self._replace(arrays, wins, (*BY_ARM, *TRIANGLES))
+            self._begin(arrays, over, (*BY_ARM, *TRIANGLES))
+            since = np.where(over, log_evidence(arrays["ev"]), arrays["since"])
             arrays["since"][:] = since
             number[:] = np.where(wins, 1, number + done)
-            age[wins | done] = 0
+            age[over] = 0
         age += 1
 
     def _contest(self, arrays: Arrays) -> tuple[BoolArray, BoolArray]:
@@ -365,6 +366,6 @@ class FeatureModel:
 
 def log_evidence(ev: FloatArray) -> FloatArray:
     """Return the log evidence of all sizes together, but for a constant for each report."""
-    most = ev.max(axis=-1)
-    total: FloatArray = most + np.log(np.exp(ev - most[..., None]).sum(axis=-1))
+    most = np.maximum.reduce(ev, axis=-1)  # of every round: faster than the methods of arrays
+    total: FloatArray = most + np.log(np.add.reduce(np.exp(ev - most[..., None]), axis=-1))
     return total

@@ -125,12 +125,15 @@ class Beliefs:
         spreads: FloatArray = self.state.ranges.span * self.posterior.spread
         return spreads
 
-    def cost(self, round_set: RoundSet, action: IntArray) -> float:
-        """Return the expected cost of an action; NaN if only totals of rounds were told."""
+    def cost(self, round_set: RoundSet, action: IntArray, phi: FloatArray | None = None) -> float:
+        """Return the expected cost of an action; NaN if only totals of rounds were told.
+
+        ``phi`` are the features of the arms that are played, where there are any.
+        """
         if self.knows_rounds_only:
             return np.nan
-        if self.state.features is not None:
-            return self._cost_at_features(self.state.features, round_set, action)
+        if self.state.features is not None and phi is not None:
+            return self._cost_at_features(self.state.features, round_set, action, phi)
         return round_set.cost(action, self.mean(round_set))
 
     def expected(
@@ -204,11 +207,10 @@ class Beliefs:
         return mean, deviation
 
     def _cost_at_features(
-        self, features: FeatureState, round_set: RoundSet, action: IntArray
+        self, features: FeatureState, round_set: RoundSet, action: IntArray, phi: FloatArray
     ) -> float:
         """Return the cost of an action of a round that was asked for; all its arms are known."""
-        phi, (played,) = round_set.phi(action), action.nonzero()
-        assert phi is not None
+        (played,) = action.nonzero()
         mean, ranges = features.means(self._places(round_set)[played], phi), self.state.ranges
         if not round_set.actions.linear:
             return self._value(round_set, action, mean)

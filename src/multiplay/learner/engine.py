@@ -223,9 +223,10 @@ class Engine:
         with deadline.status_line("choosing a play"):
             play, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
         action = play.action[0]
-        units, cost = int(action.sum()), self.beliefs.cost(round_set, action)
-        rest: dict[str, Any] = {"truncated": truncated, "phi": round_set.phi(action)}
-        pending = PendingState(play, round_set.base, key, None, when, cost, units, **rest)
+        units, phi = int(action.sum()), round_set.phi(action)
+        cost = self.beliefs.cost(round_set, action, phi)
+        numbers = when, cost, units, b"", truncated, phi
+        pending = PendingState(play, round_set.base, key, None, *numbers)
         self._keep(id, pending, round_set)
         return pending
 

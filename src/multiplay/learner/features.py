@@ -307,16 +307,18 @@ class FeatureState:
         """Learn from the reports of all arms; those at ``places`` were played and have phi."""
         own = reports[places]
         seen = own[:, UNITS] > 0.0
-        if not seen.any():
-            return
-        own = own[seen]
-        scatter = np.where(own[:, FREEDOM] > 0.0, own[:, WITHIN], np.nan)
-        units, mean = (own[None, :, column].copy() for column in (UNITS, AVERAGE))
-        told = Reports(places[None, seen], phi[None, seen], units, mean, scatter[None])
+        if not seen.all():
+            own, places, phi = own[seen], places[seen], phi[seen]
+            if not len(own):
+                return
+        columns = np.ascontiguousarray(own.T)
+        scatter = np.where(columns[FREEDOM] > 0.0, columns[WITHIN], np.nan)
+        units, mean = columns[UNITS], columns[AVERAGE]
+        told = Reports(places[None], phi[None], units[None], mean[None], scatter[None])
         N, Z, X, R, z, ev, noise = (self.arrays[name][0] for name in MODEL_ARRAYS)
         of_model = N, Z, X, R, z, ev, noise, self.model.sizes
         sums, recent = self.residuals["sums"], self.residuals["recent"]
-        of_round = places[seen], told.phi[0], units[0], mean[0]
+        of_round = places, phi, units, mean
         residuals.add_residuals(*of_round, *of_model, sums, recent)
         self.model.learn(self.arrays, told)
         self.version += 1

@@ -343,7 +343,7 @@ class Replica:
             if not np.allclose(mean, play.memo["x"], rtol=1e-9, atol=1e-12):
                 raise ReplayMismatch("its memo is not the mean of its mixture")
         state.begin_round(round_set)
-        cost = self.engine.beliefs.cost(round_set, play.action[0])
+        cost = self.engine.beliefs.cost(round_set, play.action[0], play.phi)
         again = play._replace(expected=cost, units=int(play.action.sum()))
         return entry_codec.ask_record(again, stored_set, self.stored_features(round_set))
 

@@ -1,15 +1,15 @@
 """Commands of studies: one module for each group, in the order of --help."""
 
-from multiplay.cli.study import ask, create, maintenance, show, tell
+from multiplay.cli.study import ask, create, features, maintenance, show, tell
 from multiplay.cli.study.app import study
 
-__all__ = ["ask", "create", "maintenance", "show", "study", "tell"]
+__all__ = ["ask", "create", "features", "maintenance", "show", "study", "tell"]
 
 # The order of --help.
 PANELS = {
     "Studies": ("create", "list", "show", "delete"),
-    "Plans and costs": ("ask", "tell", "close", "cancel", "learn", "forget", "keep"),
-    "Plays and estimates": ("pending", "plays", "arms", "best", "expect"),
+    "Plans and costs": ("ask", "tell", "close", "cancel", "learn", "describe", "forget", "keep"),
+    "Plays and estimates": ("pending", "plays", "arms", "effects", "best", "expect"),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }
 ORDER = [(name, panel) for panel, names in PANELS.items() for name in names]

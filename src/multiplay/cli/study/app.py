@@ -31,6 +31,12 @@ OPTIONS = {
     ),
     r"\blearn\(plan, losses\)": "multiplay study learn",
     r"\bask\(\)": "multiplay study ask",
+    r", or Category\(\.\.\., others=True\)": ", or write others = true in the file of features",
+    r"\bfeatures=\{'([^']+)': \.\.\.\}": r"--set '\1=...'",
+    r"\bCreate the learner with features=Features\(\.\.\.\)": (
+        "Create the study with --features FILE.toml"
+    ),
+    r"\bDeclare them: features=Features\(km=Number\(\)\)": "Declare them: --features FILE.toml",
 }
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from multiplay._support.formatting import UNKNOWN, Table, counted
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.cli.screen import print_table
-from multiplay.cli.study import options
+from multiplay.cli.study import features, options
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
@@ -82,7 +82,8 @@ def ask(
     demanders: options.Demanders = None,
     capacity: options.Capacity = None,
     total: options.Units = None,
-    file: options.SetFile = None,
+    round_options: features.SetOrFeature = None,
+    day: features.DayFile = None,
     at_most: AtMost = None,
     exclude: Exclude = None,
     fixed: Fixed = None,
@@ -95,7 +96,15 @@ def ask(
     With [b]--key[/b], such as the date, the command may be repeated: the same key always gives the
     same plan. If the set of this round differs from the usual set, give the difference:
     [b]--supply[/b], [b]--demand[/b], [b]--capacity[/b] or [b]--budget[/b]. Or give the set of this
-    round as a file, as for [b]multiplay study create[/b].
+    round as a file, as for [b]multiplay study create[/b]: [b]--set FILE.toml[/b].
+
+    If the study has features, give those of this round: a value for all arms by [b]--set
+    fuel=1.72[/b], values by arm in a table, in which the arm * stands for all others. Features of
+    arms that are kept, by [b]multiplay study describe[/b], may be left out:
+
+        arm,fuel,rain
+        *,1.72,false
+        Lyon->south,,true
 
     Examples:
 
@@ -107,13 +116,17 @@ def ask(
 
         multiplay study ask lanes --supply Lyon=9,Paris=1 --demand north=6,south=4
 
+        multiplay study ask lanes --features today.csv --set weekday=Tue
+
     JSON: id, key, plan (units by arm), expected (total, low, high), truncated.
     """
+    given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
         today = options.set_of_round(
-            known.actions, file, supply, demand, suppliers, demanders, capacity, total
+            known.actions, given.file, supply, demand, suppliers, demanders, capacity, total
         )
         limits = _limits(at_most, exclude, fixed)
+        limits["features"] = features.day_features(known, day, given.features)
         play = known.ask(today, key=key, time_limit=time_limit, **limits)
         if as_json:
             return print_json(plain_play(play))
@@ -136,7 +149,8 @@ def best(
     demanders: options.Demanders = None,
     capacity: options.Capacity = None,
     total: options.Units = None,
-    file: options.SetFile = None,
+    round_options: features.SetOrFeature = None,
+    day: features.DayFile = None,
     at_most: AtMost = None,
     exclude: Exclude = None,
     fixed: Fixed = None,
@@ -145,19 +159,25 @@ def best(
 ) -> None:
     """Show the best plan by current estimates, without exploration. It is not a play.
 
-    The options are those of [b]multiplay study ask[/b].
+    The options are those of [b]multiplay study ask[/b]. Without features, those of the last play
+    are used.
 
     Examples:
 
         multiplay study best lanes --demand 5,5
 
+        multiplay study best lanes --set fuel=1.90
+
     JSON: plan (units by arm), expected (total, low, high).
     """
+    given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
         today = options.set_of_round(
-            known.actions, file, supply, demand, suppliers, demanders, capacity, total
+            known.actions, given.file, supply, demand, suppliers, demanders, capacity, total
         )
-        plan = known.best(today, **_limits(at_most, exclude, fixed))
+        limits = _limits(at_most, exclude, fixed)
+        limits["features"] = features.day_features(known, day, given.features)
+        plan = known.best(today, **limits)
         if as_json:
             return print_json({"plan": plan.plan, "expected": plan.expected._asdict()})
         print_table(_plan_table(plan.plan, "Best plan"))
@@ -169,22 +189,30 @@ def best(
 def expect(
     name: Name,
     plan: Annotated[list[str], typer.Argument(metavar="ARM=N ...", help="The plan.")],
-    file: options.SetFile = None,
+    round_options: features.SetOrFeature = None,
+    day: features.DayFile = None,
     level: Annotated[float, typer.Option(help="The level of the interval.")] = 0.95,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
     """Show the expected total of a plan, with an interval.
 
+    Features are given as for [b]multiplay study ask[/b]; those of the last play if not given.
+
     Examples:
 
         multiplay study expect lanes 's1->d1=1' 's2->d2=4' 's3->d1=3' 's3->d2=2'
 
+        multiplay study expect lanes 's1->d1=1' 's2->d2=4' --set fuel=1.90
+
     JSON: expected (total, low, high).
     """
+    given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
-        today = None if file is None else options.read_set(file).actions
-        found = known.expect(options.parsed_units("plan", plan), actions=today, level=level)
+        today = None if given.file is None else options.read_set(given.file).actions
+        values = features.day_features(known, day, given.features)
+        units = options.parsed_units("plan", plan)
+        found = known.expect(units, actions=today, level=level, features=values)
         if as_json:
             return print_json({"expected": found._asdict()})
         typer.echo(outlook(found, known.actions.sense))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from multiplay._support.serialization import type_name
-from multiplay.cli.study import options
+from multiplay.cli.study import csv_files, features, options
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
@@ -17,7 +17,6 @@ from multiplay.cli.study.app import (
     study,
 )
 from multiplay.errors import InvalidInput
-from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.studies import Study
 
 
@@ -44,11 +43,18 @@ def create(
     ] = None,
     arms: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Names of the items, or of the arms."),
+        typer.Option(
+            metavar="LANES.csv",
+            help="Features of the arms, a row for each. Or A,B,C: the names of items or arms.",
+        ),
     ] = None,
+    declared: features.FeaturesFile = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="The policy, by name; BootstrapCTS that follows changes if not given."),
+        typer.Option(
+            help="The policy, by name. By default one that follows changes: BootstrapCTS, or "
+            "FeatureCTS with --features."
+        ),
     ] = None,
     losses: Annotated[
         str | None,
@@ -98,6 +104,29 @@ def create(
     The file may also set rewards, outside, missing, changing and seed. Options override the file.
     Only classes of multiplay are allowed, and no code in the file is run.
 
+    Features of arms and days, such as distance and weekday, are declared in a file of their own,
+    with a table for each: a Number, a Category or a Flag. Numbers have the centre and scale of the
+    first values if none are given. [b]--arms[/b] is a CSV file with features of arms, a row for
+    each:
+
+        products = \[["km", "fuel"]]
+
+        \[km]
+        type = "Number"
+        centre = 300
+        scale = 100
+        unit = "km"
+
+        \[fuel]
+        type = "Number"
+
+        \[weekday]
+        type = "Category"
+        levels = \["Mon", "Tue", "Wed", "Thu", "Fri"]
+
+        \[rain]
+        type = "Flag"
+
     Examples:
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
@@ -110,8 +139,12 @@ def create(
 
         multiplay study create lanes --set lanes.toml --store sqlite:///plans.db
 
-    JSON: study, store, policy, arms (their names).
+        multiplay study create lanes --set lanes.toml --features features.toml --arms lanes.csv
+
+    JSON: study, store, policy, features (names of the columns), arms (their names).
     """
+    table = arms if arms is not None and arms.lower().endswith(".csv") else None
+    arms = arms if table is None else None
     given_set = options.SetOptions(
         *(supply, demand, suppliers, demanders, slack or None, shortage),
         *(weights, capacity, total, caps, arms),
@@ -120,11 +153,10 @@ def create(
     if (actions is None) == (file is None):
         got = "no set" if file is None else "a file and options"
         raise InvalidInput("--set", "one action set", got, options.WHICH)
-    chosen: dict[str, Any] = {"policy": FOLLOWING}
+    chosen: dict[str, Any] = {}
     if file is not None:
         read = options.read_set(file)
-        actions, chosen = read.actions, chosen | read.settings
-        chosen["policy"] = read.policy or chosen["policy"]
+        actions, chosen = read.actions, {"policy": read.policy, **read.settings}
     given = {
         "policy": None if policy is None else options.policy_named(policy),
         "losses": options.number_pair("--losses", losses),
@@ -132,6 +164,8 @@ def create(
         "outside": outside,
         "missing": missing,
         "changing": changing or None,
+        "features": None if declared is None else features.read_features(declared),
+        "arms": None if table is None else csv_files.read_csv(table, "arm", "--arms"),
         "seed": seed,
     }
     chosen |= {key: value for key, value in given.items() if value is not None}
@@ -140,7 +174,8 @@ def create(
         if as_json:
             kind = type_name(type(made.policy))
             answer = {"study": name, "store": made.store.url, "policy": kind}
-            print_json(answer | {"arms": list(made.actions.names)})
+            columns = [] if made.features is None else list(made.features.names)
+            print_json(answer | {"features": columns, "arms": list(made.actions.names)})
         else:
             typer.echo(f"{made!r}")
             typer.echo(next_step(f"ask {shlex.quote(name)}", made, store))

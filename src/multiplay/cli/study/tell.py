@@ -1,15 +1,12 @@
 """Commands on reports: study tell, close, cancel, learn, forget and keep."""
 
-import io
-import sys
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from multiplay._support.frames import column, with_all_digits
+from multiplay._support.frames import column
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
@@ -20,6 +17,7 @@ from multiplay.cli.study.app import (
     print_json,
     study,
 )
+from multiplay.cli.study.csv_files import read_csv
 from multiplay.cli.study.options import json_value
 from multiplay.errors import InvalidInput
 from multiplay.learner.plays import Receipt, Remaining
@@ -27,7 +25,6 @@ from multiplay.learner.plays import Receipt, Remaining
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-STDIN = "-"
 Id = Annotated[int, typer.Argument(min=0, metavar="ID", help="The number of the play.")]
 Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column of arms.")]
 Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses or rewards.")]
@@ -95,7 +92,7 @@ def tell(
         report = json_value("--losses", losses)
     else:
         assert table is not None
-        report = _losses_by_arm(_read_csv(table, arm), arm, loss)
+        report = _losses_by_arm(read_csv(table, arm), arm, loss)
     with opened(name, store) as known:
         told = known.tell(id, report, final=not part, missing=missing, key=key)
     _answer(told, as_json)
@@ -164,8 +161,15 @@ def learn(
 ) -> None:
     """Learn from logged data: plans that were not chosen by the study, in one table.
 
-    The table has a row for each unit: its arm, its round, and its cost. Give a [b]--key[/b], such
-    as the name of the table: without a key, the same table told twice is learned twice.
+    The table has a row for each unit: its arm, its round, and its cost. If the study has features,
+    the table has a column for each, by its name; those of [b]multiplay study describe[/b] may be
+    left out:
+
+        arm,round,loss,fuel,weekday
+        Lyon->north,2025-11-03,120,1.68,Mon
+
+    Give a [b]--key[/b], such as the name of the table: without a key, the same table told twice is
+    learned twice.
 
     Examples:
 
@@ -176,7 +180,7 @@ def learn(
     JSON: as multiplay study tell; id is null.
     """
     with opened(name, store) as known:
-        told = known.learn_table(_read_csv(table, arm), arm, round, loss, key=key)
+        told = known.learn_table(read_csv(table, arm), arm, round, loss, key=key)
     _answer(told, as_json)
 
 
@@ -264,44 +268,7 @@ def _answer(told: Receipt | Remaining, as_json: bool) -> None:
         typer.echo(f"{told}")
 
 
-# ---------------------------------------------------------------- CSV files
-
-
-def _read_csv(path: str, arm: str) -> "pd.DataFrame":
-    """Return a table with the column ``arm`` as text; the path ``-`` is standard input.
-
-    Where the decimal mark is a comma, spreadsheets separate columns by semicolons.
-    """
-    import pandas as pd
-
-    text = _text(path)
-    header = text.partition("\n")[0]
-    separator = ";" if ";" in header and "," not in header else ","
-    try:
-        table = with_all_digits(
-            io.StringIO(text),
-            arm,
-            sep=separator,
-            decimal="," if separator == ";" and "," in text else ".",
-            skipinitialspace=True,
-            skip_blank_lines=False,  # so that the index gives the line
-        )
-    except ValueError as error:  # pandas' ParserError is a ValueError
-        got = f"{_source_name(path)} ({' '.join(str(error).split())})"
-        hint = "Write the names of the columns in the first line, and one row for each unit."
-        raise InvalidInput("table", "a CSV file", got, hint) from None
-    if not isinstance(table.index, pd.RangeIndex):  # there are cells without a column
-        hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
-        expected, got = "as many cells in a row as in the first line", "more"
-        raise InvalidInput("table", expected, got, hint)
-    table = table.dropna(how="all")
-    if arm in table:
-        empty = table.index[table[arm].isna()]
-        if len(empty):
-            hint = "Write the name of the arm, or remove the line."
-            raise InvalidInput(f"table, line {empty[0] + 2}", f"{arm!r}", "nothing", hint)
-        table[arm] = table[arm].str.strip()
-    return table
+# ---------------------------------------------------------------- tables
 
 
 def _losses_by_arm(table: "pd.DataFrame", arm: str, loss: str) -> dict[str, list[float | None]]:
@@ -314,11 +281,6 @@ def _losses_by_arm(table: "pd.DataFrame", arm: str, loss: str) -> dict[str, list
     return losses
 
 
-def _source_name(path: str) -> str:
-    """Return the name of a table for messages."""
-    return "standard input" if path == STDIN else path
-
-
 def _loss(value: Any, argument: str) -> float | None:
     if value != value:
         return None
@@ -327,17 +289,3 @@ def _loss(value: Any, argument: str) -> float | None:
     except ValueError:
         hint = "Write a number, and leave the cell empty where one is missing."
         raise InvalidInput(argument, "a number", repr(value), hint) from None
-
-
-def _text(path: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
-        return data.decode("utf-8-sig")  # some programs write a byte order mark
-    except UnicodeDecodeError:
-        hint = "Save it as CSV UTF-8."
-        raise InvalidInput(
-            "table", "a CSV file in UTF-8", f"{_source_name(path)}, in a different encoding", hint
-        ) from None
-    except OSError as error:
-        got = f"{path} ({error.strerror})"
-        raise InvalidInput("table", "a CSV file", got, "Check the name of the file.") from None

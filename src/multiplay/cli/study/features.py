@@ -1,0 +1,235 @@
+"""Commands study describe and effects, and the features in options and files of other commands."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from multiplay._support.builder import Builder, unknown
+from multiplay._support.formatting import Table, between, counted, number
+from multiplay.cli.screen import print_table
+from multiplay.cli.study.app import (
+    DEFAULT_STORE,
+    AsJson,
+    Key,
+    Name,
+    StoreAt,
+    opened,
+    print_json,
+    study,
+)
+from multiplay.cli.study.csv_files import read_csv
+from multiplay.errors import InvalidInput
+from multiplay.experiments.experiment import made, read_toml
+from multiplay.features import Features, Number
+from multiplay.features.columns import Column
+from multiplay.studies import Study
+from multiplay.studies.wire import FEATURES
+
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        metavar="FILE.toml",
+        help="The declared features: a table for each, with its type.",
+    ),
+]
+DayFile = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        metavar="TODAY.csv",
+        help="Features of this round, a row for each arm; the arm * stands for all others.",
+    ),
+]
+SetOrFeature = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A feature of this round, for all arms; repeatable. With a FILE.toml: the action set.",
+    ),
+]
+EXAMPLE = 'Write [km] and below it type = "Number", for example.'
+COLUMNS = {name: kind for name, kind in FEATURES.items() if issubclass(kind, Column)}
+
+
+def read_features(path: Path) -> Features:
+    """Return the features that a file declares; no code is imported for it."""
+    plain = read_toml("--features", path, "a TOML file with features", EXAMPLE)
+    products = plain.pop("products", [])
+    builder, columns = Builder(COLUMNS), dict[str, Column]()
+    for name, table in plain.items():
+        if isinstance(table, dict) and table.get("type") not in COLUMNS:
+            raise unknown(f"{name}.type", table.get("type"), COLUMNS)
+        columns[name] = made(builder, name, table, Column)
+    return Features(columns=columns, products=products)
+
+
+class RoundOptions(NamedTuple):
+    """The values of --set: the file of an action set, and features of all arms."""
+
+    file: Path | None
+    features: dict[str, str]
+
+    @classmethod
+    def of(cls, texts: list[str] | None) -> "RoundOptions":
+        """Return files and features apart.
+
+        Examples
+        --------
+        >>> RoundOptions.of(["fuel=1.72", "weekday=Tue"]).features
+        {'fuel': '1.72', 'weekday': 'Tue'}
+        >>> RoundOptions.of(["monday.toml"]).file.name
+        'monday.toml'
+        """
+        files, features = list[str](), dict[str, str]()
+        for text in texts or ():
+            name, equals, value = text.partition("=")
+            if not equals or text.endswith(".toml"):
+                files.append(text)
+                continue
+            name = name.strip()
+            if not name or name in features:
+                got = repr(text) if not name else f"{name!r} twice"
+                hint = "Write --set fuel=1.72, for example."
+                raise InvalidInput("--set", "each feature once, with its value", got, hint)
+            features[name] = value.strip()
+        if len(files) > 1:
+            hint = "Give one FILE.toml; write a feature as --set fuel=1.72."
+            raise InvalidInput("--set", "one file with a set", ", ".join(files), hint)
+        return cls(Path(files[0]) if files else None, features)
+
+
+def day_features(known: Study, path: str | None, given: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the features of a round: those of a file, with those of --set in their place."""
+    if path is None and not given:
+        return None
+    columns = {} if known.features is None else known.features.columns
+    found: dict[str, Any] = {} if path is None else _read_day(path)
+    return found | {name: value_of(columns.get(name), text) for name, text in given.items()}
+
+
+def value_of(column: Column | None, text: str) -> float | str:
+    """Return the value of a feature from its text: a number where one is expected.
+
+    Examples
+    --------
+    >>> value_of(Number(), "1.72"), value_of(None, "Tue")
+    (1.72, 'Tue')
+    """
+    if isinstance(column, Number):
+        try:
+            return float(text)
+        except ValueError:
+            return text  # refused where the feature is known by name
+    return text
+
+
+def _read_day(path: str) -> dict[str, Any]:
+    """Return the values in a CSV file, by feature and arm; empty cells give no value."""
+    table = read_csv(path, "arm", "--features")
+    if "arm" not in table.columns:
+        hint = "Write arm,fuel in the first line, for example, and *,1.72 in the second."
+        got = ", ".join(map(str, table.columns)) or "none"
+        raise InvalidInput("--features", "a column 'arm'", got, hint)
+    arms = table["arm"].tolist()
+    twice = next((arm for arm in arms if arms.count(arm) > 1), None)
+    if twice is not None:
+        hint = "Leave one of the two rows out."
+        raise InvalidInput("--features", "one row for each arm", f"{twice!r} twice", hint)
+    found = {}
+    for name in table.columns.drop("arm"):
+        values = zip(arms, table[name].tolist(), strict=True)
+        found[str(name)] = {arm: value for arm, value in values if value == value}  # not NaN
+    return {name: values for name, values in found.items() if values}
+
+
+@study.command()
+def describe(
+    name: Name,
+    table: Annotated[
+        str,
+        typer.Argument(metavar="LANES.csv", help="A row for each arm; - reads standard input."),
+    ],
+    key: Key = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Keep features of arms, such as the distance of a lane; also of arms of later sets.
+
+    The table has a row for each arm, with the column [b]arm[/b] and one for each feature:
+
+        arm,km
+        Lyon->north,450
+        Lyon->south,120
+
+    Values that an arm had before are replaced.
+
+    Examples:
+
+        multiplay study describe lanes lanes.csv
+
+        multiplay study describe lanes new-lanes.csv --key lanes-2026-11
+
+    JSON: study, arms (their number).
+    """
+    rows = read_csv(table, "arm")
+    with opened(name, store) as known:
+        known.describe(rows, key=key)
+    if as_json:
+        print_json({"study": name, "arms": len(rows)})
+    else:
+        typer.echo(f"the features of {counted(len(rows), 'arm')} are kept")
+
+
+@study.command()
+def effects(
+    name: Name,
+    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
+    by_arm: Annotated[
+        bool, typer.Option("--by-arm", help="The own effects of arms instead.")
+    ] = False,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show what drives the costs: the effect of each feature on the cost of a unit.
+
+    An effect is what a unit costs more where the feature is larger by the scale of its column, and
+    everything else is the same. With [b]--by-arm[/b], show what each arm has for itself, beside its
+    features. Intervals are those of the model; if the features do not explain the costs, there are
+    none, and a sentence says so.
+
+    Examples:
+
+        multiplay study effects lanes
+
+        multiplay study effects lanes --level 0.5 --by-arm
+
+    JSON: misfit (a sentence, or empty), effects: a list with feature, per, effect, low, high,
+    changes_plans, text; with --by-arm a list with arm, effect, low, high.
+    """
+    with opened(name, store) as known:
+        table = known.effects(level, by="arm" if by_arm else "feature")
+    misfit, rows = table.attrs.get("misfit", ""), table.to_dict("records")
+    if as_json:
+        return print_json({"misfit": misfit, "effects": rows})
+    intervals = f"{level:.0%} interval".replace("%", " %")
+    if by_arm:
+        cells = [
+            [row["arm"], number(row["effect"]), between(row["low"], row["high"])] for row in rows
+        ]
+        print_table(
+            Table(f"Own effects of the arms of {name}", ["arm", "effect", intervals], cells)
+        )
+    else:
+        cells = [
+            [row["feature"], row["text"], "" if row["changes_plans"] else "changes no plan"]
+            for row in rows
+        ]
+        columns = ["feature", f"effect, with its {intervals}", ""]
+        print_table(Table(f"What drives the costs of {name}", columns, cells, labels=3))
+    if misfit:
+        typer.echo(misfit)
+    return None

@@ -79,6 +79,11 @@ class ReportResult(NamedTuple):
     outcome: PlayOutcome | None
 
 
+def default_policy(features: Features | None) -> Policy:
+    """Return the policy that follows changes, and reads the features that are declared."""
+    return FOLLOWING if features is None else FeatureCTS(change="follow")
+
+
 class Engine:
     """The state of a learner, its pending plays, and the rules of all verbs.
 
@@ -128,7 +133,7 @@ class Engine:
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         table = new_table(features, arms)
         if policy is None:
-            policy = FOLLOWING if table is None else FeatureCTS(change="follow")
+            policy = default_policy(features)
         check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
         if table is not None and not policy.reads_features:
             expected = "a policy that reads features, because features are declared"

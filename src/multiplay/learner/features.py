@@ -149,6 +149,12 @@ class FeatureState:
         found = self.checked(today, arms, {*names, *known}, scales)
         return found._replace(rows=scattered(found.rows.phi(np.arange(len(arms)))[0], action))
 
+    def without_values(self, arms: Sequence[str]) -> list[str]:
+        """Return the features that are not kept for all of these arms."""
+        return [
+            name for name in self.features.columns if np.isnan(self.table.kept(name, arms)).any()
+        ]
+
     def keep(self, found: RoundFeatures, actions: ActionSet) -> None:
         """Keep the features of a round that was asked: scaling, values of new arms, and the day."""
         self.keep_values(found, actions.names)

@@ -14,6 +14,7 @@ from multiplay._support.formatting import number
 from multiplay.actions import ActionSet
 from multiplay.beliefs.changes import changes_of
 from multiplay.errors import InvalidInput
+from multiplay.features import Features
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, times
@@ -63,6 +64,44 @@ class Queries(ABC):
         """The number of pending plays."""
         with self._current() as engine:
             return len(engine.pending)
+
+    @property
+    def features(self) -> Features | None:
+        """The declared features, with their scaling as far as it is known; None without any."""
+        with self._current() as engine:
+            return engine.declared
+
+    @property
+    def described_arms(self) -> tuple[str, ...]:
+        """The arms for which features are kept."""
+        with self._current() as engine:
+            features = engine.state.features
+            return () if features is None else tuple(features.table.places)
+
+    def day_features(self) -> dict[str, Any]:
+        """Return the features that a round has to give, with their values in the last play.
+
+        These are the features that are not kept for all arms of the default set. The value is None
+        where it was given by arm, or never.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Features, Flag, Learner, Number
+        >>> plans, km = Budget(2, [2, 2], names=["air", "sea"]), {"air": 250.0, "sea": 400.0}
+        >>> features = Features(km=Number(), rain=Flag())
+        >>> learner = Learner(plans, features=features, arms={"km": km})
+        >>> learner.day_features()
+        {'rain': None}
+        """
+        with self._current() as engine:
+            features, names = engine.state.features, engine.state.actions.names
+            if features is None:
+                return {}
+            last = features.last or {}
+            values = {name: last.get(name) for name in features.without_values(names)}
+            return {
+                name: None if isinstance(value, dict) else value for name, value in values.items()
+            }
 
     def pending(self) -> list[PendingPlay]:
         """Return the plays without a final report, oldest first."""
@@ -326,13 +365,18 @@ def arms_frame(
 EFFECTS_BY = ("feature", "arm")
 
 
+def checked_by(by: str) -> str:
+    """Return ``by`` of ``effects``, or raise ``InvalidInput``."""
+    if by not in EFFECTS_BY:
+        raise InvalidInput("by", "'feature' or 'arm'", repr(by), "Leave it out for 'feature'.")
+    return by
+
+
 def effects_frame(state: PolicyState, level: float, by: str) -> pd.DataFrame:
     """Return the effects of the features, or those of the arms, in the user's unit."""
     import pandas as pd
 
-    if by not in EFFECTS_BY:
-        raise InvalidInput("by", "'feature' or 'arm'", repr(by), "Leave it out for 'feature'.")
-    features, ranges = state.features, state.ranges
+    by, features, ranges = checked_by(by), state.features, state.ranges
     if features is None:
         hint = "Create the learner with features=Features(...)."
         raise InvalidInput("features", "declared features", "no declared features", hint)

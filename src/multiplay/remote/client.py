@@ -170,10 +170,10 @@ class ServiceClient:
             page = self.get(path, {**params, "cursor": page["next"]})
             yield page["items"]
 
-    def write(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send a POST request with an idempotency key; return the content of the response."""
+    def write(self, path: str, body: Mapping[str, Any], method: str = "POST") -> Any:
+        """Send a request with an idempotency key; return the content of the response."""
         headers = {"Idempotency-Key": str(uuid4())}
-        response = self._send("POST", path, body, headers=headers)
+        response = self._send(method, path, body, headers=headers)
         return json_of(response, self.base) if response.content else None
 
     def query(self, path: str, body: Mapping[str, Any], timeout: float | None = None) -> Any:

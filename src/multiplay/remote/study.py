@@ -12,10 +12,12 @@ from urllib.parse import quote
 
 from multiplay._support.checks import check_instance, natural_number, probability, true_or_false
 from multiplay._support.deadline import checked_limit
+from multiplay._support.frames import frame
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import brief
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
+from multiplay.features import Features
 from multiplay.learner import facts
 from multiplay.learner.engine import (
     Losses,
@@ -37,9 +39,8 @@ from multiplay.learner.plays import (
     play_id,
     timestamp,
 )
-from multiplay.learner.queries import LEVEL
+from multiplay.learner.queries import LEVEL, checked_by
 from multiplay.policies import Policy
-from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
@@ -110,15 +111,21 @@ class RemoteStudy(HasPanel):
         outside: str = "refuse",
         missing: str = "refuse",
         changing: bool = False,
+        features: Features | None = None,
+        arms: Any = None,
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
-        policy = FOLLOWING if policy is None else policy
-        check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
-        body = {
+        if policy is not None:
+            check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
+        if features is not None:
+            check_instance("features", features, Features, "Features(km=Number())")
+        body: Plain = {
             "name": checked_name(name),
             "actions": _plain_set(actions),
-            "policy": wire.to_plain("policy", policy),
+            "policy": None if policy is None else wire.to_plain("policy", policy),
+            "features": None if features is None else wire.to_plain("features", features),
+            "arms": None if arms is None else _plain_table(arms, "arms"),
             "seed": seed if seed is not None else seed_or_random(None),
             "losses": losses,
             "rewards": rewards,
@@ -225,6 +232,11 @@ class RemoteStudy(HasPanel):
         return built
 
     @property
+    def features(self) -> Features | None:
+        """The declared features; None if there are none."""
+        return None if self._info()["features"] is None else self._build("features", Features)
+
+    @property
     def unit(self) -> str:
         """The unit of losses, such as "losses from 0 to 250"."""
         return str(self._info()["unit"])
@@ -275,6 +287,7 @@ class RemoteStudy(HasPanel):
         at_most: Mapping[str, int] | None = None,
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
+        features: Any = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -284,7 +297,8 @@ class RemoteStudy(HasPanel):
         """
         checked_limit(time_limit)
         given = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
-        return wire.to_play(self._do("ask", _limited(actions, at_most, exclude, fixed) | given))
+        given |= _limited(actions, at_most, exclude, fixed, features)
+        return wire.to_play(self._do("ask", given))
 
     def tell(
         self,
@@ -329,6 +343,7 @@ class RemoteStudy(HasPanel):
         losses: Losses,
         *,
         actions: ActionSet | None = None,
+        features: Any = None,
         missing: str | None = None,
         key: str | None = None,
         at: When = None,
@@ -338,6 +353,7 @@ class RemoteStudy(HasPanel):
             "plan": wire.plain_units("plan", plan),
             "losses": wire.plain_losses(losses),
             "actions": _plain_day(actions),
+            "features": wire.plain_features(features),
             "missing": _missing(missing),
             "key": _checked(key),
             "at": _time(at),
@@ -358,13 +374,21 @@ class RemoteStudy(HasPanel):
         By default a service accepts a million bytes in one request, about 20,000 rows: send larger
         tables in parts.
         """
-        outcomes = wire.of_logged_data(read_table(table, arm, round, loss))
+        rows, named = frame(table, arm), (arm, round, loss)
+        declared = self.features if any(name not in named for name in rows.columns) else None
+        logged = read_table(rows, *named, declared)
+        outcomes = wire.of_logged_data(logged, rows, declared)
         try:
             return wire.to_receipt(self._do("learn-table", {**outcomes, "key": _checked(key)}))
         except InvalidInput as error:
             if error.argument != "table['arm']":
                 raise
             raise type(error)(f"table[{arm!r}]", error.expected, error.got, error.hint) from None
+
+    def describe(self, table: Any, *, key: str | None = None, at: When = None) -> None:
+        """Keep features of arms; as ``Study.describe``."""
+        given = {"features": _plain_table(table), "key": _checked(key), "at": _time(at)}
+        self._do("arms", given, "PUT")
 
     # ------------------------------------------------------------ reports that count
 
@@ -399,11 +423,21 @@ class RemoteStudy(HasPanel):
         pages = self._client.pages(self._path("pending"), {"limit": ROWS})
         return [wire.to_play(play) for page in pages for play in page]
 
-    def arms(self, level: float = 0.95) -> pd.DataFrame:
+    def arms(self, level: float = 0.95, features: Any = None) -> pd.DataFrame:
         """Return a table of all arms; as ``Study.arms``."""
         level = probability("level", level, LEVEL)
-        answer = self._client.get_cached(self._path("arms"), {"level": level})
-        return wire.to_table(answer["items"], wire.ARMS)
+        if features is None:
+            answer = self._client.get_cached(self._path("arms"), {"level": level})
+        else:
+            body = {"level": level, "features": wire.plain_features(features)}
+            answer = self._client.query(self._path("arms"), body)
+        return wire.to_beliefs(answer, wire.ARMS)
+
+    def effects(self, level: float = 0.95, by: str = "feature") -> pd.DataFrame:
+        """Return what the features do to the loss of a unit; as ``Study.effects``."""
+        level, by = probability("level", level, LEVEL), checked_by(by)
+        answer = self._client.get_cached(self._path("effects"), {"level": level, "by": by})
+        return wire.to_beliefs(answer, wire.ARM_EFFECTS if by == "arm" else wire.EFFECTS)
 
     def best(
         self,
@@ -412,19 +446,29 @@ class RemoteStudy(HasPanel):
         at_most: Mapping[str, int] | None = None,
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
+        features: Any = None,
     ) -> Plan:
         """Return the best plan by the current estimates, without exploration or a new play."""
-        body = _limited(actions, at_most, exclude, fixed)
+        body = _limited(actions, at_most, exclude, fixed, features)
         return wire.to_plan(self._client.query(self._path("best"), body))
 
     def expect(
-        self, plan: Units, *, actions: ActionSet | None = None, level: float = 0.95
+        self,
+        plan: Units,
+        *,
+        actions: ActionSet | None = None,
+        level: float = 0.95,
+        features: Any = None,
     ) -> Estimate:
-        """Return the estimated cost of a plan, with an interval; ``actions`` as in ``ask``."""
+        """Return the estimated cost of a plan, with an interval.
+
+        ``actions`` and ``features`` are as in ``ask``.
+        """
         body = {
             "plan": wire.plain_units("plan", plan),
             "actions": _plain_day(actions),
             "level": probability("level", level, LEVEL),
+            "features": wire.plain_features(features),
         }
         return wire.to_estimate(self._client.query(self._path("expect"), body))
 
@@ -519,10 +563,10 @@ class RemoteStudy(HasPanel):
             self._built[what] = plain, built
         return built
 
-    def _do(self, verb: str, body: Plain) -> Any:
+    def _do(self, verb: str, body: Plain, method: str = "POST") -> Any:
         """Send a verb; arguments that are None are left out."""
         given = {name: value for name, value in body.items() if value is not None}
-        return self._client.write(self._path(*verb.split("/")), given)
+        return self._client.write(self._path(*verb.split("/")), given, method)
 
     def _end(
         self, verb: str, id: int | PendingPlay, given: Plain, key: str | None, at: When
@@ -635,15 +679,26 @@ def _plain_day(actions: Any) -> Any:
     return None if actions is None else _plain_set(actions)
 
 
-def _limited(actions: Any, at_most: Any, exclude: Any, fixed: Any) -> Plain:
+def _limited(actions: Any, at_most: Any, exclude: Any, fixed: Any, features: Any) -> Plain:
     """Return the set of this round and its limits; arguments that are None are left out."""
     body = {
         "actions": _plain_day(actions),
         "at_most": None if at_most is None else wire.plain_units_by_arm("at_most", at_most),
         "exclude": wire.plain_arms("exclude", exclude) or None,
         "fixed": None if fixed is None else wire.plain_units_by_arm("fixed", fixed),
+        "features": wire.plain_features(features),
     }
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _plain_table(table: Any, argument: str = "table") -> Plain:
+    """Return a table of features of arms as plain data: values by feature and arm."""
+    plain = wire.plain_features(table, argument) or {}
+    for name, values in plain.items():
+        if not isinstance(values, dict):
+            hint = "Name the arms: values that hold for all arms are given when you ask."
+            raise InvalidInput(f"{argument}[{name!r}]", "values by arm", repr(values), hint)
+    return plain
 
 
 def _checked(key: Any) -> str | None:

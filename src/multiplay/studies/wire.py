@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from multiplay import actions as sets
-from multiplay import policies
+from multiplay import features, policies
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.checks import is_list, is_number, natural_number
 from multiplay._support.serialization import (
@@ -20,6 +21,8 @@ from multiplay._support.serialization import (
     types_in,
 )
 from multiplay.errors import InvalidInput
+from multiplay.features import Features
+from multiplay.features.table import rows_by_arm
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
 from multiplay.learner.reports import (
@@ -61,6 +64,16 @@ DRIFT = {
     "certain": FLAG,
     "arms": LIST,
 }
+EFFECTS = {
+    "feature": TEXT,
+    "per": TEXT,
+    "effect": NUMBER,
+    "low": NUMBER,
+    "high": NUMBER,
+    "changes_plans": FLAG,
+    "text": TEXT,
+}
+ARM_EFFECTS = {"arm": TEXT, "effect": NUMBER, "low": NUMBER, "high": NUMBER}
 UNITS = "Use an int of at least 0."
 DTYPES: dict[str, Any] = {  # except times
     TEXT: object,
@@ -71,11 +84,13 @@ DTYPES: dict[str, Any] = {  # except times
 }
 
 
-# ------------------------------------------------------------ sets and policies
+# ------------------------------------------------------------ sets, policies and features
+
+FEATURES = {name: kind for name, kind in classes_of(features).items() if name != "FeatureRows"}
 
 
 def to_plain(where: str, thing: Any) -> Any:
-    """Return a set or a policy as plain data for JSON, without loss.
+    """Return a set, a policy or declared features as plain data for JSON, without loss.
 
     Examples
     --------
@@ -108,8 +123,8 @@ def _with_arrays(plain: Any, arrays: Arrays) -> Any:
 
 @lru_cache(maxsize=1)
 def builder() -> Builder:
-    """Return the builder of sets and policies from plain data; it imports nothing."""
-    return Builder({**classes_of(sets), **classes_of(policies), **WITHOUT_ARRAYS})
+    """Return the builder of sets, policies and features from plain data; it imports nothing."""
+    return Builder({**classes_of(sets), **classes_of(policies), **FEATURES, **WITHOUT_ARRAYS})
 
 
 # ------------------------------------------------------------ plays and reports
@@ -185,6 +200,25 @@ def of_table(table: pd.DataFrame) -> list[dict[str, Any]]:
     columns = {name: _values(table[name]) for name in table.columns}
     rows = zip(*columns.values(), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def of_beliefs(table: pd.DataFrame) -> dict[str, Any]:
+    """Return a table of beliefs as plain data, with what the features do not explain."""
+    return {"items": of_table(table), "misfit": table.attrs.get("misfit", "")}
+
+
+def to_beliefs(plain: Mapping[str, Any], columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return plain data of ``of_beliefs`` as a table.
+
+    Examples
+    --------
+    >>> plain = {"items": [{"arm": "A", "effect": 2.0, "low": None, "high": None}], "misfit": "!"}
+    >>> to_beliefs(plain, ARM_EFFECTS).attrs
+    {'misfit': '!'}
+    """
+    table = to_table(plain["items"], columns)
+    table.attrs["misfit"] = plain["misfit"]
+    return table
 
 
 def _values(column: Any) -> list[Any]:
@@ -296,17 +330,71 @@ def _arm(argument: str, name: Any) -> str:
     return str(name)
 
 
-def of_logged_data(logged: LoggedData) -> dict[str, Any]:
-    """Return logged data as plain data: one entry of each list for each unit."""
+def plain_features(given: Any, argument: str = "features") -> dict[str, Any] | None:
+    """Return features as plain data for JSON: by feature a value for all arms, or values by arm.
+
+    ``given`` is as in ``ask``, or the table of ``describe``. The service compares it with the
+    declared features.
+
+    Examples
+    --------
+    >>> plain_features({"fuel": np.float64(1.72), "rain": {"Lyon->south": True, "*": False}})
+    {'fuel': 1.72, 'rain': {'Lyon->south': True, '*': False}}
+    """
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        arms, rows = rows_by_arm(given, argument)
+        given = {name: dict(zip(arms, rows[name].tolist(), strict=True)) for name in rows.columns}
+    plain: dict[str, Any] = {}
+    for name, value in given.items():
+        if not isinstance(name, str):
+            hint = "Check the spelling."
+            raise InvalidInput(argument, "names of features", repr(name), hint)
+        where = f"{argument}[{name!r}]"
+        if isinstance(value, Mapping):
+            plain[name] = {
+                _arm(where, arm): _feature(f"{where}[{arm!r}]", one) for arm, one in value.items()
+            }
+        else:
+            plain[name] = _feature(where, value)
+    return plain
+
+
+def _feature(where: str, value: Any) -> bool | int | float | str:
+    """Return the value of a feature; raise ``InvalidInput`` for one that no feature has."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str | bool | int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    hint = "Give the value of this feature; a missing value cannot be used."
+    raise InvalidInput(where, "a number, a text, or True or False", repr(value), hint)
+
+
+def of_logged_data(
+    logged: LoggedData, table: Any = None, declared: Features | None = None
+) -> dict[str, Any]:
+    """Return logged data as plain data: one entry of each list for each unit.
+
+    The columns of ``table`` with the names of declared features come with them.
+    """
     names = np.array(logged.arms, dtype=object)
-    return {
+    plain = {
         "arm": names[logged.arm].tolist(),
         "round": logged.round.tolist(),
         "loss": [number_or_none(loss) for loss in logged.loss.tolist()],
     }
+    if declared is None:
+        return plain
+    columns = {name: table[name].tolist() for name in logged.features}
+    plain["features"] = {
+        name: [_feature(f"table[{name!r}]", value) for value in values]
+        for name, values in columns.items()
+    }
+    return plain
 
 
 def to_logged_table(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return plain data of ``of_logged_data`` as a table for ``learn_table``."""
     loss = [number_or_nan(loss) for loss in plain["loss"]]
-    return {"arm": plain["arm"], "round": plain["round"], "loss": loss}
+    table = {"arm": plain["arm"], "round": plain["round"], "loss": loss}
+    return {**plain.get("features", {}), **table}

@@ -60,6 +60,27 @@ Set = Annotated[
     ),
 ]
 Chosen = Annotated[dict[str, Any], Field(json_schema_extra=of_class(POLICIES))]
+Declared = Annotated[
+    dict[str, Any],
+    Field(
+        description="The features of arms and days: `Features` with its columns, each a `Number`, "
+        "a `Category` or a `Flag`, and their products.",
+        json_schema_extra=of_class(["Features"]),
+    ),
+]
+FeatureValue = bool | int | float | str
+FeatureName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Features = Annotated[
+    dict[FeatureName, FeatureValue | dict[str, FeatureValue]],
+    Field(
+        description="By feature, its value for all arms, or its values by arm; `*` stands for all "
+        "other arms."
+    ),
+]
+FeaturesByArm = Annotated[
+    dict[FeatureName, dict[str, FeatureValue]],
+    Field(description="By feature, its value for each arm."),
+]
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 Range = Pair | dict[str, Pair]
 UnitsByArm = dict[str, Units] | list[Units]
@@ -77,6 +98,17 @@ TRANSPORT = {
 }
 PLAN = {"Lyon->north": 1, "Lyon->south": 1, "Lille->north": 0, "Lille->south": 1}
 LOSSES = {"Lyon->north": [120.0], "Lyon->south": [95.0], "Lille->south": 310.5}
+COLUMNS = {
+    "type": "Features",
+    "columns": {
+        "km": {"type": "Number", "centre": 300, "scale": 100, "unit": "km"},
+        "weekday": {"type": "Category", "levels": ["Mon", "Tue", "Wed", "Thu", "Fri"]},
+        "rain": {"type": "Flag"},
+    },
+    "products": [["km", "rain"]],
+}
+KM = {"km": {"Lyon->north": 450, "Lyon->south": 120, "Lille->north": 90, "Lille->south": 700}}
+DAY = {"weekday": "Tue", "rain": {"Lyon->south": True, "*": False}}
 EXPECTED = {"total": 375.0, "low": 120.5, "high": 629.5}
 WHEN = "2026-11-15T08:00:00.000000+00:00"
 
@@ -125,6 +157,14 @@ class ArmsQuery(BaseModel):
     level: float = Field(default=0.95, gt=0, lt=1, description="The confidence of the intervals.")
 
 
+class EffectsQuery(ArmsQuery):
+    """The level of the intervals, and whose effects."""
+
+    by: Literal["feature", "arm"] = Field(
+        default="feature", description="The effects of features, or the own effects of arms."
+    )
+
+
 class DriftQuery(BaseModel):
     """The level of the test for drift."""
 
@@ -143,9 +183,10 @@ class NewStudy(Body):
 
     name: Text
     actions: Set
-    policy: Chosen = Field(
-        default=POLICY,
-        description="The policy: a class of multiplay and its arguments.",
+    policy: Chosen | None = Field(
+        default=None,
+        description="The policy: a class of multiplay and its arguments. By default `BootstrapCTS` "
+        "that follows changes; with features, `FeatureCTS` that does.",
     )
     losses: Range | None = Field(
         default=None, description="The range of the loss of a unit: [low, high]."
@@ -156,6 +197,8 @@ class NewStudy(Body):
     outside: Literal["refuse", "clip"] = "refuse"
     missing: Missing = "refuse"
     changing: bool = False
+    features: Declared | None = None
+    arms: FeaturesByArm | None = None
     seed: Units = 0
     key: KeyText | None = None
 
@@ -171,6 +214,7 @@ class Constraints(Body):
     fixed: dict[str, Units] | None = Field(
         default=None, description="The exact number of units, by arm."
     )
+    features: Features | None = None
 
 
 class Ask(Constraints):
@@ -253,6 +297,7 @@ class Learn(Body):
     plan: UnitsByArm
     losses: LossesByArm
     actions: Set | None = Field(default=None, description="The set of that round, if it differs.")
+    features: Features | None = None
     missing: Missing | None = None
     key: KeyText | None = None
     at: When | None = None
@@ -268,7 +313,29 @@ class Table(Body):
     arm: list[str]
     round: list[int | float | str]
     loss: list[Loss]
+    features: dict[FeatureName, list[FeatureValue]] = Field(
+        default={}, description="By feature, its value for each unit."
+    )
     key: KeyText | None = None
+
+
+class Describe(Body):
+    """Features of arms; values that an arm had before are replaced."""
+
+    model_config = example(features=KM, key="distances")
+
+    features: FeaturesByArm
+    key: KeyText | None = None
+    at: When | None = None
+
+
+class CompareArms(Body):
+    """The features at which arms are compared, and the level of the intervals."""
+
+    model_config = example(level=0.95)
+
+    features: Features | None = None
+    level: Level = 0.95
 
 
 class Best(Constraints):
@@ -284,6 +351,7 @@ class Expect(Body):
 
     plan: UnitsByArm
     actions: Set | None = None
+    features: Features | None = None
     level: Level = 0.95
 
 
@@ -408,6 +476,51 @@ class Drift(BaseModel):
     arms: list[str]
 
 
+class Effect(BaseModel):
+    """The effect of a feature on the loss of a unit, in the unit of the study."""
+
+    feature: str = Field(description='The feature; "1" is a unit where all scaled features are 0.')
+    per: str = Field(description="By how much the feature differs: the effect is per 100 km.")
+    effect: float
+    low: float | None
+    high: float | None
+    changes_plans: bool = Field(
+        description="False for a feature that adds the same to the loss of every plan."
+    )
+    text: str
+
+
+class ArmEffect(BaseModel):
+    """The own effect of an arm: what its features do not say."""
+
+    arm: str
+    effect: float
+    low: float | None
+    high: float | None
+
+
+class Effects(BaseModel):
+    """Effects of features or arms; without intervals if the features do not explain the losses."""
+
+    model_config = example(
+        items=[
+            {
+                "feature": "km",
+                "per": "100 km",
+                "effect": 31.2,
+                "low": 27.1,
+                "high": 35.3,
+                "changes_plans": True,
+                "text": "each 100 km costs 31.2 (27.1 to 35.3)",
+            }
+        ],
+        misfit="",
+    )
+
+    items: list[Effect] | list[ArmEffect]
+    misfit: str = Field(description="What the features do not explain; empty if nothing.")
+
+
 class Study(BaseModel):
     """A study."""
 
@@ -416,6 +529,7 @@ class Study(BaseModel):
     unit: str
     actions: dict[str, Any]
     policy: dict[str, Any]
+    features: dict[str, Any] | None
     arms: list[str]
     asked: int
     pending: int
@@ -493,6 +607,9 @@ class Arms(BaseModel):
     """All arms of the study, in all its sets."""
 
     items: list[Arm]
+    misfit: str = Field(
+        default="", description="What the features do not explain; empty if nothing."
+    )
 
 
 class Drifts(BaseModel):

@@ -138,12 +138,21 @@ async def learn(context: StudyContext, body: models.Learn) -> Response:
 async def learn_table(context: StudyContext, body: models.Table) -> Response:
     """Learn from logged data: one entry of each list for each unit."""
     columns = {name: getattr(body, name) for name in ("arm", "round", "loss")}
-    if len({len(column) for column in columns.values()}) > 1:
-        got = ", ".join(f"{len(column)} of {name}" for name, column in columns.items())
-        raise InvalidInput("table", "three lists of the same length", got, "Check the lists.")
-    table = wire.to_logged_table(columns)
+    lists = columns | body.features
+    if len({len(column) for column in lists.values()}) > 1:
+        got = ", ".join(f"{len(column)} of {name}" for name, column in lists.items())
+        raise InvalidInput("table", "lists of the same length", got, "Check the lists.")
+    table = wire.to_logged_table(columns | {"features": body.features})
     return await context.write(
         lambda study: bounded_verbs.learn_table(study, table, body.key), wire.of_receipt, body.key
+    )
+
+
+async def describe(context: StudyContext, body: models.Describe) -> Response:
+    """Keep features of arms. Values that an arm had before are replaced."""
+    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
+    return await context.write(
+        lambda study: bounded_verbs.describe(limits, study, **given), None, body.key
     )
 
 
@@ -186,8 +195,19 @@ async def get_play(context: StudyContext, play: int) -> Response:
 
 async def list_arms(context: StudyContext, query: models.ArmsQuery) -> Response:
     """Return the statistics of all arms: units seen, mean with interval, time last seen, share."""
+    return await context.read_with_etag(lambda study: wire.of_beliefs(study.arms(query.level)))
+
+
+async def compare_arms(context: StudyContext, body: models.CompareArms | None = None) -> Response:
+    """Return the statistics of all arms at given features; those of the last play by default."""
+    given = (body or models.CompareArms()).model_dump()
+    return await context.read(lambda study: wire.of_beliefs(bounded_verbs.arms(study, **given)))
+
+
+async def list_effects(context: StudyContext, query: models.EffectsQuery) -> Response:
+    """Return what the features do to the loss of a unit, or what arms have for themselves."""
     return await context.read_with_etag(
-        lambda study: {"items": wire.of_table(study.arms(query.level))}
+        lambda study: wire.of_beliefs(study.effects(query.level, query.by))
     )
 
 
@@ -358,6 +378,15 @@ OPERATIONS = (
         idempotency_key=True,
     ),
     Operation(
+        "PUT",
+        f"{STUDY}/arms",
+        describe,
+        PLAYS,
+        status=204,
+        body=models.Describe,
+        idempotency_key=True,
+    ),
+    Operation(
         "GET",
         f"{STUDY}/pending",
         list_pending,
@@ -383,6 +412,24 @@ OPERATIONS = (
         QUERIES,
         models.Arms,
         query=models.ArmsQuery,
+        etag=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/arms",
+        compare_arms,
+        QUERIES,
+        models.Arms,
+        body=models.CompareArms,
+        body_required=False,
+    ),
+    Operation(
+        "GET",
+        f"{STUDY}/effects",
+        list_effects,
+        QUERIES,
+        models.Effects,
+        query=models.EffectsQuery,
         etag=True,
     ),
     Operation(
@@ -430,6 +477,7 @@ def of_study(study: Study) -> dict[str, Any]:
         "unit": study.unit,
         "actions": wire.to_plain("actions", study.actions),
         "policy": wire.to_plain("policy", study.policy),
+        "features": wire.to_plain("features", study.features),
         "arms": list(study.actions.names),
         "asked": study.asked,
         "pending": study.open_plays,
@@ -452,6 +500,7 @@ async def _constraints(context: RequestContext, body: models.Constraints) -> dic
         "at_most": body.at_most,
         "exclude": tuple(body.exclude),
         "fixed": body.fixed,
+        "features": body.features,
     }
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, NotFound
+from multiplay.learner.engine import default_policy
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
 from multiplay.service.studies.limits import (
     ServiceLimits,
     build_actions,
+    build_features,
     build_policy,
+    check_features,
     check_history,
     check_known,
+    check_name,
     check_together,
     in_time,
+    too_many_arms,
 )
 from multiplay.storage import Entry, MemoryStore, Store
 from multiplay.storage.base import AnsweredRequest, name_in_use
@@ -26,17 +31,21 @@ from multiplay.studies import Study
 from multiplay.studies.entry_codec import Request, different_request, used_before
 from multiplay.studies.replica import same_first_entry
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def create(
     limits: ServiceLimits,
     store: Store,
     name: str,
     actions: Any,
-    policy: Any,
+    policy: Any = None,
     *,
     present: Callable[[Study], Any],
     request: Request | None = None,
     key: str | None = None,
+    features: Any = None,
     **settings: Any,
 ) -> Any:
     """Create a study from plain data; return what ``present`` makes of the new study.
@@ -47,10 +56,14 @@ def create(
     known = _answered(store, request)
     if known is not None:
         return known.answer
-    made, chosen = build_actions("actions", actions, limits), build_policy("policy", policy, limits)
+    made = build_actions("actions", actions, limits)
+    declared = None if features is None else build_features("features", features)
+    check_features(declared, made.d)
+    chosen = default_policy(declared) if policy is None else build_policy("policy", policy, limits)
     check_together(made, chosen, limits)
+    settings |= {"features": declared, "key": key}
     with in_time("actions", limits):
-        draft = Study.create(name, made, chosen, store=MemoryStore(), key=key, **settings)
+        draft = Study.create(name, made, chosen, store=MemoryStore(), **settings)
     first, answer = next(draft.entries()), present(draft)
     try:
         store.create(name, first.record, first.labels, request=_answer_of(request, answer)).close()
@@ -138,7 +151,28 @@ def learn(limits: ServiceLimits, study: Study, actions: ActionSet | None, **give
 def learn_table(study: Study, table: dict[str, Any], key: str | None) -> Receipt:
     """Learn from a table of past rounds."""
     check_history(len(set(table["round"])), len(study.known_arms))
+    check_features(study.features, len(table["arm"]), "table")
     return study.learn_table(table, key=key)
+
+
+def describe(
+    limits: ServiceLimits, study: Study, features: Mapping[str, Mapping[str, Any]], **given: Any
+) -> None:
+    """Keep features of arms, also of arms that no set has had so far."""
+    named = {arm for values in features.values() for arm in values}
+    for arm in named:
+        check_name("features", arm)
+    arms = len(named.union(study.described_arms))
+    if arms > limits.arms:
+        raise too_many_arms("features", arms, limits)
+    check_features(study.features, arms)
+    study.describe(features, **given)
+
+
+def arms(study: Study, features: Any, level: float) -> pd.DataFrame:
+    """Return the statistics of all arms at some features."""
+    check_features(study.features, len(study.known_arms))
+    return study.arms(level, features)
 
 
 def best(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Plan:
@@ -161,3 +195,4 @@ def _check_day(limits: ServiceLimits, study: Study, actions: ActionSet | None) -
     if actions is not None:
         check_together(actions, study.policy, limits)
         check_known(set(study.known_arms), actions, limits)
+        check_features(study.features, actions.d, "actions")

@@ -20,8 +20,10 @@ from multiplay._support.serialization import LEAVES
 from multiplay.actions import ActionSet
 from multiplay.actions.costs import Requirement, positive
 from multiplay.errors import InvalidInput
+from multiplay.features import Features
 from multiplay.policies import Policy
 from multiplay.service.errors import MalformedRequest
+from multiplay.studies.wire import FEATURES
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ ERROR_PART = 300  # characters of each part of an error, which may repeat the in
 SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond them rounding errors dominate
 LONGEST_NAME = 200  # characters
 HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
+PHI = 1_000_000  # features in one request: arms, or units of a table, times columns
+REBUILT = 10_000_000_000  # multiplications for a table, if a policy forgets: about a minute
 
 
 def offered(classes: Mapping[str, type], base: type) -> dict[str, Any]:
@@ -220,6 +224,21 @@ def build_policy(where: str, plain: Any, limits: ServiceLimits) -> Policy:
     """
     with brief_errors():
         made: Policy = _Policies().build(where, _described(where, plain), Policy)
+    return made
+
+
+def build_features(where: str, plain: Any) -> Features:
+    """Return the declared features that plain data describe.
+
+    Examples
+    --------
+    >>> build_features("features", {"type": "Features", "columns": {"rain": {"type": "Flag"}}})
+    Features(rain=Flag())
+    """
+    with brief_errors():
+        made: Features = _Declared().build(where, _described(where, plain), Features)
+        for name in made.columns:
+            check_name(where, name)
     return made
 
 
@@ -331,6 +350,13 @@ class _Policies(Builder):
         return super().make(kind, settings)
 
 
+class _Declared(Builder):
+    """Builder of declared features, with columns, lists and mappings as settings."""
+
+    def __init__(self) -> None:
+        super().__init__({**FEATURES, **CONTAINERS}, _checked_text)  # type: ignore[dict-item]
+
+
 def check_name(argument: str, name: str) -> None:
     """Raise ``InvalidInput`` for a name that is too long, or not printable."""
     if len(name) > LONGEST_NAME or not name.isprintable():
@@ -361,8 +387,13 @@ def check_known(known: Collection[str], actions: ActionSet, limits: ServiceLimit
     """Raise ``InvalidInput`` for a set whose new arms make a study too large: it keeps all arms."""
     arms = len(known) + sum(name not in known for name in actions.names)
     if arms > limits.arms:
-        unit = "arms in all sets of a study"
-        raise _too_large("actions", limits.arms, unit, f"{arms}", "--max-arms")
+        raise too_many_arms("actions", arms, limits)
+
+
+def too_many_arms(argument: str, arms: int, limits: ServiceLimits) -> InvalidInput:
+    """Return the error of a study with too many arms."""
+    unit = "arms in all sets of a study"
+    return _too_large(argument, limits.arms, unit, f"{arms}", "--max-arms")
 
 
 def check_history(rounds: int, arms: int) -> None:
@@ -370,6 +401,13 @@ def check_history(rounds: int, arms: int) -> None:
     if rounds * arms > HISTORY:
         unit = "rounds times arms of the study"
         raise _too_large("table", HISTORY, unit, f"{rounds * arms}")
+
+
+def check_features(features: Features | None, rows: int, argument: str = "features") -> None:
+    """Raise ``InvalidInput`` for more features than one request may have."""
+    if features is not None and rows * features.p > PHI:
+        unit = "numbers: arms, or units of a table, times columns of features"
+        raise _too_large(argument, PHI, unit, f"{rows} times {features.p}")
 
 
 def _check(requirements: Iterable[Requirement], limits: ServiceLimits) -> None:

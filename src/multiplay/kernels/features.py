@@ -55,22 +55,35 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 
 @subroutine
+def dot_row(A: FloatArray, i: int, b: FloatArray) -> float:
+    """Return <A_i, b> as ``dot``, without a view of the row."""
+    n = len(b)
+    s = r = q = o = 0.0
+    for j in range(0, n - 3, 4):
+        s += A[i, j] * b[j]
+        r += A[i, j + 1] * b[j + 1]
+        q += A[i, j + 2] * b[j + 2]
+        o += A[i, j + 3] * b[j + 3]
+    for j in range(n - n % 4, n):
+        s += A[i, j] * b[j]
+    return (s + r) + (q + o)
+
+
+@subroutine
 def append_row(R: FloatArray, z: FloatArray, x: FloatArray, y: float) -> Any:
     """Append the row x to R, and y to z; return what is left of y, and det R^2 new / old."""
-    p, grown = len(x), 1.0
+    p, shrunk = len(x), 1.0
     for i in range(p):
         if x[i] != 0.0:
-            old = R[i, i]
-            length = math.sqrt(old * old + x[i] * x[i])
-            cos, sin = old / length, x[i] / length
-            grown *= length / old
-            R[i, i] = length
-            for j in range(i + 1, p):
+            inverse = 1.0 / math.sqrt(R[i, i] * R[i, i] + x[i] * x[i])
+            cos, sin = R[i, i] * inverse, x[i] * inverse
+            shrunk *= cos
+            for j in range(i, p):
                 r, s = R[i, j], x[j]
                 R[i, j] = cos * r + sin * s
                 x[j] = cos * s - sin * r
             z[i], y = cos * z[i] + sin * y, cos * y - sin * z[i]
-    return y, grown * grown
+    return y, 1.0 / (shrunk * shrunk)
 
 
 @subroutine
@@ -362,14 +375,14 @@ def draw(
         A, D = arm[k if len(arm) > 1 else 0], day[k if len(day) > 1 else 0]
         for j in range(p):
             today[j] = theta[j] * D[j]
-        s2 = sizes[g]
+        s2, own = sizes[g], X[k]
         for i in range(d):
-            m = dot(A[i], today)
+            m = dot_row(A, i, today)
             if s2 > 0.0:
                 c = s2
                 if N[k, i] > 0.0:
                     c = s2 / (1.0 + s2 * N[k, i])
-                    m += c * (Z[k, i] - dot(X[k, i], theta))
+                    m += c * (Z[k, i] - dot_row(own, i, theta))
                 first, second = normal_pair(words) if i % 2 == 0 else (second, 0.0)
                 m += math.sqrt(c) * first
             means[k, i] = m

@@ -39,6 +39,8 @@ SETS: list[ActionSet] = [
     Transport([1, 4, 5], [4, 6], capacities=[[1, 1], [3, 3], [3, 4]]),
     Transport([3, 3, 2], [2, 2], slack=True, capacities=[[2, 1], [1, 2], [0, 2]]),
     Transport([3, 3], [2, 2], slack=True, sense="max"),
+    Transport([3, 3], [2, 2], surplus=True, sense="max"),
+    Transport([3, 3, 2], [2, 2], surplus=True, capacities=[[2, 1], [1, 2], [0, 2]]),
     Network([(0, 1), (1, 2), (2, 0), (0, 2)], {0: 1, 2: -1}, [2, 2, 2, 2]),
     Network([(0, 1), (1, 2), (0, 2), (3, 4), (3, 4)], {0: 3, 2: -3, 3: 2, 4: -2}, free=[1, 3]),
     Assignment(3),

@@ -26,6 +26,7 @@ WITHOUT_ARRAYS: dict[str, Any] = {  # builders of containers without arrays
     "tuple": lambda items: tuple(items),
     "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
 }
+ADDED = {"Transport": ("surplus", "slack")}  # a setting, and the older one that included it
 LARGE = 100_000  # numbers; a larger array is recorded by its shape and digest
 
 
@@ -109,6 +110,8 @@ def pack(thing: Any, where: str = "thing") -> tuple[Any, Arrays]:
 def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
     """Return the object that was packed, built from the classes of ``builder``.
 
+    What an older version packed keeps its meaning; see ``completed``.
+
     Examples
     --------
     >>> from multiplay import Budget, actions
@@ -118,7 +121,33 @@ def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
     """
     array: Any = {"array": lambda name: arrays[name][()]}  # a number, if it was one
     own = Builder({**builder.classes, **WITHOUT_ARRAYS, **array}, builder.leaf)
-    return own.build("header", header)
+    return own.build("header", completed(header))
+
+
+def completed(header: Any) -> Any:
+    """Return packed data with the settings that an older version did not have, as it meant them.
+
+    All settings are packed, so one that is missing is newer than the data. ``slack`` of a transport
+    set once allowed more than the demand, which is ``surplus`` now.
+
+    Examples
+    --------
+    >>> completed({"type": "Transport", "slack": True})
+    {'type': 'Transport', 'slack': True, 'surplus': True}
+    >>> completed({"type": "Transport", "slack": True, "surplus": False})["surplus"]
+    False
+    """
+    if isinstance(header, list):
+        if LEAVES.issuperset(map(type, header)):
+            return header
+        return [completed(value) for value in header]
+    if not isinstance(header, dict):
+        return header
+    full = {key: completed(value) for key, value in header.items()}
+    new, old = ADDED.get(str(header.get("type")), (None, None))
+    if new is not None and new not in full:
+        full[new] = full.get(old, False)
+    return full
 
 
 def comparable(header: Any) -> Any:

@@ -88,7 +88,8 @@ class Network(FlowSet):
             \text{ at every node } v\Bigr\}
 
     Arm e is arc e of the graph, and :math:`a_e` the units that go along it. Arcs may be declared
-    free: they carry flow, which counts in the sums, but cost nothing and are no arms.
+    free: they carry flow, which counts in the sums, but cost nothing and are no arms. A node with a
+    demand keeps exactly that many units; what else reaches it travels on.
 
     Parameters
     ----------
@@ -308,7 +309,8 @@ def _balance(supplies: Any, arcs: Arcs) -> IntArray:
             "supplies",
             "a sum of zero, demands being negative",
             f"{balance.sum()}",
-            "Add a node that takes up the difference, joined by free arcs.",
+            "Add a node for the difference. If supply may be left over, join it by free arcs from "
+            "the suppliers only: demands then stay exact.",
         )
     return balance
 

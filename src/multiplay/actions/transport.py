@@ -56,8 +56,8 @@ class Transport(FlowSet):
         What each lane can carry, shape (suppliers, demanders):
         :math:`a_{xy} \le \text{capacities}_{xy}`, 0 where there is no lane.
     slack
-        True: :math:`\sum_y a_{xy} \le \text{supply}_x` and
-        :math:`\sum_x a_{xy} \ge \text{demand}_y`.
+        True: :math:`\sum_y a_{xy} \le \text{supply}_x`. Supply may stay with its supplier; every
+        demander still gets exactly what is demanded.
     sense
         "min" if units bring losses, "max" if they bring rewards.
     shortage
@@ -66,6 +66,10 @@ class Transport(FlowSet):
         than demanded, and what cannot be delivered stays with its supplier. All actions leave the
         same number of units unmet, so the penalty has no influence on the lanes that are used.
         Where all demand can be met, nothing changes. Without it, a shortage is an error.
+    surplus
+        True: :math:`\sum_y a_{xy} \le \text{supply}_x` and
+        :math:`\sum_x a_{xy} \ge \text{demand}_y`. More than the demand may be delivered; this
+        includes ``slack``.
 
     See Also
     --------
@@ -83,6 +87,8 @@ class Transport(FlowSet):
     ('Lyon->north', 'Lyon->south')
     >>> Transport([3, 3], [2, 2], slack=True).argmin([0.1, 0.9, 0.2, 0.8])
     array([2, 0, 0, 2])
+    >>> Transport([3, 3], [2, 2], slack=True).M, Transport([3, 3], [2, 2], surplus=True).M
+    (4, 6)
     >>> short = Transport([1, 2], [3, 2], shortage=5.0)
     >>> short.argmin([0.1, 0.9, 0.3, 0.2]), short.unmet([1, 0, 0, 2])
     (array([1, 0, 0, 2]), {'unmet->d1': 2, 'unmet->d2': 0})
@@ -107,16 +113,21 @@ class Transport(FlowSet):
         slack: bool = False,
         sense: str = "min",
         shortage: float | None = None,
+        surplus: bool = False,
     ) -> None:
         self.supply, supplied = _side("supply", supply)
         self.demand, demanded = _side("demand", demand)
         hint = "Write slack=True if supply may be left over."
-        self.slack = true_or_false("slack", slack, hint)
+        self.surplus = true_or_false(
+            "surplus", surplus, "Write surplus=True if more than the demand may be delivered."
+        )
+        self.slack = true_or_false("slack", slack, hint) or self.surplus
         self.shortage = None if shortage is None else _penalty(shortage)
         self.penalty = self.shortage or 0.0
         spare = supplied - demanded
         self._check_sums(spare)
-        lanes = np.minimum.outer(self.supply, self.demand + max(spare, 0))
+        extra = max(spare, 0) if self.surplus else 0
+        lanes = np.minimum.outer(self.supply, self.demand + extra)
         self.capacities = None if capacities is None else _capacities(capacities, lanes.shape)
         if self.capacities is not None:
             lanes = np.minimum(lanes, self.capacities)
@@ -129,7 +140,7 @@ class Transport(FlowSet):
             graph, free = _with_shortage(graph, self.supply, self.demand, self._units_unmet)
             capacity = np.concatenate([capacity, free])
         elif spare > 0:
-            graph, leftover = _with_spare(graph, self.supply, spare)
+            graph, leftover = _with_spare(graph, self.supply, spare, self.surplus)
             capacity = np.concatenate([capacity, leftover])
         try:
             super().__init__(
@@ -155,7 +166,7 @@ class Transport(FlowSet):
         short = spare < 0 and self.shortage is None
         if not short and (spare <= 0 or self.slack):
             return
-        too_much = "Write slack=True, or add a demander for the difference."
+        too_much = "Write slack=True if supply may be left over, or correct the numbers."
         raise InvalidInput(
             "supply, demand",
             "a supply of at least the demand" if self.slack else "equal sums",
@@ -165,7 +176,7 @@ class Transport(FlowSet):
 
     def __repr__(self) -> str:
         loose = ", capacities=..." if self.capacities is not None else ""
-        loose += ", slack=True" if self.slack else ""
+        loose += ", surplus=True" if self.surplus else ", slack=True" if self.slack else ""
         loose += f", shortage={self.shortage:g}" if self.shortage is not None else ""
         return f"Transport(supply={self.supply.tolist()}, demand={self.demand.tolist()}{loose})"
 
@@ -176,6 +187,8 @@ class Transport(FlowSet):
         }
         if self.slack:
             facts["slack"] = "supply may be left over"
+        if self.surplus:
+            facts["surplus"] = "more than the demand may be delivered"
         if self.shortage is not None:
             facts["shortage"] = f"an unmet unit costs {number(self.shortage)}"
         return facts
@@ -251,6 +264,7 @@ class Transport(FlowSet):
             slack=self.slack,
             sense=self.sense,
             shortage=self.shortage,
+            surplus=self.surplus,
         )
         return Duplicate(copies, lanes[supplier].ravel())
 
@@ -260,12 +274,19 @@ class Transport(FlowSet):
         return TransportHull(self.supply, self.demand) if self._plain else super().hull
 
 
-def _with_spare(graph: Graph, supply: IntArray, spare: int) -> tuple[Graph, IntArray]:
-    """Join every node to a new one that takes what is left over; return the new capacities too."""
-    nodes = np.arange(len(graph.balance))
-    tail = np.concatenate([graph.tail, nodes])
-    head = np.concatenate([graph.head, np.full(len(nodes), len(nodes))])
-    leftover = np.full(len(nodes), spare)
+def _with_spare(
+    graph: Graph, supply: IntArray, spare: int, surplus: bool
+) -> tuple[Graph, IntArray]:
+    """Join nodes to a new one that takes what is left over; return the new capacities too.
+
+    The suppliers are joined: what they keep does not reach a demander. With ``surplus`` the
+    demanders are joined too: what they get beyond the demand goes on to the new node.
+    """
+    nodes = len(graph.balance)
+    joined = np.arange(nodes if surplus else len(supply))
+    tail = np.concatenate([graph.tail, joined])
+    head = np.concatenate([graph.head, np.full(len(joined), nodes)])
+    leftover = np.full(len(joined), spare)
     leftover[: len(supply)] = np.minimum(supply, spare)
     return Graph(tail, head, np.append(graph.balance, -spare)), leftover
 

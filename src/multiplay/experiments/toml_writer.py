@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from multiplay._support.serialization import brief
+from multiplay._support.serialization import brief, completed
 from multiplay.errors import InvalidInput
 from multiplay.experiments.file_builder import is_formula
 from multiplay.results.result import Result
@@ -15,7 +15,7 @@ NO_SETTINGS = ("function", "array")  # by name or by digest alone
 
 def experiment_file(result: Result) -> str:
     """Return the configuration as an experiment file, for ``multiplay run``."""
-    plain = result.configuration
+    plain = completed(result.configuration)
     lines = [f"title = {toml(result.title)}"] if result.title else []
     lines += [f"{key} = {toml(plain[key])}" for key in ("horizon", "trials", "seed")]
     rounds = result.dataset["round"].values.tolist()

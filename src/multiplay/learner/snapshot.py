@@ -13,6 +13,7 @@ from multiplay._support.checks import check_instance, shortened
 from multiplay._support.serialization import (
     CONTAINERS,
     comparable,
+    completed,
     describe,
     pack,
     type_name,
@@ -275,12 +276,15 @@ def _plays_of_group(group: int, arrays: Arrays) -> list[Play]:
 
 def rebuild(argument: str, record: Record, given: Any) -> Any:
     """Return the set or policy of a record; or the given one, if it has the same settings."""
-    plain = record.header[argument]
+    plain = completed(record.header[argument])
     arrays = without_prefix(f"{argument}/", record.arrays)
     if given is not None:
         if not _is_saved(given, argument, plain, arrays):
-            expected = f"the saved settings, {shortened(str(_readable(plain, arrays)), LONGEST)}"
-            got = shortened(str(describe(given)), LONGEST)
+            saved, got = (
+                shortened(str(one), LONGEST)
+                for one in _differing(_readable(plain, arrays), describe(given))
+            )
+            expected = f"the saved settings, {saved}"
             raise InvalidInput(argument, expected, got, "Pass the same object again.")
         return given
     modules = (multiplay.actions, multiplay.policies)
@@ -330,6 +334,14 @@ def _same(one: tuple[Any, Arrays], other: tuple[Any, Arrays]) -> bool:
         for plain, arrays in (one, other)
     ]
     return bits[0] == bits[1]
+
+
+def _differing(saved: Any, given: Any) -> tuple[Any, Any]:
+    """Return the settings of two objects of one class that differ; otherwise both as they are."""
+    if saved == given or saved.get("type") != given.get("type"):
+        return saved, given
+    names = [name for name in given if name not in saved or saved[name] != given[name]]
+    return {name: saved.get(name) for name in names}, {name: given[name] for name in names}
 
 
 def _readable(plain: Any, arrays: Arrays) -> Any:

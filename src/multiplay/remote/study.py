@@ -14,7 +14,7 @@ from multiplay._support.checks import check_instance, natural_number, probabilit
 from multiplay._support.deadline import checked_limit
 from multiplay._support.frames import frame
 from multiplay._support.html import HasPanel, Panel
-from multiplay._support.serialization import brief
+from multiplay._support.serialization import brief, completed
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.features import Features
@@ -559,7 +559,7 @@ class RemoteStudy(HasPanel):
         plain = self._info()[what]
         known, built = self._built.get(what, (None, None))
         if plain != known:
-            built = wire.builder().build(what, plain, kind)
+            built = wire.builder().build(what, completed(plain), kind)
             self._built[what] = plain, built
         return built
 

@@ -14,6 +14,7 @@ import numpy as np
 from multiplay._support.checks import is_integer
 from multiplay._support.serialization import (
     comparable,
+    completed,
     number_or_none,
     pack,
     unpack,
@@ -121,7 +122,8 @@ class StoredSet(NamedTuple):
     def with_digest(cls, plain: Any, limits: dict[str, Any], arrays: Arrays) -> StoredSet:
         """Return a stored set with its digest."""
         usual = plain is None and not limits
-        return cls(plain, limits, arrays, USUAL if usual else set_digest([plain, limits], arrays))
+        digest = USUAL if usual else set_digest([completed(plain), limits], arrays)
+        return cls(plain, limits, arrays, digest)
 
     @classmethod
     def of_record(cls, record: Record) -> StoredSet:

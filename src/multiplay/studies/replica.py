@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from multiplay._support.checks import check_instance
 from multiplay._support.serialization import (
     comparable,
+    completed,
     number_or_nan,
     pack,
     type_name,
@@ -644,7 +645,9 @@ def same_snapshot(one: Record, other: Record, *, check: Check = Check.BITS) -> b
         return places[0] == places[1] and all(
             _are_close(one.arrays[name], other.arrays[name]) for name in common
         )
-    headers = [json.dumps(comparable(record.header), sort_keys=True) for record in (one, other)]
+    headers = [
+        json.dumps(comparable(completed(record.header)), sort_keys=True) for record in (one, other)
+    ]
     return headers[0] == headers[1] and bits(one.arrays) == bits(other.arrays)
 
 

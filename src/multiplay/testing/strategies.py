@@ -69,7 +69,7 @@ def random_transport(rng: np.random.Generator, rows: int, cols: int, units: int)
 
 @st.composite
 def loose_transports(draw: st.DrawFn) -> Transport:
-    """Draw a transport problem with capacities, with slack, or with both."""
+    """Draw a transport problem with capacities, with slack, or with both; some with a surplus."""
     plain = draw(transports(side=3, most=12))
     slack, capped = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
     supply = plain.supply.copy()
@@ -82,7 +82,10 @@ def loose_transports(draw: st.DrawFn) -> Transport:
         lanes = np.reshape(
             [units + draw(st.integers(0, 2)) for units in some], (len(supply), len(plain.demand))
         )
-    return Transport(supply, plain.demand, capacities=lanes, slack=slack, sense=draw(SENSES))
+    surplus, sense = slack and draw(st.booleans()), draw(SENSES)
+    return Transport(
+        supply, plain.demand, capacities=lanes, slack=slack, sense=sense, surplus=surplus
+    )
 
 
 @st.composite

@@ -62,7 +62,11 @@ def random_set(kind: str, rng: np.random.Generator) -> ActionSet:
             return mp.Transport(supply, demand)
         case "lanes":
             return mp.Transport(
-                supply + 1, demand, slack=True, capacities=rng.integers(0, 4, (rows, cols))
+                supply + 1,
+                demand,
+                slack=True,
+                capacities=rng.integers(0, 4, (rows, cols)),
+                surplus=bool(rng.random() < 0.5),
             )
         case "Network":
             return mp.Network([(0, 3), *arcs], {0: 2, 3: -2}, [2] * (len(arcs) + 1), free=[0])

@@ -15,7 +15,8 @@ DIAMOND = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")]
 SETS: list[ActionSet] = [
     Transport([1, 4, 5], [4, 6]),
     Transport([4, 4, 4], [4, 4, 4]),
-    Transport([3, 3], [2, 2], slack=True, sense="max"),
+    Transport([3, 3], [2, 2], slack=True),
+    Transport([3, 3], [2, 2], surplus=True, sense="max"),
     Assignment(3),
     Budget(1, [1] * 4),
     Budget(2, [1] * 5),

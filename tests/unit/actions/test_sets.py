@@ -123,6 +123,7 @@ def rows_of(actions: ActionSet) -> Explicit:
 
 BUDGET_ROWS = [[1, 1, 1, 1, 1], [-1, -1, -1, -1, -1]]
 LANES = [[1, 1, 0, 0], [0, 0, 1, 1], [-1, 0, -1, 0], [0, -1, 0, -1]]
+DEMANDED = [[1, 0, 1, 0], [0, 1, 0, 1]]
 PATHS = [[1, 1, 0, 0, 0], [-1, -1, 0, 0, 0], [-1, 0, 1, 0, 1], [1, 0, -1, 0, -1]]
 PATHS += [[0, -1, 0, 1, -1], [0, 1, 0, -1, 1]]
 THREE_WAYS: list[list[ActionSet]] = [
@@ -132,7 +133,11 @@ THREE_WAYS: list[list[ActionSet]] = [
         Budget(4, [3, 1, 2], at_most=True, sense="max"),
         IntegerProgram([[1, 1, 1]], [4], (0, [3, 1, 2]), "max"),
     ],
-    [Transport([3, 4], [2, 3], slack=True), IntegerProgram(LANES, [3, 4, -2, -3])],
+    [Transport([3, 4], [2, 3], surplus=True), IntegerProgram(LANES, [3, 4, -2, -3])],
+    [
+        Transport([3, 4], [2, 3], slack=True),
+        IntegerProgram([*LANES, *DEMANDED], [3, 4, -2, -3, 2, 3]),
+    ],
     [
         Path(DIAMOND, "s", "t", units=2),
         IntegerProgram(PATHS, [2, -2, 0, 0, 0, 0]),

@@ -123,6 +123,8 @@ def test_bad_input(argument: str, build: Any) -> None:
 def test_flags_are_bools(value: Any) -> None:
     with refused("slack"):
         mp.Transport([3, 3], [2, 2], slack=value)
+    with refused("surplus"):
+        mp.Transport([3, 3], [2, 2], slack=True, surplus=value)
     with refused("at_most"):
         mp.Budget(2, [1, 1, 1], at_most=value)
     with refused("any_horizon"):

@@ -67,6 +67,7 @@ class Day:
     closed: frozenset[str] = frozenset()
     slack: bool = False
     shortage: float | None = None
+    surplus: bool = False
 
     @property
     def lanes(self) -> list[tuple[str, str]]:
@@ -83,6 +84,7 @@ class Day:
             slack=self.slack,
             sense=sense,
             shortage=self.shortage,
+            surplus=self.surplus,
         )
 
 
@@ -97,9 +99,9 @@ def another_day(rnd: random.Random) -> Day:
     if rnd.random() < 0.1:
         supply = dict.fromkeys(supply, 0)
     total = sum(supply.values())
-    kind = rnd.choice(["even", "even", "closed", "short", "slack"])
+    kind = rnd.choice(["even", "even", "closed", "short", "slack", "surplus"])
     wanted = total + rnd.randint(1, 3) if kind == "short" else total
-    if kind == "slack":
+    if kind in ("slack", "surplus"):
         wanted = rnd.randint(0, total)
     demand = dict.fromkeys(demanders, 0)
     for _ in range(wanted):
@@ -109,7 +111,7 @@ def another_day(rnd: random.Random) -> Day:
         lanes = [f"{s}->{d}" for s in suppliers for d in demanders]
         closed = frozenset(rnd.sample(lanes, rnd.randint(1, 2) if len(lanes) > 1 else 1))
     shortage = 40.0 if closed or kind == "short" else None
-    return Day(supply, demand, closed, kind == "slack", shortage)
+    return Day(supply, demand, closed, kind == "slack", shortage, kind == "surplus")
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,8 @@ def keepable(day: Day, limits: Limits) -> bool:
     elif sum(supply) > sum(demand):
         both = np.vstack([rows[:k], -rows[k:]])
         options = {"A_ub": both, "b_ub": [*supply, *(-units for units in demand)]}
+        if not day.surplus:
+            options |= {"A_eq": rows[k:], "b_eq": demand}
     return bool(linprog(np.zeros(len(bounds)), **options, bounds=bounds).status == 0)
 
 

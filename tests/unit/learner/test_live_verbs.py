@@ -333,7 +333,7 @@ def test_euros_give_the_plans_of_losses_from_0_to_1(policy: Policy) -> None:
 PATH = mp.Path([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")], "s", "t")
 UNEVEN: dict[str, ActionSet] = {
     "knapsack": mp.Knapsack([3, 4, 5], 10, limits=2),
-    "slack": Transport([3, 3], [2, 2], slack=True),
+    "surplus": Transport([3, 3], [2, 2], surplus=True),
     "path": PATH,
     "budget": mp.Budget(5, [3, 3, 2], at_most=True, sense="max"),
     "transport": PLANS,

@@ -49,6 +49,7 @@ SETS: dict[str, ActionSet] = {
     "transport": PAPER,
     "wide transport": Transport([3, 2], [1, 1, 2, 1]),
     "slack transport": Transport([2, 3, 2], [3, 2], slack=True),
+    "surplus transport": Transport([2, 3, 2], [3, 2], surplus=True),
     "free arcs": FREE_ARCS,
     "at most": Budget(4, [2, 1, 3, 1], at_most=True),
     "explicit": CHOICES,

@@ -42,7 +42,7 @@ SETS: list[ActionSet] = [
     Explicit([[0, 0], [1, 1]]),
     Explicit([[1, 2]]),
     Budget(4, [4, 4, 2], at_most=True, sense="max"),
-    Transport([3, 3], [2, 2], slack=True, sense="max"),
+    Transport([3, 3], [2, 2], surplus=True, sense="max"),
 ]
 SOLID = [one for one in SETS if one.listed().r > 0]
 HORIZON = 10_000

@@ -297,6 +297,8 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("create new --supply Lyon=2 --demand 2 --suppliers Lyon", "Leave out --suppliers"),
         ("create new --supply 1 --demand 1 --weights 3", "Leave --weights out"),
         ("create new --slack", "--supply with --demand"),
+        ("create new --surplus", "--supply with --demand"),
+        ("create new --supply 1 --demand 2 --surplus", "--shortage 5.0"),
         ("create new --supply 1 --demand 1 --policy GenCT", "Did you mean 'GenCTS'"),
         ("create new --supply 1 --demand 1 --losses 250", "--losses 0,250"),
         ("create new --supply 1 --demand 1 --outside cut", "'refuse' or 'clip'"),

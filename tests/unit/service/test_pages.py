@@ -125,7 +125,12 @@ def test_what_is_wrong_is_said_beside_its_field(typed: dict[str, str], field: st
 
 
 def test_what_is_left_over_or_lacking_can_be_allowed() -> None:
-    assert forms.new_study(Form(NEW | {"demand": "north 3", "slack": "yes"})) is not None
+    for choice in ("slack", "surplus"):
+        study = forms.new_study(Form(NEW | {"demand": "north 3", choice: "yes"}))
+        assert study is not None
+        day = build_actions("actions", study.actions, ServiceLimits())
+        assert isinstance(day, mp.Transport)
+        assert (day.slack, day.surplus) == (True, choice == "surplus")
     assert forms.new_study(Form(NEW | {"demand": "north 9", "shortage": "5"})) is not None
 
 

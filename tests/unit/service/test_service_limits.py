@@ -137,6 +137,7 @@ def _with_arrays(packed: Any, arrays: Arrays) -> Any:
 EXAMPLES: list[actions.ActionSet] = [
     *(kind.example() for kind in SETS.values()),
     mp.Transport([3, 3], [2, 2], slack=True),
+    mp.Transport([3, 3], [2, 2], surplus=True),
     mp.Transport([1, 2], [3, 2], shortage=5.0),
     mp.Transport([2, 2], [2, 2], names=(["a", "b"], ["c", "d"]), capacities=[[1, 2], [2, 1]]),
     mp.Budget(3, [2, 2, 2], at_most=True),

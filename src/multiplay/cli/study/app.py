@@ -21,6 +21,7 @@ PASSWORD = re.compile(r"://[^/@?]*:[^/@]+@|[?&](ssl)?password=")  # in a URL
 OPTIONS = {
     r"\b(missing|outside)='(\w+)'": r"--\1 \2",
     r"\bslack=True": "--slack",
+    r"\bsurplus=True": "--surplus",
     r"\bfinal=False": "--part",
     r"\bshortage=([\d.]+)": r"--shortage \1",
     r"\b(losses|rewards)=\((\S+), (\S+)\)": r"--\1 \2,\3",

@@ -28,7 +28,13 @@ def create(
     demand: options.Demand = None,
     suppliers: options.Suppliers = None,
     demanders: options.Demanders = None,
-    slack: Annotated[bool, typer.Option("--slack", help="Supply may be left over.")] = False,
+    slack: Annotated[
+        bool, typer.Option("--slack", help="Supply may be left over; demand is met exactly.")
+    ] = False,
+    surplus: Annotated[
+        bool,
+        typer.Option("--surplus", help="More than the demand may be delivered; includes --slack."),
+    ] = False,
     shortage: Annotated[
         float | None, typer.Option(help="Cost of a unit of unmet demand, if demand may stay unmet.")
     ] = None,
@@ -146,7 +152,7 @@ def create(
     table = arms if arms is not None and arms.lower().endswith(".csv") else None
     arms = arms if table is None else None
     given_set = options.SetOptions(
-        *(supply, demand, suppliers, demanders, slack or None, shortage),
+        *(supply, demand, suppliers, demanders, slack or None, surplus or None, shortage),
         *(weights, capacity, total, caps, arms),
     )
     actions = given_set.made("min" if rewards is None else "max")

@@ -39,7 +39,7 @@ Units = Annotated[
 ]
 
 KEYS = ("losses", "rewards", "outside", "missing", "changing", "seed")
-SIDES = ("suppliers", "demanders", "slack", "shortage")
+SIDES = ("suppliers", "demanders", "slack", "surplus", "shortage")
 WHICH = (
     "Give --set FILE.toml, --supply with --demand, --weights with --capacity, or --budget with "
     "--caps."
@@ -88,6 +88,7 @@ class SetOptions(NamedTuple):
     suppliers: str | None = None
     demanders: str | None = None
     slack: bool | None = None
+    surplus: bool | None = None
     shortage: float | None = None
     weights: str | None = None
     capacity: float | None = None
@@ -125,8 +126,15 @@ class SetOptions(NamedTuple):
         if sources is not None or targets is not None:
             sources = sources or [f"s{x + 1}" for x in range(len(have))]
             both = sources, targets or [f"d{y + 1}" for y in range(len(want))]
-        slack, shortage = bool(self.slack), self.shortage
-        return Transport(have, want, both, slack=slack, sense=sense, shortage=shortage)
+        return Transport(
+            have,
+            want,
+            both,
+            slack=bool(self.slack),
+            sense=sense,
+            shortage=self.shortage,
+            surplus=bool(self.surplus),
+        )
 
     def _knapsack(self, sense: str) -> ActionSet:
         called, weights = _side("--weights", self.weights or "", self.arms)

@@ -279,8 +279,9 @@ def _transport(form: Form, sense: str) -> dict[str, Any]:
         "names": [[*supply], [*demand]],
         "sense": sense,
     }
-    if form.get("slack"):
-        plain["slack"] = True
+    for choice in ("slack", "surplus"):
+        if form.get(choice):
+            plain[choice] = True
     if form.get("shortage").strip():
         with form.noting("shortage"):
             plain["shortage"] = a_number("shortage", form.get("shortage"))
@@ -292,7 +293,7 @@ def _transport(form: Form, sense: str) -> dict[str, Any]:
 def _check_balance(form: Form, have: int, want: int) -> None:
     """Record an error if supply and demand differ, and the form does not allow it."""
     sums = f"The total supply is {have}, the total demand is {want}."
-    if have > want and not form.get("slack"):
+    if have > want and not (form.get("slack") or form.get("surplus")):
         more = "Select “Supply may be left over”, or correct the numbers."
         form.errors.setdefault("demand", f"{sums} {more}")
     if have < want and not form.get("shortage").strip():

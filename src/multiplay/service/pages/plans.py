@@ -118,7 +118,8 @@ def set_summary(actions: ActionSet) -> str:
     """
     if isinstance(actions, Transport):
         sides = counted(len(actions.supply), "supplier"), counted(len(actions.demand), "demander")
-        return f"Transport: {', '.join(sides)}"
+        more = ", more than the demand may be delivered" if actions.surplus else ""
+        return f"Transport: {', '.join(sides)}{more}"
     if isinstance(actions, Knapsack):
         items = counted(actions.d, "item")
         return f"Knapsack: {items}, capacity {number(actions.capacity)}"

@@ -128,7 +128,7 @@ def dedicated() -> list[Case]:
 
 
 def _capacitated() -> Transport:
-    return Transport([5] * 10, [4] * 10, capacities=np.full((10, 10), 2), slack=True)
+    return Transport([5] * 10, [4] * 10, capacities=np.full((10, 10), 2), surplus=True)
 
 
 def _selection(actions: Budget) -> Solve:

@@ -79,7 +79,7 @@ def test_beliefs_are_those_of_the_dense_posterior(
     rng, model = np.random.default_rng(seed), FeatureModel(effects, discount)
     arrays, twin = model.start(d, p, 1), FeatureTwin(d, p, effects, discount or 1.0)
     phi = features(d, p, seed)[0]
-    for _ in range(rng.integers(1, 12)):
+    for _ in range(rng.integers(1, 8)):
         phi = phi if rng.random() < 0.3 else features(d, p, int(rng.integers(10**6)))[0]
         arms = np.sort(rng.permutation(d)[: rng.integers(1, d + 1)])
         a, y = rng.integers(0, 5, len(arms)).astype(float), rng.random(len(arms))
@@ -349,6 +349,7 @@ def test_a_wrong_shape_is_found(kind: str) -> None:
     assert found == [kind != "linear"] * trials
 
 
+@pytest.mark.slow
 def test_the_noise_of_single_units_is_learned() -> None:
     """5 of 10 with losses U(m - .1, m + .1): 15 at most; noise of 1/12 had 44 +- 0.2."""
     means = np.repeat([0.45, 0.55], 5)

@@ -1,13 +1,9 @@
-"""Residuals of a regression on features: whether costs bend, and whether errors last.
+"""Errors of a regression on features that last for many rounds, and means without deviations.
 
-The error of a report before it is learned, divided by its standard deviation, is r. If the model
-holds, the r of a round have mean 0 whatever was known before. So do two sums over the arms of a
-round:
-
-    g r,  where g = (m - mean of m)^2 / variance of m - 1 and m = <theta, phi>:  costs bend,
-    <S, S of the last rounds>,  where S = sum of r phi:                          errors last.
-
-Each is summed over rounds, and divided by the root of the sum of its squares. Old rounds fade.
+The error of a report before it is learned, divided by its standard deviation, is r; S is the sum of
+r phi over the arms of a round. If the model holds, r has mean 0 whatever was known before, and so
+has <S, S of the last rounds>. Its sum over rounds is divided by the root of the sum of its squares.
+Old rounds fade.
 """
 
 import math
@@ -19,12 +15,10 @@ from multiplay.kernels.jit import kernel
 from multiplay.kernels.regression import back_substitute
 from multiplay.types import FloatArray, IntArray
 
-ROUNDS, BENT, BENT2, LASTS, LASTS2, WEIGHT, MEAN, SPREAD = range(8)  # columns of ``sums``
-SUMS = 8
+ROUNDS, LASTS, LASTS2 = range(3)  # columns of ``sums``
+SUMS = 3
 FADE = 0.995  # of a round: the last 200 count
 RECENT = 0.9  # of S in a round: the last 10 count
-FEW = 20.0  # reports before m has a mean and a variance
-FAR = 9.0  # largest g: one report must not decide
 
 
 @kernel
@@ -48,10 +42,6 @@ def add_residuals(
     p, g0 = phi.shape[1], best_size(ev)
     theta, x, S = np.empty(p), np.empty(p), np.zeros(p)
     back_substitute(R[g0], z[g0], theta)
-    bent = 0.0
-    for k in range(SUMS):
-        if k not in (MEAN, SPREAD):
-            sums[k] *= FADE
     for k in range(len(arms)):
         i = arms[k]
         c = sizes[g0] / (1.0 + sizes[g0] * N[i])
@@ -60,20 +50,12 @@ def add_residuals(
         found = c * Z[i] + dot(x, theta)
         nu = noise[ROUND] + (noise[UNIT] + noise[COIN] * coin(found)) / units[k]
         r = (mean[k] - found) / math.sqrt(nu + c + length_in(R[g0], x))
-        m = dot(phi[k], theta)
-        if sums[WEIGHT] > FEW and sums[SPREAD] > 0.0:
-            away = m - sums[MEAN]
-            bent += min(away * away / sums[SPREAD] - 1.0, FAR) * r
-        sums[WEIGHT] += 1.0
-        step = (m - sums[MEAN]) / sums[WEIGHT]
-        sums[SPREAD] += step * (m - sums[MEAN] - step) - sums[SPREAD] / sums[WEIGHT]
-        sums[MEAN] += step
         for j in range(p):
             S[j] += r * phi[k, j]
     lasts = dot(S, recent)
+    for k in range(SUMS):
+        sums[k] *= FADE
     sums[ROUNDS] += 1.0
-    sums[BENT] += bent
-    sums[BENT2] += bent * bent
     sums[LASTS] += lasts
     sums[LASTS2] += lasts * lasts
     for j in range(p):

@@ -20,7 +20,7 @@ from multiplay.features import FeatureRows, Features, Number
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
 from multiplay.kernels import residuals
 from multiplay.kernels.moments import AVERAGE, FREEDOM, UNITS, WITHIN
-from multiplay.kernels.residuals import BENT, BENT2, LASTS, LASTS2, ROUNDS, SUMS
+from multiplay.kernels.residuals import SUMS
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.round_set import RoundFeatures, RoundSet
 from multiplay.policies import FeatureCTS, Policy
@@ -29,8 +29,7 @@ from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 DECLARED, CODES, MODEL, RESIDUALS = "declared/", "codes/", "model/", "residuals/"  # of arrays
 MODEL_ARRAYS = ("N", "Z", "X", "R", "z", "ev", "noise")
 LEAST_ROUNDS = 30.0  # before residuals are judged
-CLEAR = 3.5  # standard deviations of a sum of residuals that do not come by chance
-TINY = 1e-300
+CLEAR = 3.5  # standard deviations of a sum of errors that does not come by chance
 ROUNDING = 1e-9  # relative difference of sums that counts as none
 MOST_ARMS = 10_000  # of a set whose oracle is called to find out whether plans differ
 
@@ -380,20 +379,15 @@ class FeatureState:
     @property
     def misfit(self) -> str:
         """What the features do not explain; "" if nothing was found."""
-        sums = self.residuals["sums"]
-        if sums[ROUNDS] < LEAST_ROUNDS:
-            return ""
-        bent, lasts = (
-            sums[total] / math.sqrt(max(sums[squares], TINY))
-            for total, squares in ((BENT, BENT2), (LASTS, LASTS2))
-        )
-        if max(abs(bent), lasts) <= CLEAR:
-            return ""
-        if lasts > abs(bent):
-            why = "errors last for many rounds. Effects may change, or a feature may be missing"
-        else:
-            why = "errors depend on the square of what they predict. A product may be missing"
-        return f"the features do not explain these costs: {why}"
+        found = "the features do not explain these costs: "
+        share = self.model.misfit(self.arrays)
+        if share is not None:
+            found += f"a different shape explains {100 * share:.2g} % more of the squared errors. "
+            return found + "Add a product, such as the square of a number"
+        rounds, lasts, squares = self.residuals["sums"].tolist()
+        if rounds >= LEAST_ROUNDS and lasts > CLEAR * math.sqrt(squares) > 0.0:
+            return found + "errors last for many rounds. Effects change, or a feature is missing"
+        return ""
 
     def cut(self, places: IntArray) -> Arrays:
         """Return the state of some arms; -1 is an arm of which nothing is known."""

@@ -415,3 +415,21 @@ def test_intervals_are_withheld_where_features_do_not_explain_the_costs() -> Non
     straight = bent_learner(0.0, 120)
     assert straight.effects().attrs["misfit"] == ""
     assert straight.arms()["low"].notna().all()
+
+
+def test_errors_that_last_are_told() -> None:
+    """Coefficients that turn by 90 degrees in 250 days, and nothing is forgotten."""
+    columns = {"x": Number(0, 1), "y": Number(0, 1)}
+    learner = Learner(PLANS, FeatureCTS(), features=Features(columns=columns))
+    rng = np.random.default_rng(7)
+    for day in range(200):
+        x, y = ({lane: float(rng.normal()) for lane in KM} for _ in range(2))
+        angle = day / 250 * np.pi / 2
+        play = learner.ask(features={"x": x, "y": y})
+        losses = {}
+        for lane, units in play.plan.items():
+            mean = 0.5 + 0.12 * (np.cos(angle) * x[lane] + np.sin(angle) * y[lane])
+            losses[lane] = np.clip(mean + rng.uniform(-0.1, 0.1, units), 0, 1)
+        learner.tell(play, losses)
+    assert "errors last for many rounds" in learner.effects().attrs["misfit"]
+    assert learner.arms()["low"].isna().all()

@@ -15,7 +15,15 @@ from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.learner.plays import PendingPlay, Receipt
 from multiplay.service.api import events, openapi
 from multiplay.service.api.routing import Endpoint
-from multiplay.service.pages import api_reference, forms, journal_views, render, sessions, views
+from multiplay.service.pages import (
+    api_reference,
+    features,
+    forms,
+    journal_views,
+    render,
+    sessions,
+    views,
+)
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
 from multiplay.service.studies import bounded_verbs
@@ -23,7 +31,7 @@ from multiplay.storage import Store
 from multiplay.studies import Study, play_history
 
 PART_OF_LIST = 50  # studies on one page
-PARTS = ("state", "plan", "tell", "costs", "pending", "journal", "arms")
+PARTS = ("state", "plan", "tell", "costs", "pending", "journal", "drivers", "arms")
 
 STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
 SearchText = Annotated[str, Field(max_length=200)]
@@ -300,20 +308,21 @@ async def ask(context: StudyPageContext) -> Response:
     form = await context.form()
     context.caller.check("play", context.name)
     limits = context.manager.settings.limits
-    usual = await context.read(lambda study: study.actions)
-    plain = forms.today(form, usual)
+    usual, fields = await context.read(lambda study: (study.actions, features.day_fields(study)))
+    plain, values = forms.today(form, usual), features.day_values(form, fields)
     key = form.get("key").strip() or None
     if not form.errors:
         try:
             actions = await context.manager.build_actions(plain)
             id = await context.write(
                 form,
-                lambda study: bounded_verbs.ask(limits, study, actions, key=key),
+                lambda study: bounded_verbs.ask(limits, study, actions, key=key, features=values),
                 lambda play: play.id,
             )
             return to(f"{context.base}?done=asked&play={id}")
         except InvalidInput as error:
-            form.note(context.without_store(error), "key", *forms.usual_values(usual))
+            if not features.note_feature(form, error, fields):
+                form.note(context.without_store(error), "key", *forms.usual_values(usual))
     return await _study_page(context, ask_form=form, status=422)
 
 

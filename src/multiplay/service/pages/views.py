@@ -25,6 +25,7 @@ from multiplay.learner import facts as learner_facts
 from multiplay.learner.plays import PendingPlay
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts, study_facts
+from multiplay.service.pages.features import DayField, Drivers, day_fields, drivers
 from multiplay.service.pages.journal_views import (
     CostSummary,
     JournalLine,
@@ -160,6 +161,8 @@ class Overview(NamedTuple):
     queue: list[PendingPlay]
     actions: ActionSet
     by_round: bool
+    day_fields: list[DayField]
+    drivers: Drivers | None
 
 
 class PlayPage(NamedTuple):
@@ -225,6 +228,8 @@ def overview(
         queue=_with_estimates(pending),
         actions=study.actions,
         by_round=study.policy.learns_from == "round",
+        day_fields=day_fields(study),
+        drivers=drivers(study),
     )
 
 

@@ -10,6 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import chromium
 from effort import TIME_LIMIT
+from featured import ask_and_tell as ask_with_features
+from featured import featured_study
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from serving import Served
 from trucks import ask_and_tell, euros, new_study
@@ -31,6 +33,7 @@ PATHS = {
     "study": "/studies/lanes",
     "empty": "/studies/empty",
     "knapsack": "/studies/bag",
+    "features": "/studies/featured",
     "pending": "/studies/lanes/plays/42",
     "told": "/studies/lanes/plays/7",
     "journal": "/studies/lanes/journal",
@@ -62,6 +65,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         typing.ask()
     sack = mp.Knapsack([3, 1, 0.5], 7, names=["tent", "rope", "a lamp with a very long name"])
     mp.Study.create("bag", sack, mp.GenCTS(), rewards=(0, 9), store=store).ask()
+    featured = featured_study(mp.storage.store_at(store), "featured")
+    with featured.together():
+        ask_with_features(featured, 12)
     key = keys.create(store, "manage", name="the planner").token
     with Served(store, store.parent / "log") as served:
         yield Service(served.url, store, key)
@@ -112,6 +118,28 @@ def log_in(page: Page, service: Service) -> None:
 
 def wait_until_live(page: Page) -> None:
     expect(page.locator("#live")).to_have_attribute("data-state", "live")
+
+
+def test_a_plan_with_features_of_the_day(watched: Watched, service: Service) -> None:
+    page = watched.page
+    log_in(page, service)
+    page.goto("/studies/featured")
+    drivers = page.locator("#drivers")
+    expect(drivers).to_contain_text("each 100 km costs")
+    expect(drivers.get_by_text("changes no plan", exact=True)).to_have_count(7)
+    drivers.get_by_text("Own effects of arms").click()
+    expect(drivers.get_by_role("rowheader", name="Lyon→south")).to_be_visible()
+    wait_until_live(page)
+    page.get_by_label("Name of the plan").fill("Tuesday")
+    page.get_by_label("fuel").fill("1.72")
+    page.get_by_role("button", name="Ask").click()
+    assert page.locator("#feature1:invalid").count() == 1, "the browser asks for the weekday"
+    page.get_by_label("weekday").select_option("Tue")
+    page.get_by_label("rain").check()
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_role("status")).to_have_text("Play 13 was planned.")
+    given = service.study("featured").day_features()
+    assert given == {"fuel": 1.72, "weekday": "Tue", "rain": True}
 
 
 def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:

@@ -48,8 +48,9 @@ class Column(ABC):
 
     def codes(self, where: str, arms: Sequence[str], values: Iterable[Any]) -> FloatArray:
         """Return the codes of the values of some arms."""
+        plain = values.tolist() if isinstance(values, np.ndarray) else values
         codes = [
-            self.code(f"{where}[{arm!r}]", value) for arm, value in zip(arms, values, strict=True)
+            self.code(f"{where}[{arm!r}]", value) for arm, value in zip(arms, plain, strict=True)
         ]
         return np.array(codes, dtype=float)
 

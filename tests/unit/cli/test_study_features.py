@@ -1,0 +1,149 @@
+"""Features in the commands of studies: files, options, tables, and invalid input."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_study_cli import Run, run
+
+from multiplay.cli.study.features import RoundOptions, read_features
+from multiplay.errors import InvalidInput
+
+__all__ = ["run"]  # a fixture
+
+FEATURES = """
+products = [["km", "fuel"]]
+
+[km]
+type = "Number"
+centre = 300
+scale = 100
+unit = "km"
+
+[fuel]
+type = "Number"
+
+[weekday]
+type = "Category"
+levels = ["Mon", "Tue", "Wed"]
+
+[rain]
+type = "Flag"
+"""
+LANES = "arm,km\nLyon->north,450\nLyon->south,120\nLille->north,90\nLille->south,700\n"
+TODAY = "arm,fuel,rain\n*,1.72,false\nLyon->south,,true\n"
+SET = ["--supply", "Lyon=2,Lille=3", "--demand", "north=4,south=1", "--losses", "0,250"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("f.toml", FEATURES), ("lanes.csv", LANES), ("today.csv", TODAY)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def lanes(run: Run, folder: Path) -> Run:
+    said = run("create", "lanes", *SET, "--features", "f.toml", "--arms", "lanes.csv", "--json")
+    assert said.code == 0, said.err
+    assert said.json["policy"] == "FeatureCTS"
+    assert said.json["features"][:3] == ["1", "km", "fuel"]
+    return run
+
+
+def test_days_with_features(lanes: Run, folder: Path) -> None:
+    for fuel in (1.6, 1.7):
+        asked = lanes("ask", "lanes", "--features", "today.csv", "--set", f"fuel={fuel}",
+                      "--set", "weekday=Tue", "--json")  # fmt: skip
+        assert asked.code == 0, asked.err
+        units = [arm for arm, k in asked.json["plan"].items() for _ in range(k)]
+        costs = "arm,loss\n" + "".join(f"{arm},100\n" for arm in units)
+        assert lanes("tell", "lanes", asked.json["id"], "-", stdin=costs).code == 0
+    said = lanes("effects", "lanes")
+    assert said.code == 0
+    assert "each 100 km costs" in said.out
+    assert said.out.count("changes no plan") == 5
+    found = lanes("effects", "lanes", "--level", 0.5, "--json").json
+    assert found["misfit"] == ""
+    assert [row["per"] for row in found["effects"]][1] == "100 km"
+    arms = lanes("effects", "lanes", "--by-arm", "--json").json["effects"]
+    assert [row["arm"] for row in arms] == [row.split(",")[0] for row in LANES.split()[1:]]
+    assert "Lyon->south" in lanes("effects", "lanes", "--by-arm").out
+    best = lanes("best", "lanes", "--set", "fuel=1.9", "--set", "weekday=Mon", "--set", "rain=true",
+                 "--json").json  # fmt: skip
+    plan = [f"{arm}={k}" for arm, k in best["plan"].items()]
+    same = ["--set", "fuel=1.9", "--set", "weekday=Mon", "--set", "rain=true", "--json"]
+    assert lanes("expect", "lanes", *plan, *same).json["expected"] == best["expected"]
+    assert lanes("best", "lanes").code == 0, "the features of the last play"
+    assert "all entries are intact" in lanes("verify", "lanes").out
+
+
+def test_history_and_descriptions(lanes: Run, folder: Path) -> None:
+    table = "arm,round,loss,fuel,weekday,rain\nLyon->north,1,120,1.6,Mon,true\n"
+    (folder / "history.csv").write_text(table + "Lille->north,1,60,1.6,Mon,false\n")
+    assert lanes("learn", "lanes", "history.csv", "--json").json["seen"] == 2
+    said = lanes("describe", "lanes", "-", stdin="arm,km\nReims->south,80\n")
+    assert said.out == "the features of 1 arm are kept\n"
+    day = ["--set", "fuel=1.6", "--set", "weekday=Mon", "--set", "rain=false"]
+    asked = lanes("ask", "lanes", "--supply", "Reims=2,Lyon=3", "--demand", "south=5", *day)
+    assert asked.code == 0, asked.err
+
+
+WRONG: list[tuple[list[str], str]] = [
+    (["ask", "lanes", "--set", "fuel=1.6", "--set", "weekday=Mon"], "--set 'rain=...'"),
+    (["ask", "lanes", "--set", "fuel=dear"], "features['fuel']: expected a finite number"),
+    (["ask", "lanes", "--set", "weekday=Sun"], "others = true in the file of features"),
+    (["ask", "lanes", "--set", "snow=1"], "names of features: km, fuel, weekday, rain"),
+    (["ask", "lanes", "--set", "fuel=1", "--set", "fuel=2"], "'fuel' twice"),
+    (["ask", "lanes", "--set", "=2"], "each feature once"),
+    (["ask", "lanes", "--set", "a.toml", "--set", "b.toml"], "one file with a set"),
+    (["ask", "lanes", "--features", "none.csv"], "--features: expected a CSV file"),
+    (["ask", "lanes", "--features", "f.toml"], "--features"),
+    (["describe", "lanes", "today.csv"], "expected a finite number, got nan"),
+    (["effects", "lanes", "--level", "2"], "level"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG)
+def test_invalid_input_is_named(lanes: Run, words: list[str], said: str) -> None:
+    answer = lanes(*words)
+    assert answer.code != 0
+    assert said in " ".join(answer.err.split()), answer.err
+
+
+def test_a_study_without_features_says_how_to_declare_them(run: Run, folder: Path) -> None:
+    assert run("create", "plain", *SET).code == 0
+    for words in (["effects", "plain"], ["ask", "plain", "--set", "fuel=1"]):
+        assert "Create the study with --features FILE.toml" in run(*words).err
+    assert "--features FILE.toml" in run("create", "x", *SET, "--arms", "lanes.csv").err
+    assert "Use FeatureCTS" in run(
+        "create", "x", *SET, "--features", "f.toml", "--policy", "GenCTS"
+    ).err  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("km = 3", "a table with a type"),
+        ('[km]\ntype = "Numbr"', "Number"),
+        ('[km]\ntype = "Number"\nscal = 3', "scal"),
+        ('[km]\ntype = "Number"\nscale = -1', "a positive number"),
+        ('products = [["km", "fuel"]]\n[km]\ntype = "Number"', "names of features"),
+        ("", "at least one feature"),
+        ("[km", "TOML"),
+        ('[arm]\ntype = "Flag"', "other than arm"),
+    ],
+)
+def test_a_file_that_declares_no_features_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        read_features(file)
+    assert said in str(caught.value)
+
+
+def test_the_options_of_a_round() -> None:
+    given: Any = RoundOptions.of(["a=b.toml", "weekday = Tue ", "x=a=b"])
+    assert given == (Path("a=b.toml"), {"weekday": "Tue", "x": "a=b"})
+    assert RoundOptions.of(None) == (None, {})

@@ -25,7 +25,7 @@ UNIT_WEIGHT = 4.0 * kernels.WITHIN  # weight of s_e^2: four degrees of freedom
 COIN_WEIGHT = 10.0  # weight of k = 0
 INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
 SHORTEST = 32  # rounds of a challenger
-ODDS = np.log(1000.0)  # log odds from which a challenger replaces the model
+ODDS = np.log(1e9)  # log odds from which a challenger replaces the model
 
 SURE = 5.0  # deviations from which errors go with predictions
 SHARE = 0.002  # of the squared errors that this explains, from which it matters
@@ -299,13 +299,17 @@ class FeatureModel:
                 arrays[name][k] = arrays[f"{NEW}{name}"][k]
 
     def _begin(self, arrays: Arrays, trials: BoolArray, names: Iterable[str]) -> None:
-        """Let the challenger begin from the prior."""
+        """Let the challenger begin from the prior, with the noise that the model has learned.
+
+        With noise of its own, it would take a few equal losses for no noise at all, and win.
+        """
         if trials.any():
             _, d, p = arrays["X"].shape
             prior = self._prior(d, p, 1)
             for k in np.flatnonzero(trials):
                 for name in names:
-                    arrays[f"{NEW}{name}"][k] = prior[name][0]
+                    known = arrays[name][k] if name == "noise" else prior[name][0]
+                    arrays[f"{NEW}{name}"][k] = known
 
     # ------------------------------------------------------------ beliefs
 

@@ -25,7 +25,7 @@ UNIT_WEIGHT = 4.0 * kernels.WITHIN  # weight of s_e^2: four degrees of freedom
 COIN_WEIGHT = 10.0  # weight of k = 0
 INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
 SHORTEST = 32  # rounds of a challenger
-ODDS = np.log(1e9)  # log odds from which a challenger replaces the model
+ODDS = np.log(1e9)  # log odds from which a challenger replaces the model: rare losses surprise both
 
 SURE = 5.0  # deviations from which errors go with predictions
 SHARE = 0.002  # of the squared errors that this explains, from which it matters
@@ -129,7 +129,7 @@ class FeatureModel:
     follow
         Whether to look for changes: a second posterior begins from the prior now and then, after
         32, 64, 32, 128, ... rounds, and replaces the first when it has predicted the reports since
-        then 1,000 times as well.
+        then 10^9 times as well.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class FeatureCTS(Policy):
         ``effects=False`` it is CombLinUCB.
     change
         "follow" to look for changes of all coefficients: a second posterior begins from nothing now
-        and then, and replaces the first once it has predicted the losses 1,000 times as well. It
+        and then, and replaces the first once it has predicted the losses 10^9 times as well. It
         takes twice the time. "ignore": all reports count alike.
 
     References

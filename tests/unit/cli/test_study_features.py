@@ -8,6 +8,7 @@ from test_study_cli import Run, run
 
 from multiplay.cli.study.features import RoundOptions, read_features
 from multiplay.errors import InvalidInput
+from multiplay.features import Features, Flag, Number
 
 __all__ = ["run"]  # a fixture
 
@@ -126,6 +127,7 @@ def test_a_study_without_features_says_how_to_declare_them(run: Run, folder: Pat
     ("text", "said"),
     [
         ("km = 3", "a table with a type"),
+        ("columns = 3", "a table for each feature"),
         ('[km]\ntype = "Numbr"', "Number"),
         ('[km]\ntype = "Number"\nscal = 3', "scal"),
         ('[km]\ntype = "Number"\nscale = -1', "a positive number"),
@@ -141,6 +143,12 @@ def test_a_file_that_declares_no_features_is_refused(text: str, said: str, tmp_p
     with pytest.raises(InvalidInput) as caught:
         read_features(file)
     assert said in str(caught.value)
+
+
+def test_features_may_be_below_columns(tmp_path: Path) -> None:
+    file = tmp_path / "f.toml"
+    file.write_text('[columns]\nkm = { type = "Number" }\n[rain]\ntype = "Flag"')
+    assert read_features(file) == Features(km=Number(), rain=Flag())
 
 
 def test_the_options_of_a_round() -> None:

@@ -130,6 +130,14 @@ def test_a_request_has_a_limited_number_of_features(
         assert f"times {FEATURES.p}" in refused.json()["detail"]
 
 
+def test_a_table_with_a_discount_takes_seconds() -> None:
+    small, large = 10**9 // FEATURES.p**2, 10**11 // FEATURES.p**2
+    limits.check_rebuilt(FEATURES, mp.FeatureCTS(discount=0.9), small, 1)
+    limits.check_rebuilt(FEATURES, mp.FeatureCTS(), large, 1)
+    with pytest.raises(InvalidInput, match="table"):
+        limits.check_rebuilt(FEATURES, mp.FeatureCTS(discount=0.9), large, 1)
+
+
 def test_descriptions_count_as_arms(store: Path) -> None:
     few = Settings(store=f"{store}", limits=ServiceLimits(arms=5))
     with client_of(create_app(few)) as client:

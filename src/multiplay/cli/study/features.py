@@ -56,11 +56,16 @@ COLUMNS = {name: kind for name, kind in FEATURES.items() if issubclass(kind, Col
 
 
 def read_features(path: Path) -> Features:
-    """Return the features that a file declares; no code is imported for it."""
+    """Return the features that a file declares, by name or below ``columns``.
+
+    No code is imported for it.
+    """
     plain = read_toml("--features", path, "a TOML file with features", EXAMPLE)
-    products = plain.pop("products", [])
+    products, tables = plain.pop("products", []), plain.pop("columns", {})
+    if not isinstance(tables, dict):
+        raise InvalidInput("columns", "a table for each feature", repr(tables), EXAMPLE)
     builder, columns = Builder(COLUMNS), dict[str, Column]()
-    for name, table in plain.items():
+    for name, table in (tables | plain).items():
         if isinstance(table, dict) and table.get("type") not in COLUMNS:
             raise unknown(f"{name}.type", table.get("type"), COLUMNS)
         columns[name] = made(builder, name, table, Column)

@@ -21,6 +21,7 @@ from multiplay.service.studies.limits import (
     check_history,
     check_known,
     check_name,
+    check_rebuilt,
     check_together,
     in_time,
     too_many_arms,
@@ -150,8 +151,10 @@ def learn(limits: ServiceLimits, study: Study, actions: ActionSet | None, **give
 
 def learn_table(study: Study, table: dict[str, Any], key: str | None) -> Receipt:
     """Learn from a table of past rounds."""
-    check_history(len(set(table["round"])), len(study.known_arms))
-    check_features(study.features, len(table["arm"]), "table")
+    rounds, arms, features = len(set(table["round"])), len(study.known_arms), study.features
+    check_history(rounds, arms)
+    check_features(features, len(table["arm"]), "table")
+    check_rebuilt(features, study.policy, rounds, arms)
     return study.learn_table(table, key=key)
 
 

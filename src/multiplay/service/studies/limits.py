@@ -177,7 +177,7 @@ SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond them rounding erro
 LONGEST_NAME = 200  # characters
 HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
 PHI = 1_000_000  # features in one request: arms, or units of a table, times columns
-REBUILT = 10_000_000_000  # multiplications for a table, if a policy forgets: about a minute
+REBUILT = 10_000_000_000  # rounds, arms and squared columns of a table, with a discount: seconds
 
 
 def offered(classes: Mapping[str, type], base: type) -> dict[str, Any]:
@@ -408,6 +408,16 @@ def check_features(features: Features | None, rows: int, argument: str = "featur
     if features is not None and rows * features.p > PHI:
         unit = "numbers: arms, or units of a table, times columns of features"
         raise _too_large(argument, PHI, unit, f"{rows} times {features.p}")
+
+
+def check_rebuilt(features: Features | None, policy: Policy, rounds: int, arms: int) -> None:
+    """Raise ``InvalidInput`` for a table that takes minutes, because each round is discounted."""
+    if features is None or getattr(policy, "discount", None) is None:
+        return
+    work = rounds * arms * features.p**2
+    if work > REBUILT:
+        unit = "rounds times arms times squared columns of features, with a discount"
+        raise _too_large("table", REBUILT, unit, f"{work}")
 
 
 def _check(requirements: Iterable[Requirement], limits: ServiceLimits) -> None:

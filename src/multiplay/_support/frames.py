@@ -58,6 +58,7 @@ def read_file(
     sep: str | None = None,
     decimal: str | None = None,
     data: bytes | None = None,
+    argument: str = "table",
 ) -> TableFile:
     """Return the table in a CSV or Excel file; ``data`` is its content, if it was read before.
 
@@ -67,16 +68,16 @@ def read_file(
     try:
         content = Path(path).read_bytes() if data is None else data
     except OSError as error:
-        raise InvalidInput("table", EXPECTED, f"{path} ({error.strerror})", hint) from None
+        raise InvalidInput(argument, EXPECTED, f"{path} ({error.strerror})", hint) from None
     if str(path).lower().endswith(EXCEL):
-        return TableFile(_read_excel(path, content, texts), None)
+        return TableFile(_read_excel(path, content, texts, argument), None)
     text, encoding = decoded(content)
     found = format_of(text, encoding, sep, decimal)
-    return TableFile(_read_csv(path, text, found, texts), found)
+    return TableFile(_read_csv(path, text, found, texts, argument), found)
 
 
 def _read_csv(
-    path: str | Path, text: str, found: CsvFormat, texts: str | Iterable[str]
+    path: str | Path, text: str, found: CsvFormat, texts: str | Iterable[str], argument: str
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -92,16 +93,18 @@ def _read_csv(
         )
     except ValueError as error:  # pandas' ParserError is a ValueError
         got = f"{path} ({' '.join(str(error).split())})"
-        hint = "Write the names of the columns in the first line, and one row for each unit."
-        raise InvalidInput("table", "a CSV file", got, hint) from None
+        hint = "Write the names of the columns in the first line, and one row for each unit or arm."
+        raise InvalidInput(argument, "a CSV file", got, hint) from None
     if not isinstance(rows.index, pd.RangeIndex):  # there are cells without a column
         hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
         expected, got = "as many cells in a row as in the first line", "more"
-        raise InvalidInput("table", expected, got, hint)
+        raise InvalidInput(argument, expected, got, hint)
     return rows.dropna(how="all")
 
 
-def _read_excel(path: str | Path, content: bytes, texts: str | Iterable[str]) -> pd.DataFrame:
+def _read_excel(
+    path: str | Path, content: bytes, texts: str | Iterable[str], argument: str
+) -> pd.DataFrame:
     import pandas as pd
 
     try:
@@ -114,10 +117,10 @@ def _read_excel(path: str | Path, content: bytes, texts: str | Iterable[str]) ->
         )
     except ImportError:
         hint = "Install it: pip install 'multiplay[excel]'. Or save the sheet as CSV."
-        raise InvalidInput("table", "the package openpyxl, for Excel", "none", hint) from None
+        raise InvalidInput(argument, "the package openpyxl, for Excel", "none", hint) from None
     except Exception as error:  # zipfile, KeyError and others, of a file that is none of Excel's
         got = f"{path} ({' '.join(str(error).split())})"
-        raise InvalidInput("table", "an Excel file", got, "Save it again as .xlsx.") from None
+        raise InvalidInput(argument, "an Excel file", got, "Save it again as .xlsx.") from None
     return rows.dropna(how="all")
 
 

@@ -195,6 +195,7 @@ def test_costs_are_forgotten_and_kept(lanes: Run) -> None:
         "arm;loss\r\nLyon->north;120.5\r\nLyon->north;\r\n\r\n",
         "\ufeffarm, loss\nLyon->north , 120.5\nLyon->north,\n\n",
         'day,arm,loss\n1,"Lyon->north","120.5"\n1,"Lyon->north",""\n',
+        "arm\tloss\nLyon->north\t120,5\nLyon->north\t\n",
     ],
 )
 def test_tables_as_offices_write_them(run: Run, table: str) -> None:
@@ -203,6 +204,19 @@ def test_tables_as_offices_write_them(run: Run, table: str) -> None:
     told = run("tell", "lanes", 1, "-", "--json", stdin=table)
     assert told.json["seen"] == 1, told
     assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
+
+
+def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -> None:
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "Zürich=2", "--losses", "0,250")
+    path = tmp_path / "bills.csv"
+    path.write_bytes("arm;round;loss\nLyon->Zürich;1;120,5\n".encode("cp1252"))
+    told = run("learn", "lanes", path)
+    assert "bills.csv: columns separated by semicolons, decimal comma, encoding cp1252" in told.err
+    stated = run("learn", "lanes", path, "--sep", ";", "--decimal", ",", "--json")
+    assert (stated.json["seen"], stated.err) == (1, "")
+    assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
+    wrong = run("learn", "lanes", path, "--decimal", ":")
+    assert (wrong.code, "decimal: expected '.' or ','" in wrong.err) == (2, True)
 
 
 def test_history_is_learned_once(lanes: Run, tmp_path: Path) -> None:

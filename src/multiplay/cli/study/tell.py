@@ -17,7 +17,7 @@ from multiplay.cli.study.app import (
     print_json,
     study,
 )
-from multiplay.cli.study.csv_files import read_csv
+from multiplay.cli.study.csv_files import DecimalMark, Separator, read_csv
 from multiplay.cli.study.options import json_value
 from multiplay.errors import InvalidInput
 from multiplay.learner.plays import Receipt, Remaining
@@ -53,6 +53,8 @@ def tell(
     missing: Annotated[
         str | None, typer.Option(help="ignore: units that are left out will not report.")
     ] = None,
+    sep: Separator = None,
+    decimal: DecimalMark = None,
     key: Key = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -92,7 +94,8 @@ def tell(
         report = json_value("--losses", losses)
     else:
         assert table is not None
-        report = _losses_by_arm(read_csv(table, arm), arm, loss)
+        rows = read_csv(table, arm, sep=sep, decimal=decimal)
+        report = _losses_by_arm(rows, arm, loss)
     with opened(name, store) as known:
         told = known.tell(id, report, final=not part, missing=missing, key=key)
     _answer(told, as_json)
@@ -155,6 +158,8 @@ def learn(
         str, typer.Option(metavar="COLUMN", help="The column of rounds: a date or a number.")
     ] = "round",
     loss: Loss = "loss",
+    sep: Separator = None,
+    decimal: DecimalMark = None,
     key: Key = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -168,6 +173,9 @@ def learn(
         arm,round,loss,fuel,weekday
         Lyon->north,2025-11-03,120,1.68,Mon
 
+    The file may be CSV with any separator, decimal mark and encoding, which are recognised and
+    reported, or .xlsx.
+
     Give a [b]--key[/b], such as the name of the table: without a key, the same table told twice is
     learned twice.
 
@@ -179,8 +187,9 @@ def learn(
 
     JSON: as multiplay study tell; id is null.
     """
+    rows = read_csv(table, arm, sep=sep, decimal=decimal)
     with opened(name, store) as known:
-        told = known.learn_table(read_csv(table, arm), arm, round, loss, key=key)
+        told = known.learn_table(rows, arm, round, loss, key=key)
     _answer(told, as_json)
 
 

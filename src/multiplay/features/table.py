@@ -262,7 +262,9 @@ class ArmFeatures:
             column.check(f"features[{name!r}]", codes, arms)
             blocks[name] = column.columns(codes)
         phi = self.features.expand(blocks)
-        phi = np.ascontiguousarray(np.broadcast_to(phi, (len(arms), self.features.p)))[np.newaxis]
+        phi = np.broadcast_to(
+            phi, (1, len(arms), self.features.p)
+        ).copy()  # kernels want it writable
         if lasts:
             self._part = ArmPart(arms, daily, phi)
         return phi

@@ -34,7 +34,7 @@ class CsvFormat(NamedTuple):
 
     Examples
     --------
-    >>> text, found = decoded("Zürich;12,50\n".encode("cp1252"))
+    >>> text, found = decoded("lane;loss\nZürich;12,50\n".encode("cp1252"))
     >>> print(format_of(text, found))
     columns separated by semicolons, decimal comma, encoding cp1252
     """

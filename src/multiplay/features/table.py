@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from multiplay._support.checks import shortened
 from multiplay._support.frames import frame
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
-from multiplay.features.columns import Number
+from multiplay.features.columns import Column, Number
 from multiplay.features.rows import FeatureRows
 from multiplay.features.schema import MOST_COLUMNS, Features
 from multiplay.types import Arrays, FloatArray
@@ -86,12 +85,12 @@ class ArmFeatures:
             column, where = self.features.column(argument, name), f"{argument}[{name!r}]"
             if isinstance(given, Mapping):
                 arms = [_arm(where, arm) for arm in given]
-                codes = column.codes(where, arms, [_item(value) for value in given.values()])
+                codes = column.codes(where, arms, [item(value) for value in given.values()])
                 column.check(where, codes, arms)
                 pairs = zip(arms, codes.tolist(), strict=True)
                 parsed[name] = {arm: column.value(code) for arm, code in pairs}
             else:
-                code = column.code(where, _item(given))
+                code = column.code(where, item(given))
                 if column.frozen:
                     column.row(where, code)
                 parsed[name] = column.value(code)
@@ -117,15 +116,11 @@ class ArmFeatures:
         if isinstance(table, Mapping) and all(isinstance(v, Mapping) for v in table.values()):
             parsed = self.parse(table, argument)
             for name, values in parsed.items():
-                if ALL in values:
-                    hint = "Name the arms: values that hold for all arms are given when you ask."
-                    raise InvalidInput(f"{argument}[{name!r}]", "names of arms", repr(ALL), hint)
+                _check_named(f"{argument}[{name!r}]", values)
             self._keep({name: _coded(self.features, name, v) for name, v in parsed.items()})
             return
         arms, columns = self._read(table, argument)
-        if ALL in arms:
-            hint = "Name the arms: values that hold for all arms are given when you ask."
-            raise InvalidInput(f"{argument}['arm']", "names of arms", repr(ALL), hint)
+        _check_named(f"{argument}['arm']", arms)
         self._keep({name: (arms, codes) for name, codes in columns.items()})
 
     def _read(self, table: Any, argument: str) -> tuple[list[str], dict[str, FloatArray]]:
@@ -239,7 +234,7 @@ class ArmFeatures:
             if name in daily:
                 given = today[name]
                 value = given[ALL] if isinstance(given, dict) else given
-                code = -1.0 if value is None else column.code(name, value)
+                code = parsed_code(column, name, value)
                 day[name] = column.row(f"features[{name!r}]", code)
             else:
                 day[name] = ONES[: column.width]
@@ -262,9 +257,8 @@ class ArmFeatures:
             column.check(f"features[{name!r}]", codes, arms)
             blocks[name] = column.columns(codes)
         phi = self.features.expand(blocks)
-        phi = np.broadcast_to(
-            phi, (1, len(arms), self.features.p)
-        ).copy()  # kernels want it writable
+        shape = 1, len(arms), self.features.p
+        phi = np.broadcast_to(phi, shape).copy()  # kernels are compiled for writable arrays
         if lasts:
             self._part = ArmPart(arms, daily, phi)
         return phi
@@ -273,14 +267,14 @@ class ArmFeatures:
         """Return the codes of one feature on a day; NaN where it has no value."""
         column, where = self.features.columns[name], f"features[{name!r}]"
         if not isinstance(given, dict):
-            return np.full(len(arms), -1.0 if given is None else column.code(where, given))
+            return np.full(len(arms), parsed_code(column, where, given))
         codes = self.kept(name, arms)
         if ALL in given:
-            codes[:] = -1.0 if given[ALL] is None else column.code(where, given[ALL])
+            codes[:] = parsed_code(column, where, given[ALL])
         places: dict[str, int] = {arm: i for i, arm in enumerate(arms)} if given else {}
         for arm, value in given.items():
             if arm in places:
-                codes[places[arm]] = -1.0 if value is None else column.code(where, value)
+                codes[places[arm]] = parsed_code(column, where, value)
         return codes
 
     def _check_arms(self, today: Values, arms: Sequence[str], known: Collection[str]) -> None:
@@ -325,11 +319,7 @@ class ArmFeatures:
 def rows_by_arm(table: Any, argument: str) -> tuple[list[str], pd.DataFrame]:
     """Return the arms of a table, and its columns of features as a data frame."""
     hint = f"{argument} is a table with a column 'arm' and one for each feature."
-    if isinstance(table, str | Path) or not hasattr(table, "columns"):
-        rows = frame(table, "arm")
-    else:
-        rows = table.to_pandas() if hasattr(table, "to_pandas") else table
-    rows = rows.rename(columns=str)
+    rows = frame(table, "arm").rename(columns=str)
     if "arm" not in rows.columns:
         rows = rows.reset_index(names="arm")
     names = list(rows.columns)
@@ -337,7 +327,7 @@ def rows_by_arm(table: Any, argument: str) -> tuple[list[str], pd.DataFrame]:
     if twice is not None:
         raise InvalidInput(argument, "one column of each name", f"{twice!r} twice", hint)
     arms = [_arm(argument, str(arm)) for arm in rows["arm"].tolist()]
-    double = _first_double(arms)
+    double = first_double(arms)
     if double is not None:
         raise InvalidInput(argument, "one row for each arm", f"{double!r} twice", hint)
     if len(names) < 2 or not arms:
@@ -348,7 +338,7 @@ def rows_by_arm(table: Any, argument: str) -> tuple[list[str], pd.DataFrame]:
 def _coded(features: Features, name: str, values: Values) -> tuple[list[str], FloatArray]:
     """Return the arms and codes of parsed values."""
     column = features.columns[name]
-    codes = [-1.0 if value is None else column.code(name, value) for value in values.values()]
+    codes = [parsed_code(column, name, value) for value in values.values()]
     return list(values), np.array(codes, dtype=float)
 
 
@@ -359,12 +349,25 @@ def _arm(where: str, arm: Any) -> str:
     return arm
 
 
-def _item(value: Any) -> Any:
+def _check_named(where: str, arms: Collection[str]) -> None:
+    """Raise ``InvalidInput`` if a table of arms has a value for all arms."""
+    if ALL in arms:
+        hint = "Name the arms: values that hold for all arms are given when you ask."
+        raise InvalidInput(where, "names of arms", repr(ALL), hint)
+
+
+def parsed_code(column: Column, where: str, value: Any) -> float:
+    """Return the code of a parsed value; None is a value that is no level of its category."""
+    return -1.0 if value is None else column.code(where, value)
+
+
+def item(value: Any) -> Any:
     """Return a numpy number as a number of Python."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _first_double(arms: list[str]) -> str | None:
+def first_double(arms: list[str]) -> str | None:
+    """Return the first name that occurs twice; None if all are different."""
     if len(set(arms)) == len(arms):
         return None
     return next(arm for arm in arms if arms.count(arm) > 1)

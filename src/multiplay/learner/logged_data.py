@@ -11,6 +11,7 @@ from multiplay._support.frames import column, frame, in_order
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.columns import Column
+from multiplay.features.table import item
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import Report
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -75,8 +76,7 @@ def _codes(column: Column, name: str, values: pd.Series[Any]) -> FloatArray:
 
     numbers, different = pd.factorize(values)
     where = f"table[{name!r}]"
-    items = [value.item() if isinstance(value, np.generic) else value for value in different]
-    codes = np.array([column.code(where, value) for value in items], dtype=float)
+    codes = np.array([column.code(where, item(value)) for value in different], dtype=float)
     found: FloatArray = codes[numbers]
     return found
 

@@ -24,6 +24,7 @@ from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
 from multiplay.features import Features, Number
 from multiplay.features.columns import Column
+from multiplay.features.table import first_double
 from multiplay.studies import Study
 from multiplay.studies.wire import FEATURES
 
@@ -140,7 +141,7 @@ def _read_day(path: str) -> dict[str, Any]:
         got = ", ".join(map(str, table.columns)) or "none"
         raise InvalidInput("--features", "a column 'arm'", got, hint)
     arms = table["arm"].tolist()
-    twice = next((arm for arm in arms if arms.count(arm) > 1), None)
+    twice = first_double(arms)
     if twice is not None:
         hint = "Leave one of the two rows out."
         raise InvalidInput("--features", "one row for each arm", f"{twice!r} twice", hint)

@@ -15,6 +15,16 @@ TIMES = "\u00d7"
 LONGEST = 24  # characters of a name in a plan
 TIME_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 FEWEST_OF_A_UNIT = 2  # a time is shown in the first unit of which it has so many
+VOWELS = set("aeiouyäöü")
+IRREGULAR = {
+    "child": "children",
+    "foot": "feet",
+    "half": "halves",
+    "man": "men",
+    "person": "people",
+    "shelf": "shelves",
+    "woman": "women",
+}
 SHARES = (0.5, 1.0, 0.0)  # of an abbreviated name: the part before the ellipsis
 
 
@@ -73,15 +83,39 @@ def between(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}" if np.isfinite([low, high]).all() else "none"
 
 
-def counted(count: int, thing: str) -> str:
-    """Return a count with its noun.
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is 1.
 
     Examples
     --------
-    >>> counted(1, "arm"), counted(3, "arm")
-    ('1 arm', '3 arms')
+    >>> counted(1, "arm"), counted(3, "entry"), counted(12_000, "truck")
+    ('1 arm', '3 entries', '12,000 trucks')
     """
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of an English noun; abbreviations such as "kg" stay as they are.
+
+    Examples
+    --------
+    >>> [plural(noun) for noun in ("lane", "lorry", "day", "box", "batch", "sales person")]
+    ['lanes', 'lorries', 'days', 'boxes', 'batches', 'sales people']
+    >>> [plural(noun) for noun in ("case of wine", "kg", "TEU", "m3")]
+    ['cases of wine', 'kg', 'TEU', 'm3']
+    """
+    first, of, rest = noun.partition(" of ")
+    if of:
+        return plural(first) + of + rest
+    before, space, last = noun.rpartition(" ")
+    low = last.lower()
+    if not last[-1:].isalpha() or not set(low) & VOWELS or last.isupper():
+        return noun
+    if low in IRREGULAR:
+        return before + space + IRREGULAR[low]
+    if low.endswith(("s", "x", "z", "ch", "sh")):
+        return noun + "es"
+    return noun[:-1] + "ies" if low.endswith("y") and low[-2:-1] not in VOWELS else noun + "s"
 
 
 def left_out(count: int, things: str) -> str:

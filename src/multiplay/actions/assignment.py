@@ -57,6 +57,7 @@ class Assignment(FlowSet, vectorised=True):
         SetSize("rows, cols", lambda s: positive(s["rows"]) * positive(s.get("cols") or s["rows"])),
         oracle="flow",
     )
+    arm_word = "lane"
 
     @classmethod
     def example(cls) -> Self:

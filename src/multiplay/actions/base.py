@@ -106,6 +106,7 @@ class ActionSet(HasPanel, ABC):
     cost: ClassVar[SetCost | None] = None
     linear: bool = True
     quick_oracle: ClassVar[bool] = False  # whether a notebook may compute m and M
+    arm_word: ClassVar[str] = "item"  # what pages and commands call an arm
     offset: FloatArray | None = None
     upper: FloatArray | None = None
     features: FeatureRows | None = None

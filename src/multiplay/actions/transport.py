@@ -98,6 +98,7 @@ class Transport(FlowSet):
         SetSize("supply, demand", lambda s: length(s["supply"]) * length(s["demand"])),
         oracle="flow",
     )
+    arm_word = "lane"
 
     @classmethod
     def example(cls) -> Self:

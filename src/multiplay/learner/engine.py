@@ -27,6 +27,7 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
+from multiplay.learner.words import Words, given_words
 from multiplay.policies import Duplicated, FeatureCTS, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.bootstrapcts import FOLLOWING
@@ -106,6 +107,8 @@ class Engine:
         The horizon of the policy, if it has one.
     seed : int or None
         The seed of all random numbers, if it is known.
+    words : Words
+        The words in which plans and costs are shown.
     """
 
     def __init__(self, state: PolicyState, missing: str = "refuse") -> None:
@@ -114,6 +117,7 @@ class Engine:
         self.seed: int | None = None
         self.pending: dict[int, PendingState] = {}
         self.asked = self.clipped = 0
+        self.words = self.default_words
 
     @classmethod
     def create(
@@ -157,6 +161,19 @@ class Engine:
         text += f", {state.ranges}" if not state.ranges.plain else ""
         text += f", {self.clipped} clipped" if self.clipped else ""
         return text + (", for this set only" if not state.policy.changing else "")
+
+    # ------------------------------------------------------------ words
+
+    @property
+    def default_words(self) -> Words:
+        """The words of a learner that was given none."""
+        return Words(arm=self.state.actions.arm_word)
+
+    def set_words(self, **given: str | None) -> dict[str, str]:
+        """Replace the words that are given and not None; return these."""
+        checked = given_words(**given)
+        self.words = self.words._replace(**checked)
+        return checked
 
     # ------------------------------------------------------------ plays
 

@@ -51,7 +51,7 @@ class Facts:
         The class of the action set.
     arm_count : int
         How many arms have occurred.
-    unit : str
+    loss_range : str
         What a unit can cost or bring.
     asked, told, open_plays : int
         How many plays were asked, told, and still wait for their losses; told is None where that
@@ -63,7 +63,7 @@ class Facts:
     policy: str
     set_type: str
     arm_count: int
-    unit: str
+    loss_range: str
     asked: int
     told: int | None
     open_plays: int
@@ -77,7 +77,7 @@ class Facts:
             policy=brief_policy(state.policy),
             set_type=type(state.actions).__name__,
             arm_count=len(state.arms.names),
-            unit=str(state.ranges),
+            loss_range=str(state.ranges),
             asked=engine.asked,
             told=state.told,
             open_plays=len(engine.pending),
@@ -89,7 +89,7 @@ class Facts:
         return {
             "policy": self.policy,
             "set": f"{self.set_type}, {counted(self.arm_count, 'arm')}",
-            "unit": self.unit,
+            "range": self.loss_range,
             "plays": self.counts(),
         }
 

@@ -92,6 +92,9 @@ class Learner(Queries, HasPanel):
     arms
         Features of the arms: a table (DataFrame, CSV file) with a column "arm" and one for each
         feature, or a dict by feature of dicts by arm. See ``describe``.
+    currency, unit, arm, round
+        The words in which plans and costs are shown: "EUR", "truck", "lane", "day". See
+        ``set_words``.
 
     Examples
     --------
@@ -123,10 +126,15 @@ class Learner(Queries, HasPanel):
         changing: bool = False,
         features: Features | None = None,
         arms: Any = None,
+        currency: str | None = None,
+        unit: str | None = None,
+        arm: str | None = None,
+        round: str | None = None,
     ) -> None:
         drawn = seed_or_random(seed)
         rng, settings = Streams.spawn(drawn, POLICY, [0]), (losses, rewards, outside, missing)
         self.engine = Engine.create(actions, policy, rng, *settings, changing, features, arms)
+        self.engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         self.engine.seed, self.log = drawn, PlayLog()
         self.engine.state.log = ReportLog() if self.policy.restarts else None
 
@@ -387,6 +395,33 @@ class Learner(Queries, HasPanel):
         2
         """
         self.engine.describe(*self.engine.described(table))
+
+    def set_words(
+        self,
+        currency: str | None = None,
+        unit: str | None = None,
+        arm: str | None = None,
+        round: str | None = None,
+    ) -> None:
+        """Set the words in which plans and costs are shown; nothing else depends on them.
+
+        Parameters
+        ----------
+        currency
+            The name of the unit of costs, such as "EUR"; "" for none.
+        unit, arm, round
+            What a unit of a plan, an arm and a round are called, each in the singular: "truck",
+            "lane", "day". A word that is None stays as it is.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), currency="EUR")
+        >>> learner.set_words(unit="box", arm="way")
+        >>> learner.words
+        Words(currency='EUR', unit='box', arm='way', round='day')
+        """
+        self.engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
 
     # ------------------------------------------------------------ reports that count
 

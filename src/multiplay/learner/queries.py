@@ -20,6 +20,7 @@ from multiplay.learner.engine import Engine, Units
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, times
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
+from multiplay.learner.words import Words
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -36,8 +37,14 @@ class Queries(ABC):
         """Return the current engine; it does not change within the ``with`` block."""
 
     @property
-    def unit(self) -> str:
-        """The unit of losses or rewards: "losses from 0 to 250", for example."""
+    def words(self) -> Words:
+        """The words in which plans and costs are shown."""
+        with self._current() as engine:
+            return engine.words
+
+    @property
+    def loss_range(self) -> str:
+        """The range of losses or rewards: "losses from 0 to 250", for example."""
         with self._current() as engine:
             return str(engine.state.ranges)
 

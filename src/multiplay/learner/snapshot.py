@@ -76,6 +76,8 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
         "days_of": [[number[pending[id].round_set] for id in ids] for ids in groups],
         "keys_of": [[pending[id].key for id in ids] for ids in groups],
     }
+    if engine.words != engine.default_words:
+        header["words"] = engine.words._asdict()
     if log is None:
         header["asked"] = engine.asked
         since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
@@ -197,6 +199,7 @@ def _parts(
             units, own = int(play.action.sum()), None if phi is None else phi[k]
             pending[id] = PendingState(play, sets[number], key, report, units=units, phi=own)
     engine = Engine(state, header["missing"])
+    engine.set_words(**header.get("words", {}))
     engine.clipped = header["clipped"]
     if header["log"] is None:
         log, engine.asked = PlayLog(), header["asked"]

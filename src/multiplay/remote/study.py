@@ -40,6 +40,7 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.queries import LEVEL, checked_by
+from multiplay.learner.words import Words, given_words
 from multiplay.policies import Policy
 from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record
@@ -113,6 +114,10 @@ class RemoteStudy(HasPanel):
         changing: bool = False,
         features: Features | None = None,
         arms: Any = None,
+        currency: str | None = None,
+        unit: str | None = None,
+        arm: str | None = None,
+        round: str | None = None,
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
@@ -132,6 +137,7 @@ class RemoteStudy(HasPanel):
             "outside": outside,
             "missing": checked_missing(missing),
             "changing": true_or_false("changing", changing, "Leave it out."),
+            "words": given_words(currency=currency, unit=unit, arm=arm, round=round),
             "key": _checked(key),
         }
         self._client.write("/studies", body)
@@ -179,7 +185,7 @@ class RemoteStudy(HasPanel):
             policy=brief(about["policy"]),
             set_type=about["actions"].get("type"),
             arm_count=len(arms),
-            unit=about["unit"],
+            loss_range=about["loss_range"],
             asked=about["asked"],
             told=None,
             open_plays=about["pending"],
@@ -237,9 +243,14 @@ class RemoteStudy(HasPanel):
         return None if self._info()["features"] is None else self._build("features", Features)
 
     @property
-    def unit(self) -> str:
-        """The unit of losses, such as "losses from 0 to 250"."""
-        return str(self._info()["unit"])
+    def words(self) -> Words:
+        """The words in which plans and costs are shown."""
+        return Words(**self._info()["words"])
+
+    @property
+    def loss_range(self) -> str:
+        """The range of losses, such as "losses from 0 to 250"."""
+        return str(self._info()["loss_range"])
 
     @property
     def summary(self) -> str:
@@ -389,6 +400,20 @@ class RemoteStudy(HasPanel):
         """Keep features of arms; as ``Study.describe``."""
         given = {"features": _plain_table(table), "key": _checked(key), "at": _time(at)}
         self._do("arms", given, "PUT")
+
+    def set_words(
+        self,
+        currency: str | None = None,
+        unit: str | None = None,
+        arm: str | None = None,
+        round: str | None = None,
+        *,
+        key: str | None = None,
+        at: When = None,
+    ) -> None:
+        """Set the words in which plans and costs are shown; as ``Study.set_words``."""
+        words = given_words(currency=currency, unit=unit, arm=arm, round=round)
+        self._do("words", {**words, "key": _checked(key), "at": _time(at)}, "PUT")
 
     # ------------------------------------------------------------ reports that count
 

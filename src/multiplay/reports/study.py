@@ -99,7 +99,7 @@ class StudyFacts(Facts):
             "study": self.name,
             "store": self.store,
             "policy": self.policy,
-            "unit": self.unit,
+            "unit": self.loss_range,
             "at": self.now,
             "asked": self.asked,
             "told": self.told,
@@ -144,7 +144,7 @@ def study_facts(
     >>> from multiplay import Study, Transport
     >>> study = Study.create("new", Transport([1, 1], [2]), store="memory://facts")
     >>> seen = study_facts(study)
-    >>> seen.asked, seen.unit, seen.best.expected.total
+    >>> seen.asked, seen.loss_range, seen.best.expected.total
     (0, 'losses from 0 to 1', 1.0)
     """
     arms = study.arms(level)
@@ -158,7 +158,7 @@ def study_facts(
         policy=brief_policy(study.policy),
         set_type=type(study.actions).__name__,
         arm_count=len(arms),
-        unit=study.unit,
+        loss_range=study.loss_range,
         open_plays=len(plans),
         rewards=study.actions.sense == "max",
         follows=isinstance(study.policy, BootstrapCTS) and study.policy.follows,

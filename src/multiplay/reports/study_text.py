@@ -61,7 +61,7 @@ def head(facts: StudyFacts) -> list[str]:
     plays = f"{counted(facts.asked, 'play')} asked" + (f": {became}" if facts.asked else "")
     clipped = f"; {counted(facts.clipped, 'number')} clipped to the range" if facts.clipped else ""
     arms = counted(len(facts.arms), "arm")
-    return [f"{facts.policy} on {arms}, {facts.unit}", plays + clipped]
+    return [f"{facts.policy} on {arms}, {facts.loss_range}", plays + clipped]
 
 
 # ---------------------------------------------------------------- costs of rounds

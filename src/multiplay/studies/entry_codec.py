@@ -51,12 +51,13 @@ from multiplay.version import __version__
 # Kinds of entries. A part is a report that is not final.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
-FORGET, KEEP, DESCRIBE = "forget", "keep", "describe"
+FORGET, KEEP, DESCRIBE, WORDS = "forget", "keep", "describe", "words"
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
 REQUESTED = "request"  # the result of a request that wrote no other entry without a key
 KINDS: dict[str, tuple[str, ...]] = {
     **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, DESCRIBE, *RESTARTS)},
     TELL: (TELL, PART),
+    "set_words": (WORDS,),
 }
 OUTCOMES = ("arm", "round", "loss")  # arrays of logged data
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is closed
@@ -535,8 +536,8 @@ def used_before(known: Entry, what: str) -> Conflict:
     )
 
 
-def create_record(engine: Engine, seed: int, changing: bool) -> Record:
-    """Return the first entry of a new study."""
+def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, str]) -> Record:
+    """Return the first entry of a new study, with the words that were given."""
     state = engine.state
     (actions, of_actions), (policy, of_policy) = (
         pack(thing, name) for thing, name in ((state.actions, "actions"), (state.policy, "policy"))
@@ -552,6 +553,7 @@ def create_record(engine: Engine, seed: int, changing: bool) -> Record:
         "missing": engine.missing,
         "changing": changing,
         "seed": seed,
+        **({"words": words} if words else {}),
     }
     arrays = with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
     if state.features is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multiplay._support.checks import check_instance
+from multiplay._support.formatting import counted
 from multiplay._support.serialization import (
     comparable,
     completed,
@@ -162,6 +163,7 @@ class Replica:
             features=None if table is None else table.features,
             arms=table,
         )
+        engine.set_words(**header.get("words", {}))
         if header[snapshot.VERSION] <= VERSION_0_9:
             stop_counting(engine.state.arms.arrays)
         engine.state.log = ReportLog() if logged else None
@@ -401,6 +403,9 @@ class Replica:
         scales = entry_codec.scales_of(entry.record.header)
         features.describe(*entry_codec.described(entry.record), scales)
 
+    def _reworded(self, entry: Entry, check: Check) -> Record:
+        return Record({"words": self.engine.set_words(**entry.record.header["words"])}, {})
+
     def restarted(
         self, kind: str, arm: str | None, given: Round | None, log: ReportLog, now: float
     ) -> Restart:
@@ -439,6 +444,7 @@ REPLAY: dict[str, Callable[[Replica, Entry, Check], Record | None]] = {
     entry_codec.LEARN: Replica._learned,
     entry_codec.TABLE: Replica._learned_table,
     entry_codec.DESCRIBE: Replica._described,
+    entry_codec.WORDS: Replica._reworded,
     entry_codec.FORGET: Replica._restarted,
     entry_codec.KEEP: Replica._restarted,
 }
@@ -528,19 +534,14 @@ class Verified(NamedTuple):
         return not self.problems
 
     def __str__(self) -> str:
-        entries, plays = _counted(self.entries, "entry"), _counted(self.plays, "play")
+        entries, plays = counted(self.entries, "entry"), counted(self.plays, "play")
         text = f"{entries}, {plays}: "
         if not self.ok:
             return text + "problems found\n" + "\n".join(self.problems)
         text += "all entries are intact and replay to the same state"
         if self.unchecked:
-            text += f"\n{_counted(self.unchecked, 'play')} not checked: other version"
+            text += f"\n{counted(self.unchecked, 'play')} not checked: other version"
         return text
-
-
-def _counted(number: int, word: str) -> str:
-    many = {"entry": "entries", "play": "plays"}
-    return f"{number} {word if number == 1 else many[word]}"
 
 
 def verify(

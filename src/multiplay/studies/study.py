@@ -33,6 +33,7 @@ from multiplay.learner.plays import (
 )
 from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
+from multiplay.learner.words import given_words
 from multiplay.policies import Policy
 from multiplay.random import Streams, seed_or_random
 from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Store
@@ -51,6 +52,9 @@ from multiplay.studies.replica import (
 from multiplay.studies.synced import SyncedState, forget
 
 PLACE = "sqlite:///multiplay.db"
+
+NO_RESULTS = (entry_codec.CANCEL, entry_codec.DESCRIBE, entry_codec.WORDS)  # kinds of entries
+NO_RECEIPTS = (entry_codec.EXPIRE, entry_codec.CANCEL, entry_codec.DESCRIBE, "set_words")  # verbs
 
 T = TypeVar("T")
 
@@ -116,6 +120,10 @@ class Study(SyncedState, HasPanel):
         changing: bool = False,
         features: Features | None = None,
         arms: Any = None,
+        currency: str | None = None,
+        unit: str | None = None,
+        arm: str | None = None,
+        round: str | None = None,
         store: Place = PLACE,
         key: str | None = None,
         by: str | None = None,
@@ -128,6 +136,8 @@ class Study(SyncedState, HasPanel):
             The name of the study; it must be new.
         actions, policy, seed, losses, rewards, outside, missing, changing, features, arms
             As in ``Learner``. The random numbers of round t come from (seed, t).
+        currency, unit, arm, round
+            The words in which plans and costs are shown; as in ``Learner``.
         store
             The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
             machines, ``memory://`` for tests. The file ``multiplay.db`` if not given.
@@ -138,7 +148,9 @@ class Study(SyncedState, HasPanel):
         """
         drawn, made_of = seed_or_random(seed), (losses, rewards, outside, missing, changing)
         engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of, features, arms)
-        record = entry_codec.signed(entry_codec.create_record(engine, drawn, changing), by)
+        words = engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
+        record = entry_codec.create_record(engine, drawn, changing, words)
+        record = entry_codec.signed(record, by)
         known = None if key is None else checked_key(key)
         labels = Labels(entry_codec.CREATE, known, at=timestamp("at", None))
         place = store_at(store)
@@ -515,6 +527,29 @@ class Study(SyncedState, HasPanel):
             record = entry_codec.describe_record(arms, codes, scales)
             self._write(replica, record, Labels(entry_codec.DESCRIBE, key, None, when))
 
+    def set_words(
+        self,
+        currency: str | None = None,
+        unit: str | None = None,
+        arm: str | None = None,
+        round: str | None = None,
+        *,
+        key: str | None = None,
+        at: When = None,
+    ) -> None:
+        """Set the words in which plans and costs are shown; as ``Learner.set_words``."""
+        when = timestamp("at", at)
+        words = given_words(currency=currency, unit=unit, arm=arm, round=round)
+        with self._turn() as replica:
+            known = self._known(key, entry_codec.WORDS)
+            if known is not None:
+                if known.record.header["words"] != words:
+                    raise entry_codec.used_before(known, "was used for different words")
+                return
+            replica.engine.set_words(**words)
+            record = Record({"words": words}, {})
+            self._write(replica, record, Labels(entry_codec.WORDS, key, None, when))
+
     # ------------------------------------------------------------ reports that count
 
     def forget(
@@ -727,7 +762,7 @@ class Study(SyncedState, HasPanel):
                 return self._as_then(replica, asked, result[entry_codec.EXPECTED])
             if verb in entry_codec.RESTARTS:
                 return Remaining(**result)
-            is_plain = verb in (entry_codec.EXPIRE, entry_codec.CANCEL, entry_codec.DESCRIBE)
+            is_plain = verb in NO_RECEIPTS
             return result if is_plain else Receipt(**result)
         if kind == entry_codec.ASK:
             mark = header.get(entry_codec.AT_REQUEST)
@@ -738,7 +773,7 @@ class Study(SyncedState, HasPanel):
             return header["plays"]
         if kind in entry_codec.RESTARTS:
             return entry_codec.remaining_of(known)
-        if kind in (entry_codec.CANCEL, entry_codec.DESCRIBE):
+        if kind in NO_RESULTS:
             return None
         return entry_codec.receipt_of(known, False)
 

@@ -682,7 +682,7 @@ def test_what_is_known_is_not_sent_again(study: mp.RemoteStudy) -> None:
     client = study._client._opened().client
     client.event_hooks = {"response": [lambda answer: statuses.append(answer.status_code)]}
     before = study.arms(), study.arms(0.5), study.asked, study.clipped
-    after = study.arms(), study.arms(0.5), study.unit, study.drift(), study.drift()
+    after = study.arms(), study.arms(0.5), study.loss_range, study.drift(), study.drift()
     assert statuses == [200, 200, 200, 304, 304, 304, 304, 200, 304]
     assert before[0].equals(after[0])
     assert not before[0].equals(after[1])

@@ -279,7 +279,7 @@ def test_of_many_arms_some_are_shown() -> None:
     learner = Learner(Budget(5, np.ones(50_000, dtype=int)), GenCTS())
     play = learner.ask()
     assert "And 49980 more arms" in shown(learner).text
-    assert "49995 arms without a unit." in shown(play).text
+    assert "49,995 arms without a unit." in shown(play).text
     assert "read .expected" in shown(play).text
     long = Budget(1, [1], names=["x" * 10**6])
     assert "xxx..." in shown(long).text

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
+from multiplay.learner.words import LONGEST_WORD
 from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.service.api import paging
 from multiplay.service.studies.limits import POLICIES, SETS
@@ -176,6 +177,22 @@ class DriftQuery(BaseModel):
 # ------------------------------------------------------------ requests
 
 
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_WORD)]
+CurrencyWord = Annotated[str, Field(max_length=LONGEST_WORD)]
+WORDS = {"currency": "EUR", "unit": "truck", "arm": "lane", "round": "day"}
+
+
+class GivenWords(Body):
+    """Words in which plans and costs are shown; nouns in the singular."""
+
+    model_config = example(**WORDS)
+
+    currency: CurrencyWord | None = Field(default=None, description="The unit of costs.")
+    unit: Word | None = Field(default=None, description="A unit of a plan.")
+    arm: Word | None = Field(default=None, description="An arm.")
+    round: Word | None = Field(default=None, description="A round.")
+
+
 class NewStudy(Body):
     """A study to create."""
 
@@ -199,6 +216,7 @@ class NewStudy(Body):
     changing: bool = False
     features: Declared | None = None
     arms: FeaturesByArm | None = None
+    words: GivenWords = GivenWords()
     seed: Units = 0
     key: KeyText | None = None
 
@@ -325,6 +343,13 @@ class Describe(Body):
     model_config = example(features=KM, key="distances")
 
     features: FeaturesByArm
+    key: KeyText | None = None
+    at: When | None = None
+
+
+class SetWords(GivenWords):
+    """Words to set; the others stay as they are."""
+
     key: KeyText | None = None
     at: When | None = None
 
@@ -521,12 +546,24 @@ class Effects(BaseModel):
     misfit: str = Field(description="What the features do not explain; empty if nothing.")
 
 
+class Words(BaseModel):
+    """The words in which plans and costs are shown."""
+
+    model_config = example(**WORDS)
+
+    currency: str
+    unit: str
+    arm: str
+    round: str
+
+
 class Study(BaseModel):
     """A study."""
 
     name: str
     summary: str
-    unit: str
+    loss_range: str
+    words: Words
     actions: dict[str, Any]
     policy: dict[str, Any]
     features: dict[str, Any] | None

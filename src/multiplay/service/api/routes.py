@@ -48,8 +48,9 @@ async def create_study(context: RequestContext, body: models.NewStudy) -> Respon
     if name in (".", ".."):  # cannot be part of a path
         raise InvalidInput("name", "a name", repr(name), "Use letters and digits.")
 
-    for unit in ("losses", "rewards"):
-        given[unit] = _ranges(given[unit])
+    for argument in ("losses", "rewards"):
+        given[argument] = _ranges(given[argument])
+    given |= given.pop("words")
 
     def create(store: Store) -> Any:
         made: dict[str, Any] = {"present": of_study, "request": request, "by": caller.id}
@@ -154,6 +155,12 @@ async def describe(context: StudyContext, body: models.Describe) -> Response:
     return await context.write(
         lambda study: bounded_verbs.describe(limits, study, **given), None, body.key
     )
+
+
+async def set_words(context: StudyContext, body: models.SetWords) -> Response:
+    """Set the words in which plans and costs are shown; others stay as they are."""
+    given = body.model_dump() | {"at": _time(body.at)}
+    return await context.write(lambda study: study.set_words(**given), None, body.key)
 
 
 # ------------------------------------------------------------ queries
@@ -387,6 +394,15 @@ OPERATIONS = (
         idempotency_key=True,
     ),
     Operation(
+        "PUT",
+        f"{STUDY}/words",
+        set_words,
+        MANAGE,
+        status=204,
+        body=models.SetWords,
+        idempotency_key=True,
+    ),
+    Operation(
         "GET",
         f"{STUDY}/pending",
         list_pending,
@@ -474,7 +490,8 @@ def of_study(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         "summary": study.summary,
-        "unit": study.unit,
+        "loss_range": study.loss_range,
+        "words": study.words._asdict(),
         "actions": wire.to_plain("actions", study.actions),
         "policy": wire.to_plain("policy", study.policy),
         "features": wire.to_plain("features", study.features),

@@ -373,7 +373,7 @@ async def _play_page(
         found = views.play_page(study, about)
         return {
             "page": found,
-            "unit": study.unit,
+            "unit": study.loss_range,
             "noun": "cost" if study.actions.sense == "min" else "reward",
             "by_round": study.policy.learns_from == "round",
             "typed": [

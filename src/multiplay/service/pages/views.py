@@ -188,7 +188,7 @@ class PlayPage(NamedTuple):
 def study_card(study: Study) -> StudyCard:
     """Return a study for the list of all, without its last cost."""
     kind, policy = set_summary(study.actions), brief_policy(study.policy)
-    return StudyCard(study.name, kind, policy, study.unit, study.asked, study.open_plays)
+    return StudyCard(study.name, kind, policy, study.loss_range, study.asked, study.open_plays)
 
 
 def with_last_cost(card: StudyCard, journal: Journal) -> StudyCard:
@@ -209,7 +209,7 @@ def overview(
         name=study.name,
         kind=set_summary(study.actions),
         policy=found.policy,
-        unit=found.unit,
+        unit=found.loss_range,
         noun=study_text.wording(found).noun,
         rewards=found.rewards,
         asked=study.asked,

@@ -16,7 +16,15 @@ import multiplay as mp
 from multiplay.errors import InvalidInput
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
-from multiplay.service.pages import forms, journal_views, plans, render, sessions, views
+from multiplay.service.pages import (
+    forms,
+    journal_views,
+    page_route,
+    plans,
+    render,
+    sessions,
+    views,
+)
 from multiplay.service.pages.forms import Form, a_number, a_whole_number, named_numbers
 from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import ServiceLimits, build_actions
@@ -54,7 +62,8 @@ def test_names_with_numbers_are_read(text: str) -> None:
         ("Lyon 3\nLyon 4", "twice"),
         ("Lyon -1", "line 1"),
         ("Lyon 1.5", "line 1"),
-        ("Lyon 1,5", "a decimal point"),
+        ("Lyon 1,5", "line 1"),
+        ("Lyon 1.234", "1234"),
         ("Lyon,3", "line 1"),
         ("a->b 3", "without ->"),
         ("x" * 81 + " 3", "80 characters"),
@@ -67,15 +76,42 @@ def test_what_cannot_be_read_names_the_line(text: str, said: str) -> None:
     assert caught.value.argument == "supply"
 
 
-@pytest.mark.parametrize("text", ["", "x", "1,5", "nan", "inf", "1_000", "1e999", "0x10"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "nan", "inf", "1_000", "1e999", "0x10", "1,2,3", "1.234,5", "1,234.5"),
+        *("1.234", "1,234", "-999.000"),  # a thousand and more, or three decimals
+    ],
+)
 def test_what_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         a_number("high", text)
 
 
-def test_numbers_are_read() -> None:
-    assert (a_number("high", " 120.5 "), a_number("high", "-3")) == (120.5, -3)
+def test_numbers_are_read_with_either_decimal_mark() -> None:
+    read = {text: a_number("high", text) for text in (" 120.5 ", "120,5", "-3", "0,125", "1234,5")}
+    assert list(read.values()) == [120.5, 120.5, -3, 0.125, 1234.5]
     assert a_whole_number("total", "7") == 7
+    for value in (1.0, 1.234, -12.345, 0.125, 1e-9, 123456.789, 1e22):
+        assert a_number("high", forms.as_typed(value)) == value
+
+
+def test_a_form_with_files_is_read_byte_for_byte() -> None:
+    content = bytes(range(256)) + b"\r\n--yy\r\n"
+    parts = {
+        'name="mark"': b"a\r\nb",
+        'name="bills"; filename="M\xe4rz \\"1\\";.csv"': content,
+        'name="none"; filename=""': b"",
+    }
+    body = b"".join(
+        b"--xx\r\nContent-Disposition: form-data; " + head.encode() + b"\r\n\r\n" + data + b"\r\n"
+        for head, data in parts.items()
+    )
+    read = page_route.multipart_fields("multipart/form-data; boundary=xx", body + b"--xx--\r\n")
+    assert read == ({"mark": "a\r\nb"}, {"bills": forms.UploadedFile('M\xe4rz "1";.csv', content)})
+    for bad in (b"", b"--xx", b"--xx--", b"--xx\r\n\r\n--xx--", content):
+        for kind in ("multipart/form-data; boundary=xx", "multipart/form-data"):
+            assert page_route.multipart_fields(kind, bad) == ({}, {})
 
 
 def test_a_new_study_is_read_into_data() -> None:

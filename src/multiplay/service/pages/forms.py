@@ -19,8 +19,10 @@ from multiplay.studies import wire
 
 MISSING = "-"  # a unit that was not reported
 RESERVED = (".", "..")  # names with a meaning of their own in a URL
-# Lyon 3, Lyon: 3, Lyon = 3; a comma may be part of a number, and is refused there
+# Lyon 3, Lyon: 3, Lyon = 3; a comma is part of a number
 LINE = re.compile(r"(?P<name>.*?)[\s:=;]+(?P<number>[^\s:=;]+)")
+AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")  # one thousand and more, or three decimals
+NUMBER_RULE = "Write 1234.5 or 1234,5, without a mark for thousands."
 LONGEST_NAME = 80  # characters
 MOST_LINES = 500
 
@@ -80,6 +82,13 @@ REPLACED_HINTS = {
 }
 
 
+class UploadedFile(NamedTuple):
+    """A file that a form sent: its name, and its content."""
+
+    name: str
+    data: bytes
+
+
 @dataclass
 class Form:
     """User input in the fields of a form, with an error message for each invalid field.
@@ -90,10 +99,13 @@ class Form:
         The input of each field.
     errors : dict
         The error of each field; under "" the error that belongs to no field.
+    files : dict
+        The file of each field for files that was used.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    files: Mapping[str, UploadedFile] = field(default_factory=dict)
 
     def get(self, name: str, default: str = "") -> str:
         """Return the input of a field."""
@@ -141,16 +153,43 @@ def _without_python(sentence: str) -> str:
 
 
 def a_number(name: str, text: str) -> float:
-    """Return a number, an integer if it is written as one."""
+    """Return a number, an integer if it is written as one.
+
+    The decimal mark is a point or a comma. ``1.234`` is refused: it is a thousand and more for some
+    readers, and about one for others.
+
+    Examples
+    --------
+    >>> a_number("cost", "12,5"), a_number("cost", "12.5"), a_number("cost", "0,125")
+    (12.5, 12.5, 0.125)
+    """
     typed = text.strip()
+    got = repr(text)[:60] if typed else "nothing"
+    if AMBIGUOUS.fullmatch(typed):
+        whole = re.sub(r"[.,]", "", typed)
+        hint = f"Write {whole}, or {typed}0 for the decimal number."
+        raise InvalidInput(name, "a number that can be read in one way", got, hint)
+    plain = typed if "." in typed else typed.replace(",", ".", 1)
     try:
-        value = int(typed) if re.fullmatch(r"[+-]?\d{1,15}", typed) else float(typed)
+        value = int(plain) if re.fullmatch(r"[+-]?\d{1,15}", plain) else float(plain)
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or "_" in typed:
-        hint = "Use a decimal point: 120.5" if "," in typed else "Write 120, for example."
-        raise InvalidInput(name, "a number", repr(text)[:60] if typed else "nothing", hint)
+        hint = NUMBER_RULE if "," in typed else "Write 120, for example."
+        raise InvalidInput(name, "a number", got, hint)
     return value
+
+
+def as_typed(value: float) -> str:
+    """Return a number as text that ``a_number`` reads as the same number.
+
+    Examples
+    --------
+    >>> as_typed(120.0), as_typed(12.345)
+    ('120', '12.3450')
+    """
+    text = f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else repr(float(value))
+    return f"{text}0" if AMBIGUOUS.fullmatch(text) else text
 
 
 def a_whole_number(name: str, text: str) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
+from email.message import Message
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -18,7 +20,7 @@ from multiplay.service.api.routing import Endpoint, check_media_type
 from multiplay.service.auth.authenticator import Caller
 from multiplay.service.errors import InvalidFields, Unauthenticated
 from multiplay.service.pages import render, sessions
-from multiplay.service.pages.forms import Form, error_text
+from multiplay.service.pages.forms import Form, UploadedFile, error_text
 from multiplay.service.pages.sessions import Visitor
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import Journal
@@ -28,7 +30,7 @@ from multiplay.studies.entry_codec import Request as Repeatable
 MOST_FIELDS = 10_000
 YEAR = 365 * 86_400  # seconds
 EVENTS, JSON = "text/event-stream", "application/json"  # media types that our scripts accept
-FORM = "application/x-www-form-urlencoded"
+FORM, WITH_FILES = "application/x-www-form-urlencoded", "multipart/form-data"
 
 UNEXPECTED = Kind(500, "Unexpected error")
 
@@ -100,16 +102,14 @@ class PageContext:
 
     async def form(self) -> Form:
         """Return the fields of a form, if one of our own pages sent it."""
-        check_media_type(self.request, FORM, "Use the form of the page.")
-        text = (await self.request.body()).decode("utf-8", "replace")
-        try:
-            fields = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
-        except ValueError:
-            hint = "Use the HTTP API."
-            expected = f"at most {MOST_FIELDS} fields"
-            raise InvalidInput("form", expected, "more", hint) from None
+        body, given = await self.request.body(), self.request.headers.get("content-type", "")
+        if given.lower().startswith(WITH_FILES):
+            fields, files = multipart_fields(given, body)
+        else:
+            check_media_type(self.request, FORM, "Use the form of the page.")
+            fields, files = _url_encoded_fields(body), {}
         sessions.check_form(self.request, self.visitor, fields)
-        return Form(fields)
+        return Form(fields, files=files)
 
 
 class StudyPageContext(PageContext):
@@ -143,6 +143,56 @@ class StudyPageContext(PageContext):
             return {}
         rows = await self.manager.use_keyring(lambda keyring: keyring.find(sorted(ids)))
         return {row.id: row.name for row in rows}
+
+
+def _url_encoded_fields(body: bytes) -> dict[str, str]:
+    try:
+        text = body.decode("utf-8", "replace")
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise _too_many_fields() from None
+
+
+def multipart_fields(
+    content_type: str, body: bytes
+) -> tuple[dict[str, str], dict[str, UploadedFile]]:
+    r"""Return the fields and the files of a form with files.
+
+    A field for files that was left empty is not in the result.
+
+    Examples
+    --------
+    >>> head = b'--x\r\nContent-Disposition: form-data; name="day"\r\n\r\n'
+    >>> multipart_fields("multipart/form-data; boundary=x", head + b"Monday\r\n--x--\r\n")
+    ({'day': 'Monday'}, {})
+    """
+    boundary = _header(content_type).get_boundary("").encode("ascii", "replace")
+    parts = (b"\r\n" + body).split(b"\r\n--" + boundary)[1:-1] if boundary else []
+    if len(parts) > MOST_FIELDS:
+        raise _too_many_fields()
+    fields: dict[str, str] = {}
+    files: dict[str, UploadedFile] = {}
+    for part in parts:
+        head, _, content = part.partition(b"\r\n\r\n")
+        found = re.search(rb"content-disposition:([^\r\n]*)", head, re.IGNORECASE)
+        said = _header("" if found is None else found[1].decode("utf-8", "replace").strip())
+        name, file = said.get_param("name"), said.get_param("filename")
+        if isinstance(name, str) and file is None:
+            fields[name] = content.decode("utf-8", "replace")
+        elif isinstance(name, str) and file:
+            files[name] = UploadedFile(str(file), content)
+    return fields, files
+
+
+def _header(value: str) -> Message:
+    """Return a message that parses the parameters of a header."""
+    message = Message()
+    message["Content-Type"] = value
+    return message
+
+
+def _too_many_fields() -> InvalidInput:
+    return InvalidInput("form", f"at most {MOST_FIELDS} fields", "more", "Use the HTTP API.")
 
 
 def to(address: str) -> Response:

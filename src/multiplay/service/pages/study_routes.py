@@ -1,0 +1,328 @@
+"""Routes of the pages of one study, and of the forms for its plans and their costs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse, Response
+
+from multiplay.errors import InvalidInput, NotFound
+from multiplay.learner.plays import PendingPlay, Receipt
+from multiplay.service.api import events
+from multiplay.service.pages import features, forms, journal_views, views
+from multiplay.service.pages.forms import Form
+from multiplay.service.pages.page_route import Page, StudyPageContext, to
+from multiplay.service.studies import bounded_verbs
+from multiplay.studies import Study, play_history
+
+PARTS = ("state", "plan", "tell", "costs", "pending", "journal", "drivers", "arms")
+
+STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
+SearchText = Annotated[str, Field(max_length=200)]
+
+
+class PartsQuery(BaseModel):
+    """The arms to show: those that contain a text, and whether all of them."""
+
+    arms: SearchText = ""
+    all: str = ""
+
+
+class StudyQuery(PartsQuery):
+    """The arms to show, and what a form has done."""
+
+    done: str = ""
+    play: int | None = None
+
+
+class JournalQuery(BaseModel):
+    """The entry before which the page ends."""
+
+    before: int | None = None
+
+
+class PlayQuery(BaseModel):
+    """What a form has done."""
+
+    done: str = ""
+
+
+# ------------------------------------------------------------ one study
+
+
+async def study_page(context: StudyPageContext, query: StudyQuery) -> Response:
+    """Show a study."""
+    done = done_text(query.done, query.play)
+    return await _study_page(context, query.arms, bool(query.all), done)
+
+
+async def _study_page(
+    context: StudyPageContext,
+    arms: str = "",
+    whole: bool = False,
+    done: str = "",
+    ask_form: Form | None = None,
+    restart_form: Form | None = None,
+    status: int = 200,
+) -> Response:
+    shown = await _content(context, arms, whole) | {"done": done, "ask_form": ask_form or Form()}
+    shown["restart_form"] = restart_form or Form()
+    return await context.page("study.html", status, **shown)
+
+
+async def parts(context: StudyPageContext, query: PartsQuery) -> Response:
+    """Return the current content of the parts of a study's page that change."""
+    content = await _content(context, query.arms, bool(query.all))
+    return await context.page("parts.html", parts=PARTS, **content)
+
+
+async def _content(context: StudyPageContext, arms: str, whole: bool) -> dict[str, Any]:
+    """Return the content of the page of a study."""
+    now = datetime.now(UTC)
+    recent, lines = await context.read_journal(
+        lambda journal: (journal_views.recent_plays(journal), journal_views.last_entries(journal))
+    )
+    seen: views.Overview = await context.read(
+        lambda study: views.overview(study, recent, now, arms, whole)
+    )
+    queue = await context.read_journal(lambda journal: views.pending_rows(journal, seen.queue, now))
+    partly = {row.id for row in queue.rows if row.told}
+    query = f"?{context.request.url.query}" if arms or whole else ""
+    return {
+        "name": context.name,
+        "base": context.base,
+        "seen": seen,
+        "queue": queue,
+        "lines": await _with_key_names(context, lines),
+        "query": query,
+        "telling": _telling(seen.queue, partly),
+        "tell_form": Form(),
+        "usual": forms.usual_values(seen.actions),
+        "today": f"{now:%Y-%m-%d}",
+    }
+
+
+def _telling(queue: list[PendingPlay], partly: set[int]) -> dict[str, Any] | None:
+    """Return the play of the form for losses: the oldest pending play."""
+    if not queue:
+        return None
+    play = queue[0]
+    plan = views.reportable(play.plan)
+    return {"id": play.id, "key": play.key, "plan": plan, "partly": play.id in partly}
+
+
+async def _with_key_names(
+    context: StudyPageContext, page: journal_views.JournalPage
+) -> journal_views.JournalPage:
+    """Return entries with the names of the keys that wrote them."""
+    names = await context.key_names({line.by for line in page.rows if line.by})
+    return page._replace(rows=journal_views.with_key_names(page.rows, names))
+
+
+async def chart(context: StudyPageContext) -> Response:
+    """Return the data of the chart."""
+    recent = await context.read_journal(journal_views.recent_plays)
+    now = datetime.now(UTC)
+    found = await context.read(
+        lambda study: journal_views.chart_data(views.recent_facts(study, recent, now), recent)
+    )
+    return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+
+async def watch(context: StudyPageContext) -> Response:
+    """Send an event whenever the study changes."""
+    return await events.stream(context.manager, context.name, context.visitor.token)
+
+
+async def journal(context: StudyPageContext, query: JournalQuery) -> Response:
+    """Show a page of the journal."""
+    page = await context.read_journal(
+        lambda journal: journal_views.last_entries(journal, journal_views.PAGE, query.before)
+    )
+    lines = await _with_key_names(context, page)
+    return await context.page("journal.html", name=context.name, base=context.base, lines=lines)
+
+
+# ------------------------------------------------------------ asking and telling
+
+
+async def of_form(context: StudyPageContext, play: int | None = None) -> Response:
+    """Redirect from the URL of a form to its page."""
+    return to(context.base if play is None else f"{context.base}/plays/{play}")
+
+
+async def ask(context: StudyPageContext) -> Response:
+    """Choose a plan."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    limits = context.manager.settings.limits
+    usual, fields = await context.read(lambda study: (study.actions, features.day_fields(study)))
+    plain, values = forms.today(form, usual), features.day_values(form, fields)
+    key = form.get("key").strip() or None
+    if not form.errors:
+        try:
+            actions = await context.manager.build_actions(plain)
+            id = await context.write(
+                form,
+                lambda study: bounded_verbs.ask(limits, study, actions, key=key, features=values),
+                lambda play: play.id,
+            )
+            return to(f"{context.base}?done=asked&play={id}")
+        except InvalidInput as error:
+            if not features.note_feature(form, error, fields):
+                form.note(context.without_store(error), "key", *forms.usual_values(usual))
+    return await _study_page(context, ask_form=form, status=422)
+
+
+async def forget(context: StudyPageContext) -> Response:
+    """Forget the losses of an arm before a round."""
+    return await _restart(context, "before", "forgot")
+
+
+async def keep(context: StudyPageContext) -> Response:
+    """Let the losses of an arm count again."""
+    return await _restart(context, "since", "kept")
+
+
+async def _restart(context: StudyPageContext, field: str, done: str) -> Response:
+    form = await context.form()
+    context.caller.check("play", context.name)
+    arm = form.get("arm") or None
+    with form.noting("round"):
+        given = forms.a_round("round", form.get("round"), required=field == "before")
+    if not form.errors:
+        try:
+            await context.write(
+                form, lambda study: getattr(study, context.verb)(arm, **{field: given})
+            )
+            return to(f"{context.base}?done={done}")
+        except InvalidInput as error:
+            form.note(context.without_store(error), "round", "arm")
+    return await _study_page(context, restart_form=form, status=422)
+
+
+async def play_page(context: StudyPageContext, play: int, query: PlayQuery) -> Response:
+    """Show a play."""
+    return await _play_page(context, play, done=done_text(query.done, play))
+
+
+async def _play_page(
+    context: StudyPageContext,
+    play: int,
+    form: Form | None = None,
+    done: str = "",
+    status: int = 200,
+) -> Response:
+    about = await context.read_journal(lambda journal: play_history.about(journal, play))
+
+    form = form or Form()
+
+    def act(study: Study) -> dict[str, Any]:
+        found = views.play_page(study, about)
+        return {
+            "page": found,
+            "unit": study.loss_range,
+            "noun": "cost" if study.actions.sense == "min" else "reward",
+            "by_round": study.policy.learns_from == "round",
+            "typed": [
+                (arm, form.get(forms.field_of(place))) for place, arm in enumerate(found.fields)
+            ],
+        }
+
+    shown = await context.read(act)
+    names = await context.key_names({line.by for line in shown["page"].lines if line.by})
+    lines = journal_views.with_key_names(shown["page"].lines, names)
+    shown["page"] = shown["page"]._replace(lines=lines)
+    shown |= {"name": context.name, "base": context.base, "form": form, "done": done}
+    return await context.page("play.html", status, **shown)
+
+
+async def tell(context: StudyPageContext, play: int) -> Response:
+    """Learn from the losses of a play."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+
+    def pending(study: Study) -> tuple[dict[str, int] | None, bool]:
+        found = next((one for one in study.pending() if one.id == play), None)
+        by_round = study.policy.learns_from == "round"
+        return None if found is None else views.reportable(found.plan), by_round
+
+    plan, by_round = await context.read(pending)
+    if plan is None:
+        # raises NotFound for a play that does not exist
+        await context.read_journal(lambda journal: play_history.about(journal, play))
+        form.errors[""] = "This play is not pending any more. The values below were not saved."
+        return await _play_page(context, play, form, status=409)
+    partly = bool(form.get("part"))
+    told = forms.losses(form, plan, by_round, partly)
+    if told is not None:
+        try:
+            done: Receipt = await context.write(
+                form, lambda study: study.tell(play, told, final=not partly)
+            )
+            return to(f"{context.base}/plays/{play}?done={'told' if done.final else 'part'}")
+        except InvalidInput as error:
+            forms.note_loss(form, context.without_store(error), plan)
+    return await _play_page(context, play, form, status=422)
+
+
+async def close(context: StudyPageContext, play: int) -> Response:
+    """Learn from the losses of a play so far."""
+    return await _end(context, play, "closed", lambda study: study.close(play))
+
+
+async def cancel(context: StudyPageContext, play: int) -> Response:
+    """Discard a play that was not carried out."""
+    return await _end(context, play, "cancelled", lambda study: study.cancel(play))
+
+
+async def _end(context: StudyPageContext, play: int, done: str, act: Any) -> Response:
+    form = await context.form()
+    context.caller.check("play", context.name)
+    try:
+        await context.write(form, act)
+    except NotFound:
+        raise
+    except InvalidInput as error:
+        form.note(context.without_store(error))
+        return await _play_page(context, play, form, status=409)
+    return to(f"{context.base}/plays/{play}?done={done}")
+
+
+DONE = {
+    "created": "The study was created. Ask for its first plan.",
+    "asked": "Play {play} was planned.",
+    "told": "The outcome of play {play} was saved. The study has learned from it.",
+    "part": "A part of the outcome of play {play} was saved. More may follow.",
+    "closed": "Play {play} was closed. The study has learned from the units that were reported.",
+    "forgot": "Earlier reports no longer count. “Keep” undoes this.",
+    "kept": "The reports count again.",
+    "cancelled": "Play {play} was cancelled. The study does not learn from it.",
+}
+
+
+def done_text(done: str, play: int | None) -> str:
+    """Return a message about what a form has done, empty for an unknown code."""
+    return DONE[done].format(play=play) if done in DONE else ""
+
+
+PAGES = (
+    Page("GET", STUDY, study_page, query=StudyQuery),
+    Page("GET", f"{STUDY}/parts", parts, query=PartsQuery),
+    Page("GET", f"{STUDY}/chart", chart),
+    Page("GET", f"{STUDY}/events", watch),
+    Page("GET", f"{STUDY}/journal", journal, query=JournalQuery),
+    Page("GET", f"{STUDY}/ask", of_form),
+    Page("POST", f"{STUDY}/ask", ask),
+    Page("GET", f"{STUDY}/forget", of_form),
+    Page("POST", f"{STUDY}/forget", forget),
+    Page("GET", f"{STUDY}/keep", of_form),
+    Page("POST", f"{STUDY}/keep", keep),
+    Page("GET", PLAY, play_page, query=PlayQuery),
+    Page("GET", f"{PLAY}/{{verb}}", of_form),
+    Page("POST", f"{PLAY}/tell", tell),
+    Page("POST", f"{PLAY}/close", close),
+    Page("POST", f"{PLAY}/cancel", cancel),
+)

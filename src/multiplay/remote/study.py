@@ -46,10 +46,11 @@ from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
 from multiplay.storage.journal import damaged
+from multiplay.storage.stores import store_at
 from multiplay.studies import Verified, backup, entry_codec, export, wire
 from multiplay.studies.export import to_entry
 from multiplay.studies.play_history import checked_chunk, checked_id
-from multiplay.studies.study import Ids, Names
+from multiplay.studies.study import Ids, Names, Place
 
 if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all the rest
     import pandas as pd
@@ -157,6 +158,10 @@ class RemoteStudy(HasPanel):
     def delete(self, name: str) -> None:
         """Delete a study and its journal permanently."""
         self._client.delete(path_of(checked_name(name)))
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a study a new name; as ``Study.rename``."""
+        self._client.write(path_of(checked_name(name), "rename"), {"name": checked_name(new)})
 
     # ------------------------------------------------------------ properties
 
@@ -547,6 +552,25 @@ class RemoteStudy(HasPanel):
         Open it as ``Study.open(name, store=path)``. An existing file is refused.
         """
         return backup.backup(self._history(), self.name, path, progress)
+
+    def copy(
+        self,
+        to: Place | None = None,
+        *,
+        name: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Copy this study within the service, or to a store of this machine; as ``Study.copy``.
+
+        Return the number of entries.
+        """
+        new = self.name if name is None else checked_name(name)
+        if to is not None:
+            return backup.copy(self._history(), store_at(to), new, progress)
+        entries: int = self._client.write(self._path("copy"), {"name": new})["entries"]
+        if progress is not None:
+            progress(entries)
+        return entries
 
     def verify(self) -> Verified:
         """Replay the whole journal, and compare every play and the state, bit for bit.

@@ -404,6 +404,13 @@ class Store(Protocol):
         Handles on the journal raise ``InvalidInput`` afterwards.
         """
 
+    def rename(self, name: str, new: str, *, request: AnsweredRequest | None = None) -> None:
+        """Give a journal a new name, and record a request, in one transaction.
+
+        Raise ``NotFound`` if it does not exist, and ``Conflict`` if the new name is in use. Handles
+        on the journal raise ``InvalidInput`` afterwards. API keys of the journal keep it.
+        """
+
     def answered(self, id: str) -> AnsweredRequest | None:
         """Return the recorded request with this id, also after its journal was deleted."""
 
@@ -465,6 +472,6 @@ def name_not_found(name: object, names: Iterable[str], url: str) -> NotFound:
 
 
 def journal_deleted(name: str, url: str) -> NotFound:
-    """Return the error for a handle whose journal was deleted."""
-    expected = f"an existing name in {url}"
-    return NotFound("name", expected, f"{name!r}, which was deleted", "Open a different one.")
+    """Return the error for a handle whose journal was deleted, or has a new name."""
+    expected, got = f"an existing name in {url}", f"{name!r}, which was deleted or renamed"
+    return NotFound("name", expected, got, "Open a different one.")

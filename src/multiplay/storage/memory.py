@@ -99,6 +99,12 @@ class _SharedRows:
         self.count = len(self.rows)  # from now on other handles see all of them
         self.snapshots = [*snapshots, *self.snapshots][:2]
 
+    def renamed(self, name: str) -> _SharedRows:
+        """Return the same rows under a new name, for new handles."""
+        made = copy.copy(self)
+        made.name, made.lock = name, threading.Lock()
+        return made
+
 
 class MemoryJournal(BaseJournal):
     """A handle on a journal of a ``MemoryStore``; each thread uses its own."""
@@ -324,6 +330,21 @@ class MemoryStore(Store):
         with self._keys_lock:  # a new study with this name must not accept old keys
             for id in [id for id, row in self._keys.items() if row.study == name]:
                 del self._keys[id]
+
+    def rename(self, name: str, new: str, *, request: AnsweredRequest | None = None) -> None:
+        """Give a journal a new name, after the transaction that is running now."""
+        shared, renamed = self.open(name)._shared, checked_name(new)
+        with shared.lock, self._lock, self._keys_lock:
+            if self._journals.get(name) is not shared:
+                raise name_not_found(name, self._journals, self.url)
+            if renamed in self._journals:
+                raise name_in_use(renamed, self.url)
+            self._record(request)
+            self._journals[renamed] = shared.renamed(renamed)
+            del self._journals[name]
+            shared.is_deleted = True
+            for row in [row for row in self._keys.values() if row.study == name]:
+                self._keys[row.id] = row._replace(study=renamed)
 
     def answered(self, id: str) -> AnsweredRequest | None:
         """Return the recorded request with this id."""

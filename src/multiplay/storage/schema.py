@@ -162,6 +162,12 @@ class Statements:
         self.make_requests = self._sql(CreateTable(requests))
         self.add_request = self._sql(insert(requests).on_conflict_do_nothing())
         self.request = self._sql(sa.select(*requests.columns).where(requests.c.id == _given("id")))
+        self.rename = self._sql(
+            sa.update(journals).where(journals.c.id == _given("journal")).values(name=_given("new"))
+        )
+        self.rename_keys = self._sql(
+            sa.update(keys).where(keys.c.study == _given("old")).values(study=_given("new"))
+        )
         self.remove_keys = self._sql(sa.delete(keys).where(keys.c.study == _given("study")))
 
         self.head, self.head_0_9 = self._head(journals.c.last, journals.c.last_digest), self._head()
@@ -217,7 +223,10 @@ class Statements:
         self.all_keyed = lru_cache(self._all_keyed)
 
     def _head(self, *recorded: sa.ColumnElement[Any]) -> Sql:
-        """Return the query for the last entry of a journal, after the one that it recorded."""
+        """Return the query for the last entry of a journal, after the one that it recorded.
+
+        The last column is the name of the journal.
+        """
         rows = entries.alias("rows")
         last = sa.select(sa.func.max(rows.c.number)).where(rows.c.journal == journals.c.id)
         is_last = (entries.c.journal == journals.c.id) & (
@@ -225,7 +234,7 @@ class Statements:
         )
         columns = recorded or (sa.null(), sa.null())
         return self._sql(
-            sa.select(*columns, entries.c.number, entries.c.digest)
+            sa.select(*columns, entries.c.number, entries.c.digest, journals.c.name)
             .select_from(journals)
             .outerjoin(entries, is_last)
             .where(journals.c.id == _given("journal"))

@@ -127,13 +127,33 @@ class SqlStore(Store):
         with _closed_on_error(connection):
             found = self._known(connection, name)
             self._create_requests(connection, request)
-            if connection.begin_on_journal(found.id) is None:
+            row = connection.begin_on_journal(found.id)
+            if row is None or row[-1] != name:
                 raise name_not_found(name, self._names(connection), self.url)
             self._record(connection, request)
             for statement in self.sql.remove:
                 connection.change(statement, journal=found.id)
             if connection.has_table(KEYS):  # a new study with this name must not accept old keys
                 connection.change(self.sql.remove_keys, study=name)
+            connection.commit()
+        connection.close()
+
+    def rename(self, name: str, new: str, *, request: AnsweredRequest | None = None) -> None:
+        """Give a journal a new name, after the transaction that is running now."""
+        checked_name(name), checked_name(new)
+        connection = self.connect()
+        with _closed_on_error(connection):
+            found = self._known(connection, name)
+            self._create_requests(connection, request)
+            row = connection.begin_on_journal(found.id)
+            if row is None or row[-1] != name:
+                raise name_not_found(name, self._names(connection), self.url)
+            if new in self._names(connection):
+                raise name_in_use(new, self.url)
+            self._record(connection, request)
+            connection.change(self.sql.rename, journal=found.id, new=new)
+            if connection.has_table(KEYS):
+                connection.change(self.sql.rename_keys, old=name, new=new)
             connection.commit()
         connection.close()
 
@@ -288,8 +308,10 @@ class SqlJournal(BaseJournal):
             raise self._missing()
 
     def _exists(self) -> bool:
-        if not self._connection.has_tables():
-            return False
+        return self._connection.has_tables() and self._has_name()
+
+    def _has_name(self) -> bool:
+        """Return whether the journal exists and was not renamed."""
         rows = self._connection.fetch(self._sql.identified, journal=self._id)
         return rows == [tuple(self._identity)]
 
@@ -336,7 +358,7 @@ class SqlJournal(BaseJournal):
         return self._heads(row)
 
     def _heads(self, row: tuple[Any, ...] | None) -> tuple[Head | None, Head]:
-        if row is None or row[2] is None:
+        if row is None or row[2] is None or row[-1] != self._identity.name:
             self._connection.roll_back()
             raise self._missing()
         recorded = None if row[0] is None else Head(row[0], row[1])
@@ -361,7 +383,7 @@ class SqlJournal(BaseJournal):
     def _fetch(self, sql: Any, **given: Any) -> list[tuple[Any, ...]]:
         self._flush()
         rows = self._connection.fetch(sql, journal=self._id, **given)
-        if not rows and self._head is None and not self._exists():
+        if self._head is None and not (self._has_name() if rows else self._exists()):
             raise self._missing()
         return rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, suppress
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.policies import Policy
 from multiplay.storage import Entry, Journal, Labels, Record, Store
+from multiplay.storage.base import AnsweredRequest
 from multiplay.storage.stores import store_at
 from multiplay.studies import entry_codec
 from multiplay.studies.export import (
@@ -60,19 +61,28 @@ def backup(
 
 
 def copy(
-    opened: AbstractContextManager[History], store: Store, name: str, progress: Progress = None
+    opened: AbstractContextManager[History],
+    store: Store,
+    name: str,
+    progress: Progress = None,
+    answer: Callable[[int], AnsweredRequest | None] = lambda entries: None,
 ) -> int:
     """Copy a study to a store, in one transaction; return the number of entries.
 
-    Entries written during the copy are not in it.
+    Entries written during the copy are not in it. ``answer`` returns the request to record, given
+    the number of entries.
     """
     counter = ProgressCounter(progress)
-    _copy(opened, store, name, counter)
+    _copy(opened, store, name, counter, answer)
     return counter.number
 
 
 def _copy(
-    opened: AbstractContextManager[History], store: Store, name: str, counter: ProgressCounter
+    opened: AbstractContextManager[History],
+    store: Store,
+    name: str,
+    counter: ProgressCounter,
+    answer: Callable[[int], AnsweredRequest | None] = lambda entries: None,
 ) -> None:
     with opened as history:
         snapshot = history.snapshot()  # read before the head, so that it is never newer
@@ -80,7 +90,9 @@ def _copy(
         entries = counter.count(entries_until(history, head.number))
         first = next(entries)
         more = ((entry.record, entry.labels) for entry in entries)
-        with closing(store.create(name, first.record, first.labels, more)) as made:
+        request = answer(head.number + 1)
+        created = store.create(name, first.record, first.labels, more, request=request)
+        with closing(created) as made:
             last = next(made.entries(head.number))
             assert last.digest == head.digest  # the digests are chained: all entries are equal
             if snapshot is not None:

@@ -197,6 +197,25 @@ class Study(SyncedState, HasPanel):
         forget(place, name)
 
     @classmethod
+    def rename(cls, name: str, new: str, *, store: Place = PLACE) -> None:
+        """Give a study a new name; its journal and its API keys stay as they are.
+
+        The new name must not be in use. Open studies of the old name raise ``NotFound``: open the
+        study again under its new name.
+
+        Examples
+        --------
+        >>> from multiplay import Study, Transport
+        >>> study = Study.create("lanes", Transport([1], [1]), store="memory://renamed")
+        >>> Study.rename("lanes", "lanes of Lyon", store="memory://renamed")
+        >>> Study.list(store="memory://renamed")
+        ['lanes of Lyon']
+        """
+        place = store_at(store)
+        place.rename(name, new)
+        forget(place, name)
+
+    @classmethod
     def compile_all(cls, *, store: Place = PLACE) -> None:
         """Compile the kernels of all studies of a store, so that their first plays do not wait.
 
@@ -654,27 +673,29 @@ class Study(SyncedState, HasPanel):
 
     def copy(
         self,
-        to: Place,
+        to: Place | None = None,
         *,
         name: str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Copy this study to another store, bit for bit; return the number of entries.
+        """Copy this study to another store or a new name, bit for bit.
 
-        Use it to move a study from SQLite to PostgreSQL, or back. Stop the programs that write to
+        Return the number of entries. Use it to move a study from SQLite to PostgreSQL, or back, or
+        to try something on a copy. Stop the programs that write to
         the study before: entries that are written after the call are not in the copy. API keys are
         not copied.
 
         Parameters
         ----------
         to
-            The other store: a path or a URL.
+            The other store: a path or a URL. The store of this study if not given.
         name
-            The name of the copy; the same name if not given. It must be new in the other store.
+            The name of the copy; the same name if not given. It must be new in its store.
         progress
             Called with the number of entries copied.
         """
-        place, new_name = store_at(to), self.name if name is None else name
+        place = self.store if to is None else store_at(to)
+        new_name = self.name if name is None else name
         opened = export.history_in(self.store, self.name)
         entries = backup.copy(opened, place, new_name, progress)
         forget(place, new_name)

@@ -1,9 +1,10 @@
 """Contract of journals and stores: labels, digests, transactions, names and keyrings."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from threading import Event, Thread
+from typing import Any, cast
 
 import numpy as np
 
@@ -347,6 +348,7 @@ def check_store(store: Store) -> None:
             act("check lines")
     made[1].write(Record({"n": 1}, {}))
     _check_deleting(store, mine[0], made[0])
+    _check_renaming(store, "check old", "check Straße", mine[1])
     assert made[1].head().number == 1, "other journals must stay as they are"
     for name, journal in zip(mine, made, strict=True):
         journal.close()
@@ -412,7 +414,42 @@ def _check_deleting(store: Store, name: str, journal: Journal) -> None:
     closed.head()
     closed.close()
     store.delete(name)
-    assert name not in store.names(), "a deleted journal must not be listed"
+    _check_gone(store, name, (journal, closed))
+
+
+def _check_renaming(store: Store, name: str, new: str, taken: str) -> None:
+    """Give a journal a new name: its entries and keys keep it, and old handles are refused."""
+    journal = store.create(name, Record({"of": name}, {}), Labels("create", "0"))
+    journal.write(Record({"n": 1}, {"x": np.arange(3)}), Labels("ask", "1", 1))
+    journal.put(Record({"n": 2}, {}))
+    before, closed = list(journal.entries()), store.open(name)
+    closed.head()
+    closed.close()
+    key = KeyRecord("check-5", b"5" * 32, "five", name, "read", 5.0)
+    with suppress(InvalidInput), closing(store.keyring()) as keyring:
+        keyring.add(key)
+    for bad in (taken, name, "", "a\nb", 7):
+        with _refused("a new name that is in use or not a name"):
+            store.rename(name, cast(Any, bad))
+        assert journal.head().number == 1, "a journal that was not renamed must stay as it is"
+    with _refused("an unknown name", near=name):
+        store.rename(name + "s", new)
+    store.rename(name, new)
+    assert new in store.names(), "a renamed journal must be listed under its new name"
+    _check_gone(store, name, (journal, closed))
+    with closing(store.open(new)) as renamed:
+        assert _same(list(renamed.entries()), before), "a renamed journal must keep its entries"
+        assert renamed.get() is not None, "a renamed journal must keep its snapshot"
+        assert renamed.append(Record({}, {})) == len(before), "a renamed journal must continue"
+    with suppress(InvalidInput), closing(store.keyring()) as keyring:
+        assert keyring.find(["check-5"]) == [key._replace(study=new)], "keys must keep the journal"
+    for one in (name, new):
+        store.delete(one)
+
+
+def _check_gone(store: Store, name: str, handles: Sequence[Journal]) -> None:
+    """Use handles on a journal that was deleted or renamed, also after a new one has its name."""
+    assert name not in store.names(), "the journal must not be listed"
     with _refused("a name that was deleted"):
         store.open(name)
     acts: list[Callable[[Journal], object]] = [
@@ -430,9 +467,9 @@ def _check_deleting(store: Store, name: str, journal: Journal) -> None:
     for again in (False, True):
         if again:
             store.create(name, Record({"of": "another"}, {}), Labels("create", "0")).close()
-        for handle in (journal, closed):
+        for handle in handles:
             for act in acts:
-                with _refused("a journal that was deleted"):
+                with _refused("a journal that was deleted or renamed"):
                     act(handle)
             handle.close()
     new = store.open(name)

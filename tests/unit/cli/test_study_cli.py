@@ -508,3 +508,14 @@ def test_a_study_is_copied(lanes: Run, tmp_path: Path) -> None:
     again = lanes("copy", "lanes", tmp_path / "a.db")
     assert again.code == 2
     assert "a new name" in again.err
+    assert lanes("copy", "lanes", "--as", "trial", "--json").json["study"] == "trial"
+    assert lanes("copy", "lanes").code == 2
+
+
+def test_a_study_is_renamed(lanes: Run) -> None:
+    assert lanes("rename", "lanes", "roads of 2026").out == "lanes is now roads of 2026\n"
+    assert lanes("rename", "roads of 2026", "roads", "--json").json == {"study": "roads"}
+    assert lanes("list", "--json").json["studies"] == ["roads"]
+    for old, new in (("lanes", "ways"), ("roads", "roads"), ("roads", " ")):
+        said = lanes("rename", old, new)
+        assert (said.code, "name: expected" in said.err) == (2, True)

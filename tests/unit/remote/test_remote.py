@@ -134,8 +134,7 @@ ELSEWHERE = {
     "is_asked",
     "described_arms",
     "day_features",
-    "accept",  # of the machine that has the store, as the next two
-    "copy",
+    "accept",  # of the machine that has the store, as the next one
     "compile_all",
 }
 LEFT_OUT = {"open": ("actions", "policy"), "verify": ("progress",)}
@@ -470,6 +469,31 @@ def test_any_name_can_be_called(name: str, service: mp.RemoteStudy, url: str) ->
     for nothing in (name, ".", ".."):
         with pytest.raises(NotFound, match="name: expected"):
             service.open(nothing)
+
+
+def test_a_study_is_copied_and_renamed(
+    study: mp.RemoteStudy, service: mp.RemoteStudy, tmp_path: Path
+) -> None:
+    ask_and_tell(study, 1)
+    study.copy(tmp_path / "here.db")
+    seen: list[int] = []
+    assert study.copy(name="lanes/2") == study.head.number + 1
+    assert study.copy(tmp_path / "here.db", name="too", progress=seen.append) == seen[-1]
+    service.rename("lanes", "Straßen")
+    assert service.list() == ["Straßen", "lanes/2"]
+    copies: list[Any] = [service.open(name) for name in service.list()]
+    for name in mp.Study.list(store=tmp_path / "here.db"):
+        copies.append(mp.Study.open(name, store=tmp_path / "here.db"))
+    assert len({copy.head for copy in copies}) == 1
+    assert all(copy.verify().ok for copy in copies)
+    with pytest.raises(NotFound, match="'lanes'"):
+        study.ask()
+    for new in ("Straßen", "lanes/2", "", "..", "a\nb"):
+        for act in (copies[0].copy, lambda name: service.rename("Straßen", name)):
+            with refused("name"):
+                act(name=new)
+    assert made(service).ask().id == 1  # the old name can be used again
+    assert service.list() == ["Straßen", "lanes", "lanes/2"]
 
 
 # ---------------------------------------------------------------- which study

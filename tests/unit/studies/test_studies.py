@@ -17,7 +17,7 @@ from study_contract import check_study
 from trucks import STORES, ask_and_tell, costs, euros, new_study, plans, store_of, tables, verified
 
 import multiplay as mp
-from multiplay.errors import InvalidInput, StoreError
+from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.random import Rounds, Streams
 from multiplay.storage import Head, MemoryStore, Store, store_at
 from multiplay.storage.memory import MemoryJournal
@@ -324,6 +324,26 @@ def test_a_study_that_was_deleted_can_be_shown(store: Store) -> None:
         assert repr(study).startswith("Study('lanes' in ")
         with pytest.raises(InvalidInput, match="which was deleted"):
             study.ask()
+
+
+def test_a_study_with_a_new_name_goes_on(store: Store) -> None:
+    with new_study(store) as study:
+        ask_and_tell(study, 2)
+        pending, before = study.ask(key="Monday"), study.head
+        mp.Study.rename("lanes", "roads", store=store)
+        for act in (study.ask, lambda: study.tell(pending, 0.0), study.arms, study.plays):
+            with pytest.raises(NotFound, match="was deleted or renamed"):
+                act()
+    with new_study(store) as new, mp.Study.open("roads", store=store) as renamed:
+        assert (new.asked, renamed.asked, renamed.head) == (0, 3, before)
+        assert renamed.copy(name="ways") == before.number + 1
+        with mp.Study.open("ways", store=store) as copied:
+            assert copied.ask(key="Monday").plan == pending.plan
+            assert copied.ask().plan == renamed.ask().plan
+        verified(renamed)
+        with refused("name"):
+            renamed.copy()
+    assert mp.Study.list(store=store) == ["lanes", "roads", "ways"]
 
 
 # ---------------------------------------------------------------- processes and threads

@@ -7,7 +7,7 @@ __all__ = ["ask", "create", "features", "maintenance", "show", "study", "tell"]
 
 # The order of --help.
 PANELS = {
-    "Studies": ("create", "list", "show", "delete"),
+    "Studies": ("create", "list", "show", "rename", "delete"),
     "Plans and costs": ("ask", "tell", "close", "cancel", "learn", "describe", "forget", "keep"),
     "Plays and estimates": ("pending", "plays", "arms", "effects", "best", "expect"),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),

@@ -1,4 +1,4 @@
-"""Commands study export, import, verify, accept, backup, copy and delete."""
+"""Commands study export, import, verify, accept, backup, copy, rename and delete."""
 
 import shlex
 import sys
@@ -190,12 +190,14 @@ def backup(
 @study.command()
 def copy(
     name: Name,
-    to: Annotated[str, typer.Argument(help="The other store: a file, or a URL.")],
+    to: Annotated[
+        str | None, typer.Argument(help="The other store: a file, or a URL; or the same store.")
+    ] = None,
     new_name: Annotated[str | None, typer.Option("--as", help="A new name for the copy.")] = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a study to another store, bit for bit: from SQLite to PostgreSQL, or back.
+    """Copy a study to another store or a new name, bit for bit: from SQLite to PostgreSQL, or back.
 
     Stop the programs that write to the study before: what they write later is not in the copy. API
     keys are not copied. The copy is complete or has no effect. Without a password in TO,
@@ -205,11 +207,12 @@ def copy(
 
         multiplay study copy lanes postgresql://ann@db.example/plans --store sqlite:///plans.db
 
-        multiplay study copy lanes trial.db --as lanes-trial
+        multiplay study copy lanes --as lanes-trial
 
     JSON: study, store, entries.
     """
-    place, other = store_at(store), store_at(to)
+    place = store_at(store)
+    other = place if to is None else store_at(to)
     with (
         opened(name, place) as known,
         progress_bar("copying", _entry_count(place, name)) as progress,
@@ -220,6 +223,30 @@ def copy(
         print_json({"study": made, "store": other.url, "entries": entries})
     else:
         typer.echo(f"{made} in {other.url}: {entries} entries")
+
+
+@study.command()
+def rename(
+    name: Name,
+    new: Annotated[str, typer.Argument(help="The new name.")],
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Give a study a new name. Its journal and its API keys stay as they are.
+
+    Programs that use the old name get an error: start them with the new name.
+
+    Examples:
+
+        multiplay study rename lanes "lanes 2026"
+
+    JSON: study (the new name).
+    """
+    Study.rename(name, new, store=store)
+    if as_json:
+        print_json({"study": new})
+    else:
+        typer.echo(f"{name} is now {new}")
 
 
 @study.command()

@@ -221,6 +221,14 @@ class NewStudy(Body):
     key: KeyText | None = None
 
 
+class NewName(Body):
+    """The new name of a study."""
+
+    model_config = example(name="lanes of 2026")
+
+    name: Text
+
+
 class Constraints(Body):
     """A set for this round, and constraints; the set of the study by default."""
 
@@ -624,6 +632,13 @@ class Studies(BaseModel):
 
     items: list[StudyName]
     next: str | None
+
+
+class Copied(BaseModel):
+    """A copy of a study: its name, and the number of its entries."""
+
+    name: str
+    entries: int
 
 
 class Pending(BaseModel):

@@ -13,6 +13,7 @@ from multiplay.service.api import events, models, paging
 from multiplay.service.api.context import RequestContext, StudyContext
 from multiplay.service.api.routing import Operation, token_of
 from multiplay.service.studies import bounded_verbs
+from multiplay.service.studies.limits import check_path_name
 from multiplay.storage import Journal, Store
 from multiplay.studies import Study, play_history, wire
 from multiplay.studies.entry_codec import Request
@@ -45,9 +46,7 @@ async def create_study(context: RequestContext, body: models.NewStudy) -> Respon
     manager, caller, limits = context.manager, context.caller, context.limits
     given, request = body.model_dump(), _of_store(context)
     name = given.pop("name")
-    if name in (".", ".."):  # cannot be part of a path
-        raise InvalidInput("name", "a name", repr(name), "Use letters and digits.")
-
+    check_path_name(name)
     for argument in ("losses", "rewards"):
         given[argument] = _ranges(given[argument])
     given |= given.pop("words")
@@ -68,6 +67,20 @@ async def delete_study(context: StudyContext) -> Response:
     """Delete a study with all its entries. This cannot be undone."""
     await context.manager.delete(context.study, context.caller, _of_store(context))
     return Response(status_code=204)
+
+
+async def rename_study(context: StudyContext, body: models.NewName) -> Response:
+    """Give a study a new name. Its journal and its API keys stay as they are."""
+    await context.manager.rename(context.study, context.caller, body.name, _of_store(context))
+    return JSONResponse({"name": body.name})
+
+
+async def copy_study(context: StudyContext, body: models.NewName) -> Response:
+    """Copy a study, with all its entries, to a new name."""
+    entries = await context.manager.copy(
+        context.study, context.caller, body.name, _of_store(context)
+    )
+    return JSONResponse({"name": body.name, "entries": entries}, status_code=201)
 
 
 # ------------------------------------------------------------ plays
@@ -319,6 +332,25 @@ OPERATIONS = (
     ),
     Operation("GET", STUDY, get_study, MANAGE, models.Study, etag=True),
     Operation("DELETE", STUDY, delete_study, MANAGE, status=204, idempotency_key=True),
+    Operation(
+        "POST",
+        f"{STUDY}/rename",
+        rename_study,
+        MANAGE,
+        models.StudyName,
+        body=models.NewName,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/copy",
+        copy_study,
+        MANAGE,
+        models.Copied,
+        status=201,
+        body=models.NewName,
+        idempotency_key=True,
+    ),
     Operation(
         "POST",
         f"{PLAY}/close",

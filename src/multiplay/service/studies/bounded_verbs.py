@@ -28,8 +28,9 @@ from multiplay.service.studies.limits import (
 )
 from multiplay.storage import Entry, MemoryStore, Store
 from multiplay.storage.base import AnsweredRequest, name_in_use
-from multiplay.studies import Study
+from multiplay.studies import Study, backup
 from multiplay.studies.entry_codec import Request, different_request, used_before
+from multiplay.studies.export import history_in
 from multiplay.studies.replica import same_first_entry
 
 if TYPE_CHECKING:
@@ -86,6 +87,30 @@ def delete(store: Store, name: str, request: Request | None = None) -> None:
         except NotFound:
             if _answered(store, request) is None:
                 raise
+
+
+def rename(store: Store, name: str, new: str, request: Request | None = None) -> None:
+    """Give a study a new name; the same request again renames nothing more."""
+    if _answered(store, request) is None:
+        try:
+            store.rename(name, new, request=_answer_of(request, None))
+        except (NotFound, Conflict):
+            if _answered(store, request) is None:
+                raise
+
+
+def copy(store: Store, name: str, new: str, request: Request | None = None) -> int:
+    """Copy a study to a new name; return the number of entries, also to the same request again."""
+    known = _answered(store, request)
+    if known is None:
+        try:
+            opened = history_in(store, name)
+            return backup.copy(opened, store, new, answer=lambda n: _answer_of(request, n))
+        except Conflict:
+            known = _answered(store, request)  # the same request at the same time
+            if known is None:
+                raise
+    return int(known.answer)
 
 
 class _Known(NamedTuple):

@@ -364,6 +364,13 @@ def check_name(argument: str, name: str) -> None:
         raise InvalidInput(argument, expected, ascii(name), "Give shorter names, in one line.")
 
 
+def check_path_name(name: str) -> str:
+    """Return the name of a new study; raise ``InvalidInput`` for one that no URL can contain."""
+    if name in (".", ".."):
+        raise InvalidInput("name", "a name", repr(name), "Use letters and digits.")
+    return name
+
+
 def check_set_size(actions: ActionSet, limits: ServiceLimits) -> None:
     """Raise ``InvalidInput`` for a set with too many units, or with unprintable names."""
     _check(actions.requirements(), limits)

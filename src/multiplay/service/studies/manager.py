@@ -21,7 +21,7 @@ from multiplay.service.settings import Settings
 from multiplay.service.studies import bounded_verbs
 from multiplay.service.studies.batching import Job, RequestBatcher
 from multiplay.service.studies.journal_pool import JournalPool
-from multiplay.service.studies.limits import build_actions
+from multiplay.service.studies.limits import build_actions, check_path_name
 from multiplay.storage import Head, Journal, Store, store_at
 from multiplay.storage.base import Keyring, checked_name
 from multiplay.studies import Study, Verified
@@ -128,6 +128,24 @@ class StudyManager:
         caller.check("manage", name)
         await self._run_confirmed(caller, lambda: bounded_verbs.delete(self.store, name, request))
 
+    async def rename(
+        self, name: str, caller: Caller, new: str, request: Request | None = None
+    ) -> None:
+        """Give a study a new name; the caller may manage all studies."""
+        self._check_new_name(name, caller, new)
+        await self._run_confirmed(
+            caller, lambda: bounded_verbs.rename(self.store, name, new, request)
+        )
+
+    async def copy(
+        self, name: str, caller: Caller, new: str, request: Request | None = None
+    ) -> int:
+        """Copy a study to a new name; return the number of entries."""
+        self._check_new_name(name, caller, new)
+        return await self._run_confirmed(
+            caller, lambda: bounded_verbs.copy(self.store, name, new, request)
+        )
+
     async def write(
         self,
         name: str,
@@ -203,6 +221,10 @@ class StudyManager:
             return await self._run_confirmed(caller, verify)
 
     # ------------------------------------------------------------ inside
+
+    def _check_new_name(self, name: str, caller: Caller, new: str) -> None:
+        caller.check("manage", name)
+        caller.check("manage", check_path_name(new))
 
     def _batcher(self, name: str) -> RequestBatcher:
         batcher = self._batchers.get(name)

@@ -56,14 +56,16 @@ def serve(
     from multiplay.service.auth.keys import has_keys
     from multiplay.service.server.run import serve as run
     from multiplay.service.settings import Settings
-    from multiplay.service.studies.demonstration import new_key, prepare
+    from multiplay.service.studies.demonstration import NAME, new_key, note, prepare
     from multiplay.service.studies.limits import ServiceLimits
 
     if workers > 1 and store.startswith("memory:"):
         hint = "Use a file, or one worker."
         raise InvalidInput("--store", "a store that workers can share", repr(store), hint)
+    notes: dict[str, str] = {}
     if demonstration:
         prepare(store)
+        notes = {NAME: note(store)}
     open = not demonstration and not has_keys(store)
     if open and not is_loopback(host):
         raise InvalidInput(
@@ -73,7 +75,7 @@ def serve(
             "Create a key first: multiplay key create --can manage.",
         )
     limits = ServiceLimits(arms=max_arms, units=max_units, pending=max_pending)
-    settings = Settings(store, host, port, workers, open, https, limits)
+    settings = Settings(store, host, port, workers, open, https, limits, notes)
 
     def announce(address: str) -> None:
         errors().print(f"Listening on {address}")

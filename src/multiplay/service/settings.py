@@ -30,6 +30,8 @@ class Settings:
         Whether clients connect by https, through a proxy: then cookies are sent over https only.
     limits : ServiceLimits
         ServiceLimits of requests.
+    notes : dict
+        Notes for the pages of studies, by the names of the studies.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Settings:
     open: bool = True
     https: bool = False
     limits: ServiceLimits = field(default_factory=ServiceLimits)
+    notes: dict[str, str] = field(default_factory=dict)
 
     def to_text(self) -> str:
         """Return the settings as JSON."""

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from asgi import Client, client_of
+from asgi import client_of
+from page_client import Place, browsing
 from trucks import ask_and_tell, euros, new_study
 from trucks import plans as lanes
 
@@ -350,17 +350,6 @@ def test_only_the_last_plays_are_read() -> None:
     assert starts == [701 - journal_views.WINDOW]
 
 
-def test_the_last_cost_is_that_of_the_last_round_told() -> None:
-    store = MemoryStore()
-    study = new_study(store)
-    assert np.isnan(journal_views.last_cost(store.open("lanes")))
-    play = study.ask()
-    study.tell(play.id, euros(play))
-    total = sum(sum(units) for units in euros(play).values())
-    study.cancel(study.ask().id)
-    assert journal_views.last_cost(store.open("lanes")) == pytest.approx(total)
-
-
 def test_every_kind_of_entry_is_said_in_words() -> None:
     store = MemoryStore()
     study = new_study(store, missing="ignore", outside="clip")
@@ -394,45 +383,11 @@ def test_every_kind_of_entry_is_said_in_words() -> None:
 # ---------------------------------------------------------------- in a browser's place
 
 
-class Place:
-    """A browser, and the store of the service."""
-
-    def __init__(self, client: Client, store: str) -> None:
-        self.client, self.store = client, store
-
-    def get(self, path: str, **more: Any) -> Any:
-        return self.client.get(path, **more)
-
-    def mark(self) -> str:
-        """Return the mark of the forms of this visitor."""
-        for path in ("/login", "/new", "/docs"):
-            found = re.search(r'name="mark" value="(\w+)"', self.get(path).text)
-            if found:
-                return found[1]
-        raise AssertionError("no page has a form")
-
-    def post(self, path: str, **typed: str) -> Any:
-        data = {"mark": self.mark(), **typed}
-        headers = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
-        return self.client.post(path, data=data, headers=headers)
-
-    def log_in(self, can: str = "manage", **more: Any) -> str:
-        """Create a key and start a session with it; return the id of the key."""
-        made = keys.create(self.store, can, **more)
-        self.client.cookies.clear()
-        answer = self.post("/login", key=made.token, next="/")
-        assert answer.status_code == 303, answer.text
-        return made.row.id
-
-    def study(self, name: str = "lanes", **settings: Any) -> mp.Study:
-        return new_study(store_at(self.store), name, **settings)
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     store = f"sqlite:///{tmp_path / 'plans.db'}"
-    with client_of(create_app(Settings(store))) as client:
-        yield Place(client, store)
+    with browsing(store) as found:
+        yield found
 
 
 class Parts(HTMLParser):
@@ -513,7 +468,7 @@ def test_a_day_by_forms_alone(place: Place) -> None:
     assert again.status_code == 409
     assert "which was cancelled" in again.text
     assert "cancelled" in place.get("/studies/lanes/plays/2").text
-    assert "<td>600" in place.get("/").text
+    assert "The plan of today</a> was carried out: 600" in place.get("/").text
 
 
 def test_reports_are_forgotten_and_kept_by_forms_alone(place: Place) -> None:

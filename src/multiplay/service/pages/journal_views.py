@@ -14,7 +14,6 @@ from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import MOST as ROUNDS
 from multiplay.storage import Entry, Journal
 from multiplay.studies import entry_codec, play_history
-from multiplay.studies.entry_codec import ENDS
 from multiplay.studies.export import time_of
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 FEW = 20  # entries on the page of a study
 PAGE = 50  # entries on a page of the journal
 WINDOW = 3 * ROUNDS  # entries that are read: a play has two, and some have more
-BACK = 200  # entries that are searched for the last cost
 
 
 # ---------------------------------------------------------------- entries
@@ -179,18 +177,6 @@ def chart_data(facts: StudyFacts, recent: RecentPlays) -> dict[str, Any]:
         "expected": [finite_or_none(one.average.expected) for one in stretches],
         "best": best,
     }
-
-
-def last_cost(journal: Journal) -> float:
-    """Return the cost of the last round that was told lately, and NaN if none was."""
-    head = journal.head().number
-    ends = [
-        entry.record.header
-        for entry in journal.entries(max(head + 1 - BACK, 0))
-        if entry.labels.kind in ENDS
-    ]
-    costs = (header.get("realised") for header in reversed(ends))
-    return next((cost for cost in costs if cost is not None), math.nan)
 
 
 def finite_or_none(value: float) -> float | None:

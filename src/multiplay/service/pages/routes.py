@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
 
@@ -16,16 +17,17 @@ from multiplay.service.api.routing import Endpoint
 from multiplay.service.pages import (
     api_reference,
     forms,
+    home,
     render,
     sessions,
     study_routes,
-    views,
 )
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, PageContext, to
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Store
 
+DONE = {"deleted": "The study was deleted."}
 PART_OF_LIST = 50  # studies on one page
 SearchText = Annotated[str, Field(max_length=200)]
 
@@ -40,9 +42,10 @@ class LoginQuery(BaseModel):
 
 
 class ListQuery(BaseModel):
-    """The last study of the previous page."""
+    """The last study of the previous page, and what a form has done."""
 
     after: SearchText = ""
+    done: str = ""
 
 
 # ------------------------------------------------------------ files and documents
@@ -109,24 +112,28 @@ async def log_out(context: PageContext) -> Response:
 
 
 async def studies(context: PageContext, query: ListQuery) -> Response:
-    """Show all studies."""
+    """Show all studies: what a planner needs in the morning."""
     names = [name for name in await context.manager.names(context.caller) if name > query.after]
-    shown = names[:PART_OF_LIST]
-    cards = await asyncio.gather(*(_card(context, name) for name in shown))
+    shown, now = names[:PART_OF_LIST], datetime.now(UTC)
+    cards = await asyncio.gather(*(_card(context, name, now) for name in shown))
     more = shown[-1] if len(names) > len(shown) else None
-    return await context.page("studies.html", cards=cards, after=more)
+    done = DONE.get(query.done, "")
+    return await context.page(
+        "studies.html", cards=cards, after=more, today=f"{now:%Y-%m-%d}", done=done
+    )
 
 
-async def _card(context: PageContext, name: str) -> views.StudyCard:
+async def _card(context: PageContext, name: str, now: datetime) -> home.StudyCard:
+    manager, caller = context.manager, context.caller
     try:
-        card = await context.manager.read(name, context.caller, views.study_card)
-        return await context.manager.read_journal(
-            name, context.caller, partial(views.with_last_cost, card)
+        today = await manager.read(name, caller, home.study_today)
+        return await manager.read_journal(
+            name, caller, lambda journal: home.study_card(today, journal, now)
         )
     except InvalidInput as error:
-        return views.StudyCard(name, problem=f"Cannot be shown: {error.got}. {error.hint}")
+        return home.StudyCard(name, problem=f"Cannot be shown: {error.got}. {error.hint}")
     except StoreError as error:
-        return views.StudyCard(name, problem=f"Cannot be read now: {error.reason}.")
+        return home.StudyCard(name, problem=f"Cannot be read now: {error.reason}.")
 
 
 async def new_page(context: PageContext) -> Response:

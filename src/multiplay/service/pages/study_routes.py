@@ -93,6 +93,7 @@ async def _content(context: StudyPageContext, arms: str, whole: bool) -> dict[st
     return {
         "name": context.name,
         "base": context.base,
+        "note": context.manager.settings.notes.get(context.name, ""),
         "seen": seen,
         "queue": queue,
         "lines": await _with_key_names(context, lines),

@@ -1,4 +1,4 @@
-"""Study data for templates: the list of studies, the page of a study, and the page of a play."""
+"""Study data for templates: the page of a study, and the page of a play."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from multiplay._support.formatting import (
     UNKNOWN,
     Table,
     amount,
-    brief_policy,
     chosen,
     counted,
     minute,
@@ -32,7 +31,6 @@ from multiplay.service.pages.journal_views import (
     RecentPlays,
     cost_summary,
     entry_line,
-    last_cost,
 )
 from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
 from multiplay.storage import Entry, Journal
@@ -47,19 +45,6 @@ MOST_ALARMS = 20
 SHOWN_PLAYS = 20  # below the chart
 MOST_ARMS = 200  # rows, unless all of them are requested
 BAR_WIDTH, BAR_MARGIN = 120.0, 5.0
-
-
-class StudyCard(NamedTuple):
-    """A study in the list of all; ``problem`` says why it cannot be read, if so."""
-
-    name: str
-    kind: str = ""
-    policy: str = ""
-    unit: str = ""
-    asked: int = 0
-    pending: int = 0
-    cost: str = UNKNOWN
-    problem: str = ""
 
 
 class PendingPlayRow(NamedTuple):
@@ -180,20 +165,6 @@ class PlayPage(NamedTuple):
     lines: list[JournalLine]
     losses: list[tuple[str, str]]
     fields: dict[str, int]
-
-
-# ---------------------------------------------------------------- all studies
-
-
-def study_card(study: Study) -> StudyCard:
-    """Return a study for the list of all, without its last cost."""
-    kind, policy = set_summary(study.actions), brief_policy(study.policy)
-    return StudyCard(study.name, kind, policy, study.loss_range, study.asked, study.open_plays)
-
-
-def with_last_cost(card: StudyCard, journal: Journal) -> StudyCard:
-    """Return a study for the list of all, with the cost of its last round."""
-    return card._replace(cost=amount(last_cost(journal)))
 
 
 # ---------------------------------------------------------------- one study

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
 from multiplay.actions import Transport
+from multiplay.learner.words import Words
 from multiplay.service.auth import keys
-from multiplay.studies import Study
+from multiplay.studies import Study, entry_codec
 from multiplay.studies.study import Place
 from multiplay.types import FloatArray
 
 NAME, KEY = "trucks", "demonstration"
 DEPOTS = {"Lyon": 5, "Lille": 3, "Nantes": 4}
 TOWNS = {"north": 3, "south": 4, "east": 2, "coast": 3}
+WORDS = Words("EUR", "truck", "lane", "day")
 DAYS, DAY, BATCH = 365, 86_400.0, 30  # days, seconds of a day, days of one commit
 HIGHEST = 400.0  # euros
 SPREAD = 25.0
 ROAD_WORKS = (200, 7, 120.0)  # first day, lane, and additional cost of a truck
+SEED = 2026
 
 
 def prepare(store: Place) -> None:
@@ -35,29 +39,66 @@ def new_key(store: Place) -> str:
     return keys.create(store, "manage", name=KEY).token
 
 
-def _year(store: Place) -> None:
-    """Simulate a year, and ask for the plan of today."""
-    rng = np.random.default_rng(2026)
-    plans = Transport(
-        list(DEPOTS.values()), list(TOWNS.values()), names=(list(DEPOTS), list(TOWNS))
+def note(store: Place) -> str:
+    """Return what the plans of the year saved, by the mean costs of the simulation.
+
+    The other plans send trucks in proportion: from a depot to a town, the product of supply and
+    demand, divided by the number of all trucks. Both are charged the same mean costs, which the
+    study does not know, and the plans include those of the days on which it explored.
+    """
+    plans, (means, _) = _plans(), _world()
+    proportional = np.outer(plans.supply, plans.demand).ravel() / plans.supply.sum()
+    spent = other = 0.0
+    with Study.open(NAME, store=store) as study:
+        if study.actions.names != plans.names or study.asked < DAYS:  # a study of the user
+            return ""
+        asked = (entry for entry in study.entries() if entry.labels.kind == entry_codec.ASK)
+        for day, entry in zip(range(DAYS), asked, strict=False):
+            costs, plan = _costs(means, day), entry.record.header["plan"]
+            spent += sum(costs[plans.names.index(lane)] * n for lane, n in plan.items())
+            other += float(costs @ proportional)
+    return (
+        f"This year is simulated. Its plans cost {WORDS.money(spent)} by the mean costs of the "
+        f"simulation. Plans in proportion to supply and demand would have cost "
+        f"{WORDS.money(other)}: {WORDS.money(other - spent)} more ({other / spent - 1:.0%})."
     )
-    means = rng.uniform(80.0, 300.0, len(plans.names))
-    first = time.time() - DAYS * DAY
-    ranges = 0, HIGHEST
-    with Study.create(NAME, plans, losses=ranges, missing="ignore", store=store) as study:
-        for month in range(0, DAYS, BATCH):
-            with study.together():
-                for day in range(month, min(month + BATCH, DAYS)):
-                    _play(study, day, first + day * DAY, means, rng)
-        study.ask(key=_date(first + DAYS * DAY))
 
 
-def _play(study: Study, day: int, at: float, means: FloatArray, rng: np.random.Generator) -> None:
-    """Simulate one day; 1 % of the trucks do not report their costs."""
-    play = study.ask(key=_date(at), at=at)
+def _plans() -> Transport:
+    sides = list(DEPOTS), list(TOWNS)
+    return Transport(list(DEPOTS.values()), list(TOWNS.values()), names=sides)
+
+
+def _world() -> tuple[FloatArray, np.random.Generator]:
+    """Return the mean costs of all lanes on the first day, and the source of the noise."""
+    rng = np.random.default_rng(SEED)
+    return rng.uniform(80.0, 300.0, len(DEPOTS) * len(TOWNS)), rng
+
+
+def _costs(means: FloatArray, day: int) -> FloatArray:
+    """Return the mean costs of a day."""
     begins, lane, more = ROAD_WORKS
     costs = means.copy()
     costs[lane] += more * (day >= begins)
+    return costs
+
+
+def _year(store: Place) -> None:
+    """Simulate a year, and ask for the plan of today."""
+    means, rng = _world()
+    first = time.time() - DAYS * DAY
+    given: dict[str, Any] = {"losses": (0, HIGHEST), "missing": "ignore", **WORDS._asdict()}
+    with Study.create(NAME, _plans(), store=store, **given) as study:
+        for month in range(0, DAYS, BATCH):
+            with study.together():
+                for day in range(month, min(month + BATCH, DAYS)):
+                    _play(study, first + day * DAY, _costs(means, day), rng)
+        study.ask(key=_date(first + DAYS * DAY))
+
+
+def _play(study: Study, at: float, costs: FloatArray, rng: np.random.Generator) -> None:
+    """Simulate one day; 1 % of the trucks do not report their costs."""
+    play = study.ask(key=_date(at), at=at)
     report: dict[str, list[float | None]] = {}
     for arm, (name, trucks) in enumerate(play.plan.items()):
         euros = rng.normal(costs[arm], SPREAD, trucks).clip(0, HIGHEST).round(2)

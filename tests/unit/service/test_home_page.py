@@ -1,0 +1,121 @@
+"""Home page: the plan of today, missing reports, the small curve, and changes."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from page_client import Place, browsing
+from trucks import euros
+
+import multiplay as mp
+from multiplay.learner.words import Words
+from multiplay.reports.study_curve import Curve
+from multiplay.service.pages import home
+
+EUR = Words("EUR", "truck", "lane", "day")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with browsing(f"sqlite:///{tmp_path / 'plans.db'}") as found:
+        yield found
+
+
+def text_of(place: Place) -> str:
+    """Return the words of the home page."""
+    page = place.get("/")
+    assert page.status_code == 200
+    return " ".join(re.sub(r"<[^>]*>", " ", page.text).split()).replace(" .", ".")
+
+
+def test_the_plan_of_today_is_asked_and_told_from_the_home_page(place: Place) -> None:
+    place.study(currency="EUR")
+    page, today = place.get("/").text, f"{datetime.now(UTC):%Y-%m-%d}"
+    assert f'name="key" value="{today}"' in page
+    asked = place.post("/studies/lanes/ask", key=today)
+    assert asked.headers["location"].endswith("play=1")
+    with mp.Study.open("lanes", store=place.store) as study:
+        (play,) = study.pending()
+        assert f"Plan for today should cost {study.words.estimate(*play.expected)}" in text_of(
+            place
+        )
+        assert "<button>Plan for today" not in place.get("/").text
+        study.tell(play, euros(play))
+        total = sum(sum(each) for each in euros(play).values())
+        assert f"The plan of today was carried out: {total:.0f} EUR" in text_of(place)
+        later = study.ask(key="2999-01-01")
+        assert f"Plan for 2999-01-01 should cost {EUR.estimate(*later.expected)}" in text_of(place)
+
+
+def test_reports_of_earlier_days_are_missing(place: Place) -> None:
+    study, now = place.study(), datetime.now(UTC)
+    assert "missing" not in text_of(place)
+    for days in (9, 5, 3, 2):
+        study.ask(at=now - timedelta(days=days))
+    study.ask(key="2026-01-02")
+    study.ask()  # of today
+    wanted = [f"{now - timedelta(days=days):%Y-%m-%d}" for days in (9, 5, 3)]
+    found = re.search(r"Reports are missing: (.*?) and 2 more", text_of(place))
+    assert found is not None
+    assert found[1].replace(" ,", ",").split(", ") == wanted
+    assert 'href="/studies/lanes/plays/1"' in place.get("/").text
+
+
+def test_changes_say_what_was_done(place: Place) -> None:
+    plans = mp.Budget(2, [2], names=["Lyon->north"])
+    study = mp.Study.create("lanes", plans, store=place.store, losses=(0, 250), currency="EUR")
+    for day in range(40):
+        play = study.ask()
+        study.tell(play.id, {"Lyon->north": [120.0 + day % 3 if day < 25 else 239.0 - day % 3] * 2})
+    words = "Change: Lyon→north: 121 EUR before, 238 EUR since day 26. Older reports"
+    assert f"{words} no longer count." in text_of(place)
+    study.keep("Lyon->north")
+    assert "no longer count" not in text_of(place)
+    assert "Cost of the last 30 days: 478 EUR on the last day, rising by" in text_of(place)
+
+
+def plays(*realised: float) -> pd.DataFrame:
+    return pd.DataFrame({"realised": realised})
+
+
+def test_the_small_curve_lies_within_its_picture_and_skips_unknown_costs() -> None:
+    rng = np.random.default_rng(1)
+    costs = rng.normal(1000.0, 50.0, 50)
+    costs[45] = np.nan
+    curve = home.sparkline(plays(*costs), EUR)
+    assert curve is not None
+    assert len(curve.points) == home.ROUNDS
+    x, y = np.array(curve.points).T
+    assert (np.diff(x) > 0).all()
+    assert x.min() >= 0
+    assert x.max() <= home.WIDTH
+    assert y.min() >= 0
+    assert y.max() <= home.HEIGHT
+    known = costs[~np.isnan(costs)][-home.ROUNDS :]
+    assert (np.argsort(-y, kind="stable")[[0, -1]] == [known.argmin(), known.argmax()]).all()
+    assert len(curve.trend.split()) == home.ROUNDS
+    assert home.sparkline(plays(), EUR) is home.sparkline(plays(1.0, np.nan), EUR) is None
+    flat = home.sparkline(plays(5.0, 5.0), EUR)
+    assert flat is not None
+    assert {y for _, y in flat.points} == {home.HEIGHT / 2}
+    assert flat.words == "Cost of the last 2 days: 5 EUR on the last day, trend not known yet"
+
+
+def test_the_trend_is_told_only_if_it_is_clear() -> None:
+    for slope, words in ((-10.0, "falling by"), (10.0, "rising by"), (0.0, "no clear")):
+        curve = Curve()
+        noise = np.random.default_rng(2).normal(0.0, 20.0, 30)
+        curve.add(1000.0 + slope * np.arange(30) + noise, np.full(30, np.nan))
+        assert home.trend_text(curve.change(), EUR).startswith(words)
+
+
+def test_who_may_only_read_gets_no_button(place: Place) -> None:
+    place.study()
+    place.log_in("read")
+    page = place.get("/").text
+    assert "There is no plan for today" in page
+    assert 'action="/studies/lanes/ask"' not in page

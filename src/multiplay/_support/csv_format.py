@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from multiplay._support.checks import shortened
@@ -18,6 +19,15 @@ WITH_POINT = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d{1,3}(,\d{3})+\.\d+",
 AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # 1,234 may be a thousand or a number near 1
 GROUPS_OF_POINTS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
 GROUPS_OF_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+\.\d+")
+MINUS = "\u2212"
+NUMBERS = {  # sign, whole part, decimals and exponent; spaces and apostrophes also make groups
+    mark: re.compile(
+        rf"([-+{MINUS}]?)(\d{{1,3}}(?:[{other}\s'\u2019]\d{{3}})+|\d*)(?:{re.escape(mark)}(\d*))?"
+        r"(e[-+]?\d+)?",
+        re.IGNORECASE,
+    )
+    for mark, other in ((".", ","), (",", "."))
+}
 
 
 class CsvFormat(NamedTuple):
@@ -89,6 +99,33 @@ def format_of(
     return CsvFormat(
         encoding, separator, decimal, other if grouped and other != separator else None
     )
+
+
+def decimal_of(texts: Iterable[str], argument: str) -> str:
+    """Return the decimal mark of texts that are numbers, if they show it."""
+    try:
+        return _decimal([text.strip() for text in texts], ",")
+    except InvalidInput as error:
+        hint = "Use numbers, or write texts with one decimal mark."
+        raise InvalidInput(argument, error.expected, error.got, hint) from None
+
+
+def number_in(text: str, decimal: str) -> float | None:
+    """Return the number that a text is, with groups of three digits or without; else None.
+
+    Examples
+    --------
+    >>> number_in("1.234,50", ","), number_in("1 234.5", "."), number_in("12 EUR", ".")
+    (1234.5, 1234.5, None)
+    """
+    match = NUMBERS[decimal].fullmatch(text.strip())
+    if match is None:
+        return None
+    sign, whole, rest, exponent = (part or "" for part in match.groups())
+    digits = "".join(mark for mark in whole if mark.isdecimal())
+    if not digits + rest:
+        return None
+    return float(f"{sign.replace(MINUS, '-')}{digits}.{rest}{exponent}")
 
 
 def _first_lines(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 EXCEL = (".xlsx", ".xlsm")
+NUMBERED = re.compile(r"(.*)\.\d+")
 EXPECTED = "a table (pandas, polars, Arrow), or the path of a CSV or Excel file"
 
 
@@ -26,25 +28,35 @@ class TableFile(NamedTuple):
     Attributes
     ----------
     frame : DataFrame
-        The rows; the index plus 2 is the line of a row in its file.
+        The rows.
     format : CsvFormat or None
         The format of a CSV file.
+    first : int
+        The number of the row with index 0: 2 in a file, whose row 1 has the names of the columns.
     """
 
     frame: pd.DataFrame
     format: CsvFormat | None
+    first: int = 2
 
 
 def frame(table: Any, texts: str | Iterable[str]) -> pd.DataFrame:
     """Return a table as a data frame; ``texts`` names columns of text, such as those of arms."""
+    return table_file(table, texts).frame
+
+
+def table_file(table: Any, texts: str | Iterable[str]) -> TableFile:
+    """Return a table with its format; rows of a table that is no file have numbers from 0."""
     import pandas as pd
 
+    if isinstance(table, TableFile):
+        return table
     try:
         if isinstance(table, str | Path):
-            return read_file(table, texts).frame
+            return read_file(table, texts)
         if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
             table = table.to_pandas()  # polars, Arrow, and others
-        return pd.DataFrame(table)
+        return TableFile(pd.DataFrame(table).reset_index(drop=True), None, 0)
     except (ValueError, TypeError, ImportError) as error:
         if isinstance(error, InvalidInput):
             raise
@@ -99,7 +111,7 @@ def _read_csv(
         hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
         expected, got = "as many cells in a row as in the first line", "more"
         raise InvalidInput(argument, expected, got, hint)
-    return rows.dropna(how="all")
+    return _with_own_names(rows).dropna(how="all")
 
 
 def _read_excel(
@@ -121,7 +133,18 @@ def _read_excel(
     except Exception as error:  # zipfile, KeyError and others, of a file that is none of Excel's
         got = f"{path} ({' '.join(str(error).split())})"
         raise InvalidInput(argument, "an Excel file", got, "Save it again as .xlsx.") from None
-    return rows.dropna(how="all")
+    return _with_own_names(rows).dropna(how="all")
+
+
+def _with_own_names(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the names of their columns as in the file, also where one occurs twice."""
+    names = [str(name).strip() for name in rows.columns]
+    numbered = (NUMBERED.fullmatch(name) for name in names)  # by pandas
+    rows.columns = [
+        match[1] if match is not None and match[1] in names else name
+        for name, match in zip(names, numbered, strict=True)
+    ]
+    return rows
 
 
 def with_all_digits(file: Any, texts: str | Iterable[str], **options: Any) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from multiplay.features import Features
 from multiplay.features.table import Scales
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.features import FeatureState, new_table
-from multiplay.learner.logged_data import LoggedData, reports
+from multiplay.learner.logged_data import KnownArms, LoggedData, ReadTable, read_table, reports
 from multiplay.learner.plays import CANCELLED, PendingState, Receipt, Remaining, timestamp
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
@@ -335,27 +335,38 @@ class Engine:
         self.clipped += report.clipped
         return receipt_of(None, report), parsed
 
-    def learn_all(
-        self, logged: LoggedData, argument: str = "table", scales: Scales | None = None
-    ) -> tuple[Receipt, Scales]:
-        """Learn from logged data; errors name its arms by ``argument``.
+    def read_table(
+        self, table: Any, arm: Any, round: str, loss: str, day_first: bool | None = None
+    ) -> ReadTable:
+        """Return a table as logged data, compared with the arms; nothing changes."""
+        state = self.state
+        fixed = "" if state.policy.changing else type(state.policy).__name__
+        known = KnownArms(state.arms.index, state.ranges, fixed, self.declared)
+        return read_table(table, arm, round, loss, known, day_first)
+
+    def learn_all(self, logged: LoggedData, scales: Scales | None = None) -> tuple[Receipt, Scales]:
+        """Learn from logged data; arms that are not known are added.
 
         ``scales`` are those of a journal. Return the receipt, and the scales that the data fixed.
         """
-        names, features = self.state.arms.names, self.state.features
-        history = reports(logged, names, self.state.ranges, argument)
-        checked = [self.state.usable(report) for report in history]  # before any is learned
+        state, features = self.state, self.state.features
+        new = state.arms.new_names(logged.arms)
+        names = (*state.arms.names, *new)
+        history = reports(logged, names, state.ranges)
+        checked = [state.usable(report) for report in history]  # before any is learned
         rows: list[FloatArray | None] = [None] * len(history)
         if features is not None:
             rows, scales = features.learn_scales(logged, names, scales)
-        for report, feedback, phi in zip(history, checked, rows, strict=True):
-            self.state.absorb_all(report, feedback, phi)
+        state.add_names(new)
+        for k, (report, feedback, phi) in enumerate(zip(history, checked, rows, strict=True)):
+            state.absorb_all(report, feedback, logged.time(k), phi)
         told = [receipt_of(None, report) for report in history]
         seen, missing, clipped = (
             sum(getattr(one, name) for one in told) for name in ("seen", "missing", "clipped")
         )
         self.clipped += clipped
-        return Receipt(None, seen, missing, clipped), scales or {}
+        receipt = Receipt(None, seen, missing, clipped, added=tuple(new), skipped=logged.skipped)
+        return receipt, scales or {}
 
     def check_absorbs(self) -> None:
         """Raise ``InvalidInput`` if the policy cannot learn from external plans."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,7 +33,6 @@ from multiplay.learner.engine import (
     told_again,
 )
 from multiplay.learner.facts import learner_panel
-from multiplay.learner.logged_data import read_table
 from multiplay.learner.plays import (
     CANCELLED,
     Estimate,
@@ -356,25 +355,57 @@ class Learner(Queries, HasPanel):
         return engine.learn(round_set, action, losses, ignore, when)[0]
 
     def learn_table(
-        self, table: Any, arm: str = "arm", round: str = "round", loss: str = "loss"
+        self,
+        table: Any,
+        arm: str | Sequence[str] = "arm",
+        round: str = "round",
+        loss: str = "loss",
+        *,
+        skip_bad: bool = False,
+        day_first: bool | None = None,
     ) -> Receipt:
         """Learn from logged data (warm start): a table with one row for each unit.
 
         Parameters
         ----------
         table
-            A pandas ``DataFrame``, an argument of ``pandas.DataFrame``, or the path of a CSV file.
-        arm, round, loss
-            Its columns: the name of the arm, the round (any labels that can be sorted), and the
-            loss of the unit, in the user's unit. A loss may be missing.
+            A table of pandas, polars or Arrow, an argument of ``pandas.DataFrame``, or the path of
+            a CSV file (any separator and decimal mark) or an Excel file.
+        arm
+            The column with the name of the arm, or several columns whose texts are joined:
+            ``["depot", "customer"]`` for "Lyon->north". Arms that are not known are added, if the
+            policy allows that; ``Receipt.added`` lists them.
+        round
+            The column of the round: dates, or any labels that can be sorted. Dates may be times or
+            text such as 2026-12-31, 31.12.2026 or 12/31/2026; they also set ``last_seen``. A time
+            without a zone is UTC. Each different time is a round.
+        loss
+            The column of the loss of the unit, in the user's unit. A loss may be missing.
+        skip_bad
+            True: rows with problems are left out, and ``Receipt.skipped`` is their number.
+            Otherwise a table with problems is refused, and nothing is learned.
+        day_first
+            True if 03/04/2026 is the third of April, False if it is the fourth of March; needed
+            only where no date of the table shows it.
 
         With declared features, the table has a column for each, by its name; those that the table
         of arms has may be left out. All units of an arm in a round have the same features.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), losses=(0, 100))
+        >>> bills = {"lane": ["air", "sea"], "day": ["2026-03-01"] * 2, "euros": ["79,50", "20,00"]}
+        >>> print(learner.learn_table(bills, arm="lane", round="day", loss="euros"))
+        an external plan: 2 of 2 units seen
+        >>> f"{learner.arms()['last_seen'][0]:%d %B %Y}"
+        '01 March 2026'
         """
         engine = self.engine
         engine.check_absorbs()
-        logged = read_table(table, arm, round, loss, engine.declared)
-        return engine.learn_all(logged, f"table[{arm!r}]")[0]
+        skip_bad = true_or_false("skip_bad", skip_bad, "Leave it out.")
+        read = engine.read_table(table, arm, round, loss, day_first)
+        return engine.learn_all(read.learned(skip_bad))[0]
 
     def describe(self, table: Any) -> None:
         """Keep features of arms, also of arms that are not known yet; values are replaced.

@@ -1,26 +1,38 @@
-"""Logged data: a table with one row for each unit, as reports."""
+"""Logged data: a table with one row for each unit, checked, as reports."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support.checks import is_number
-from multiplay._support.frames import column, frame, in_order
+from multiplay._support.checks import is_number, shortened, true_or_false
+from multiplay._support.csv_format import CsvFormat, decimal_of, number_in
+from multiplay._support.dates import date_seconds
+from multiplay._support.formatting import counted, number
+from multiplay._support.frames import column, in_order, table_file
+from multiplay.actions.base import look
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.columns import Column
 from multiplay.features.table import item
+from multiplay.learner.plays import FAR
 from multiplay.learner.ranges import Ranges
-from multiplay.learner.reports import Report
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.learner.reports import EXACT, Report
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 
 NO_FEATURES: Arrays = {}
+NO_TIMES = np.zeros(0)
+ARROW = "->"  # between the parts of a name, as in sets
+SHOWN = 10  # problems in an error
+EXAMPLE = "learn_table(table, arm='lane', round='day', loss='cost')"
+EMPTY = "is empty"
 
 
 class LoggedData(NamedTuple):
@@ -36,6 +48,10 @@ class LoggedData(NamedTuple):
         The loss of each unit, in the user's unit; NaN if it is missing.
     features : dict of arrays
         The codes of the features of each unit, for features that are columns of the table.
+    times : array
+        The time of each round in seconds since 1970; empty if the rounds have no dates.
+    skipped : int
+        The number of rows of the table that were left out.
     """
 
     arms: list[str]
@@ -43,57 +59,440 @@ class LoggedData(NamedTuple):
     round: IntArray
     loss: FloatArray
     features: Arrays = NO_FEATURES
+    times: FloatArray = NO_TIMES
+    skipped: int = 0
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds."""
+        return int(self.round.max(initial=-1)) + 1
+
+    def time(self, round: int) -> float:
+        """Return the time of a round; NaN if it is not known."""
+        return float(self.times[round]) if len(self.times) else np.nan
+
+
+class TableProblem(NamedTuple):
+    """A row of a table that cannot be learned from.
+
+    Attributes
+    ----------
+    row : int
+        Its number: in a file the names of the columns are row 1; in a data frame, rows count from
+        0.
+    column, value : str
+        The column, and its value as text.
+    reason : str
+        What is wrong with it.
+
+    Examples
+    --------
+    >>> print(TableProblem(5, "euros", "'cheap'", "is not a number"))
+    row 5, euros: 'cheap' is not a number
+    """
+
+    row: int
+    column: str
+    value: str
+    reason: str
+
+    def __str__(self) -> str:
+        if self.reason == EMPTY:
+            return f"row {self.row}: {self.column} {EMPTY}"
+        return f"row {self.row}, {self.column}: {self.value} {self.reason}"
+
+
+class TableCheck(NamedTuple):
+    """What a table of logged data contains, before it is learned.
+
+    Attributes
+    ----------
+    rows, rounds : int
+        The numbers of rows, and of rounds in rows without problems.
+    arms, added : tuple of str
+        The arms of these rows, and those of them that would be added.
+    problems : tuple of TableProblem
+        One for each row that cannot be learned from.
+    first, last : datetime or None
+        The first and the last date; None if the rounds have no dates.
+    total : float
+        The sum of the losses, in the user's unit.
+    format : CsvFormat or None
+        The format of a CSV file, as it was recognised.
+    missing : int
+        The number of rows without a loss.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), losses=(0, 100))
+    >>> bills = {"arm": ["air", "rail", "sea"], "round": ["2026-03-01"] * 3, "loss": [80, 20, 500]}
+    >>> print(learner.check_table(bills))
+    3 rows: 1 round on 2026-03-01, 2 arms, total 100
+    1 new arm: rail
+    1 row with a problem:
+      row 2, loss: 500 is outside 0 to 100
+    """
+
+    rows: int
+    rounds: int
+    arms: tuple[str, ...]
+    added: tuple[str, ...]
+    problems: tuple[TableProblem, ...]
+    first: datetime | None
+    last: datetime | None
+    total: float
+    format: CsvFormat | None
+    missing: int = 0
+
+    def __str__(self) -> str:
+        text = f"{counted(self.rows, 'row')}: {counted(self.rounds, 'round')}"
+        if self.first is not None and self.last is not None:
+            days = [f"{day:%Y-%m-%d}" for day in (self.first, self.last)]
+            text += f" on {days[0]}" if days[0] == days[1] else f" from {days[0]} to {days[1]}"
+        text += f", {counted(len(self.arms), 'arm')}, total {number(self.total)}"
+        text += f", {self.missing} without a loss" if self.missing else ""
+        if self.added:
+            text += f"\n{counted(len(self.added), 'new arm')}: {', '.join(self.added)}"
+        return text + (f"\n{problems_text(self.problems)}" if self.problems else "")
+
+
+def problems_text(problems: Sequence[TableProblem]) -> str:
+    """Return the first problems of a table as lines of text."""
+    rows = "1 row with a problem" if len(problems) == 1 else f"{len(problems)} rows with problems"
+    lines = [f"{rows}:", *(f"  {problem}" for problem in problems[:SHOWN])]
+    more = len(problems) - SHOWN
+    return "\n".join([*lines, f"  and {more} more"] if more > 0 else lines)
+
+
+class KnownArms(NamedTuple):
+    """What a table is compared with: the arms of a learner, their ranges, and its features.
+
+    Attributes
+    ----------
+    names
+        The names of all arms.
+    ranges : Ranges
+        The ranges of their losses.
+    fixed : str
+        The policy that needs a fixed set; "" if arms can be added.
+    features : Features or None
+        The declared features.
+    """
+
+    names: Collection[str]
+    ranges: Ranges
+    fixed: str = ""
+    features: Features | None = None
+
+
+class ReadTable(NamedTuple):
+    """A table that was read.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        All rows, as they were given.
+    logged : LoggedData
+        The rows without problems.
+    bad : array of bool
+        The rows with problems.
+    check : TableCheck
+        A summary.
+    """
+
+    rows: pd.DataFrame
+    logged: LoggedData
+    bad: BoolArray
+    check: TableCheck
+
+    def learned(self, skip_bad: bool) -> LoggedData:
+        """Return the logged data; raise ``InvalidInput`` if rows with problems may not be skipped.
+
+        Also if no row is left.
+        """
+        if self.bad.any() and not skip_bad:
+            hint = "Correct these rows, or state skip_bad=True to learn from the others."
+            got = problems_text(self.check.problems)
+            raise InvalidInput("table", "rows without problems", got, hint)
+        if not len(self.logged.arm):
+            hint = "Check the columns arm, round and loss."
+            got = problems_text(self.check.problems)
+            raise InvalidInput("table", "a row without problems", got, hint)
+        return self.logged
+
+
+class _Problems:
+    """The first problem of each row of a table."""
+
+    def __init__(self, rows: pd.DataFrame, first: int) -> None:
+        self.rows, self.first = rows, first
+        self.bad: BoolArray = np.zeros(len(rows), dtype=bool)
+        self._found: dict[int, TableProblem] = {}
+
+    def add(
+        self,
+        where: BoolArray,
+        name: str,
+        reason: str | Callable[[int], str],
+        values: Any = None,
+    ) -> None:
+        """Add rows whose value of a column is bad; the reason may depend on the place.
+
+        ``values`` are those of all rows, if they are not in one column.
+        """
+        (places,) = (where & ~self.bad).nonzero()
+        if not len(places):
+            return
+        self.bad |= where
+        given = self.rows[name].to_numpy(dtype=object) if values is None else values
+        labels = self.rows.index.to_numpy()
+        for k in places.tolist():
+            shown = _shown(item(given[k]))
+            why = reason if isinstance(reason, str) else reason(k)
+            self._found[k] = TableProblem(int(labels[k]) + self.first, name, shown, why)
+
+    def in_order(self) -> tuple[TableProblem, ...]:
+        """Return the problems in the order of the rows."""
+        return tuple(self._found[k] for k in sorted(self._found))
+
+
+def _shown(value: Any) -> str:
+    """Return a value of a table as text."""
+    if is_number(value):
+        return f"{value:g}"
+    return str(value) if isinstance(value, date) else shortened(repr(value))
 
 
 def read_table(
-    table: Any, arm: str, round: str, loss: str, features: Features | None = None
-) -> LoggedData:
-    """Return a table as logged data; rounds are numbered in the order of their labels.
+    table: Any,
+    arm: str | Sequence[str],
+    round: str,
+    loss: str,
+    known: KnownArms,
+    day_first: bool | None = None,
+) -> ReadTable:
+    """Return a table as logged data, with the problems of its rows.
 
-    Of ``features``, those that have a column in the table are read.
+    Rounds are numbered in the order of their dates or labels. Of the declared features, those that
+    have a column in the table are read.
     """
+    parts = arm_columns(arm)
+    roles = (*parts, round, loss)
+    if len(set(roles)) < len(roles):
+        hint = f"Name the columns, as in {EXAMPLE}."
+        got = ", ".join(map(repr, roles))
+        raise InvalidInput("table", "different columns for arm, round and loss", got, hint)
+    day_first = checked_day_first(day_first)
+    rows, format, first = table_file(table, parts)
+    for name in roles:
+        column(rows, name, EXAMPLE, gaps=True)
+    problems = _Problems(rows, first)
+    arms, names = _arms(rows, parts, known, problems)
+    rounds, times = _rounds(rows, round, day_first, problems)
+    losses = _losses(rows, loss, format, problems)
+    _check_ranges(arms, names, losses, loss, known.ranges, problems)
+    features: Arrays = {}
+    if known.features is not None:
+        for name, kind in known.features.columns.items():
+            if name in rows.columns and name not in roles:
+                features[name] = _codes(rows, kind, name, problems)
+    good = ~problems.bad
+    used, arms = _renumbered(arms[good])
+    played, rounds = np.unique(rounds[good], return_inverse=True)
+    times = times[played] if len(times) else NO_TIMES
+    found = {name: codes[good] for name, codes in features.items()}
+    logged = LoggedData(
+        [names[k] for k in used.tolist()],
+        *(arms, rounds.astype(np.int64), losses[good], found, times, int(problems.bad.sum())),
+    )
+    dates = [datetime.fromtimestamp(float(at), UTC) for at in times[[0, -1]]] if len(times) else []
+    new = () if known.fixed else (name for name in logged.arms if name not in known.names)
+    check = TableCheck(
+        len(rows),
+        len(played),
+        tuple(logged.arms),
+        tuple(new),
+        problems.in_order(),
+        dates[0] if dates else None,
+        dates[-1] if dates else None,
+        float(np.nansum(logged.loss)),
+        format,
+        int(np.isnan(logged.loss).sum()),
+    )
+    return ReadTable(rows, logged, problems.bad, check)
+
+
+def arm_columns(arm: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that name an arm."""
+    parts = (arm,) if isinstance(arm, str) else tuple(arm)
+    if not parts or not all(isinstance(part, str) for part in parts):
+        hint = "Use arm='lane', or arm=['depot', 'customer']."
+        raise InvalidInput("arm", "the name of a column, or several", repr(arm), hint)
+    return parts
+
+
+def checked_day_first(given: Any) -> bool | None:
+    """Return ``day_first`` of ``learn_table``, or raise ``InvalidInput``."""
+    hint = "Use True if 03/04/2026 is in April; leave it out if dates show it."
+    return None if given is None else true_or_false("day_first", given, hint)
+
+
+def _arms(
+    rows: pd.DataFrame, parts: Sequence[str], known: KnownArms, problems: _Problems
+) -> tuple[IntArray, list[str]]:
+    """Return the number of the arm of each row, and the names; parts of a name are joined."""
     import pandas as pd
 
-    example = "learn_table(table, arm='lane', round='day', loss='cost')"
-    rows = frame(table, arm)
-    labels = column(rows, round, example)
-    names = column(rows, arm, example).astype(str)
-    losses = column(rows, loss, example, gaps=True)
-    values = _values(losses, f"table[{loss!r}]")
-    codes, arms = pd.factorize(names)
-    rounds, _ = in_order(labels)
-    found: Arrays = {}
-    if features is not None:
-        for name, kind in features.columns.items():
-            if name in rows.columns and name not in (arm, round, loss):
-                found[name] = _codes(kind, name, column(rows, name, example))
-    return LoggedData([str(name) for name in arms], codes, rounds, values, found)
+    combined, texts = np.zeros(len(rows), dtype=np.int64), [[""]]
+    for part in parts:
+        numbers, different = _different(rows[part], part)
+        own = [_arm_text(item(value)) for value in different]
+        empty = np.array([not look(text).strip() for text in own], dtype=bool)
+        problems.add(_of_each(numbers, empty, True), part, EMPTY)
+        combined = combined * max(len(own), 1) + np.maximum(numbers, 0)
+        texts.append(own)
+    codes, pairs = pd.factorize(combined)
+    names, by_look = list[str](), {look(name): name for name in known.names}
+    for pair in pairs.tolist():
+        words = list[str]()
+        for own in reversed(texts[1:]):
+            pair, k = divmod(pair, max(len(own), 1))
+            words.append(own[k] if own else "")
+        name = ARROW.join(reversed(words))
+        names.append(name if name in known.names else by_look.setdefault(look(name), name))
+    different_names = list(dict.fromkeys(names))
+    place = {name: k for k, name in enumerate(different_names)}
+    codes = np.array([place[name] for name in names], dtype=np.int64)[codes]
+    if known.fixed:
+        unknown = np.array([name not in known.names for name in different_names], dtype=bool)
+        reason = f"is not an arm of the set, which is fixed for {known.fixed}"
+        values = np.array(different_names, dtype=object)[codes]
+        problems.add(unknown[codes], ", ".join(parts), reason, values)
+    return codes, different_names
 
 
-def _codes(column: Column, name: str, values: pd.Series[Any]) -> FloatArray:
+def _arm_text(value: Any) -> str:
+    """Return a part of the name of an arm; 7.0 is 7, in a column with missing numbers."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def _rounds(
+    rows: pd.DataFrame, name: str, day_first: bool | None, problems: _Problems
+) -> tuple[IntArray, FloatArray]:
+    """Return the number of the round of each row, and the times of the rounds if they are dates."""
+    import pandas as pd
+
+    values, where = rows[name], f"table[{name!r}]"
+    problems.add(values.isna().to_numpy(dtype=bool), name, EMPTY)
+    if values.dtype.kind == "M":
+        times = pd.DatetimeIndex(values)
+        times = times.tz_localize(UTC) if times.tz is None else times.tz_convert(UTC)
+        seconds = times.as_unit("ns").asi8 / 1e9
+    elif values.dtype.kind in "biuf":
+        return np.maximum(in_order(values)[0], 0), NO_TIMES
+    else:
+        numbers, different = _different(values, name)
+        found = date_seconds(where, [item(value) for value in different], day_first)
+        known = np.array([np.nan if one is None else one for one in found], dtype=float)
+        if not len(known) or 2 * int((~np.isnan(known)).sum()) < len(known):
+            return np.maximum(in_order(values)[0], 0), NO_TIMES
+        seconds = _of_each(numbers, known, np.nan)
+    wrong = ~(np.abs(seconds) <= FAR)
+    problems.add(wrong, name, "is not a date")
+    seconds = np.where(wrong, 0.0, seconds)
+    different_times, rounds = np.unique(seconds, return_inverse=True)
+    return rounds.astype(np.int64), different_times
+
+
+def _losses(
+    rows: pd.DataFrame, name: str, format: CsvFormat | None, problems: _Problems
+) -> FloatArray:
+    """Return a column of losses, NaN where one is missing."""
+    values = rows[name]
+    if values.dtype.kind in "biuf":
+        losses: FloatArray = values.to_numpy(dtype=float, na_value=np.nan)
+    else:
+        numbers, different = _different(values, name)
+        texts = [value for value in different if isinstance(value, str)]
+        mark = decimal_of(texts, f"table[{name!r}]") if format is None else format.decimal
+        found = [_loss(item(value), mark) for value in different]
+        known = np.array([np.nan if one is None else one for one in found], dtype=float)
+        wrong = np.array([one is None for one in found], dtype=bool)
+        problems.add(_of_each(numbers, wrong, False), name, "is not a number")
+        losses = _of_each(numbers, known, np.nan)
+    problems.add(np.isinf(losses), name, "is not a finite number")
+    return losses
+
+
+def _loss(value: Any, decimal: str) -> float | None:
+    """Return a loss, NaN for an empty text; None if it is no number."""
+    if isinstance(value, str):
+        return number_in(value, decimal) if value.strip() else np.nan
+    return float(value) if is_number(value) or type(value) in EXACT else None
+
+
+def _check_ranges(
+    arms: IntArray,
+    names: Sequence[str],
+    losses: FloatArray,
+    column: str,
+    ranges: Ranges,
+    problems: _Problems,
+) -> None:
+    """Find losses outside the range of their arm, if they are not clipped."""
+    if ranges.outside == "refuse":
+        low, high = ranges.of(names)
+        outside = (losses < low[arms]) | (losses > high[arms])
+        ends = [f"is outside {a:g} to {b:g}" for a, b in zip(low, high, strict=True)]
+        problems.add(outside, column, lambda k: ends[arms[k]])
+
+
+def _codes(rows: pd.DataFrame, kind: Column, name: str, problems: _Problems) -> FloatArray:
     """Return the codes of a column of features; each different value is read once."""
-    import pandas as pd
-
-    numbers, different = pd.factorize(values)
-    where = f"table[{name!r}]"
-    codes = np.array([column.code(where, item(value)) for value in different], dtype=float)
-    found: FloatArray = codes[numbers]
+    numbers, different = _different(column(rows, name, EXAMPLE, gaps=True), name)
+    codes, reasons = np.full(len(different), np.nan), [""] * len(different)
+    for k, value in enumerate(different):
+        try:
+            codes[k] = kind.code(f"table[{name!r}]", item(value))
+        except InvalidInput as error:
+            reasons[k] = f"is not {error.expected}"
+    problems.add(numbers < 0, name, EMPTY)
+    found: FloatArray = _of_each(numbers, codes, np.nan)
+    problems.add(np.isnan(found), name, lambda k: reasons[numbers[k]])
     return found
 
 
-def reports(
-    logged: LoggedData, names: tuple[str, ...], ranges: Ranges, argument: str = "table"
-) -> list[Report]:
+def _different(values: pd.Series[Any], name: str) -> tuple[IntArray, Sequence[Any]]:
+    """Return the number of each value, -1 for a missing one, and the different values."""
+    import pandas as pd
+
+    try:
+        numbers, different = pd.factorize(values)
+    except TypeError as error:
+        expected, hint = "numbers, texts or dates", "Give one value for each row."
+        raise InvalidInput(f"table[{name!r}]", expected, str(error), hint) from None
+    return numbers, list(different)
+
+
+def _of_each(numbers: IntArray, values: Any, missing: Any) -> Any:
+    """Return the value of each row; ``missing`` where its number is -1."""
+    return np.append(values, missing)[numbers]
+
+
+def _renumbered(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the codes that occur, in the order of their first place, and their new numbers."""
+    import pandas as pd
+
+    numbers, used = pd.factorize(codes)
+    return used, numbers.astype(np.int64)
+
+
+def reports(logged: LoggedData, names: tuple[str, ...], ranges: Ranges) -> list[Report]:
     """Return a report of all these arms for each round of logged data."""
     number = {name: i for i, name in enumerate(names)}
-    unknown = [name for name in logged.arms if name not in number]
-    if unknown:
-        raise InvalidInput(
-            argument,
-            f"names of known arms, such as {names[0]!r}",
-            repr(unknown[0]),
-            "Rename the arms, or remove the rows of unknown arms.",
-        )
     places = np.array([number[name] for name in logged.arms], dtype=np.int64)[logged.arm]
     rounds, values = logged.round, logged.loss
     order, found = np.lexsort((places, rounds)), []
@@ -104,16 +503,3 @@ def reports(
         gaps = bool(np.isnan(learned).any())
         found.append(Report(count, count, learned, {}, None, gaps, clipped, whole=not gaps))
     return found
-
-
-def _values(losses: pd.Series[Any], argument: str) -> FloatArray:
-    """Return a column of losses, NaN where one is missing."""
-    hint = "Use numbers, and an empty cell where a loss is missing."
-    if losses.dtype.kind not in "biuf":
-        wrong = [one for one in losses.dropna() if not is_number(one)]
-        got = repr(wrong[0]) if wrong else f"{losses.dtype}"
-        raise InvalidInput(argument, "numbers", got, hint)
-    values: FloatArray = losses.to_numpy(dtype=float, na_value=np.nan)
-    if np.isinf(values).any():
-        raise InvalidInput(argument, "finite numbers", f"{values[np.isinf(values)][0]}", hint)
-    return values

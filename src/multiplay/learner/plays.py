@@ -234,6 +234,10 @@ class Receipt(NamedTuple):
         Whether the same was told before: nothing has changed.
     final : bool
         Whether the play is closed: the policy has learned from it.
+    added : tuple of str
+        The arms that a table of logged data added.
+    skipped : int
+        The number of rows of the table that were left out.
 
     Examples
     --------
@@ -255,6 +259,8 @@ class Receipt(NamedTuple):
     clipped: int = 0
     repeated: bool = False
     final: bool = True
+    added: tuple[str, ...] = ()
+    skipped: int = 0
 
     def __str__(self) -> str:
         what = "an external plan" if self.id is None else f"play {self.id}"
@@ -262,6 +268,8 @@ class Receipt(NamedTuple):
             return f"{what}: the same was told before, nothing has changed"
         text = f"{what}: {self.seen} of {self.seen + self.missing} units seen"
         text += f", {self.clipped} clipped" if self.clipped else ""
+        text += f", {counted(self.skipped, 'row')} skipped" if self.skipped else ""
+        text += f"; added {', '.join(self.added)}" if self.added else ""
         return text if self.final else text + ", open for more"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from multiplay._support import deadline
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Budget
 from multiplay.beliefs.moments import ArmMoments, ArmReport
 from multiplay.beliefs.restart import ReportLog, Restart, rebuild
 from multiplay.errors import InvalidInput
@@ -308,6 +308,12 @@ class PolicyState:
                 self.features.grow(len(self.arms.names))
         return self.arms.places(names)
 
+    def add_names(self, names: Sequence[str]) -> None:
+        """Add arms that no set has had so far."""
+        if names:
+            one_of_each = Budget(1, [1] * len(names), names=names, sense=self.actions.sense)
+            self.add_arms(self.prepared(one_of_each, NO_LIMITS))
+
     def begin_round(self, round_set: RoundSet) -> IntArray | None:
         """Begin a round; return the places of its arms."""
         places = self.add_arms(round_set)
@@ -370,10 +376,13 @@ class PolicyState:
         self._add_moments(places, report, round_set.bounds, round_set.phi(report.played))
         return feedback
 
-    def absorb_all(self, report: Report, feedback: Feedback, phi: FloatArray | None = None) -> None:
+    def absorb_all(
+        self, report: Report, feedback: Feedback, when: float, phi: FloatArray | None = None
+    ) -> None:
         """Learn from a report of any arms ever seen, of unknown sets; ``feedback`` is usable.
 
-        ``phi`` are the features of the arms that were played.
+        ``when`` is the time of the round, NaN if it is not known, and ``phi`` the features of the
+        arms that were played.
         """
         actions, bounds = self.actions, self.ranges.of(self.arms.names)
         if self.policy.reads_features and self.usual.actions.offset is not None:
@@ -381,7 +390,7 @@ class PolicyState:
         if phi is not None:
             actions = actions.featured(scattered(phi, report.played))
         self.policy.absorb(actions, self.arms.arrays, feedback, self.rng)
-        self.statistics.add(None, feedback, False, self.told, np.nan)
+        self.statistics.add(None, feedback, False, self.told, when)
         self._add_moments(None, report, bounds, phi)
 
     def _add_moments(

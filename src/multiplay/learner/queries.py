@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.engine import Engine, Units
+from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, times
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
@@ -192,6 +193,22 @@ class Queries(ABC):
         with self._current() as engine:
             level = probability("level", level, LEVEL)
             return effects_frame(engine.state, level, by)
+
+    def check_table(
+        self,
+        table: Any,
+        arm: str | Sequence[str] = "arm",
+        round: str = "round",
+        loss: str = "loss",
+        *,
+        day_first: bool | None = None,
+    ) -> TableCheck:
+        """Return what ``learn_table`` would learn from a table, and its problems.
+
+        The arguments are those of ``learn_table``. Nothing is learned.
+        """
+        with self._current() as engine:
+            return engine.read_table(table, arm, round, loss, day_first).check
 
     def best(
         self,

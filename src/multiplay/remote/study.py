@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import islice
@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from multiplay._support.checks import check_instance, natural_number, probability, true_or_false
 from multiplay._support.deadline import checked_limit
-from multiplay._support.frames import frame
+from multiplay._support.frames import TableFile, table_file
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import brief, completed
 from multiplay.actions import ActionSet
@@ -28,7 +28,7 @@ from multiplay.learner.engine import (
     checked_missing,
 )
 from multiplay.learner.learner import When
-from multiplay.learner.logged_data import read_table
+from multiplay.learner.logged_data import TableCheck, arm_columns, checked_day_first
 from multiplay.learner.plays import (
     Estimate,
     PendingPlay,
@@ -379,27 +379,52 @@ class RemoteStudy(HasPanel):
     def learn_table(
         self,
         table: Any,
-        arm: str = "arm",
+        arm: str | Sequence[str] = "arm",
         round: str = "round",
         loss: str = "loss",
         *,
+        skip_bad: bool = False,
+        day_first: bool | None = None,
         key: str | None = None,
+        at: When = None,
     ) -> Receipt:
         """Learn from a table of logged data; as ``Study.learn_table``.
 
         By default a service accepts a million bytes in one request, about 20,000 rows: send larger
         tables in parts.
         """
-        rows, named = frame(table, arm), (arm, round, loss)
-        declared = self.features if any(name not in named for name in rows.columns) else None
-        logged = read_table(rows, *named, declared)
-        outcomes = wire.of_logged_data(logged, rows, declared)
-        try:
-            return wire.to_receipt(self._do("learn-table", {**outcomes, "key": _checked(key)}))
-        except InvalidInput as error:
-            if error.argument != "table['arm']":
-                raise
-            raise type(error)(f"table[{arm!r}]", error.expected, error.got, error.hint) from None
+        skip_bad = true_or_false("skip_bad", skip_bad, "Leave it out.")
+        _, given = self._table(table, arm, round, loss, day_first)
+        given |= {"skip_bad": skip_bad, "key": _checked(key), "at": _time(at)}
+        return wire.to_receipt(self._do("learn-table", given))
+
+    def check_table(
+        self,
+        table: Any,
+        arm: str | Sequence[str] = "arm",
+        round: str = "round",
+        loss: str = "loss",
+        *,
+        day_first: bool | None = None,
+    ) -> TableCheck:
+        """Return what ``learn_table`` would learn from a table; as ``Study.check_table``."""
+        file, given = self._table(table, arm, round, loss, day_first)
+        answer = self._client.query(self._path("check-table"), given)
+        return wire.to_table_check(answer, file.format)
+
+    def _table(
+        self,
+        table: Any,
+        arm: str | Sequence[str],
+        round: str,
+        loss: str,
+        day_first: bool | None,
+    ) -> tuple[TableFile, Plain]:
+        """Return a table of logged data, and the body of a request with it."""
+        file, named = table_file(table, arm_columns(arm)), {*arm_columns(arm), round, loss}
+        declared = self.features if any(name not in named for name in file.frame.columns) else None
+        plain = wire.of_logged_table(file, arm, round, loss, declared)
+        return file, plain | {"day_first": checked_day_first(day_first)}
 
     def describe(self, table: Any, *, key: str | None = None, at: When = None) -> None:
         """Keep features of arms; as ``Study.describe``."""

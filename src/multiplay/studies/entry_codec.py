@@ -29,7 +29,7 @@ from multiplay.features import Features
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
 from multiplay.learner import features, snapshot
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
-from multiplay.learner.logged_data import LoggedData
+from multiplay.learner.logged_data import NO_TIMES, LoggedData
 from multiplay.learner.plays import (
     CANCELLED,
     TOLD,
@@ -59,7 +59,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     TELL: (TELL, PART),
     "set_words": (WORDS,),
 }
-OUTCOMES = ("arm", "round", "loss")  # arrays of logged data
+OUTCOMES, TIMES = ("arm", "round", "loss"), "times"  # arrays of logged data
 ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is closed
 SET, MEMO, CACHE, FEATURE = "set/", "memo/", "cache/", "feature/"  # before the names of arrays
 OTHER = -1.0  # the code of a category's value that is no level
@@ -383,15 +383,18 @@ def learn_record(
 def table_record(told: Receipt, logged: LoggedData, scales: Scales) -> Record:
     """Return the entry of logged data."""
     arrays = {name: getattr(logged, name) for name in OUTCOMES}
+    if len(logged.times):
+        arrays[TIMES] = logged.times
     header = {"arms": logged.arms, **receipt_fields(told), **scales_field(scales)}
     return Record(header, arrays | with_prefix(FEATURE, logged.features))
 
 
 def logged_data_of(record: Record) -> LoggedData:
     """Return the logged data of a record."""
-    outcomes = {name: record.arrays[name] for name in OUTCOMES}
-    features = without_prefix(FEATURE, record.arrays)
-    return LoggedData(record.header["arms"], **outcomes, features=features)
+    arm, round, loss = (record.arrays[name] for name in OUTCOMES)
+    features, times = without_prefix(FEATURE, record.arrays), record.arrays.get(TIMES, NO_TIMES)
+    skipped = record.header.get("skipped", 0)
+    return LoggedData(record.header["arms"], arm, round, loss, features, times, skipped)
 
 
 def describe_record(arms: Sequence[str], codes: Arrays, scales: Scales) -> Record:
@@ -422,7 +425,7 @@ def same_logged_data(record: Record, logged: LoggedData) -> bool:
     other = logged_data_of(record)
     if other.arms != logged.arms or not same_arrays(other.features, logged.features):
         return False
-    pairs = ((getattr(other, name), getattr(logged, name)) for name in OUTCOMES)
+    pairs = ((getattr(other, name), getattr(logged, name)) for name in (*OUTCOMES, TIMES))
     return all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
 
 
@@ -486,17 +489,19 @@ def outcome_of(outcome: PlayOutcome) -> dict[str, Any]:
     return {"realised": number_or_none(outcome.realised)}
 
 
-def receipt_fields(told: Receipt) -> dict[str, int]:
-    """Return the fields of a receipt."""
-    return {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
+def receipt_fields(told: Receipt) -> dict[str, Any]:
+    """Return the fields of a receipt; those of a table only where there is something."""
+    fields = {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
+    of_table = {"added": list(told.added), "skipped": told.skipped}
+    return fields | {name: value for name, value in of_table.items() if value}
 
 
 def receipt_of(known: Entry, repeated: bool) -> Receipt:
     """Return the receipt of an entry."""
     header, labels = known.record.header, known.labels
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
-    final = labels.kind != PART
-    return Receipt(labels.play, seen, missing, clipped, repeated=repeated, final=final)
+    of_table = tuple(header.get("added", ())), header.get("skipped", 0)
+    return Receipt(labels.play, seen, missing, clipped, repeated, labels.kind != PART, *of_table)
 
 
 def repeated_receipt(known: Entry, request: Request | None) -> Receipt:

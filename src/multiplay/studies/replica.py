@@ -393,7 +393,7 @@ class Replica:
     def _learned_table(self, entry: Entry, check: Check) -> Record:
         logged = entry_codec.logged_data_of(entry.record)
         scales = entry_codec.scales_of(entry.record.header)
-        told, scales = self.learning().learn_all(logged, scales=scales)
+        told, scales = self.learning().learn_all(logged, scales)
         return entry_codec.table_record(told, logged, scales)
 
     def _described(self, entry: Entry, check: Check) -> None:

@@ -21,7 +21,6 @@ from multiplay.learner import snapshot
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
-from multiplay.learner.logged_data import read_table
 from multiplay.learner.plays import (
     Estimate,
     PendingPlay,
@@ -508,26 +507,34 @@ class Study(SyncedState, HasPanel):
     def learn_table(
         self,
         table: Any,
-        arm: str = "arm",
+        arm: str | Sequence[str] = "arm",
         round: str = "round",
         loss: str = "loss",
         *,
+        skip_bad: bool = False,
+        day_first: bool | None = None,
         key: str | None = None,
+        at: When = None,
     ) -> Receipt:
-        """Learn from logged data; as ``Learner.learn_table``."""
+        """Learn from logged data; as ``Learner.learn_table``.
+
+        ``at`` is the time of this entry of the journal; the dates of the rounds are in the table.
+        """
+        when = timestamp("at", at)
+        skip_bad = true_or_false("skip_bad", skip_bad, "Leave it out.")
         with self._current() as engine:
-            declared = engine.declared
-        logged = read_table(table, arm, round, loss, declared)
+            engine.check_absorbs()
+            read = engine.read_table(table, arm, round, loss, day_first)
+        logged = read.learned(skip_bad)
         with self._turn() as replica:
-            replica.engine.check_absorbs()
             known = self._known(key, entry_codec.TABLE)
             if known is not None:
                 if not entry_codec.same_logged_data(known.record, logged):
                     raise entry_codec.used_before(known, "was used for a different table")
                 return entry_codec.repeated_receipt(known, self._request)
-            told, scales = replica.learning().learn_all(logged, f"table[{arm!r}]")
+            told, scales = replica.learning().learn_all(logged)
             self._changed = True
-            labels = Labels(entry_codec.TABLE, key, None, timestamp("at", None))
+            labels = Labels(entry_codec.TABLE, key, None, when)
             self._write(replica, entry_codec.table_record(told, logged, scales), labels)
             return told
 
@@ -783,8 +790,9 @@ class Study(SyncedState, HasPanel):
                 return self._as_then(replica, asked, result[entry_codec.EXPECTED])
             if verb in entry_codec.RESTARTS:
                 return Remaining(**result)
-            is_plain = verb in NO_RECEIPTS
-            return result if is_plain else Receipt(**result)
+            if verb in NO_RECEIPTS:
+                return result
+            return Receipt(**result | {"added": tuple(result.get("added", ()))})
         if kind == entry_codec.ASK:
             mark = header.get(entry_codec.AT_REQUEST)
             if mark is None:  # of version 0.9

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from multiplay import actions as sets
 from multiplay import features, policies
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.checks import is_list, is_number, natural_number
+from multiplay._support.csv_format import CsvFormat, number_in
+from multiplay._support.frames import TableFile, column
 from multiplay._support.serialization import (
     WITHOUT_ARRAYS,
     number_or_nan,
@@ -23,7 +26,7 @@ from multiplay._support.serialization import (
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import rows_by_arm
-from multiplay.learner.logged_data import LoggedData
+from multiplay.learner.logged_data import EXAMPLE, TableCheck, TableProblem, arm_columns
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
 from multiplay.learner.reports import (
     EXACT,
@@ -182,7 +185,8 @@ def of_receipt(told: Receipt) -> dict[str, Any]:
 
 def to_receipt(plain: Mapping[str, Any]) -> Receipt:
     """Return the receipt of plain data."""
-    return Receipt(**{name: plain[name] for name in Receipt._fields})
+    fields = {name: plain[name] for name in Receipt._fields if name in plain}
+    return Receipt(**fields | {"added": tuple(plain.get("added", ()))})
 
 
 # ------------------------------------------------------------ tables
@@ -370,31 +374,110 @@ def _feature(where: str, value: Any) -> bool | int | float | str:
     raise InvalidInput(where, "a number, a text, or True or False", repr(value), hint)
 
 
-def of_logged_data(
-    logged: LoggedData, table: Any = None, declared: Features | None = None
+def of_logged_table(
+    file: TableFile, arm: str | Sequence[str], round: str, loss: str, declared: Features | None
 ) -> dict[str, Any]:
-    """Return logged data as plain data: one entry of each list for each unit.
+    """Return the columns of a table for ``learn_table`` as plain data, one list each.
 
-    The columns of ``table`` with the names of declared features come with them.
+    With them come the columns of declared features, their names, and the numbers of the rows.
+
+    Examples
+    --------
+    >>> from multiplay._support.frames import table_file
+    >>> file = table_file({"lane": ["A"], "day": [1], "euros": [float("nan")]}, "lane")
+    >>> plain = of_logged_table(file, "lane", "day", "euros", None)
+    >>> plain["arm"], plain["round"], plain["loss"], plain["row"]
+    ([['A']], [1], [None], 0)
     """
-    names = np.array(logged.arms, dtype=object)
+    parts, rows = arm_columns(arm), file.frame
+    for name in (*parts, round, loss):
+        column(rows, name, EXAMPLE, gaps=True)
+    numbers = (rows.index.to_numpy() + file.first).tolist()
+    first = numbers[0]
+    has_gaps = numbers != list(range(first, first + len(numbers)))
+    mark = None if file.format is None else file.format.decimal
+    features = () if declared is None else declared.columns
     plain = {
-        "arm": names[logged.arm].tolist(),
-        "round": logged.round.tolist(),
-        "loss": [number_or_none(loss) for loss in logged.loss.tolist()],
+        "arm": [_cells(rows[part]) for part in parts],
+        "round": _cells(rows[round]),
+        "loss": _cells(rows[loss], mark),
+        "columns": {"arm": list(parts), "round": round, "loss": loss},
+        "row": numbers if has_gaps else first,
     }
-    if declared is None:
-        return plain
-    columns = {name: table[name].tolist() for name in logged.features}
-    plain["features"] = {
-        name: [_feature(f"table[{name!r}]", value) for value in values]
-        for name, values in columns.items()
-    }
-    return plain
+    own = {name: _cells(rows[name]) for name in features if name in rows.columns}
+    return plain | ({"features": own} if declared is not None else {})
 
 
-def to_logged_table(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain data of ``of_logged_data`` as a table for ``learn_table``."""
-    loss = [number_or_nan(loss) for loss in plain["loss"]]
-    table = {"arm": plain["arm"], "round": plain["round"], "loss": loss}
-    return {**plain.get("features", {}), **table}
+def _cells(values: pd.Series[Any], decimal: str | None = None) -> list[Any]:
+    """Return a column as plain data; texts with a decimal mark become numbers."""
+    missing = values.isna().tolist()
+    cells = zip(values.tolist(), missing, strict=True)
+    return [None if empty else _cell(value, decimal) for value, empty in cells]
+
+
+def _cell(value: Any, decimal: str | None) -> Any:
+    if isinstance(value, str) and decimal is not None:
+        number = number_in(value, decimal)
+        return value if number is None else number
+    if isinstance(value, date):
+        return value.isoformat()
+    value = value.item() if isinstance(value, np.generic) else value
+    is_plain = isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
+    return value if is_plain else str(value)
+
+
+class LoggedTable(NamedTuple):
+    """A table for ``learn_table``, and the names of its columns."""
+
+    file: TableFile
+    arm: list[str]
+    round: str
+    loss: str
+
+
+def to_logged_table(plain: Mapping[str, Any]) -> LoggedTable:
+    """Return plain data of ``of_logged_table`` as a table; one list may name the arms."""
+    import pandas as pd
+
+    arms = plain["arm"]
+    parts = arms if arms and isinstance(arms[0], list) else [arms]
+    default = ["arm"] if len(parts) == 1 else [f"arm[{k}]" for k in range(len(parts))]
+    names = {"arm": default, "round": "round", "loss": "loss"} | (plain.get("columns") or {})
+    if len(names["arm"]) != len(parts):
+        got, hint = f"{len(names['arm'])}", "Give one name for each list of arm."
+        raise InvalidInput("columns", f"{len(parts)} names of arm", got, hint)
+    table = dict(zip(names["arm"], parts, strict=True))
+    table |= {names["round"]: plain["round"], names["loss"]: plain["loss"]}
+    lists = {**plain.get("features", {}), **table}
+    if len({len(values) for values in lists.values()}) > 1:
+        got = ", ".join(f"{len(values)} of {name}" for name, values in lists.items())
+        raise InvalidInput("table", "lists of the same length", got, "Check the lists.")
+    row = plain.get("row", 0)
+    rows = pd.DataFrame({name: pd.Series(values) for name, values in lists.items()})
+    if isinstance(row, list):
+        if len(row) != len(rows):
+            got, hint = f"{len(row)}", "Give the number of each row, or of the first one."
+            raise InvalidInput("row", f"{len(rows)} numbers", got, hint)
+        rows.index = pd.Index(row, dtype=np.int64)
+    first = 0 if isinstance(row, list) else row
+    return LoggedTable(TableFile(rows, None, first), names["arm"], names["round"], names["loss"])
+
+
+def of_table_check(check: TableCheck) -> dict[str, Any]:
+    """Return the check of a table as plain data."""
+    days = (None if day is None else day.isoformat() for day in (check.first, check.last))
+    problems = [problem._asdict() for problem in check.problems]
+    plain = check._asdict() | dict(zip(("first", "last"), days, strict=True))
+    del plain["format"]
+    return plain | {"problems": problems}
+
+
+def to_table_check(plain: Mapping[str, Any], format: CsvFormat | None) -> TableCheck:
+    """Return the check of a table in this format from plain data."""
+    days = {
+        name: None if plain[name] is None else datetime.fromisoformat(plain[name])
+        for name in ("first", "last")
+    }
+    problems = tuple(TableProblem(**problem) for problem in plain["problems"])
+    names = {name: tuple(plain[name]) for name in ("arms", "added")}
+    return TableCheck(**{**plain, **days, **names, "problems": problems, "format": format})

@@ -478,7 +478,7 @@ def test_infinite_losses_are_never_clipped() -> None:
     bad = {name: [np.inf] * k for name, k in play.plan.items()}
     unchanged(lax, "losses", lambda: lax.tell(play.id, bad))
     table = {"arm": [LANES[0]], "round": [1], "loss": [np.inf]}
-    unchanged(lax, "table['loss']", lambda: lax.learn_table(table))
+    unchanged(lax, "table: expected rows without", lambda: lax.learn_table(table))
 
 
 def test_unmet_units_cost_their_penalty() -> None:
@@ -912,26 +912,26 @@ def test_years_of_history_are_learned(tmp_path: Path) -> None:
         "floats": table(loss=pd.array([1.0, pd.NA, 1.0], dtype="Float64")),
     }
     for history, names, seen in [
-        (table(), {}, 3),
-        (table().to_dict("list"), {}, 3),
-        (tmp_path / "a.csv", {"arm": "lane", "round": "day", "loss": "cost"}, 3),
-        (table(round=pd.to_datetime(["2026-01-02", "2026-01-01", "2026-01-01"])), {}, 3),
-        *((one, {}, 2) for one in gaps.values()),
+        (table(), (), 3),
+        (table().to_dict("list"), (), 3),
+        (tmp_path / "a.csv", ("lane", "day", "cost"), 3),
+        (table(round=pd.to_datetime(["2026-01-02", "2026-01-01", "2026-01-01"])), (), 3),
+        *((one, (), 2) for one in gaps.values()),
     ]:
         learner = Learner(PLANS, mp.GenCTS())
-        done = learner.learn_table(history, **names)
+        done = learner.learn_table(history, *names)
         assert (done.seen, done.missing) == (seen, 3 - seen)
         assert learner.state["p"].tolist() == [[2, 1, 1, 2]]
         assert learner.state["q"].sum() == 4 + seen - 2
         assert learner.policy_state.told == 0
 
 
+PROBLEM = "table: expected rows without problems, got 1 row with a problem:\n  row "
 BAD_TABLES: dict[str, tuple[str, Any]] = {
-    "unknown arm": ("table['arm']", table(arm=["Nice->north", "Lyon->north", "Lyon->north"])),
-    "no arm": ("table['arm']", table(arm=["Lyon->north", None, "Lyon->north"])),
-    "text": ("table['loss']: expected numbers, got 'cheap'", table(loss=["cheap", 1.0, 2.0])),
-    "infinite": ("table['loss']", table(loss=[np.inf, 1.0, 0.0])),
-    "out of range": ("losses of 'Lyon->north'", table(loss=[2.0, 1.0, 0.0])),
+    "no arm": (PROBLEM + "1: arm is empty", table(arm=["Lyon->north", None, "Lyon->north"])),
+    "text": (PROBLEM + "0, loss: 'cheap' is not a number", table(loss=["cheap", 1.0, 0.0])),
+    "infinite": (PROBLEM + "0, loss: inf is not a finite number", table(loss=[np.inf, 1.0, 0.0])),
+    "out of range": (PROBLEM + "0, loss: 2 is outside 0 to 1", table(loss=[2.0, 1.0, 0.0])),
     "no column": ("table", table().drop(columns="loss")),
     "no rows": ("table", table().iloc[:0]),
     "no table": ("table", 7),

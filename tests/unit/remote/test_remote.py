@@ -374,15 +374,27 @@ def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path:
     years = pd.DataFrame({"lane": ["Lyon->north", *["Lille->south"] * 3], "day": days})
     years["cost"] = [99.5, None, 0.1 + 0.2, 7.0]
     years.to_csv(path, index=False)
-    columns = {"arm": "lane", "round": "day", "loss": "cost"}
+    columns, errors = ("lane", "day", "cost"), list[str]()
+    parts, bad = years["lane"].str.split("->", expand=True), years.assign(cost=[9e9, 1, 2, "?"])
+    split = years.assign(depot=parts[0], customer=parts[1])
     for one in (study, local):
-        assert one.learn_table(years, **columns, key="years").seen == 3
-        assert one.learn_table(path, **columns, key="years").repeated
+        assert one.learn_table(years, *columns, key="years").seen == 3
+        assert one.learn_table(path, *columns, key="years").repeated
         assert one.learn_table({"arm": ["Lyon->north"], "round": [1], "loss": [np.nan]}).seen == 0
-        with refused("table['lane']"):
-            one.learn_table(years.replace("Lyon->north", "Lyon"), **columns)
+        assert one.learn_table(years.replace("Lyon->north", "Lyon"), *columns).added == ("Lyon",)
+        told = one.learn_table(split, ["depot", "customer"], *columns[1:], at=86_400.0)
+        assert (told.seen, told.added) == (3, ())
+        assert one.learn_table(bad, *columns, skip_bad=True)[1:] == (2, 0, 0, False, True, (), 2)
         with refused("table"):
             one.learn_table(years)
+        with pytest.raises(InvalidInput) as caught:
+            one.learn_table(bad, *columns)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert "row 0, cost: 9e+09 is outside 0 to 250" in errors[0]
+    assert "row 3, cost: '?' is not a number" in errors[0]
+    for table in (path, bad, split):
+        assert study.check_table(table, *columns) == local.check_table(table, *columns)
     assert study.arms().equals(local.arms())
     assert study.drift().equals(local.drift())
 

@@ -1,13 +1,14 @@
 """Tables of users in files: CSV of any format, or Excel, with a row for each unit or arm."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from multiplay._support.csv_format import CsvFormat
-from multiplay._support.frames import read_file
+from multiplay._support.frames import TableFile, read_file
 from multiplay.errors import InvalidInput
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -33,15 +34,8 @@ def read_csv(
     sep: str | None = None,
     decimal: str | None = None,
 ) -> "pd.DataFrame":
-    """Return a table with the column ``arm`` as text; the path ``-`` is standard input.
-
-    A format other than commas, a decimal point and UTF-8 is reported on standard error.
-    """
-    source = "standard input" if path == STDIN else path
-    content = sys.stdin.buffer.read() if path == STDIN else _content(path, argument)
-    table, found = read_file(source, arm, sep, decimal, data=content, argument=argument)
-    if found is not None and found != PLAIN and sep is None and decimal is None:
-        typer.echo(f"{source}: {found}", err=True)
+    """Return a table with the column ``arm`` as text, and a name in every row of it."""
+    table = read_table(path, [arm], argument, sep, decimal).frame
     if arm in table:
         empty = table.index[table[arm].isna()]
         if len(empty):
@@ -49,6 +43,25 @@ def read_csv(
             raise InvalidInput(f"{argument}, line {empty[0] + 2}", f"{arm!r}", "nothing", hint)
         table[arm] = table[arm].str.strip()
     return table
+
+
+def read_table(
+    path: str,
+    arms: Sequence[str],
+    argument: str = "table",
+    sep: str | None = None,
+    decimal: str | None = None,
+) -> TableFile:
+    """Return a table with the columns of arms as text; the path ``-`` is standard input.
+
+    A format other than commas, a decimal point and UTF-8 is reported on standard error.
+    """
+    source = "standard input" if path == STDIN else path
+    content = sys.stdin.buffer.read() if path == STDIN else _content(path, argument)
+    file = read_file(source, arms, sep, decimal, data=content, argument=argument)
+    if file.format not in (None, PLAIN) and sep is None and decimal is None:
+        typer.echo(f"{source}: {file.format}", err=True)
+    return file
 
 
 def _content(path: str, argument: str) -> bytes:

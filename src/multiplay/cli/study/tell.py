@@ -17,8 +17,8 @@ from multiplay.cli.study.app import (
     print_json,
     study,
 )
-from multiplay.cli.study.csv_files import DecimalMark, Separator, read_csv
-from multiplay.cli.study.options import json_value
+from multiplay.cli.study.csv_files import DecimalMark, Separator, read_csv, read_table
+from multiplay.cli.study.options import json_value, name_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.plays import Receipt, Remaining
 
@@ -187,9 +187,9 @@ def learn(
 
     JSON: as multiplay study tell; id is null.
     """
-    rows = read_csv(table, arm, sep=sep, decimal=decimal)
+    rows = read_table(table, name_list("--arm", arm), sep=sep, decimal=decimal)
     with opened(name, store) as known:
-        told = known.learn_table(rows, arm, round, loss, key=key)
+        told = known.learn_table(rows, name_list("--arm", arm), round, loss, key=key)
     _answer(told, as_json)
 
 

@@ -70,6 +70,7 @@ Declared = Annotated[
     ),
 ]
 FeatureValue = bool | int | float | str
+Cell = FeatureValue | None
 FeatureName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Features = Annotated[
     dict[FeatureName, FeatureValue | dict[str, FeatureValue]],
@@ -329,20 +330,56 @@ class Learn(Body):
     at: When | None = None
 
 
-class Table(Body):
+class TableColumns(Body):
+    """The names of the columns of the user's table, for messages."""
+
+    arm: Annotated[list[Text], Field(min_length=1)] = ["arm"]
+    round: Text = "round"
+    loss: Text = "loss"
+
+
+class TableRows(Body):
     """Logged data: one entry of each list for each unit."""
 
     model_config = example(
-        arm=["Lyon->north", "Lille->south"], round=[1, 1], loss=[120.0, None], key="2025"
+        arm=["Lyon->north", "Lille->south"], round=["2025-11-03"] * 2, loss=[120.0, None]
     )
 
-    arm: list[str]
-    round: list[int | float | str]
-    loss: list[Loss]
-    features: dict[FeatureName, list[FeatureValue]] = Field(
+    arm: list[Cell] | list[list[Cell]] = Field(
+        description="The arm of each unit; or several lists, whose texts are joined: "
+        '`[["Lyon"], ["north"]]` for `Lyon->north`.'
+    )
+    round: list[Cell] = Field(
+        description="The round of each unit: a date, which also sets the time, or a label."
+    )
+    loss: list[Cell]
+    features: dict[FeatureName, list[Cell]] = Field(
         default={}, description="By feature, its value for each unit."
     )
+    columns: TableColumns | None = None
+    row: Annotated[int, Field(ge=0)] | list[int] = Field(
+        default=0, description="The number of the first row, or of each, for messages."
+    )
+    day_first: bool | None = Field(
+        default=None, description="Whether `03/04/2026` is in April, if no date shows it."
+    )
+
+
+class Table(TableRows):
+    """Logged data to learn from."""
+
+    model_config = example(
+        arm=["Lyon->north", "Lille->south"],
+        round=["2025-11-03"] * 2,
+        loss=[120.0, None],
+        key="2025",
+    )
+
+    skip_bad: bool = Field(
+        default=False, description="Learn from the other rows if some have problems."
+    )
     key: KeyText | None = None
+    at: When | None = None
 
 
 class Describe(Body):
@@ -431,7 +468,9 @@ class Play(Plan):
 class Receipt(BaseModel):
     """The result of a report."""
 
-    model_config = example(id=1, seen=3, missing=0, clipped=0, repeated=False, final=True)
+    model_config = example(
+        id=1, seen=3, missing=0, clipped=0, repeated=False, final=True, added=[], skipped=0
+    )
 
     id: int | None
     seen: int
@@ -439,6 +478,43 @@ class Receipt(BaseModel):
     clipped: int
     repeated: bool
     final: bool
+    added: list[str] = Field(description="The arms that a table added.")
+    skipped: int = Field(description="The number of rows of a table that were left out.")
+
+
+class TableProblem(BaseModel):
+    """A row of a table that cannot be learned from."""
+
+    row: int
+    column: str
+    value: str
+    reason: str
+
+
+class TableCheck(BaseModel):
+    """What a table contains, before it is learned."""
+
+    model_config = example(
+        rows=2,
+        rounds=1,
+        arms=["Lyon->north", "Lille->south"],
+        added=[],
+        problems=[],
+        first="2025-11-03T00:00:00+00:00",
+        last="2025-11-03T00:00:00+00:00",
+        total=120.0,
+        missing=1,
+    )
+
+    rows: int
+    rounds: int
+    arms: list[str]
+    added: list[str]
+    problems: list[TableProblem]
+    first: str | None
+    last: str | None
+    total: float
+    missing: int
 
 
 class Ended(BaseModel):

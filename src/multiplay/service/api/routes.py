@@ -151,14 +151,23 @@ async def learn(context: StudyContext, body: models.Learn) -> Response:
 
 async def learn_table(context: StudyContext, body: models.Table) -> Response:
     """Learn from logged data: one entry of each list for each unit."""
-    columns = {name: getattr(body, name) for name in ("arm", "round", "loss")}
-    lists = columns | body.features
-    if len({len(column) for column in lists.values()}) > 1:
-        got = ", ".join(f"{len(column)} of {name}" for name, column in lists.items())
-        raise InvalidInput("table", "lists of the same length", got, "Check the lists.")
-    table = wire.to_logged_table(columns | {"features": body.features})
+    table, limits = wire.to_logged_table(body.model_dump()), context.limits
+    given = {name: getattr(body, name) for name in ("skip_bad", "day_first", "key")}
+    given["at"] = _time(body.at)
     return await context.write(
-        lambda study: bounded_verbs.learn_table(study, table, body.key), wire.of_receipt, body.key
+        lambda study: bounded_verbs.learn_table(limits, study, *table, **given),
+        wire.of_receipt,
+        body.key,
+    )
+
+
+async def check_table(context: StudyContext, body: models.TableRows) -> Response:
+    """Return what would be learned from logged data, and the problems of the rows."""
+    table, limits = wire.to_logged_table(body.model_dump()), context.limits
+    return await context.read(
+        lambda study: wire.of_table_check(
+            bounded_verbs.check_table(limits, study, *table, day_first=body.day_first)
+        )
     )
 
 
@@ -415,6 +424,14 @@ OPERATIONS = (
         models.Receipt,
         body=models.Table,
         idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/check-table",
+        check_table,
+        QUERIES,
+        models.TableCheck,
+        body=models.TableRows,
     ),
     Operation(
         "PUT",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, NotFound
 from multiplay.learner.engine import default_policy
+from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
 from multiplay.service.studies.limits import (
     ServiceLimits,
@@ -174,13 +175,43 @@ def learn(limits: ServiceLimits, study: Study, actions: ActionSet | None, **give
     return study.learn(actions=actions, **given)
 
 
-def learn_table(study: Study, table: dict[str, Any], key: str | None) -> Receipt:
+def check_table(
+    limits: ServiceLimits,
+    study: Study,
+    table: Any,
+    arm: str | Sequence[str],
+    round: str,
+    loss: str,
+    *,
+    day_first: bool | None = None,
+) -> TableCheck:
+    """Return what a table of past rounds contains, after checking that it is not too large."""
+    check = study.check_table(table, arm, round, loss, day_first=day_first)
+    arms, features = len(study.known_arms) + len(check.added), study.features
+    for name in check.added:
+        check_name("table", name)
+    if check.added and arms > limits.arms:
+        raise too_many_arms("table", arms, limits)
+    check_history(check.rounds, arms)
+    check_features(features, check.rows, "table")
+    check_rebuilt(features, study.policy, check.rounds, arms)
+    return check
+
+
+def learn_table(
+    limits: ServiceLimits,
+    study: Study,
+    table: Any,
+    arm: str | Sequence[str],
+    round: str,
+    loss: str,
+    *,
+    day_first: bool | None = None,
+    **given: Any,
+) -> Receipt:
     """Learn from a table of past rounds."""
-    rounds, arms, features = len(set(table["round"])), len(study.known_arms), study.features
-    check_history(rounds, arms)
-    check_features(features, len(table["arm"]), "table")
-    check_rebuilt(features, study.policy, rounds, arms)
-    return study.learn_table(table, key=key)
+    check_table(limits, study, table, arm, round, loss, day_first=day_first)
+    return study.learn_table(table, arm, round, loss, day_first=day_first, **given)
 
 
 def describe(

@@ -171,7 +171,9 @@ def many_requests(tmp_path: Path, rounds: int, most: float) -> None:
     new_study(mp.storage.store_at(store)).disconnect()
     with (
         Served(store, tmp_path / "log") as service,
-        httpx.Client(base_url=service.url, trust_env=False, timeout=TIME_LIMIT) as client,
+        httpx.Client(
+            base_url=service.url, trust_env=False, verify=False, timeout=TIME_LIMIT
+        ) as client,
     ):
         base, before = "/v1/studies/lanes", (0.0, 0.0)
         for k in range(rounds):
@@ -188,7 +190,9 @@ def many_requests(tmp_path: Path, rounds: int, most: float) -> None:
             ]
             assert [one.status_code for one in responses] == [200, 200, 200, 404]
             if k % 50 == 0:  # new connections, also such as are left in the middle
-                httpx.get(f"{service.url}/healthz", trust_env=False, timeout=TIME_LIMIT)
+                httpx.get(
+                    f"{service.url}/healthz", trust_env=False, verify=False, timeout=TIME_LIMIT
+                )
                 with client.stream("GET", f"{base}/events") as stream:
                     next(stream.iter_lines())
         after = resources(client)

@@ -48,7 +48,13 @@ class World:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         headers |= more.pop("headers", {})
         return httpx.request(
-            method, self.url + path, headers=headers, trust_env=False, timeout=TIME_LIMIT, **more
+            method,
+            self.url + path,
+            headers=headers,
+            trust_env=False,
+            verify=False,
+            timeout=TIME_LIMIT,
+            **more,
         )
 
     def verb(self, path: str, key: str | None) -> httpx.Response:
@@ -163,7 +169,12 @@ def test_a_revoked_key_is_of_no_use_at_once(tmp_path: Path) -> None:
             headers = {"Authorization": f"Bearer {token}"}
             return {
                 httpx.request(
-                    method, url + path, headers=headers, trust_env=False, timeout=TIME_LIMIT
+                    method,
+                    url + path,
+                    headers=headers,
+                    trust_env=False,
+                    verify=False,
+                    timeout=TIME_LIMIT,
                 ).status_code
                 for url in (one, other)
                 for method, path in [each.split() for each in paths]
@@ -277,7 +288,10 @@ def test_with_keys_a_service_that_others_reach_is_never_open(tmp_path: Path) -> 
     with serving(store, open=False) as url:
         keys.revoke(store, made.row.id)
         assert (
-            httpx.get(f"{url}/v1/studies", trust_env=False, timeout=TIME_LIMIT).status_code == 401
+            httpx.get(
+                f"{url}/v1/studies", trust_env=False, verify=False, timeout=TIME_LIMIT
+            ).status_code
+            == 401
         )
 
 
@@ -286,13 +300,21 @@ def test_a_service_without_keys_closes_when_there_is_one(tmp_path: Path) -> None
     new_study(store_at(store)).disconnect()
     with serving(store) as url:
         assert (
-            httpx.get(f"{url}/v1/studies", trust_env=False, timeout=TIME_LIMIT).status_code == 200
+            httpx.get(
+                f"{url}/v1/studies", trust_env=False, verify=False, timeout=TIME_LIMIT
+            ).status_code
+            == 200
         )
         keys.create(store, "read")
         assert (
-            httpx.get(f"{url}/v1/studies", trust_env=False, timeout=TIME_LIMIT).status_code == 401
+            httpx.get(
+                f"{url}/v1/studies", trust_env=False, verify=False, timeout=TIME_LIMIT
+            ).status_code
+            == 401
         )
-        asked = httpx.post(f"{url}/v1/studies/lanes/ask", trust_env=False, timeout=TIME_LIMIT)
+        asked = httpx.post(
+            f"{url}/v1/studies/lanes/ask", trust_env=False, verify=False, timeout=TIME_LIMIT
+        )
         assert asked.status_code == 401
 
 
@@ -379,7 +401,7 @@ def test_plays_do_not_wait_without_end(tmp_path: Path) -> None:
     with serving(store, limits=ServiceLimits(pending=2)) as url:
         path = f"{url}/v1/studies/lanes/ask"
         said = [
-            httpx.post(path, json={"key": k}, trust_env=False, timeout=TIME_LIMIT)
+            httpx.post(path, json={"key": k}, trust_env=False, verify=False, timeout=TIME_LIMIT)
             for k in ("1", "2", "3", "1")
         ]
     assert [answer.status_code for answer in said] == [200, 200, 409, 200]
@@ -430,7 +452,7 @@ def test_behind_a_proxy_cookies_are_sent_by_https_only(tmp_path: Path) -> None:
     key = keys.create(store, "manage").token
     with (
         serving(store, https=True) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=TIME_LIMIT) as client,
+        httpx.Client(base_url=url, trust_env=False, verify=False, timeout=TIME_LIMIT) as client,
     ):
         page = client.get("/login")
         cookie = page.headers["Set-Cookie"]

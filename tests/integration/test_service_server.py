@@ -59,7 +59,9 @@ class Service:
             )
         self.output: IO[bytes] = self.process.stdout  # type: ignore[assignment]
         self.url = self.output.readline().decode().strip()
-        self.client = httpx.Client(base_url=self.url, trust_env=False, timeout=TIME_LIMIT)
+        self.client = httpx.Client(
+            base_url=self.url, trust_env=False, verify=False, timeout=TIME_LIMIT
+        )
 
     def connect(self) -> socket.socket:
         url = httpx.URL(self.url)
@@ -585,7 +587,9 @@ def test_what_is_being_answered_is_answered_before_it_stops(
     with service(tmp_path, workers=workers) as running, running.connect() as pending:
         started = set[int]()
         while len(started) < workers:  # one that starts would show the interrupt of an import
-            with httpx.Client(base_url=running.url, trust_env=False, timeout=TIME_LIMIT) as client:
+            with httpx.Client(
+                base_url=running.url, trust_env=False, verify=False, timeout=TIME_LIMIT
+            ) as client:
                 started.add(client.get(f"{PLACE}/process").json())
         pending.sendall(f"GET {PLACE}/wait HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         idle = running.connect()
@@ -627,7 +631,9 @@ def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: P
 
         def ask() -> int:
             # a new connection: any worker may accept it
-            with httpx.Client(base_url=running.url, trust_env=False, timeout=TIME_LIMIT) as client:
+            with httpx.Client(
+                base_url=running.url, trust_env=False, verify=False, timeout=TIME_LIMIT
+            ) as client:
                 answer: int = client.get(f"{PLACE}/process").json()
                 return answer
 

@@ -233,7 +233,7 @@ TOPICS: dict[str, Callable[[], list[Section]]] = {
         sets.rounds(0.02, [Budget(2, [1, 1, 1]), Coverage(2, [1, 1]), sets.small_knapsack()]),
         sets.knapsack_hull(0.02, ((4, 40),)),
     ],
-    "overhead": lambda: [overhead.against_fused(True, {2: 1.0}), overhead.one_trial(True)],
+    "overhead": lambda: [overhead.against_fused(True, {200: 1.0}), overhead.one_trial(True)],
     "arms": lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
     "units": lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     "lanes": lambda: [lanes.growth(kind, [100, 10_000, 40_000], rounds=2) for kind in lanes.KINDS],
@@ -245,6 +245,7 @@ QUICKEST = "rounding"
     "topic",
     [pytest.param(topic, marks=() if topic == QUICKEST else pytest.mark.slow) for topic in TOPICS],
 )
+@pytest.mark.usefixtures("clock")  # the least number of turns
 def test_topics_run(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "fresh", lambda *_, **__: {"start": 1.0, "peak": 2.0})
     monkeypatch.setattr(lanes, "fresh", lambda _, **given: lanes.case(**given))
@@ -257,6 +258,7 @@ def test_topics_run(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("clock")
 def test_parts_of_a_round_add_up() -> None:
     row = rounds.run(True, trials=(2,))[0].rows[2]
     parts = ("choose", "oracle", "FTRL step", "rounding", "environment", "update", "simulation")

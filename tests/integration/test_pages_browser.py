@@ -21,7 +21,7 @@ from multiplay.service.auth import keys
 
 expect.set_options(timeout=1000 * TIME_LIMIT)  # milliseconds; the default is 5 seconds
 
-NARROW, WIDE = 360, 1400
+NARROW, WIDE = 390, 1400
 PICTURES = os.environ.get("MULTIPLAY_PICTURES")  # a folder to look at them
 OPTIONS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -127,17 +127,17 @@ def test_a_plan_with_features_of_the_day(watched: Watched, service: Service) -> 
     drivers = page.locator("#drivers")
     expect(drivers).to_contain_text("each 100 km costs")
     expect(drivers.get_by_text("changes no plan", exact=True)).to_have_count(7)
-    drivers.get_by_text("Own effects of arms").click()
+    drivers.get_by_text("Own effects of lanes").click()
     expect(drivers.get_by_role("rowheader", name="Lyon→south")).to_be_visible()
     wait_until_live(page)
-    page.get_by_label("Name of the plan").fill("Tuesday")
+    page.locator("#key").fill("Tuesday")
     page.get_by_label("fuel").fill("1.72")
-    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("button", name="Make the plan").click()
     assert page.locator("#feature1:invalid").count() == 1, "the browser asks for the weekday"
     page.get_by_label("weekday").select_option("Tue")
     page.get_by_label("rain").check()
-    page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("status")).to_have_text("Play 13 was planned.")
+    page.get_by_role("button", name="Make the plan").click()
+    expect(page.get_by_role("status")).to_have_text("Plan 13 was made.")
     given = service.study("featured").day_features()
     assert given == {"fuel": 1.72, "weekday": "Tue", "rain": True}
 
@@ -156,29 +156,29 @@ def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:
     page.get_by_role("textbox", name="Demanders").fill("north 4\nsouth 1")
     page.get_by_role("button", name="Create the study").click()
 
-    page.get_by_label("Name of the plan").fill("Monday")
-    page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("heading", name="Current plan: play 1")).to_be_visible()
-    expect(page.get_by_role("status")).to_have_text("Play 1 was planned.")
+    page.locator("#key").fill("Monday")
+    page.get_by_role("button", name="Make the plan").click()
+    expect(page.get_by_role("heading", name="Current plan: plan 1")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("Plan 1 was made.")
     assert page.locator("svg.flows path").count() >= 2
 
-    for field in page.locator("#tell .field").all():
+    for field in page.locator("#tell .telling .field").all():
         units = re.search(r"(\d+) units?", field.inner_text())
         assert units
         field.locator("input").fill(" ".join(["100"] * int(units[1])))
-    page.get_by_role("button", name="Tell", exact=True).click()
-    expect(page.get_by_role("status")).to_contain_text("The outcome of play 1 was saved")
+    page.get_by_role("button", name="Save the costs").click()
+    expect(page.get_by_role("status")).to_contain_text("The outcome of plan 1 was saved")
     expect(page.locator(".status")).to_have_text("told")
     assert service.study("trucks").plays()["realised"].tolist() == [500.0]
 
     page.get_by_role("link", name="trucks").click()
-    page.get_by_label("Name of the plan").fill("Tuesday")
-    page.get_by_text("Supply and demand today").click()
+    page.locator("#key").fill("Tuesday")
+    page.get_by_text("Supply and demand of the day").click()
     page.get_by_role("textbox", name="Suppliers").fill("Lyon 4\nLille 1")
-    page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("heading", name="Current plan: play 2")).to_be_visible()
-    page.get_by_text("Discard a play that was not carried out").click()
-    page.get_by_role("button", name="Cancel play 2").click()
+    page.get_by_role("button", name="Make the plan").click()
+    expect(page.get_by_role("heading", name="Current plan: plan 2")).to_be_visible()
+    page.get_by_text("Discard a plan that was not carried out").click()
+    page.get_by_role("button", name="Cancel plan 2").click()
     expect(page.locator(".status")).to_have_text("cancelled")
 
     page.get_by_role("button", name="Log out").click()
@@ -196,12 +196,12 @@ def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service)
     chart = page.locator("#chart")
     expect(chart).to_have_attribute("data-head", str(study.head.number))
     before = chart.screenshot()
-    page.get_by_text("Table of the last plays").click()
+    page.get_by_text("Table of the last plans").click()
 
     play = study.ask(key="by a program")
     study.tell(play.id, euros(play, more=150.0))
     expect(chart).to_have_attribute("data-head", str(study.head.number))
-    expect(page.locator("#message")).to_contain_text(f"told play {play.id}")
+    expect(page.locator("#message")).to_contain_text(f"told plan {play.id}")
     expect(page.locator("#last-plays")).to_have_attribute("open", "")
     expect(page.locator("#last-plays")).to_contain_text("by a program")
     assert chart.screenshot() != before, "the chart has moved"
@@ -215,18 +215,18 @@ def test_user_input_is_not_replaced(watched: Watched, service: Service) -> None:
     log_in(page, service)
     page.goto("/studies/typing")
     wait_until_live(page)
-    expect(page.locator("#tell-heading")).to_contain_text("play 1")
+    expect(page.locator("#tell-heading")).to_contain_text("plan 1")
     study.cancel(1)
-    expect(page.locator("#tell-heading")).to_contain_text("play 2")
+    expect(page.locator("#tell-heading")).to_contain_text("plan 2")
     field = page.locator("#tell-arm0")
     field.fill("12")
-    page.get_by_label("Name of the plan").fill("my plan")
+    page.locator("#key").fill("my plan")
     study.cancel(2)
-    expect(page.locator("#journal")).to_contain_text("cancelled play 2")
-    expect(page.locator("#tell-heading")).to_contain_text("play 2")
+    expect(page.locator("#journal")).to_contain_text("cancelled plan 2")
+    expect(page.locator("#tell-heading")).to_contain_text("plan 2")
     expect(field).to_have_value("12")
-    expect(page.get_by_label("Name of the plan")).to_have_value("my plan")
-    page.get_by_role("button", name="Tell", exact=True).click()
+    expect(page.locator("#key")).to_have_value("my plan")
+    page.get_by_role("button", name="Save the costs").click()
     expect(page.get_by_role("alert")).to_contain_text("is not pending any more")
 
 
@@ -249,7 +249,7 @@ def test_the_keyboard_is_enough(watched: Watched, service: Service) -> None:
         )
         assert is_seen or name == "BODY", f"the focus on {name} is not visible"
         seen.append(name)
-    assert {"tell-arm0", "Tell", "key", "Ask"} <= set(seen)
+    assert {"tell-arm0", "Save the costs", "key", "Make the plan"} <= set(seen)
 
 
 def test_every_page_is_accessible(watched: Watched, service: Service) -> None:

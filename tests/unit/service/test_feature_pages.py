@@ -199,7 +199,7 @@ def test_the_form_has_a_field_for_each_feature_of_a_day(client: Client, store: P
 @pytest.mark.parametrize(
     ("fields", "field", "said"),
     [
-        ({"feature0": "1,72", "feature1": "Tue"}, "feature0", "decimal point"),
+        ({"feature0": "1.720,5", "feature1": "Tue"}, "feature0", "mark for thousands"),
         ({"feature0": "", "feature1": "Tue"}, "feature0", "nothing"),
         ({"feature0": "1.7", "feature1": ""}, "feature1", "Choose"),
         ({"feature0": "1.7", "feature1": "Sun"}, "feature1", "Expected one of"),
@@ -222,7 +222,7 @@ def test_the_page_shows_what_drives_the_costs(
     assert "What drives the costs" in text
     assert re.search(r"each 100 km costs \S+ \(\S+ to \S+\)", text)
     assert text.count("changes no plan</span>") == 7
-    assert "Own effects of arms" in text
+    assert "Own effects of lanes" in text
     assert MISFIT not in text
     assert '<hx-partial hx-target="#drivers"' in client.get(f"{PAGE}/parts").text
     monkeypatch.setattr(FeatureState, "misfit", MISFIT)

@@ -17,9 +17,11 @@ from multiplay.errors import InvalidInput
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
 from multiplay.service.pages import (
+    bills,
     forms,
     journal_views,
     page_route,
+    plan_forms,
     plans,
     render,
     sessions,
@@ -172,32 +174,38 @@ def test_what_is_left_over_or_lacking_can_be_allowed() -> None:
 
 def test_today_is_the_usual_day_unless_something_else_is_typed() -> None:
     usual = lanes()
-    values = forms.usual_values(usual)
+    values = plan_forms.usual_values(usual)
     assert values == {"supply": "Lyon 2\nLille 3", "demand": "north 4\nsouth 1"}
-    assert forms.today(Form(values), usual) is None
-    assert forms.today(Form({"supply": "Lyon  2\r\nLille 3\r\n"}), usual) is None
-    plain = forms.today(Form({"supply": "Lyon 4\nLille 1"}), usual)
+    assert plan_forms.today(Form(values), usual) is None
+    assert plan_forms.today(Form({"supply": "Lyon  2\r\nLille 3\r\n"}), usual) is None
+    plain = plan_forms.today(Form({"supply": "Lyon 4\nLille 1"}), usual)
     day = build_actions("actions", plain, ServiceLimits())
     assert isinstance(day, mp.Transport)
     assert (day.supply.tolist(), day.names) == ([4, 1], usual.names)
-    plain = forms.today(Form({"supply": "Lyon 4\nParis 1"}), usual)
+    plain = plan_forms.today(Form({"supply": "Lyon 4\nParis 1"}), usual)
     assert build_actions("actions", plain, ServiceLimits()).names[2] == "Paris->north"
 
 
 def test_today_keeps_what_the_usual_day_has() -> None:
     usual = mp.Transport([2, 3], [4, 1], capacities=[[2, 1], [3, 1]])
     form = Form({"demand": "d1 3\nd2 2"})
-    day = build_actions("actions", forms.today(form, usual), ServiceLimits())
+    day = build_actions("actions", plan_forms.today(form, usual), ServiceLimits())
     assert isinstance(day, mp.Transport)
     assert day.capacities is not None
     assert day.demand.tolist() == [3, 2]
     form = Form({"demand": "d1 3\nd9 2"})
-    forms.today(form, usual)
-    assert "capacities" in form.errors["supply"]
+    plan_forms.today(form, usual)
+    assert "no 's1->d9'" in form.errors["capacities"]
+    wider = {"capacities": "s1->d1 2\ns1->d9 2\ns2->d1 3\ns2->d9 1"}
+    plain = plan_forms.today(Form({"demand": "d1 3\nd9 2"} | wider), usual)
+    day = build_actions("actions", plain, ServiceLimits())
+    assert isinstance(day, mp.Transport)
+    assert day.capacities is not None
+    assert (day.names[1], day.capacities.tolist()) == ("s1->d9", [[2, 2], [3, 1]])
     budget, sack = mp.Budget(5, [4, 4]), mp.Knapsack([1, 2], 3)
-    plain = forms.today(Form({"total": "4"}), budget)
+    plain = plan_forms.today(Form({"total": "4"}), budget)
     assert build_actions("actions", plain, ServiceLimits()).M == 4
-    plain = forms.today(Form({"capacity": "9"}), sack)
+    plain = plan_forms.today(Form({"capacity": "9"}), sack)
     assert build_actions("actions", plain, ServiceLimits()).M == 9
 
 
@@ -213,23 +221,23 @@ def test_today_keeps_what_the_usual_day_has() -> None:
 )
 def test_losses_are_read(text: str, units: int, told: Any) -> None:
     form = Form({"arm0": text})
-    assert forms.losses(form, {"a": units}, by_round=False, partly=False) == {"a": told}
+    assert bills.losses(form, {"a": units}, by_round=False, partly=False) == {"a": told}
 
 
 @pytest.mark.parametrize("text", ["", "1 2", "1 2 3 4", "1,2,3", "a b c"])
 def test_losses_that_do_not_fit_are_refused(text: str) -> None:
     form = Form({"arm0": "1", "arm1": text})
-    assert forms.losses(form, {"a": 1, "b": 3}, by_round=False, partly=False) is None
+    assert bills.losses(form, {"a": 1, "b": 3}, by_round=False, partly=False) is None
     assert list(form.errors) == ["arm1"]
 
 
 def test_a_part_may_leave_arms_out_but_not_all() -> None:
     plan = {"a": 1, "b": 3}
-    assert forms.losses(Form({"arm0": "1"}), plan, by_round=False, partly=True) == {"a": [1]}
+    assert bills.losses(Form({"arm0": "1"}), plan, by_round=False, partly=True) == {"a": [1]}
     form = Form({})
-    assert forms.losses(form, plan, by_round=False, partly=True) is None
+    assert bills.losses(form, plan, by_round=False, partly=True) is None
     assert form.errors
-    assert forms.losses(Form({"total": "7"}), plan, by_round=True, partly=False) == 7
+    assert bills.losses(Form({"total": "7"}), plan, by_round=True, partly=False) == 7
 
 
 def errors_with_python_hints() -> list[InvalidInput]:
@@ -512,7 +520,7 @@ def test_a_play_is_told_in_parts_and_closed(place: Place) -> None:
     assert part.headers["location"].endswith("?done=part")
     page = place.get(base).text
     assert "so far" in page
-    assert "Close play 1" in page
+    assert "Close plan 1" in page
     assert place.post(f"{base}/close").headers["location"].endswith("?done=closed")
     assert not study.pending()
 
@@ -804,7 +812,7 @@ def test_all_parts_of_a_page_come_together(place: Place) -> None:
     place.study().ask(key="Monday")
     answer = place.get("/studies/lanes/parts")
     assert re.findall(r'hx-target="#(\w+)"', answer.text) == [
-        *("state", "plan", "tell", "costs", "pending", "journal", "arms")
+        *("state", "plan", "tell", "other", "costs", "pending", "journal", "arms")
     ]
     page = place.get("/studies/lanes").text
     for part in re.findall(r'hx-target="#(\w+)"', answer.text):

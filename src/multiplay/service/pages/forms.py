@@ -11,11 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from multiplay._support.formatting import number
-from multiplay.actions import ActionSet, Budget, Knapsack, Transport
-from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
-from multiplay.learner.reports import losses_argument
-from multiplay.studies import wire
 
 MISSING = "-"  # a unit that was not reported
 RESERVED = (".", "..")  # names with a meaning of their own in a URL
@@ -216,8 +212,10 @@ def a_round(name: str, text: str, required: bool) -> int | datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def named_numbers(name: str, text: str, whole: bool = True) -> dict[str, float]:
-    """Return numbers by name, from lines such as ``Lyon 3``.
+def named_numbers(
+    name: str, text: str, whole: bool = True, lanes: bool = False
+) -> dict[str, float]:
+    """Return numbers by name, from lines such as ``Lyon 3``; ``lanes``: names may contain ->.
 
     Examples
     --------
@@ -242,7 +240,8 @@ def named_numbers(name: str, text: str, whole: bool = True) -> dict[str, float]:
             raise InvalidInput(name, expected, repr(line[:60]), hint)
         if called in found:
             raise InvalidInput(name, "different names", f"{called!r} twice", "Rename one of them.")
-        if len(called) > LONGEST_NAME or not called.isprintable() or "->" in called:
+        bad = len(called) > LONGEST_NAME * (1 + lanes) or ("->" in called and not lanes)
+        if bad or not called.isprintable():
             expected = f"in line {place} a name of at most {LONGEST_NAME} characters, without ->"
             raise InvalidInput(name, expected, repr(called[:60]), "Use a shorter name.")
         read = a_whole_number if whole else a_number
@@ -369,120 +368,3 @@ def _range(form: Form) -> tuple[float, float] | None:
     if low >= high:
         form.errors["high"] = f"Enter a number greater than {number(low)}."
     return (float(low), float(high)) if low < high else None
-
-
-# ---------------------------------------------------------------- asking
-
-
-def usual_values(actions: ActionSet) -> dict[str, str]:
-    """Return the default input of the fields for today's set, empty for sets without fields."""
-    if isinstance(actions, Transport):
-        sides = sides_of(actions.names)
-        if sides is not None:
-            supply, demand = actions.supply.tolist(), actions.demand.tolist()
-            return {"supply": as_lines(sides[0], supply), "demand": as_lines(sides[1], demand)}
-    if isinstance(actions, Knapsack):
-        return {"capacity": number(actions.capacity)}
-    if isinstance(actions, Budget):
-        return {"total": str(actions.total)}
-    return {}
-
-
-def today(form: Form, usual: ActionSet) -> dict[str, Any] | None:
-    """Return today's set as plain data; None if it is the usual set, or if the input is invalid."""
-    before = usual_values(usual)
-    typed = {name: form.get(name, before[name]).strip() for name in before}
-    if all(_same(typed[name], before[name]) for name in before):
-        return None
-    plain: dict[str, Any] = wire.to_plain("actions", usual)
-    if isinstance(usual, Transport):
-        sides: dict[str, dict[str, float]] = {}
-        for name in ("supply", "demand"):
-            with form.noting(name):
-                sides[name] = named_numbers(name, typed[name])
-                plain[name] = [*sides[name].values()]
-        if not form.errors:
-            _name_sides(form, plain, usual, sides)
-    for name, read in (("capacity", a_number), ("total", a_whole_number)):
-        if name in before:
-            with form.noting(name):
-                plain[name] = read(name, typed[name])
-    return plain
-
-
-def _name_sides(
-    form: Form, plain: dict[str, Any], usual: Transport, sides: Mapping[str, Mapping[str, float]]
-) -> None:
-    """Name today's lanes after both sides, if these differ from the usual sides."""
-    names = [*sides["supply"]], [*sides["demand"]]
-    if names == sides_of(usual.names):
-        return
-    if usual.capacities is not None:
-        form.errors["supply"] = "The lanes have capacities. Keep the usual names in their order."
-        return
-    plain["names"] = [*names]
-
-
-def _same(one: str, other: str) -> bool:
-    return one.split() == other.split()
-
-
-# ---------------------------------------------------------------- telling
-
-
-def field_of(place: int) -> str:
-    """Return the name of the field of an arm, which does not depend on the name of the arm."""
-    return f"arm{place}"
-
-
-def losses(
-    form: Form, plan: Mapping[str, int], by_round: bool, partly: bool
-) -> dict[str, Any] | float | None:
-    """Return the losses from one field for each arm, or from one total of the round.
-
-    Examples
-    --------
-    >>> form = Form({"arm0": "120 95 -", "arm1": "310"})
-    >>> losses(form, {"Lyon->north": 3, "Lyon->south": 2}, by_round=False, partly=False)
-    {'Lyon->north': [120, 95, None], 'Lyon->south': 310}
-    """
-    if by_round:
-        with form.noting("total"):
-            return a_number("total", form.get("total"))
-        return None
-    told: dict[str, Any] = {}
-    for place, (arm, units) in enumerate(plan.items()):
-        name = field_of(place)
-        with form.noting(name):
-            found = _units(name, form.get(name), units, partly)
-            if found is not None:
-                told[arm] = found
-    if not told and not form.errors:
-        form.errors[""] = "Enter at least one value."
-    return None if form.errors else told
-
-
-def note_loss(form: Form, error: InvalidInput, plan: Mapping[str, int]) -> None:
-    """Record an error in losses for the arm that it names."""
-    arms = list(plan)
-    places = [place for place, arm in enumerate(arms) if error.argument == losses_argument(arm)]
-    form.errors[field_of(places[0]) if places else ""] = error_text(error)
-
-
-def _units(name: str, text: str, units: int, partly: bool) -> Any:
-    """Return the losses of one arm: a list with one per unit, their total, or None."""
-    typed = text.split()
-    if not typed:
-        if partly:
-            return None
-        hint = f"Write {MISSING} for a unit that was not reported, or select “More will follow”."
-        many = "a number" if units == 1 else f"{units} numbers, or one total"
-        raise InvalidInput(name, many, "nothing", hint)
-    if len(typed) == 1 and units > 1 and typed != [MISSING]:
-        return a_number(name, typed[0])
-    if typed == [MISSING]:
-        return [None] * units
-    if len(typed) != units and not (partly and len(typed) < units):
-        hint = f"Write a number or {MISSING} for each unit, separated by spaces."
-        raise InvalidInput(name, f"{units} numbers, or one total", f"{len(typed)}", hint)
-    return [None if one == MISSING else a_number(name, one) for one in typed]

@@ -1,22 +1,22 @@
-"""Plans for pages: suppliers by demanders with a drawing of the flows, or a list of arms."""
+"""Plans for pages: suppliers by customers with a drawing of the flows, or a list of arms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import NamedTuple
 
 from multiplay._support.formatting import abbreviated, chosen, counted, number
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.learner.plays import Estimate, PendingPlay
-from multiplay.reports.study_text import outlook
 from multiplay.studies import Study
 
 MOST_ROWS = 200  # of a list of arms
 
 
 class GridRow(NamedTuple):
-    """A supplier, with its units for each demander, and their sum."""
+    """A supplier, with its units for each customer, and their sum."""
 
     name: str
     units: list[int]
@@ -24,7 +24,7 @@ class GridRow(NamedTuple):
 
 
 class PlanGrid(NamedTuple):
-    """Units from suppliers to demanders."""
+    """Units from suppliers to customers."""
 
     targets: list[str]
     rows: list[GridRow]
@@ -51,6 +51,8 @@ class PlanView(NamedTuple):
         How many more arms are played.
     unused : int
         How many arms are not played.
+    units : dict
+        The whole plan by name, with units that cannot be served.
     """
 
     play: PendingPlay | None
@@ -59,34 +61,45 @@ class PlanView(NamedTuple):
     arms: list[tuple[str, int]]
     left_out: int
     unused: int
+    units: Mapping[str, int]
 
 
 def current_plan(study: Study, pending: Sequence[PendingPlay]) -> PlanView | None:
     """Return the newest pending play, or the best plan; None if neither is known."""
-    sense = study.actions.sense
     if pending:
-        return plan_view(pending[-1].plan, pending[-1].expected, sense, pending[-1])
+        return plan_view(pending[-1].plan, pending[-1].expected, study, pending[-1])
     try:
         best = study.best()
     except ValueError:  # only totals of rounds were told: the best plan is not known
         return None
-    return plan_view(best.plan, best.expected, sense)
+    return plan_view(best.plan, best.expected, study)
 
 
 def plan_view(
-    plan: Mapping[str, int], expected: Estimate | None, sense: str, play: PendingPlay | None = None
+    plan: Mapping[str, int],
+    expected: Estimate | None,
+    study: Study,
+    play: PendingPlay | None = None,
 ) -> PlanView:
     """Return a plan for a page."""
-    words = "" if expected is None else outlook(expected, sense)
+    words = "" if expected is None else outlook(expected, study)
     grid = grid_of(plan)
     played = list(chosen(dict(plan)).items())
     unused = len(plan) - len(played)
     rows = [] if grid is not None else played[:MOST_ROWS]
-    return PlanView(play, words, grid, rows, len(played) - MOST_ROWS, unused)
+    return PlanView(play, words, grid, rows, len(played) - MOST_ROWS, unused, plan)
+
+
+def outlook(expected: Estimate, study: Study) -> str:
+    """Return the expected total of a plan as text: the end of a sentence."""
+    verb = "cost" if study.actions.sense == "min" else "bring"
+    if isnan(expected.total):
+        return f"has a {'cost' if verb == 'cost' else 'reward'} that is not known yet"
+    return f"should {verb} {study.words.estimate(*expected)}"
 
 
 def grid_of(plan: Mapping[str, int]) -> PlanGrid | None:
-    """Return a plan as suppliers by demanders, if its arms are lanes.
+    """Return a plan as suppliers by customers, if its arms are lanes.
 
     Examples
     --------
@@ -114,10 +127,10 @@ def set_summary(actions: ActionSet) -> str:
     Examples
     --------
     >>> set_summary(Transport([1, 4, 5], [4, 6])), set_summary(Budget(9, [6, 4, 2]))
-    ('Transport: 3 suppliers, 2 demanders', 'Budget: 9 units over 3 arms')
+    ('Transport: 3 suppliers, 2 customers', 'Budget: 9 units over 3 arms')
     """
     if isinstance(actions, Transport):
-        sides = counted(len(actions.supply), "supplier"), counted(len(actions.demand), "demander")
+        sides = counted(len(actions.supply), "supplier"), counted(len(actions.demand), "customer")
         more = ", more than the demand may be delivered" if actions.surplus else ""
         return f"Transport: {', '.join(sides)}{more}"
     if isinstance(actions, Knapsack):
@@ -142,7 +155,7 @@ MOST_NODES = 24  # on one side: more are not legible
 
 
 class FlowNode(NamedTuple):
-    """A supplier or a demander, as a bar with a name beside it."""
+    """A supplier or a customer, as a bar with a name beside it."""
 
     name: str
     label: str
@@ -155,7 +168,7 @@ class FlowNode(NamedTuple):
 
 
 class FlowBand(NamedTuple):
-    """Units from a supplier to a demander, as a path with a width."""
+    """Units from a supplier to a customer, as a path with a width."""
 
     source: str
     target: str
@@ -166,7 +179,7 @@ class FlowBand(NamedTuple):
 
 
 class FlowDrawing(NamedTuple):
-    """Flows from suppliers to demanders: bands whose width is the number of units."""
+    """Flows from suppliers to customers: bands whose width is the number of units."""
 
     width: float
     height: float

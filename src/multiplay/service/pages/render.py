@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
-from multiplay._support.formatting import legible
-from multiplay.service.pages import sessions
+from multiplay._support.formatting import legible, plural
+from multiplay.service.pages import forms, sessions
 from multiplay.service.pages.sessions import Visitor
 from multiplay.version import __version__
 
 STATIC = Path(__file__).with_name("static")
 LAYOUT = "\n\r\t"  # control characters that are allowed in a text area
+LOCAL = re.compile(  # times to the minute; numbers with decimals or thousands, not in a name
+    r"(?<![\w.,:;#-])(?:(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d)"
+    r"|-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+\.\d+|-?\d{4,15})(?![\w:-]|[.,]\d)"
+)
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -65,6 +70,28 @@ def lanes(text: str) -> str:
     return text.replace("->", "\N{RIGHTWARDS ARROW}")
 
 
+def local(text: Any) -> Markup:
+    """Return text whose numbers and times a script writes as the browser's language does.
+
+    Whole numbers below 1,000 are the same in all languages. Times are UTC.
+
+    Examples
+    --------
+    >>> print(local("1,878 EUR of 3"))
+    <data value="1878">1,878</data> EUR of 3
+    >>> print(local("told 2026-11-17 08:30, 2026-11-17"))
+    told <time datetime="2026-11-17T08:30Z">2026-11-17 08:30</time>, 2026-11-17
+    """
+
+    def marked(found: re.Match[str]) -> str:
+        text = found[0]
+        if found["time"]:
+            return Markup('<time datetime="{}Z">{}</time>').format(text.replace(" ", "T"), text)
+        return Markup('<data value="{}">{}</data>').format(text.replace(",", ""), text)
+
+    return Markup(LOCAL.sub(marked, str(escape(_legible(text)))))
+
+
 def coded(text: str) -> Markup:
     """Return text with code elements in place of backticks."""
     parts = [escape(part) for part in text.split("`")]
@@ -72,6 +99,26 @@ def coded(text: str) -> Markup:
         Markup("<code>{}</code>").format(part) if place % 2 else part
         for place, part in enumerate(parts)
     )
+
+
+def local_day(text: str) -> Markup:
+    """Return the day of a time to the minute, which a script writes as the language does."""
+    return Markup(str(local(text)).replace("<time ", "<time data-day ").replace(text, text[:10]))
+
+
+def article(noun: str) -> str:
+    """Return a noun with its article.
+
+    Examples
+    --------
+    >>> article("lane"), article("item"), article("unit"), article("hour")
+    ('a lane', 'an item', 'a unit', 'an hour')
+    """
+    word = noun.lower()
+    an = word.startswith(("hour", "hono")) or (
+        word[:1] in "aeiou" and not word.startswith(("uni", "use", "eu", "one"))
+    )
+    return f"{'an' if an else 'a'} {noun}"
 
 
 @cache
@@ -86,8 +133,17 @@ def templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"lanes": lanes, "coded": coded}
+    made.filters |= {
+        "lanes": lanes,
+        "coded": coded,
+        "local": local,
+        "local_day": local_day,
+        "plural": plural,
+        "article": article,
+    }
+    made.tests["match_unit"] = lambda field: field.startswith("unit")
     made.globals |= {"static": static, "url": url, "version": __version__}
+    made.globals["number_rule"] = forms.NUMBER_RULE
     made.globals["m"] = made.get_template("macros.html").module
     return made
 

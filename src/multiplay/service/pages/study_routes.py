@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
+from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound
-from multiplay.learner.plays import PendingPlay, Receipt
+from multiplay.learner.plays import Estimate, PendingPlay, Receipt
 from multiplay.service.api import events
-from multiplay.service.pages import features, forms, journal_views, views
+from multiplay.service.pages import bills, features, forms, journal_views, plan_forms, views
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, StudyPageContext, to
 from multiplay.service.studies import bounded_verbs
-from multiplay.studies import Study, play_history
+from multiplay.studies import Study, entry_codec, play_history
 
-PARTS = ("state", "plan", "tell", "costs", "pending", "journal", "drivers", "arms")
+PARTS = ("state", "plan", "tell", "other", "costs", "pending", "journal", "drivers", "arms")
+MOST_DAYS = 36_500  # of an age in days
 
 STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
 SearchText = Annotated[str, Field(max_length=200)]
@@ -35,6 +38,7 @@ class StudyQuery(PartsQuery):
 
     done: str = ""
     play: int | None = None
+    count: int | None = None
 
 
 class JournalQuery(BaseModel):
@@ -54,22 +58,15 @@ class PlayQuery(BaseModel):
 
 async def study_page(context: StudyPageContext, query: StudyQuery) -> Response:
     """Show a study."""
-    done = done_text(query.done, query.play)
-    return await _study_page(context, query.arms, bool(query.all), done)
+    done = done_text(query.done, query.play, query.count)
+    return await _study_page(context, query.arms, bool(query.all), done=done)
 
 
 async def _study_page(
-    context: StudyPageContext,
-    arms: str = "",
-    whole: bool = False,
-    done: str = "",
-    ask_form: Form | None = None,
-    restart_form: Form | None = None,
-    status: int = 200,
+    context: StudyPageContext, arms: str = "", whole: bool = False, status: int = 200, **shown: Any
 ) -> Response:
-    shown = await _content(context, arms, whole) | {"done": done, "ask_form": ask_form or Form()}
-    shown["restart_form"] = restart_form or Form()
-    return await context.page("study.html", status, **shown)
+    content = {"done": ""} | await _content(context, arms, whole) | shown
+    return await context.page("study.html", status, **content)
 
 
 async def parts(context: StudyPageContext, query: PartsQuery) -> Response:
@@ -100,8 +97,16 @@ async def _content(context: StudyPageContext, arms: str, whole: bool) -> dict[st
         "query": query,
         "telling": _telling(seen.queue, partly),
         "tell_form": Form(),
-        "usual": forms.usual_values(seen.actions),
+        "ask_form": Form(),
+        "other_form": Form(),
+        "expire_form": Form(),
+        "restart_form": Form(),
+        "answer": None,
+        "usual": plan_forms.usual_values(seen.actions),
+        "rules": plan_forms.RULES,
+        "rule_rows": plan_forms.rule_rows,
         "today": f"{now:%Y-%m-%d}",
+        "next_day": plan_forms.next_day(recent.plays["key"], now.date()),
     }
 
 
@@ -158,23 +163,127 @@ async def ask(context: StudyPageContext) -> Response:
     """Choose a plan."""
     form = await context.form()
     context.caller.check("play", context.name)
-    limits = context.manager.settings.limits
+    most = context.manager.settings.limits
     usual, fields = await context.read(lambda study: (study.actions, features.day_fields(study)))
-    plain, values = forms.today(form, usual), features.day_values(form, fields)
+    plain, values = plan_forms.today(form, usual), features.day_values(form, fields)
     key = form.get("key").strip() or None
+    names: list[str] = [*usual.names]
     if not form.errors:
         try:
             actions = await context.manager.build_actions(plain)
-            id = await context.write(
-                form,
-                lambda study: bounded_verbs.ask(limits, study, actions, key=key, features=values),
-                lambda play: play.id,
-            )
-            return to(f"{context.base}?done=asked&play={id}")
+            names = names if actions is None else [*actions.names]
+            limits = plan_forms.limits(form, names)
+            if not form.errors:
+                given = {"key": key, "features": values, **limits}
+                id = await context.write(
+                    form,
+                    lambda study: bounded_verbs.ask(most, study, actions, **given),
+                    lambda play: play.id,
+                )
+                return to(f"{context.base}?done=asked&play={id}")
         except InvalidInput as error:
-            if not features.note_feature(form, error, fields):
-                form.note(context.without_store(error), "key", *forms.usual_values(usual))
+            noted = features.note_feature(form, error, fields)
+            if not noted and not plan_forms.note_limit(form, error, names):
+                form.note(context.without_store(error), "key", *plan_forms.usual_values(usual))
     return await _study_page(context, ask_form=form, status=422)
+
+
+# ------------------------------------------------------------ a plan of the user
+
+
+async def expect(context: StudyPageContext) -> Response:
+    """Show the expected cost of a plan of the user, beside that of the proposed plan."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    names = await _names_of(context, form)
+    plan = plan_forms.own_plan(form, names)
+    answer = None
+    if plan is None and not form.errors:
+        form.errors[""] = "Enter at least one number."
+    elif plan is not None:
+        limits = context.manager.settings.limits
+        try:
+            actions = await _set_of(context, plan, names)
+
+            def read(study: Study) -> views.Comparison:
+                own: Estimate = bounded_verbs.expect(limits, study, actions, plan=plan)
+                return views.comparison(study, own)
+
+            answer = await context.read(read)
+        except InvalidInput as error:
+            form.note(context.without_store(error))
+    status = 422 if form.errors else 200
+    return await _study_page(context, other_form=form, answer=answer, status=status)
+
+
+async def drove(context: StudyPageContext) -> Response:
+    """Learn from a plan of the user and its costs; discard the proposed plan, if requested."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    limits = context.manager.settings.limits
+    names = await _names_of(context, form)
+    plan, key = plan_forms.own_plan(form, names), form.get("day").strip()
+    if not key:
+        form.errors["day"] = "Enter the date, so that the plan is not saved twice."
+    by_round = await context.read(lambda study: study.policy.learns_from == "round")
+    losses = None if form.errors else bills.of_plan(form, plan, names, key, by_round)
+    if losses is not None:
+        driven, told = losses
+        gone = form.get("discard")
+        try:
+            actions = await _set_of(context, driven, names)
+            given = {"plan": driven, "losses": told, "missing": bills.missing(told), "key": key}
+
+            def act(study: Study) -> Receipt:
+                done = bounded_verbs.learn(limits, study, actions, **given)
+                if any(str(play.id) == gone for play in study.pending()):
+                    study.cancel(int(gone))
+                return done
+
+            await context.write(form, act)
+            return to(f"{context.base}?done=drove")
+        except InvalidInput as error:
+            form.note(context.without_store(error), "day" if error.argument == "key" else "rows")
+    return await _study_page(context, other_form=form, status=422)
+
+
+async def _names_of(context: StudyPageContext, form: Form) -> list[str]:
+    """Return the arms of the fields of a form, which the form contains."""
+    known: list[str] = await context.read(
+        lambda study: list(dict.fromkeys((*study.actions.names, *study.known_arms)))
+    )
+    try:
+        given = json.loads(form.get("names"))
+        named = [name for name in given if name in set(known)]
+    except (ValueError, TypeError):
+        return known
+    return named or known
+
+
+async def _set_of(
+    context: StudyPageContext, plan: dict[str, int], names: list[str]
+) -> ActionSet | None:
+    """Return a set that has a plan of the user; None for the usual set."""
+    usual = await context.read(lambda study: study.actions)
+    return await context.manager.build_actions(plan_forms.set_of_plan(usual, plan, names))
+
+
+# ------------------------------------------------------------ reports that are forgotten, and plays
+
+
+async def expire(context: StudyPageContext) -> Response:
+    """Close or discard all plans that are older than some days."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    with form.noting("days"):
+        days = forms.a_number("days", form.get("days"))
+        if not 0 < days <= MOST_DAYS:
+            expected, hint = f"a number of days up to {MOST_DAYS}", "Write 7, for example."
+            raise InvalidInput("days", expected, repr(form.get("days")), hint)
+    if not form.errors:
+        ended = await context.write(form, lambda study: study.expire(timedelta(days=days)))
+        return to(f"{context.base}?done=expired&count={len(ended)}")
+    return await _study_page(context, expire_form=form, status=422)
 
 
 async def forget(context: StudyPageContext) -> Response:
@@ -224,11 +333,12 @@ async def _play_page(
         found = views.play_page(study, about)
         return {
             "page": found,
-            "unit": study.loss_range,
+            "loss_range": study.loss_range,
+            "w": study.words,
             "noun": "cost" if study.actions.sense == "min" else "reward",
             "by_round": study.policy.learns_from == "round",
             "typed": [
-                (arm, form.get(forms.field_of(place))) for place, arm in enumerate(found.fields)
+                (arm, form.get(bills.field_of(place))) for place, arm in enumerate(found.fields)
             ],
         }
 
@@ -240,32 +350,47 @@ async def _play_page(
     return await context.page("play.html", status, **shown)
 
 
+async def fill(context: StudyPageContext, play: int) -> Response:
+    """Show the costs of a play in their fields, from rows of a spreadsheet; save nothing."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    about = await context.read_journal(lambda journal: play_history.about(journal, play))
+    plan = about[0].record.header["plan"]
+    if not bills.has_rows(form):
+        form.errors[bills.ROWS] = "Paste rows here, or choose a file."
+        return await _play_page(context, play, form, status=422)
+    form = bills.filled(form, plan, entry_codec.shown_key(about[0].labels))
+    done = "" if form.errors else "Check the numbers, and save them."
+    return await _play_page(context, play, form, done, status=422 if form.errors else 200)
+
+
 async def tell(context: StudyPageContext, play: int) -> Response:
     """Learn from the losses of a play."""
     form = await context.form()
     context.caller.check("play", context.name)
 
-    def pending(study: Study) -> tuple[dict[str, int] | None, bool]:
+    def pending(study: Study) -> tuple[PendingPlay | None, bool]:
         found = next((one for one in study.pending() if one.id == play), None)
-        by_round = study.policy.learns_from == "round"
-        return None if found is None else views.reportable(found.plan), by_round
+        return found, study.policy.learns_from == "round"
 
-    plan, by_round = await context.read(pending)
-    if plan is None:
+    found, by_round = await context.read(pending)
+    if found is None:
         # raises NotFound for a play that does not exist
         await context.read_journal(lambda journal: play_history.about(journal, play))
-        form.errors[""] = "This play is not pending any more. The values below were not saved."
+        form.errors[""] = "This plan is not pending any more. The values below were not saved."
         return await _play_page(context, play, form, status=409)
+    plan = views.reportable(found.plan)
+    if bills.has_rows(form):
+        form = bills.filled(form, plan, found.key)
     partly = bool(form.get("part"))
-    told = forms.losses(form, plan, by_round, partly)
+    told = None if form.errors else bills.losses(form, plan, by_round, partly)
     if told is not None:
+        given: dict[str, Any] = {"final": not partly, "missing": bills.missing(told)}
         try:
-            done: Receipt = await context.write(
-                form, lambda study: study.tell(play, told, final=not partly)
-            )
+            done: Receipt = await context.write(form, lambda study: study.tell(play, told, **given))
             return to(f"{context.base}/plays/{play}?done={'told' if done.final else 'part'}")
         except InvalidInput as error:
-            forms.note_loss(form, context.without_store(error), plan)
+            bills.note_loss(form, context.without_store(error), plan)
     return await _play_page(context, play, form, status=422)
 
 
@@ -294,19 +419,21 @@ async def _end(context: StudyPageContext, play: int, done: str, act: Any) -> Res
 
 DONE = {
     "created": "The study was created. Ask for its first plan.",
-    "asked": "Play {play} was planned.",
-    "told": "The outcome of play {play} was saved. The study has learned from it.",
-    "part": "A part of the outcome of play {play} was saved. More may follow.",
-    "closed": "Play {play} was closed. The study has learned from the units that were reported.",
+    "asked": "Plan {play} was made.",
+    "told": "The outcome of plan {play} was saved. The study has learned from it.",
+    "part": "A part of the outcome of plan {play} was saved. More may follow.",
+    "closed": "Plan {play} was closed. The study has learned from what was reported.",
     "forgot": "Earlier reports no longer count. “Keep” undoes this.",
     "kept": "The reports count again.",
-    "cancelled": "Play {play} was cancelled. The study does not learn from it.",
+    "cancelled": "Plan {play} was cancelled. The study does not learn from it.",
+    "drove": "The plan that you drove was saved. The study has learned from it.",
+    "expired": "Plans that were closed or cancelled: {count}.",
 }
 
 
-def done_text(done: str, play: int | None) -> str:
+def done_text(done: str, play: int | None, count: int | None = None) -> str:
     """Return a message about what a form has done, empty for an unknown code."""
-    return DONE[done].format(play=play) if done in DONE else ""
+    return DONE[done].format(play=play, count=count) if done in DONE else ""
 
 
 PAGES = (
@@ -317,12 +444,19 @@ PAGES = (
     Page("GET", f"{STUDY}/journal", journal, query=JournalQuery),
     Page("GET", f"{STUDY}/ask", of_form),
     Page("POST", f"{STUDY}/ask", ask),
+    Page("GET", f"{STUDY}/expect", of_form),
+    Page("POST", f"{STUDY}/expect", expect),
+    Page("GET", f"{STUDY}/drove", of_form),
+    Page("POST", f"{STUDY}/drove", drove),
+    Page("GET", f"{STUDY}/expire", of_form),
+    Page("POST", f"{STUDY}/expire", expire),
     Page("GET", f"{STUDY}/forget", of_form),
     Page("POST", f"{STUDY}/forget", forget),
     Page("GET", f"{STUDY}/keep", of_form),
     Page("POST", f"{STUDY}/keep", keep),
     Page("GET", PLAY, play_page, query=PlayQuery),
     Page("GET", f"{PLAY}/{{verb}}", of_form),
+    Page("POST", f"{PLAY}/fill", fill),
     Page("POST", f"{PLAY}/tell", tell),
     Page("POST", f"{PLAY}/close", close),
     Page("POST", f"{PLAY}/cancel", cancel),

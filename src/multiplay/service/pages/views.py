@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +22,8 @@ from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
 from multiplay.learner import facts as learner_facts
-from multiplay.learner.plays import PendingPlay
+from multiplay.learner.plays import Estimate, PendingPlay
+from multiplay.learner.words import Words
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts, study_facts
 from multiplay.service.pages.features import DayField, Drivers, day_fields, drivers
@@ -32,6 +34,7 @@ from multiplay.service.pages.journal_views import (
     cost_summary,
     entry_line,
 )
+from multiplay.service.pages.plan_forms import MOST_UNIT_FIELDS, PlanFields, plan_fields
 from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, entry_codec, play_history
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_PENDING = 50  # rows
+SAME = 0.005  # a smaller difference of costs is none
 MOST_ALARMS = 20
 SHOWN_PLAYS = 20  # below the chart
 MOST_ARMS = 200  # rows, unless all of them are requested
@@ -121,13 +125,22 @@ class ChangedArm(NamedTuple):
     acted: bool
 
 
+class Comparison(NamedTuple):
+    """The expected cost of a plan of the user, beside the proposed plan, as text."""
+
+    own: str
+    proposed: str
+    difference: str
+
+
 class Overview(NamedTuple):
     """The content of the page of a study."""
 
     name: str
+    words: Words
     kind: str
     policy: str
-    unit: str
+    loss_range: str
     noun: str
     rewards: bool
     asked: int
@@ -144,6 +157,9 @@ class Overview(NamedTuple):
     no_alarm: str
     follows: bool
     queue: list[PendingPlay]
+    own: PlanFields
+    names_of_own: str
+    absorbs: bool
     actions: ActionSet
     by_round: bool
     day_fields: list[DayField]
@@ -176,18 +192,21 @@ def overview(
     """Return the content of the page of a study, in a time that does not grow with its plays."""
     found = recent_facts(study, recent, now)
     pending = study.pending()
+    plan = current_plan(study, pending)
+    units = dict.fromkeys(study.actions.names, 0) if plan is None else served(plan.units)
     return Overview(
         name=study.name,
+        words=study.words,
         kind=set_summary(study.actions),
         policy=found.policy,
-        unit=found.loss_range,
+        loss_range=found.loss_range,
         noun=study_text.wording(found).noun,
         rewards=found.rewards,
         asked=study.asked,
         waits=len(pending),
         clipped=found.clipped,
         head=recent.head,
-        plan=current_plan(study, pending),
+        plan=plan,
         arms=arm_rows(found.arms, wanted, whole),
         costs=cost_summary(found, recent),
         alarms=study_text.alarms_table(found, MOST_ALARMS),
@@ -197,11 +216,24 @@ def overview(
         no_alarm=study_text.no_alarm(found),
         follows=found.follows,
         queue=_with_estimates(pending),
+        own=plan_fields(units),
+        names_of_own=json.dumps([*units]) if len(units) <= MOST_UNIT_FIELDS else "",
+        absorbs=study.policy.absorbs,
         actions=study.actions,
         by_round=study.policy.learns_from == "round",
         day_fields=day_fields(study),
         drivers=drivers(study),
     )
+
+
+def comparison(study: Study, own: Estimate) -> Comparison:
+    """Return the expected cost of a plan of the user, beside that of the proposed plan."""
+    words, pending = study.words, study.pending()
+    proposed = pending[-1].expected if pending else study.best().expected
+    more = own.total - proposed.total
+    side = "more" if more > 0 else "less"
+    difference = "the same" if abs(more) < SAME else f"{words.money(abs(more))} {side}"
+    return Comparison(words.estimate(*own), words.estimate(*proposed), difference)
 
 
 def changed_arms(alarms: pd.DataFrame) -> list[ChangedArm]:
@@ -306,12 +338,11 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
     asked, end = about[0], _end(about)
     id, header = asked.labels.play, asked.record.header
     assert id is not None
-    sense = study.actions.sense
     pending = next((play for play in study.pending() if play.id == id), None)
     if pending is not None:
-        plan = plan_view(pending.plan, pending.expected, sense, pending)
+        plan = plan_view(pending.plan, pending.expected, study, pending)
     else:
-        plan = plan_view(_whole_plan(asked, study.actions), None, sense)
+        plan = plan_view(_whole_plan(asked, study.actions), None, study)
     outcome = {} if end is None else end.record.header
     expected, realised = (
         amount(number_or_nan(found)) for found in (header.get("expected"), outcome.get("realised"))
@@ -364,4 +395,9 @@ def _losses(about: list[Entry]) -> list[tuple[str, str]]:
 
 def reportable(plan: Mapping[str, int]) -> dict[str, int]:
     """Return the arms of a plan whose units can be reported, without unmet demand."""
-    return {arm: k for arm, k in chosen(dict(plan)).items() if not arm.startswith(UNMET)}
+    return chosen(served(plan))
+
+
+def served(plan: Mapping[str, int]) -> dict[str, int]:
+    """Return a plan without unmet demand."""
+    return {arm: units for arm, units in plan.items() if not arm.startswith(UNMET)}

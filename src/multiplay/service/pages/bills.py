@@ -1,0 +1,350 @@
+"""Bills: the costs of the units of a plan, typed, pasted from a spreadsheet, or in a file."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+from multiplay._support import frames
+from multiplay._support.csv_format import CsvFormat, decoded, format_of
+from multiplay.errors import InvalidInput
+from multiplay.learner.reports import losses_argument
+from multiplay.service.pages.forms import (
+    MISSING,
+    Form,
+    UploadedFile,
+    a_number,
+    as_typed,
+    error_text,
+)
+from multiplay.service.pages.plan_forms import a_day, by_spelling, spelling
+
+MOST_ROWS = 20_000
+ARROW = "->"
+DAY_FIRST = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})")
+AROUND = re.compile(r"^[^\d+\-.,]*|[^\d.,]*$")  # a currency before or after a number
+ROWS, FILE = "rows", "file"  # names of the fields
+
+
+class Row(NamedTuple):
+    """A row of a table: its line, and its cells."""
+
+    line: int
+    cells: list[str]
+
+
+class Bills(NamedTuple):
+    """Costs of units by arm, None for a unit that was not reported.
+
+    Attributes
+    ----------
+    costs : dict
+        The costs by arm, in the order of the rows.
+    left_out : int
+        How many rows are of another day.
+    """
+
+    costs: dict[str, list[float | None]]
+    left_out: int
+
+
+def field_of(place: int) -> str:
+    """Return the name of the field of an arm, which does not depend on the name of the arm."""
+    return f"arm{place}"
+
+
+# ---------------------------------------------------------------- one field for each arm
+
+
+def losses(
+    form: Form, plan: Mapping[str, int], by_round: bool, partly: bool
+) -> dict[str, Any] | float | None:
+    """Return the losses from one field for each arm, or from one total of the round.
+
+    Examples
+    --------
+    >>> form = Form({"arm0": "120 95,5 -", "arm1": "310"})
+    >>> losses(form, {"Lyon->north": 3, "Lyon->south": 2}, by_round=False, partly=False)
+    {'Lyon->north': [120, 95.5, None], 'Lyon->south': 310}
+    """
+    if by_round:
+        with form.noting("total"):
+            return a_number("total", form.get("total"))
+        return None
+    told: dict[str, Any] = {}
+    for place, (arm, units) in enumerate(plan.items()):
+        name = field_of(place)
+        with form.noting(name):
+            found = _units(name, form.get(name), units, partly)
+            if found is not None:
+                told[arm] = found
+    if not told and not form.errors:
+        form.errors[""] = "Enter at least one value."
+    return None if form.errors else told
+
+
+def missing(told: Any) -> str | None:
+    """Return how missing losses are treated: one that is marked as not reported is left out."""
+    units = [told] if not isinstance(told, dict) else [*told.values()]
+    return "ignore" if any(isinstance(one, list) and None in one for one in units) else None
+
+
+def of_plan(
+    form: Form, plan: Mapping[str, int] | None, names: Sequence[str], key: str, by_round: bool
+) -> tuple[dict[str, int], Any] | None:
+    """Return a plan of the user and its losses; None after recording errors in the form.
+
+    Where no units were typed, the plan has one unit for each cost.
+    """
+    if by_round:
+        if plan is None:
+            form.errors[""] = "Enter the units of the plan."
+        with form.noting("total"):
+            total = a_number("total", form.get("total"))
+        return None if form.errors or plan is None else (dict(plan), total)
+    if not has_rows(form):
+        form.errors[ROWS] = "Enter the costs, one row for each."
+        return None
+    found = of_form(form, [*plan] if plan else names, key)
+    if found is None:
+        return None
+    driven = dict(plan or {arm: len(costs) for arm, costs in found.costs.items()})
+    told: dict[str, Any] = {}
+    for arm, units in driven.items():
+        costs = found.costs.get(arm, [])
+        total = len(costs) == 1 and units > 1 and costs[0] is not None
+        if len(costs) != units and not total:
+            one = "a cost" if units == 1 else f"{units} costs, or one total,"
+            form.errors[ROWS] = f"Expected {one} for {arm}, got {len(costs)}."
+            return None
+        told[arm] = costs[0] if total else costs
+    return driven, told
+
+
+def note_loss(form: Form, error: InvalidInput, plan: Mapping[str, int]) -> None:
+    """Record an error in losses for the arm that it names."""
+    arms = list(plan)
+    places = [place for place, arm in enumerate(arms) if error.argument == losses_argument(arm)]
+    form.errors[field_of(places[0]) if places else ""] = error_text(error)
+
+
+def _units(name: str, text: str, units: int, partly: bool) -> Any:
+    """Return the losses of one arm: a list with one per unit, their total, or None."""
+    typed = re.split(r"[\s;]+", text.strip(" \t\r\n;"))
+    if typed == [""]:
+        if partly:
+            return None
+        hint = f"Write {MISSING} for a unit that was not reported, or select “More will follow”."
+        many = "a number" if units == 1 else f"{units} numbers, or one total"
+        raise InvalidInput(name, many, "nothing", hint)
+    if len(typed) == 1 and units > 1 and typed != [MISSING]:
+        return a_number(name, typed[0])
+    if typed == [MISSING]:
+        return [None] * units
+    if len(typed) != units and not (partly and len(typed) < units):
+        hint = f"Write a number or {MISSING} for each unit, separated by spaces."
+        raise InvalidInput(name, f"{units} numbers, or one total", f"{len(typed)}", hint)
+    return [None if one == MISSING else a_number(name, one) for one in typed]
+
+
+# ---------------------------------------------------------------- rows of a spreadsheet
+
+
+def has_rows(form: Form) -> bool:
+    """Return whether rows were pasted or a file was uploaded."""
+    return bool(form.get(ROWS).strip() or FILE in form.files)
+
+
+def filled(form: Form, plan: Mapping[str, int], key: str | None) -> Form:
+    """Return the form with the fields of arms filled from the rows that were pasted or uploaded.
+
+    Errors are recorded for the field of the rows or of the file; the form is then as it was.
+    """
+    found = of_form(form, [*plan], key)
+    if found is None:
+        return form
+    values = dict(form.values) | {ROWS: ""}
+    for place, arm in enumerate(plan):
+        if arm in found.costs:
+            values[field_of(place)] = cost_text(found.costs[arm])
+    return Form(values, form.errors)
+
+
+def cost_text(costs: Iterable[float | None]) -> str:
+    """Return costs as they are typed into the field of an arm."""
+    return " ".join(MISSING if cost is None else as_typed(cost) for cost in costs)
+
+
+def of_form(form: Form, arms: Sequence[str], key: str | None) -> Bills | None:
+    """Return the bills that were pasted or uploaded; None after recording an error."""
+    place = FILE if FILE in form.files else ROWS
+    with form.noting(place):
+        try:
+            if place == FILE:
+                return of_rows(*_rows_of_file(form.files[FILE]), arms, key)
+            return of_rows(*_rows_of_text(form.get(ROWS), arms), arms, key)
+        except csv.Error as error:
+            raise InvalidInput(place, "a table", str(error), "Save it again as CSV.") from None
+    return None
+
+
+def of_rows(
+    rows: Sequence[Row], found: CsvFormat | None, arms: Sequence[str], key: str | None
+) -> Bills:
+    """Return the bills in rows: the name of an arm, in one cell or two, and its cost.
+
+    The first row may have the names of the columns; there may then be other columns of text. Rows
+    with a date other than that of the plan are left out.
+
+    Examples
+    --------
+    >>> table = [Row(1, ["date", "depot", "to", "EUR"]), Row(2, ["17.11.2026", "Lyon", "n", "95"])]
+    >>> of_rows(table, CsvFormat(decimal=","), ["Lyon->n"], "2026-11-17").costs
+    {'Lyon->n': [95.0]}
+    """
+    day, known = a_day(key or ""), by_spelling(arms)
+    header = _header(rows, known, found)
+    costs: dict[str, list[float | None]] = {}
+    left_out = 0
+    for row in rows[1:] if header else rows:
+        cells = [cell for cell in row.cells if _date(cell) is None]
+        days = [when for cell in row.cells if (when := _date(cell)) is not None]
+        if day is not None and days and day not in days:
+            left_out += 1
+            continue
+        arm, rest = _arm(row, cells, known)
+        numbers = [cell for cell in rest if cell and (_is_cost(cell, found) or not header)]
+        if not numbers or (header and len(numbers) > 1):
+            got = ", ".join(map(repr, numbers)) or "none"
+            hint = f"Write one cost in each row, or {MISSING} for one that is not known."
+            raise InvalidInput("rows", f"one cost in row {row.line}", got[:80], hint)
+        costs.setdefault(arm, []).extend(_cost(row, cell, found) for cell in numbers)
+    if not costs:
+        got = f"{left_out} rows of other days" if left_out else "none"
+        hint = "Copy the rows with the costs, or choose another file."
+        raise InvalidInput("rows", f"rows of {key}" if left_out else "rows", got, hint)
+    return Bills(costs, left_out)
+
+
+def _header(rows: Sequence[Row], known: Mapping[str, str], found: CsvFormat | None) -> bool:
+    """Return whether the first row has the names of columns: no arm, no cost and no date."""
+    cells = rows[0].cells if rows else []
+    value = any(_is_cost(cell, found) or _date(cell) for cell in cells)
+    return bool(cells) and not value and _named(cells, known) is None
+
+
+def _arm(row: Row, cells: Sequence[str], known: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the arm that a row names, and its other cells."""
+    found = _named(cells, known)
+    if found is None:
+        got = ", ".join(map(repr, cells))[:80]
+        hint = "Check the spelling. If you drove another plan, enter it under “Another plan”."
+        raise InvalidInput("rows", f"a name of this plan in row {row.line}", got, hint)
+    return found
+
+
+def _named(cells: Sequence[str], known: Mapping[str, str]) -> tuple[str, list[str]] | None:
+    """Return the arm that one cell or two name, and the other cells."""
+    for width in (1, 2):
+        for k in range(len(cells) - width + 1):
+            arm = known.get(spelling(ARROW.join(cells[k : k + width])))
+            if arm is not None:
+                return arm, [*cells[:k], *cells[k + width :]]
+    return None
+
+
+def _cost(row: Row, cell: str, found: CsvFormat | None) -> float | None:
+    if cell == MISSING:
+        return None
+    if found is None:
+        try:
+            return a_number("rows", cell)
+        except InvalidInput as error:
+            expected = f"{error.expected} in row {row.line}"
+            raise InvalidInput("rows", expected, error.got, error.hint) from None
+    if not _is_cost(cell, found):
+        hint = f"Write 120, or {MISSING} for a cost that is not known."
+        raise InvalidInput("rows", f"a number in row {row.line}", repr(cell)[:60], hint)
+    return float(_plain(cell, found))
+
+
+def _is_cost(cell: str, found: CsvFormat | None) -> bool:
+    text = cell if found is None else _plain(cell, found)
+    return cell == MISSING or bool(re.fullmatch(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)", text))
+
+
+def _plain(cell: str, found: CsvFormat) -> str:
+    """Return the number in a cell with a decimal point, and without a currency."""
+    text = AROUND.sub("", cell)
+    if found.thousands:
+        text = text.replace(found.thousands, "")
+    text = re.sub(r"(?<=\d)[\s\u202f\u2019'](?=\d{3})", "", text)  # 1 234 and 1'234
+    return text.replace(found.decimal, ".")
+
+
+def _date(cell: str) -> date | None:
+    """Return the day in a cell, such as 2026-11-17, 17.11.2026 or 17/11/2026."""
+    text = cell.strip()
+    if match := DAY_FIRST.fullmatch(text):
+        day, month, year = map(int, match.groups())
+        text = f"{year}-{month:02}-{day:02}"
+    found = a_day(text[:10])
+    return found if found is None or len(text) == 10 or text[10] in " T" else None
+
+
+def _rows_of_text(text: str, arms: Sequence[str]) -> tuple[list[Row], CsvFormat | None]:
+    """Return pasted rows: cells with tabs or semicolons between them, or typed lines."""
+    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    for separator in ("\t", ";"):
+        if lines and all(separator in line for _, line in lines):
+            return _cells(text, format_of(text, separator=separator))
+    names = sorted(map(spelling, arms), key=len, reverse=True)
+    return [Row(k, _typed_cells(line, names)) for k, line in lines[: MOST_ROWS + 1]], None
+
+
+def _typed_cells(line: str, names: Sequence[str]) -> list[str]:
+    """Return the name and the numbers of a typed line, such as ``Lyon->north 120 95,5``."""
+    plain = spelling(line)
+    name = next((name for name in names if plain.startswith(name)), None)
+    if name is None:
+        return line.split()
+    return [name, *re.split(r"[\s:=]+", plain[len(name) :].strip(" :=,"))]
+
+
+def _rows_of_file(file: UploadedFile) -> tuple[list[Row], CsvFormat | None]:
+    """Return the rows of a CSV or Excel file."""
+    if not file.name.lower().endswith(frames.EXCEL):
+        text, encoding = decoded(file.data)
+        return _cells(text, format_of(text, encoding))
+    table = frames.read_file(file.name, (), data=file.data, argument=FILE).frame
+    head = Row(1, [str(name).strip() for name in table.columns])
+    rows = [
+        Row(int(line) + 2, [_text(cell) for cell in cells])
+        for line, cells in zip(table.index, table.itertuples(index=False), strict=True)
+    ]
+    return _few([head, *rows]), CsvFormat()
+
+
+def _cells(text: str, found: CsvFormat) -> tuple[list[Row], CsvFormat]:
+    table = csv.reader(text.splitlines(), delimiter=found.separator)
+    rows = [Row(table.line_num, [cell.strip() for cell in cells]) for cells in table]
+    return _few([row for row in rows if any(row.cells)]), found
+
+
+def _few(rows: list[Row]) -> list[Row]:
+    if len(rows) > MOST_ROWS:
+        hint = "Import the history of a study from its page."
+        raise InvalidInput("rows", f"at most {MOST_ROWS} rows", f"{len(rows)}", hint)
+    return rows
+
+
+def _text(cell: Any) -> str:
+    """Return a cell of an Excel file as text."""
+    if isinstance(cell, datetime):
+        return f"{cell:%Y-%m-%d}"
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        return "" if cell != cell else as_typed(cell)
+    return "" if cell is None else str(cell).strip()

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable
 from email.message import Message
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.concurrency import run_in_threadpool
@@ -34,6 +34,7 @@ FORM, WITH_FILES = "application/x-www-form-urlencoded", "multipart/form-data"
 
 UNEXPECTED = Kind(500, "Unexpected error")
 
+T = TypeVar("T")
 log = logging.getLogger("multiplay.service")
 
 
@@ -95,6 +96,10 @@ class PageContext:
     async def page(self, template: str, status: int = 200, **shown: Any) -> Response:
         """Return a page, rendered in a thread: a long page does not block other requests."""
         return await run_in_threadpool(render.page, self.visitor, template, status, **shown)
+
+    async def in_thread(self, act: Callable[[], T]) -> T:
+        """Call a function that takes time in a thread."""
+        return await run_in_threadpool(act)
 
     def without_store(self, error: InvalidInput) -> InvalidInput:
         """Return an error without the location of the store."""

@@ -18,6 +18,7 @@ from multiplay.service.pages import (
     api_reference,
     forms,
     home,
+    management,
     render,
     sessions,
     study_routes,
@@ -183,5 +184,6 @@ PAGES = (
     Page("GET", "/", studies, query=ListQuery),
     Page("GET", "/new", new_page),
     Page("POST", "/new", create),
+    *management.PAGES,
     *study_routes.PAGES,
 )

@@ -418,6 +418,7 @@ async def _end(context: StudyPageContext, play: int, done: str, act: Any) -> Res
 
 
 DONE = {
+    "imported": "The bills were imported. The study has learned from them.",
     "created": "The study was created. Ask for its first plan.",
     "asked": "Plan {play} was made.",
     "told": "The outcome of plan {play} was saved. The study has learned from it.",

@@ -1,0 +1,228 @@
+"""Management of a study: its words and its name, copies, deletion, export, and past bills."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from multiplay.errors import InvalidInput
+from multiplay.learner.logged_data import TableCheck
+from multiplay.learner.words import Words
+from multiplay.service.pages import render
+from multiplay.service.pages.forms import Form
+from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
+from multiplay.service.pages.uploads import Columns, Upload, guessed_columns, uploaded
+from multiplay.service.studies import bounded_verbs
+from multiplay.studies import Study
+
+STUDY = "/studies/{study}"
+WORDS, CURRENCY = Words._fields, "currency"
+SHOWN_ROWS, SHOWN_PROBLEMS, SHOWN_ARMS = 5, 10, 20
+DAY_ORDERS = {"": None, "first": True, "month": False}
+DONE = {
+    "words": "The words were saved.",
+    "renamed": "The study has its new name.",
+    "copied": "This is the copy.",
+}
+
+
+class ManageQuery(BaseModel):
+    """What a form has done."""
+
+    done: str = ""
+
+
+# ------------------------------------------------------------ words, name, copies, deletion
+
+
+async def manage_page(context: StudyPageContext, query: ManageQuery) -> Response:
+    """Show the page on which a study is managed."""
+    return await _manage_page(context, done=DONE.get(query.done, ""))
+
+
+async def _manage_page(
+    context: StudyPageContext, form: Form | None = None, done: str = "", status: int = 200
+) -> Response:
+    words, asked = await context.read(lambda study: (study.words, study.asked))
+    shown = {"name": context.name, "base": context.base, "words": words, "asked": asked}
+    return await context.page("manage.html", status, form=form or Form(), done=done, **shown)
+
+
+async def set_words(context: StudyPageContext) -> Response:
+    """Set the words of a study."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    typed = {name: form.get(name).strip() for name in WORDS}
+    given: dict[str, Any] = {name: word for name, word in typed.items() if word or name == CURRENCY}
+    try:
+        await context.write(form, lambda study: study.set_words(**given))
+        return to(f"{context.base}/manage?done=words")
+    except InvalidInput as error:
+        form.note(context.without_store(error), *WORDS)
+        return await _manage_page(context, form, status=422)
+
+
+async def rename(context: StudyPageContext) -> Response:
+    """Give a study a new name."""
+    form = await context.form()
+    new = form.get("new").strip()
+    try:
+        await context.manager.rename(context.name, context.caller, new)
+        return to(f"{render.url(new)}/manage?done=renamed")
+    except InvalidInput as error:
+        return await _refused(context, form, "new", error)
+
+
+async def copy(context: StudyPageContext) -> Response:
+    """Copy a study to a new name."""
+    form = await context.form()
+    new = form.get("copy").strip()
+    try:
+        await context.manager.copy(context.name, context.caller, new)
+        return to(f"{render.url(new)}/manage?done=copied")
+    except InvalidInput as error:
+        return await _refused(context, form, "copy", error)
+
+
+async def delete(context: StudyPageContext) -> Response:
+    """Delete a study, if its name was typed."""
+    form = await context.form()
+    if form.get("typed").strip() != context.name:
+        context.caller.check("manage", context.name)
+        hint = "Type the name of the study to delete it."
+        error = InvalidInput("typed", repr(context.name), repr(form.get("typed"))[:60], hint)
+        return await _refused(context, form, "typed", error)
+    await context.manager.delete(context.name, context.caller)
+    return to("/?done=deleted")
+
+
+async def _refused(
+    context: StudyPageContext, form: Form, field: str, error: InvalidInput
+) -> Response:
+    """Show the error of a form, unless the page itself may not be shown."""
+    if error.argument not in ("name", "typed"):
+        raise error
+    form.note(context.without_store(error), field)
+    return await _manage_page(context, form, status=422)
+
+
+async def to_manage(context: StudyPageContext) -> Response:
+    """Redirect from the URL of a form to its page."""
+    return to(f"{context.base}/manage")
+
+
+# ------------------------------------------------------------ past bills
+
+
+class Preview(NamedTuple):
+    """What a table contains, before it is learned.
+
+    Attributes
+    ----------
+    source : str
+        The name of the file.
+    content : str
+        The table as CSV, for the form that learns it.
+    format : str
+        The format that was recognised; "" for an Excel file.
+    columns : list of str
+        The names of all columns.
+    chosen : Columns
+        The columns that are learned from.
+    rows : list of lists of str
+        The first rows.
+    check : TableCheck or None
+        The content, if all columns are chosen.
+    """
+
+    source: str
+    content: str
+    format: str
+    columns: list[str]
+    chosen: Columns
+    rows: list[list[str]]
+    check: TableCheck | None
+
+
+async def import_page(context: StudyPageContext) -> Response:
+    """Show the form for a table of past bills."""
+    context.caller.check("play", context.name)
+    return await _import_page(context, Form())
+
+
+async def _import_page(
+    context: StudyPageContext, form: Form, preview: Preview | None = None, status: int = 200
+) -> Response:
+    words, sense = await context.read(lambda study: (study.words, study.actions.sense))
+    shown = {"name": context.name, "base": context.base, "words": words, "preview": preview}
+    noun = "cost" if sense == "min" else "reward"
+    return await context.page("import.html", status, form=form, noun=noun, **shown)
+
+
+async def learn_table(context: StudyPageContext) -> Response:
+    """Show what a table contains; learn from it if the form of the preview was sent."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    return await previewed(context, form)
+
+
+async def previewed(context: StudyPageContext, form: Form) -> Response:
+    """Return the preview of a table, or learn from it."""
+    preview = None
+    try:
+        table = await context.in_thread(partial(uploaded, form))
+        preview = await context.read(partial(_preview, context, form, table))
+        if form.get("learn") and preview.check is not None:
+            await context.write(form, partial(_learn, context, form, table, preview.chosen))
+            return to(f"{context.base}?done=imported")
+    except InvalidInput as error:
+        form.note(context.without_store(error), "file")
+    return await _import_page(context, form, preview, 422 if form.errors else 200)
+
+
+def _preview(context: PageContext, form: Form, table: Upload, study: Study) -> Preview:
+    first = table.read()
+    guess = guessed_columns(first.frame, study.known_arms)
+    chosen = guess
+    if form.get("arm"):
+        arm = tuple(filter(None, (form.get("arm"), form.get("second"))))
+        chosen = Columns(arm, form.get("round"), form.get("loss"))
+    file = table.read(chosen.arm)
+    check = None
+    try:
+        if chosen.arm and chosen.round and chosen.loss:
+            limits, order = context.manager.settings.limits, DAY_ORDERS.get(form.get("order"))
+            check = bounded_verbs.check_table(limits, study, file, *chosen, day_first=order)
+        else:
+            form.errors[""] = "Choose the columns."
+    except InvalidInput as error:
+        form.note(context.without_store(error))
+    head = file.frame.head(SHOWN_ROWS).astype(object)
+    rows = head.where(head.notna(), "").astype(str).to_numpy().tolist()
+    names = [str(name) for name in file.frame.columns]
+    format = "" if file.format is None else str(file.format)
+    return Preview(table.name, table.text, format, names, chosen, rows, check)
+
+
+def _learn(context: PageContext, form: Form, table: Upload, columns: Columns, study: Study) -> Any:
+    order, skip = DAY_ORDERS.get(form.get("order")), bool(form.get("skip"))
+    file, limits = table.read(columns.arm), context.manager.settings.limits
+    return bounded_verbs.learn_table(limits, study, file, *columns, day_first=order, skip_bad=skip)
+
+
+PAGES = (
+    Page("GET", f"{STUDY}/manage", manage_page, query=ManageQuery),
+    Page("GET", f"{STUDY}/words", to_manage),
+    Page("POST", f"{STUDY}/words", set_words),
+    Page("GET", f"{STUDY}/rename", to_manage),
+    Page("POST", f"{STUDY}/rename", rename),
+    Page("GET", f"{STUDY}/copy", to_manage),
+    Page("POST", f"{STUDY}/copy", copy),
+    Page("GET", f"{STUDY}/delete", to_manage),
+    Page("POST", f"{STUDY}/delete", delete),
+    Page("GET", f"{STUDY}/import", import_page),
+    Page("POST", f"{STUDY}/import", learn_table),
+)

@@ -1,0 +1,205 @@
+"""Tables that users upload or paste: limits on files, and the columns that they probably mean."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Collection, Iterable
+from itertools import permutations
+from typing import TYPE_CHECKING, NamedTuple
+
+from multiplay._support.csv_format import decoded
+from multiplay._support.frames import EXCEL, TableFile, read_file
+from multiplay.errors import InvalidInput
+from multiplay.service.pages.forms import Form
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PASTED = "pasted.csv"  # the name of a table without a file
+MOST_UNPACKED = 30_000_000  # bytes of all parts of an Excel file
+MOST_CELLS = 2_000_000  # of the rectangle that a sheet of an Excel file spans
+MOST_PARTS = 1_000
+MOST_COLUMNS = 200
+TRIED = 50  # different values of a column that are compared with the names of arms
+CELL = re.compile(rb'<c[^>]*\br="([A-Z]{1,3})(\d{1,7})"')
+
+# Words in the names of columns
+WORDS = {
+    "source": ("depot", "supplier", "from", "origin", "source", "warehouse", "plant"),
+    "target": ("customer", "demander", "to", "destination", "target", "town", "store", "client"),
+    "arm": ("lane", "arm", "route", "item", "use", "product", "channel"),
+    "round": ("day", "date", "round", "week"),
+    "loss": ("cost", "costs", "loss", "euros", "eur", "price", "amount", "bill", "reward"),
+}
+
+
+class Upload(NamedTuple):
+    """A table of the user.
+
+    Attributes
+    ----------
+    name : str
+        The name of the file.
+    text : str
+        Its content as CSV, so that a form can send it again.
+    data : bytes
+        Its content.
+    """
+
+    name: str
+    text: str
+    data: bytes
+
+    def read(self, texts: Iterable[str] = ()) -> TableFile:
+        """Return the table; ``texts`` names columns of text."""
+        return read_file(self.name, texts, data=self.data, argument="file")
+
+
+class Columns(NamedTuple):
+    """The columns of a table of bills: of the arm (one, or supplier and customer), day and cost."""
+
+    arm: tuple[str, ...]
+    round: str
+    loss: str
+
+
+def uploaded(form: Form) -> Upload:
+    """Return the table of a form: the file ``file``, or the text ``content``.
+
+    A file that cannot be read, or that needs too much memory, raises ``InvalidInput``.
+    """
+    file = form.files.get("file")
+    if file is None:
+        content = form.get("content")
+        if not content.strip():
+            hint = "Choose a file, or paste the rows of a spreadsheet with their header."
+            raise InvalidInput("file", "a table", "nothing", hint)
+        found = Upload(PASTED, content, content.encode())
+    elif file.name.lower().endswith(EXCEL):
+        check_workbook(file.data)
+        sheet = read_file(file.name, (), data=file.data, argument="file").frame
+        found = Upload(file.name, sheet.to_csv(index=False), file.data)
+    else:
+        if b"\0" in file.data[:1000] and not file.data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            hint = "Save the table as CSV or .xlsx."
+            raise InvalidInput("file", "a CSV or Excel file", "a binary file", hint)
+        found = Upload(file.name, decoded(file.data)[0], file.data)
+    table = found.read().frame
+    if len(table.columns) > MOST_COLUMNS:
+        expected, hint = f"at most {MOST_COLUMNS} columns", "Remove columns that are not needed."
+        raise InvalidInput("file", expected, f"{len(table.columns)}", hint)
+    if not len(table):
+        hint = "Write the names of the columns in the first line, and one row for each unit."
+        raise InvalidInput("file", "rows", "none", hint)
+    return found
+
+
+def check_workbook(data: bytes) -> None:
+    """Raise ``InvalidInput`` for an Excel file that would need too much memory.
+
+    A small file can unpack to gigabytes, or name cells that are far apart.
+    """
+    hint = "Save the sheet as CSV."
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:
+            listed = parts.infolist()
+            size = sum(part.file_size for part in listed)  # no more than this is unpacked
+            if size > MOST_UNPACKED or len(listed) > MOST_PARTS:
+                expected = f"at most {MOST_UNPACKED:,} bytes after unpacking"
+                raise InvalidInput("file", expected, f"{size:,} in {len(listed)} parts", hint)
+            for part in listed:
+                content = parts.read(part) if part.filename.endswith(".xml") else b""
+                if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+                    raise InvalidInput("file", "an Excel file", "one with XML entities", hint)
+                if part.filename.startswith("xl/worksheets/"):
+                    _check_cells(content)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError) as error:
+        got = " ".join(str(error).split())[:100]
+        raise InvalidInput("file", "an Excel file", got, "Save it again as .xlsx.") from None
+    except (EOFError, OSError, ValueError) as error:  # InvalidInput is a ValueError
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput("file", "an Excel file", "a damaged file", hint) from None
+
+
+def _check_cells(sheet: bytes) -> None:
+    rows = columns = 1
+    for letters, number in CELL.findall(sheet):
+        place = 0
+        for letter in letters:
+            place = 26 * place + letter - ord("A") + 1
+        rows, columns = max(rows, int(number)), max(columns, place)
+    if rows * columns > MOST_CELLS:
+        expected = f"a sheet of at most {MOST_CELLS:,} cells"
+        got, hint = f"{rows:,} rows and {columns:,} columns", "Delete cells far from the table."
+        raise InvalidInput("file", expected, got, hint)
+
+
+# ---------------------------------------------------------------- columns
+
+
+def guessed_columns(table: pd.DataFrame, arms: Collection[str] = ()) -> Columns:
+    """Return the columns that a table of bills probably has; "" for one that is not recognised.
+
+    Arms are recognised by their names, or by the names of the columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> bills = pd.DataFrame({"Depot": ["Lyon"], "Customer": ["north"], "Date": [1], "EUR": [9.5]})
+    >>> guessed_columns(bills)
+    Columns(arm=('Depot', 'Customer'), round='Date', loss='EUR')
+    """
+    names = [name for name in map(str, table.columns) if list(table.columns).count(name) == 1]
+    free = dict.fromkeys(names)
+
+    def take(role: str) -> str:
+        found = next((name for name in free if _words(name) & {*WORDS[role]}), "")
+        free.pop(found, None)
+        return found
+
+    arm = _named_arms(table, names, arms)
+    for name in arm:
+        free.pop(name)
+    loss, round = take("loss"), take("round")
+    if not arm:
+        source, target = take("source"), take("target")
+        arm = (source, target) if source and target else tuple(filter(None, [take("arm")]))
+        if source and not target and not arm:
+            arm = (source,)
+    numeric = [name for name in free if table[name].dtype.kind in "fiu"]
+    if not loss and numeric:
+        loss = numeric[-1]
+        free.pop(loss)
+    if not arm and free:
+        arm = (next(iter(free)),)
+        free.pop(arm[0])
+    if not round and free:
+        round = next(iter(free))
+    return Columns(arm, round, loss)
+
+
+def _words(name: str) -> set[str]:
+    return {*re.findall(r"[^\W\d_]+", name.casefold())}
+
+
+def _named_arms(table: pd.DataFrame, names: list[str], arms: Collection[str]) -> tuple[str, ...]:
+    """Return the columns whose values are mostly names of these arms."""
+    if not arms:
+        return ()
+    some = table.drop_duplicates().head(TRIED)
+    texts = {name: some[name].astype(str).str.strip() for name in names}
+
+    def fits(values: pd.Series) -> bool:
+        return bool(values.isin([*arms]).mean() > 0.5)
+
+    for name, values in texts.items():
+        if fits(values):
+            return (name,)
+    words = [name for name in names if some[name].dtype.kind not in "f"][:12]
+    for first, second in permutations(words, 2):
+        if fits(texts[first] + "->" + texts[second]):
+            return (first, second)
+    return ()

@@ -1,0 +1,262 @@
+"""Pages on which a study is managed, and tables that users upload or paste."""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from page_client import Place, browsing
+from refusal import refused
+from trucks import ask_and_tell
+
+import multiplay as mp
+from multiplay.service.pages import uploads
+from multiplay.service.pages.forms import Form, UploadedFile
+from multiplay.service.pages.uploads import Columns, guessed_columns
+
+BASE = "/studies/lanes"
+BILLS = "depot;town;date;euros\nLyon;north;2026-03-01;120,5\nLille;south;2026-03-02;80\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with browsing(f"sqlite:///{tmp_path / 'plans.db'}") as found:
+        yield found
+
+
+def opened(place: Place, name: str = "lanes") -> mp.Study:
+    return mp.Study.open(name, store=place.store)
+
+
+# ---------------------------------------------------------------- words, names, copies
+
+
+def test_a_study_is_renamed_copied_and_deleted_by_forms_alone(place: Place) -> None:
+    ask_and_tell(place.study(), 2)
+    with opened(place) as study:
+        head = study.head
+    done = place.post(f"{BASE}/rename", new=" Straßen/2026 ")
+    assert done.headers["location"] == "/studies/Stra%C3%9Fen%2F2026/manage?done=renamed"
+    base = done.headers["location"].partition("/manage")[0]
+    assert "The study has its new name" in place.get(f"{base}/manage?done=renamed").text
+    assert place.get(BASE).status_code == place.get(f"{BASE}/manage").status_code == 404
+    assert place.post(f"{base}/copy", copy="trial").headers["location"].endswith("done=copied")
+    for name in ("Straßen/2026", "trial"):
+        with opened(place, name) as study:
+            assert study.head == head
+    for field, verb in (("new", "rename"), ("copy", "copy")):
+        for bad in ("trial", "", "  ", "..", "a\nb", "x" * 300):
+            refusal = place.post(f"{base}/{verb}", **{field: bad})
+            assert refusal.status_code == 422, bad
+            assert f'id="{field}-error"' in refusal.text
+            assert "sqlite" not in refusal.text
+    for typed in ("", "trial ?", "TRIAL"):
+        refusal = place.post("/studies/trial/delete", typed=typed)
+        assert refusal.status_code == 422
+        assert "Type the name of the study" in refusal.text
+    assert (
+        place.post("/studies/trial/delete", typed="trial").headers["location"] == "/?done=deleted"
+    )
+    assert "The study was deleted" in place.get("/?done=deleted").text
+    assert mp.Study.list(store=place.store) == ["Straßen/2026"]
+
+
+def test_words_are_changed(place: Place) -> None:
+    place.study()
+    typed = {"currency": "EUR", "unit": "truck", "arm": "lane", "round": "day"}
+    assert place.post(f"{BASE}/words", **typed).headers["location"] == f"{BASE}/manage?done=words"
+    with opened(place) as study:
+        assert study.words == tuple(typed.values())
+        assert place.post(f"{BASE}/words", currency="", unit="lorry").status_code == 303
+        assert study.words == ("", "lorry", "lane", "day")
+        bad = place.post(f"{BASE}/words", currency="x" * 50, unit="van")
+        assert bad.status_code == 422
+        assert 'id="currency-error"' in bad.text
+        assert study.words.unit == "lorry"
+
+
+@pytest.mark.parametrize(
+    ("can", "study", "allowed"),
+    [
+        ("read", None, set()),
+        ("play", None, {"words", "import"}),
+        ("manage", "lanes", {"words", "import", "delete"}),
+    ],
+)
+def test_permissions(place: Place, can: str, study: str | None, allowed: set[str]) -> None:
+    place.study()
+    place.log_in(can, study=study)
+    page = place.get(f"{BASE}/manage")
+    assert page.status_code == 200
+    forms = set(re.findall(rf'(?:action|href)="{BASE}/(\w+)"', page.text))
+    assert forms == allowed
+    for verb in {"words", "rename", "copy", "delete"} - allowed:
+        typed = {"new": "a", "copy": "b", "typed": "no", "unit": "van"}
+        assert place.post(f"{BASE}/{verb}", **typed).status_code == 403, verb
+    if "import" not in allowed:
+        assert place.get(f"{BASE}/import").status_code == 403
+        assert place.post(f"{BASE}/import", content=BILLS).status_code == 403
+    assert mp.Study.list(store=place.store) == ["lanes"]
+
+
+# ---------------------------------------------------------------- past bills
+
+
+def sheet(table: pd.DataFrame) -> bytes:
+    file = io.BytesIO()
+    table.to_excel(file, index=False)
+    return file.getvalue()
+
+
+def confirmed(place: Place, page: Any, **typed: str) -> Any:
+    """Send the form of a preview, as a browser does."""
+    selects = re.findall(r'<select id="(\w+)"(.*?)</select>', page.text, re.DOTALL)
+    chosen = {name: re.search(r'value="([^"]*)" selected', rest) for name, rest in selects}
+    values = {name: unescape(found[1]) for name, found in chosen.items() if found}
+    content = re.search(r'name="content" hidden>\n(.*?)</textarea>', page.text, re.DOTALL)
+    assert content is not None
+    return place.post(f"{BASE}/import", content=unescape(content[1]), **values, **typed)
+
+
+@pytest.mark.parametrize("kind", ["pasted", "csv", "xlsx"])
+def test_bills_are_previewed_and_learned(place: Place, kind: str) -> None:
+    place.study(policy=mp.BootstrapCTS())
+    if kind == "pasted":
+        page = place.post(f"{BASE}/import", content=BILLS.replace(";", "\t"))
+    elif kind == "csv":
+        page = place.upload(f"{BASE}/import", "bills.csv", BILLS.encode("utf-8-sig"))
+    else:
+        table = pd.read_csv(io.StringIO(BILLS), sep=";", decimal=",", parse_dates=["date"])
+        page = place.upload(f"{BASE}/import", "bills.xlsx", sheet(table))
+    assert page.status_code == 200
+    words = " ".join(re.sub(r"<[^>]*>", " ", page.text).split())
+    for said in ("2 rows", "2 days, 2026-03-01 to 2026-03-02", "2 lanes", "total 200", "120"):
+        assert said in words
+    with opened(place) as study:
+        assert study.head.number == 0  # nothing is learned yet
+        done = confirmed(place, page, learn="yes")
+        assert done.headers["location"] == f"{BASE}?done=imported"
+        assert "The bills were imported" in place.get(f"{BASE}?done=imported").text
+        arms = study.arms().set_index("arm")
+        assert arms["seen"].to_dict() == {
+            "Lyon->north": 1,
+            "Lyon->south": 0,
+            "Lille->north": 0,
+            "Lille->south": 1,
+        }
+        assert arms.loc["Lyon->north", "average"] == 120.5
+        assert study.verify().ok
+
+
+def test_rows_with_problems_are_listed_and_may_be_left_out(place: Place) -> None:
+    place.study(policy=mp.BootstrapCTS())
+    rows = [f"Lyon->north,2026-03-{day:02},{day}" for day in range(1, 13)]
+    bad = [f"Lyon->north,2026-04-{day:02},cheap<b>" for day in range(1, 13)]
+    content = "\n".join(["lane,day,cost", *rows, *bad, "Metz->north,2026-03-20,9"])
+    page = place.post(f"{BASE}/import", content=content)
+    text = unescape(page.text)
+    assert "12 rows have problems" in text
+    assert "row 14, cost: 'cheap<b>'" in text
+    assert "cheap<b>" not in page.text
+    assert "And 2 more." in text
+    assert "New, and will be added:</b> Metz→north" in page.text
+    with opened(place) as study:
+        refusal = confirmed(place, page, learn="yes")
+        assert refusal.status_code == 422
+        assert study.head.number == 0
+        assert confirmed(place, page, learn="yes", skip="yes").status_code == 303
+        assert study.arms()["seen"].sum() == 13
+        assert "Metz->north" in study.known_arms
+
+
+def bomb(size: int) -> bytes:
+    """Return a small file that unpacks to this many bytes."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as parts:
+        parts.writestr("xl/worksheets/sheet1.xml", b" " * size)
+    return file.getvalue()
+
+
+def far_apart(*cells: str) -> bytes:
+    """Return an Excel file with a few cells that are far apart."""
+    book = io.BytesIO(sheet(pd.DataFrame({"a": [1]})))
+    rows = "".join(
+        f'<row r="{cell.lstrip("AXFD")}"><c r="{cell}"><v>1</v></c></row>' for cell in cells
+    )
+    made = io.BytesIO()
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(made, "w") as new:
+        for part in old.namelist():
+            content = old.read(part)
+            if part == "xl/worksheets/sheet1.xml":
+                content = re.sub(
+                    rb"<sheetData>.*</sheetData>",
+                    f"<sheetData>{rows}</sheetData>".encode(),
+                    content,
+                )
+            new.writestr(part, content)
+    return made.getvalue()
+
+
+def with_entities() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as parts:
+        parts.writestr("xl/sharedStrings.xml", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("bomb.xlsx", bomb(uploads.MOST_UNPACKED + 1), "bytes after unpacking"),
+        ("far.xlsx", far_apart("A1", "XFD1", "A1048576"), "1,048,576 rows and 16,384 columns"),
+        ("entities.xlsx", with_entities(), "XML entities"),
+        ("cut.xlsx", sheet(pd.DataFrame({"a": [1]}))[:-200], "an Excel file"),
+        ("text.xlsx", b"depot,town", "an Excel file"),
+        ("picture.csv", b"\x89PNG\r\n\x00\x00\x00", "a binary file"),
+        ("empty.csv", b"", "Expected a"),
+        ("header.csv", b"lane,day,cost\n", "rows"),
+        ("wide.csv", (",".join(f"c{k}" for k in range(300)) + "\n1").encode(), "200 columns"),
+        ("ragged.csv", b"lane,day,cost\na,1,2,3,4\n", "as many cells in a row"),
+        ("one.csv", b"lane\nLyon->north\n", "Choose the columns"),
+        ("none.csv", b"a,b,c\n\xff,\xfe,\x80\n", "Choose the columns"),
+    ],
+)
+def test_files_that_cannot_be_read_change_nothing(
+    place: Place, name: str, content: bytes, said: str
+) -> None:
+    place.study(policy=mp.BootstrapCTS())
+    page = place.upload(f"{BASE}/import", name, content, learn="yes")
+    assert page.status_code == 422
+    assert said in unescape(page.text)
+    with opened(place) as study:
+        assert study.head.number == 0
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> bytes:
+        raise AssertionError("it was unpacked")
+
+    monkeypatch.setattr(zipfile.ZipFile, "read", never)
+    monkeypatch.setattr(pd, "read_excel", never)
+    file = UploadedFile("bomb.xlsx", bomb(10 * uploads.MOST_UNPACKED))
+    assert len(file.data) < 1_000_000  # it passes the limit on bodies
+    with refused("file"):
+        uploads.uploaded(Form({}, {}, {"file": file}))
+
+
+def test_columns_are_recognised_by_their_names_or_values() -> None:
+    known = ("Lyon->north", "Lille->south")
+    for table, arms, columns in (
+        ({"Ware": "a", "Kunde": "b", "n": 3.5}, (), (("Ware",), "Kunde", "n")),
+        ({"from": "a", "to": "b", "day": 1, "cost": 2.0}, (), (("from", "to"), "day", "cost")),
+        ({"cost": 2, "when": 1, "lane": "x"}, (), (("lane",), "when", "cost")),
+        ({"x": "north", "y": "Lyon", "z": 1, "v": 2.0}, known, (("y", "x"), "z", "v")),
+        ({"day": 3, "x": "Lyon->north", "EUR": 9}, known, (("x",), "day", "EUR")),
+        ({"only": "x"}, (), (("only",), "", "")),
+    ):
+        assert guessed_columns(pd.DataFrame([table]), arms) == Columns(*columns)

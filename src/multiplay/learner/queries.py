@@ -248,6 +248,9 @@ class Queries(ABC):
         plan: Units,
         *,
         actions: ActionSet | None = None,
+        at_most: Mapping[str, int] | None = None,
+        exclude: Iterable[str] = (),
+        fixed: Mapping[str, int] | None = None,
         level: float = 0.95,
         features: Any = None,
     ) -> Estimate:
@@ -259,8 +262,8 @@ class Queries(ABC):
         ----------
         plan
             Units by the names of arms, or for all arms in order.
-        actions
-            The set of a round, as in ``ask``.
+        actions, at_most, exclude, fixed
+            The set of a round and its limits, as in ``ask``: the plan must be within them.
         level
             The probability with which the interval is to contain the expected cost.
         features
@@ -274,6 +277,8 @@ class Queries(ABC):
         with self._current() as engine:
             round_set = engine.state.round_set(actions)
             action = action_of("plan", plan, round_set.given)
+            limits = engine.limits(actions, at_most, exclude, fixed)
+            limits.check("plan", action, round_set.given.names)
             round_set = engine.featured_plan(round_set, action, features, default=True)
             engine.check_believes(round_set)
             level = probability("level", level, LEVEL)

@@ -58,6 +58,18 @@ class PlanLimits:
         """The name of the first limit that was given."""
         return next(name for name, value in vars(self).items() if value)
 
+    def check(self, argument: str, action: IntArray, names: Sequence[str]) -> None:
+        """Raise ``InvalidInput`` if an action is outside the limits."""
+        plan = dict(zip(names, action.tolist(), strict=True))
+        wrong = (
+            *((name, "0, because it is excluded") for name in self.exclude if plan[name]),
+            *((name, f"at most {k}") for name, k in self.at_most.items() if plan[name] > k),
+            *((name, f"{k}, which is fixed") for name, k in self.fixed.items() if plan[name] != k),
+        )
+        for name, expected in wrong:
+            got, hint = f"{plan[name]}", "Change the plan, or the limits."
+            raise InvalidInput(f"{argument}[{name!r}]", expected, got, hint)
+
     def apply(self, actions: ActionSet) -> ActionSet:
         """Return the set of the actions within the limits."""
         number = {name: i for i, name in enumerate(actions.names)}

@@ -49,7 +49,7 @@ from multiplay.storage.journal import damaged
 from multiplay.storage.stores import store_at
 from multiplay.studies import Verified, backup, entry_codec, export, wire
 from multiplay.studies.export import to_entry
-from multiplay.studies.play_history import checked_chunk, checked_id
+from multiplay.studies.play_history import PlayedPlan, checked_chunk, checked_id
 from multiplay.studies.study import Ids, Names, Place
 
 if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all the rest
@@ -512,18 +512,17 @@ class RemoteStudy(HasPanel):
         plan: Units,
         *,
         actions: ActionSet | None = None,
+        at_most: Mapping[str, int] | None = None,
+        exclude: Iterable[str] = (),
+        fixed: Mapping[str, int] | None = None,
         level: float = 0.95,
         features: Any = None,
     ) -> Estimate:
-        """Return the estimated cost of a plan, with an interval.
-
-        ``actions`` and ``features`` are as in ``ask``.
-        """
+        """Return the estimated cost of a plan, with an interval; as ``Study.expect``."""
         body = {
             "plan": wire.plain_units("plan", plan),
-            "actions": _plain_day(actions),
             "level": probability("level", level, LEVEL),
-            "features": wire.plain_features(features),
+            **_limited(actions, at_most, exclude, fixed, features),
         }
         return wire.to_estimate(self._client.query(self._path("expect"), body))
 
@@ -548,6 +547,10 @@ class RemoteStudy(HasPanel):
             return self._tables(checked_chunk(chunk))
         return wire.to_table(self._rows(), export.PLAYS)
 
+    def plans(self, *, wide: bool = False) -> pd.DataFrame:
+        """Return a table of all plans; as ``Study.plans``."""
+        return export.plans_table(self._history(), wide, self.known_arms)
+
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order.
 
@@ -561,13 +564,17 @@ class RemoteStudy(HasPanel):
         path: str | PathLike[str],
         *,
         plays: bool = False,
+        plans: bool = False,
+        wide: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Write the journal, or the table of plays, to a local file; as ``Study.export``.
+        """Write the journal, the plays or the plans to a local file; as ``Study.export``.
 
         Return the number of rows.
         """
-        return export.export(self._history(), path, plays, progress)
+        content = export.Content.checked(plays, plans, wide, self.known_arms)
+        opened = self._history()
+        return export.export(opened, path, content, lambda: export.overview(self), progress)
 
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -649,8 +656,9 @@ class RemoteStudy(HasPanel):
         body = {**given, "key": _checked(key), "at": _time(at)}
         return self._do(f"plays/{checked_id(play_id(id))}/{verb}", body)
 
-    def _rows(self) -> Iterator[Plain]:
-        pages = self._client.pages(self._path("plays"), {"limit": ROWS})
+    def _rows(self, plans: bool = False) -> Iterator[Plain]:
+        query = {"limit": ROWS} | ({"plans": "true"} if plans else {})
+        pages = self._client.pages(self._path("plays"), query)
         return (row for page in pages for row in page)
 
     def _tables(self, rows: int) -> Iterator[pd.DataFrame]:
@@ -714,6 +722,10 @@ class RemoteHistory:
         """Yield the table of plays in parts."""
         tables: Iterator[pd.DataFrame] = self._study.plays(chunk=ROWS)
         return tables
+
+    def plans(self) -> Iterator[PlayedPlan]:
+        """Yield all plays with their plans and losses, in order."""
+        return map(wire.to_played_plan, self._study._rows(plans=True))
 
 
 def found_study(client: ServiceClient, named: str | None, of_key: str | None) -> RemoteStudy:

@@ -1,4 +1,4 @@
-"""Export of a study: the journal or the plays, as CSV, Parquet or JSON lines."""
+"""Export of a study: journal, plays or plans, as CSV, Parquet, JSON lines or a workbook."""
 
 from __future__ import annotations
 
@@ -6,29 +6,44 @@ import base64
 import csv
 import importlib.util
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 from multiplay._support.atomic_files import PRIVATE, as_path, write_whole
 from multiplay._support.checks import true_or_false
+from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.base import header_text
 from multiplay.storage.journal import from_bytes, row_of, to_bytes
 from multiplay.studies import play_history
 from multiplay.studies.entry_codec import UNREADABLE
+from multiplay.studies.play_history import PlayedPlan
+from multiplay.studies.workbook import WHOLE, Column, Overview, columns_of, write_workbook
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-CSV, PARQUET, LINES = ".csv", ".parquet", ".jsonl"
+CSV, PARQUET, LINES, EXCEL = ".csv", ".parquet", ".jsonl", ".xlsx"
+PACKAGES = {PARQUET: "pyarrow", EXCEL: "openpyxl"}  # with the extras "parquet" and "excel"
 PART_ROWS, PART_BYTES = 10_000, 2**24  # approximate maximum in memory
 
 INTEGER, NUMBER, TEXT, TIME, BLOB, DIGEST = "integer", "number", "text", "time", "blob", "digest"
+FLAG, LIST = "flag", "list"
+DTYPES: dict[str, Any] = {  # of tables, except times
+    TEXT: object,
+    INTEGER: np.int64,
+    NUMBER: np.float64,
+    FLAG: bool,
+    LIST: object,
+}
 JOURNAL = {
     "number": INTEGER,
     "kind": TEXT,
@@ -51,6 +66,15 @@ PLAYS = {
     "expected": NUMBER,
     "realised": NUMBER,
     "clipped": INTEGER,
+}
+PLANS = {  # a row for each play and arm; expected and realised are those of the whole play
+    **{name: PLAYS[name] for name in ("id", "key", "status", "asked", "told")},
+    "arm": TEXT,
+    "units": INTEGER,
+    "seen": INTEGER,
+    "loss": NUMBER,
+    "expected": NUMBER,
+    "realised": NUMBER,
 }
 IN_TEXT: dict[str, Callable[[Any], str]] = {  # values that are neither text nor numbers
     TIME: lambda time: str(time.isoformat()),
@@ -94,6 +118,9 @@ class History(Protocol):
     def plays(self) -> Iterator[pd.DataFrame]:
         """Yield the table of plays in parts; one empty part if there are no plays."""
 
+    def plans(self) -> Iterator[PlayedPlan]:
+        """Yield all plays with their plans and losses, in order."""
+
 
 class JournalHistory:
     """The history of a journal."""
@@ -116,6 +143,10 @@ class JournalHistory:
     def plays(self) -> Iterator[pd.DataFrame]:
         """Yield the table of plays in parts."""
         return play_history.play_tables(self._journal, play_history.CHUNK)
+
+    def plans(self) -> Iterator[PlayedPlan]:
+        """Yield all plays with their plans and losses, in order."""
+        return (played for _, played in play_history.played_plans(self._journal))
 
 
 @contextmanager
@@ -210,33 +241,159 @@ def to_entry(given: dict[str, Any], before: Head) -> Entry:
     return Entry(row.number, Labels(*row[1:5]), record, row.digest)
 
 
+class Content(NamedTuple):
+    """What is exported: the journal, the plays, or the plans.
+
+    Attributes
+    ----------
+    plays, plans : bool
+        Whether the plays are exported, or the plans.
+    wide : bool
+        Whether a plan is one row, with a column for each arm.
+    arms : tuple of str
+        The arms in the order of these columns.
+    """
+
+    plays: bool = False
+    plans: bool = False
+    wide: bool = False
+    arms: tuple[str, ...] = ()
+
+    @classmethod
+    def checked(cls, plays: bool, plans: bool, wide: bool, arms: tuple[str, ...]) -> Content:
+        """Return what is exported, after checking it."""
+        plays, plans, wide = (
+            true_or_false(name, value, "Leave it out.")
+            for name, value in (("plays", plays), ("plans", plans), ("wide", wide))
+        )
+        return cls(plays, plans or wide, wide, arms)
+
+    def table(self, history: History) -> tuple[Columns, Iterator[Row]]:
+        """Return the columns of the table, and its rows."""
+        if self.wide:
+            return wide_plans(history, self.arms)
+        if self.plans:
+            return PLANS, plan_rows(history.plans())
+        if self.plays:
+            return PLAYS, play_rows(history)
+        return JOURNAL, map(_row, entries_until(history, history.head().number))
+
+    def heads(self, columns: Columns, overview: Overview) -> list[Column]:
+        """Return the columns of plans with headers in the words of the user."""
+        known, usual, taken = columns_of(overview), PLAYS if self.wide else PLANS, set[str]()
+        heads = []
+        for place, name in enumerate(columns):
+            head = known[name] if place < len(usual) else Column(name, WHOLE)
+            heads.append(head._replace(header=name_beside(taken, head.header)))
+            taken.add(heads[-1].header)
+        return heads
+
+
 def export(
     opened: AbstractContextManager[History],
     path: str | PathLike[str],
-    plays: bool,
+    content: Content,
+    overview: Callable[[], Overview],
     progress: Progress = None,
 ) -> int:
-    """Write the journal of a study, or its plays; return the number of rows.
+    """Write the journal of a study, its plays or its plans; return the number of rows.
 
-    ``progress`` is called with the number of rows so far.
+    ``overview`` is called for a workbook; ``progress`` with the number of rows so far.
     """
-    place, plays = as_path("path", path), true_or_false("plays", plays, "Leave it out.")
+    place = as_path("path", path)
     suffix, counter = _checked_suffix(place), ProgressCounter(progress)
 
     def write(draft: Path) -> None:
         with opened as history:
-            last = history.head().number
-            if suffix == LINES and not plays:
+            if suffix == LINES and not (content.plays or content.plans):
+                last = history.head().number
                 entries = counter.count(entries_until(history, last))
-                _write_lines(draft, (to_line(entry, last) for entry in entries))
-                return
-            columns = PLAYS if plays else JOURNAL
-            rows = play_rows(history) if plays else map(_row, entries_until(history, last))
-            WRITERS[suffix](draft, columns, counter.count(rows))
+                return _write_lines(draft, (to_line(entry, last) for entry in entries))
+            if suffix == EXCEL:
+                columns, rows = content._replace(plans=True).table(history)
+                counted = counter.count(rows)
+                seen = overview()
+                heads = content.heads(columns, seen)
+                return write_workbook(draft, heads, counted, history.plans, seen)
+            columns, rows = content.table(history)
+            if suffix == CSV and content.plans:
+                heads = content.heads(columns, overview())
+                kinds = columns.values()
+                columns = {head.header: kind for head, kind in zip(heads, kinds, strict=True)}
+            return WRITERS[suffix](draft, columns, counter.count(rows))
 
     with refusal_of(place):
         write_whole(place, write, PRIVATE)
     return counter.number
+
+
+def overview(study: Any) -> Overview:
+    """Return what an export says of a study, which is here or of a service."""
+    facts = {
+        "study": study.name,
+        "plans": study.asked,
+        "without a report": study.open_plays,
+        "exported (UTC)": datetime.now(UTC),
+    }
+    return Overview(study.words, study.actions.sense == "max", facts, study.arms)
+
+
+def name_beside(taken: Container[str], name: str) -> str:
+    """Return the name of a column, changed if another one has it."""
+    while name in taken:
+        name = f"arm {name}"
+    return name
+
+
+def plans_table(
+    opened: AbstractContextManager[History], wide: bool, arms: tuple[str, ...]
+) -> pd.DataFrame:
+    """Return the plans of all plays as a table."""
+    content = Content.checked(False, True, wide, arms)
+    with opened as history:
+        columns, rows = content.table(history)
+        return frame_of(columns, rows)
+
+
+def frame_of(columns: Mapping[str, str], rows: Iterable[Row]) -> pd.DataFrame:
+    """Return rows as a data frame, with NaN and NaT for None; times may be text."""
+    import pandas as pd
+
+    values = [*zip(*rows, strict=True)] or [()] * len(columns)
+    made: dict[str, Any] = {}
+    for (name, kind), column in zip(columns.items(), values, strict=True):
+        if kind == TIME:
+            texts = pd.Series(column, dtype=object)
+            made[name] = pd.to_datetime(texts, utc=True, format="ISO8601").dt.as_unit("ns")
+        else:
+            given = map(number_or_nan, column) if kind == NUMBER else column
+            made[name] = pd.Series(list(given), dtype=DTYPES[kind])
+    return pd.DataFrame(made)
+
+
+def plan_rows(plans: Iterable[PlayedPlan]) -> Iterator[Row]:
+    """Yield a row for each play and arm, as in ``PLANS``."""
+    for one in plans:
+        row = one.row
+        about = tuple(row[name] for name in ("id", "key", "status", "asked", "told"))
+        for outcome in one.outcomes():
+            yield *about, *outcome, row["expected"], row["realised"]
+
+
+def wide_plans(history: History, arms: Iterable[str]) -> tuple[Columns, Iterator[Row]]:
+    """Return the columns and rows of all plays, with a column for each arm that was played."""
+    count, played = 0, set[str]()
+    for one in history.plans():
+        count, played = count + 1, played.union(one.plan)
+    names = [*dict.fromkeys([arm for arm in arms if arm in played] + sorted(played))]
+    columns = dict(PLAYS)
+    for name in names:
+        columns[name_beside(columns, name)] = INTEGER
+    rows = (
+        (*one.row.values(), *(one.plan.get(name, 0) for name in names))
+        for one in islice(history.plans(), count)  # other processes may write more
+    )
+    return columns, rows
 
 
 class ProgressCounter:
@@ -265,8 +422,8 @@ def entries_until(history: History, last: int) -> Iterator[Entry]:
 def play_rows(history: History) -> Iterator[Row]:
     """Yield the plays, with None for a missing number or time."""
     for table in history.plays():
-        for row in table[list(PLAYS)].itertuples(index=False, name=None):
-            yield tuple([_known(value) for value in row])
+        for row in play_history.rows_of(table[list(PLAYS)]):
+            yield tuple(row.values())
 
 
 @contextmanager
@@ -286,24 +443,19 @@ def _row(entry: Entry) -> Row:
     return entry.number, *entry.labels, time_of(entry.labels.at), content, arrays, entry.digest
 
 
-def _known(value: Any) -> Any:
-    """Return a value of a pandas table as a Python value; None for NaN and NaT."""
-    if value is None or value != value:
-        return None
-    return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
-
-
 # ---------------------------------------------------------------- kinds of files
 
 
 def _checked_suffix(path: Path) -> str:
     suffix = path.suffix.lower()
-    if suffix not in WRITERS:
-        expected = f"a name that ends in {CSV}, {PARQUET} or {LINES}"
+    if suffix not in (*WRITERS, EXCEL):
+        expected = f"a name that ends in {CSV}, {EXCEL}, {PARQUET} or {LINES}"
         raise InvalidInput("path", expected, str(path), "Choose one of these endings.")
-    if suffix == PARQUET and importlib.util.find_spec("pyarrow") is None:
-        hint = f"Run pip install 'multiplay[parquet]', or choose {CSV} or {LINES}."
-        raise InvalidInput("path", f"the package pyarrow for {PARQUET}", "no pyarrow", hint)
+    package = PACKAGES.get(suffix)
+    if package is not None and importlib.util.find_spec(package) is None:
+        extra = "excel" if suffix == EXCEL else "parquet"
+        hint = f"Run pip install 'multiplay[{extra}]', or choose {CSV} or {LINES}."
+        raise InvalidInput("path", f"the package {package} for {suffix}", f"no {package}", hint)
     return suffix
 
 
@@ -321,7 +473,7 @@ def _write_csv(draft: Path, columns: Columns, rows: Iterable[Row]) -> None:
     texts = [place for place, kind in enumerate(columns.values()) if kind == TEXT]
     with draft.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)  # lines end as in RFC 4180; cells with one of these are in quotes
-        table.writerow(columns)
+        table.writerow(map(_quoted, columns))
         for cells in _in_text(columns, rows):
             for place in texts:
                 cells[place] = _quoted(cells[place])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,42 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 CHUNK = 10_000  # rows
+LossesByArm = dict[str, list[float | None] | float]
+
+
+class PlayedPlan(NamedTuple):
+    """A play with its plan and the losses that were told of it.
+
+    Attributes
+    ----------
+    row : dict
+        The row of the table of plays.
+    plan : dict
+        The units of each arm that was played.
+    losses : dict
+        By arm, the losses of its units with None for a missing one, or their total. Empty if the
+        total of all units was told.
+    """
+
+    row: dict[str, Any]
+    plan: dict[str, int]
+    losses: LossesByArm
+
+    def outcomes(self) -> Iterator[tuple[str, int, int, float | None]]:
+        """Yield each arm with its units, the units that were told, and their total loss.
+
+        Examples
+        --------
+        >>> [*PlayedPlan({}, {"air": 2, "sea": 3}, {"air": [7.0, None], "sea": 6.0}).outcomes()]
+        [('air', 2, 1, 7.0), ('sea', 3, 3, 6.0)]
+        """
+        for arm, units in self.plan.items():
+            told = self.losses.get(arm, [])
+            if isinstance(told, list):
+                known = [loss for loss in told if loss is not None]
+                yield arm, units, len(known), sum(known) if known else None
+            else:
+                yield arm, units, units, told
 
 
 def play_tables(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
@@ -36,6 +72,84 @@ def play_tables(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.Dat
     yield part
     while len(part) == chunk and len(part := table_of(islice(pairs, chunk))):
         yield part
+
+
+def played_plans(
+    journal: Journal, start: int = 0, chunk: int = CHUNK
+) -> Iterator[tuple[int, PlayedPlan]]:
+    """Yield all plays with their plans and losses, in order, each after the number of its entry.
+
+    ``start`` is the number of the first entry that is read, ``chunk`` how many plays are read
+    together.
+    """
+    pairs = journal.pairs(ASK, ENDS, start)
+    while batch := [*islice(pairs, chunk)]:
+        for row, (asked, end) in zip(rows_of(table_of(batch)), batch, strict=True):
+            yield asked.number, _played_plan(journal, row, asked, end)
+
+
+def play_with_plan(journal: Journal, about: Sequence[Entry]) -> PlayedPlan:
+    """Return a play with its plan and losses; ``about`` has all its entries."""
+    pair = pair_of(about)
+    (row,) = rows_of(table_of([pair]))
+    return _played_plan(journal, row, *pair)
+
+
+def _played_plan(
+    journal: Journal, row: dict[str, Any], asked: Entry, end: Entry | None
+) -> PlayedPlan:
+    plan = asked.record.header["plan"] or {}
+    if row["status"] == CANCELLED:
+        return PlayedPlan(row, plan, {})
+    told = [] if end is None else [end.record.header.get("losses")]
+    played = PlayedPlan(row, plan, joined_losses(plan, told))
+    if end is not None and sum(seen for _, _, seen, _ in played.outcomes()) == row["seen"]:
+        return played
+    about = journal.of_play(row["id"])  # there may be parts
+    told = [entry.record.header.get("losses") for entry in about]
+    return PlayedPlan(row, plan, joined_losses(plan, told))
+
+
+def rows_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as Python values, with None for NaN and NaT."""
+    for row in table.itertuples(index=False, name=None):
+        yield dict(zip(table.columns, map(_known, row), strict=True))
+
+
+def _known(value: Any) -> Any:
+    if value is None or value != value:
+        return None
+    return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+
+
+def joined_losses(plan: dict[str, int], reports: Iterable[Any]) -> LossesByArm:
+    """Return all losses of a play from its reports, which are as ``losses_by_arm`` wrote them.
+
+    A list with an entry for every unit is added unit by unit; a shorter one is for units that were
+    not told before, as in ``Report.joined``.
+
+    Examples
+    --------
+    >>> joined_losses({"air": 3}, [{"air": [1.0]}, {"air": [None, 2.0, None]}, {"air": [4.0]}])
+    {'air': [1.0, 2.0, 4.0]}
+    """
+    joined: LossesByArm = {}
+    for told in reports:
+        if not isinstance(told, dict):  # the total of all units, or nothing
+            continue
+        for arm, losses in told.items():
+            known = joined.get(arm)
+            if not isinstance(losses, list):
+                joined[arm] = losses
+                continue
+            slots = known if isinstance(known, list) else [None] * plan.get(arm, 0)
+            if len(losses) == len(slots):
+                pairs = zip(slots, losses, strict=True)
+                joined[arm] = [old if new is None else new for old, new in pairs]
+            else:
+                rest = iter(losses)
+                joined[arm] = [next(rest, None) if old is None else old for old in slots]
+    return joined
 
 
 def table_page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:

@@ -641,6 +641,36 @@ class Study(SyncedState, HasPanel):
         tables = [*parts]
         return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
+    def plans(self, *, wide: bool = False) -> Any:
+        """Return a table of all plans, with a row for each play and arm that was played.
+
+        Parameters
+        ----------
+        wide
+            True: one row for each play, with the columns of ``plays()`` and a column for each arm
+            that was ever played, with its units.
+
+        Returns
+        -------
+        DataFrame
+            ``id``, ``key``, ``status``, ``asked`` and ``told`` of the play; ``arm``, ``units``,
+            ``seen`` (the units that were told) and ``loss`` (their total) of the arm; ``expected``
+            and ``realised`` of the whole play, the same in all its rows.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Study
+        >>> ads = Budget(3, [3, 3], names=["news", "radio"])
+        >>> study = Study.create("ads", ads, store="memory://plans-example")
+        >>> play = study.ask(fixed={"news": 2})
+        >>> told = study.tell(play, {"news": [0.5, 0.25], "radio": [1.0]})
+        >>> print(study.plans()[["id", "arm", "units", "seen", "loss"]])
+           id    arm  units  seen  loss
+        0   1   news      2     2  0.75
+        1   1  radio      1     1  1.00
+        """
+        return export.plans_table(export.history_in(self.store, self.name), wide, self.known_arms)
+
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order."""
         return self._guarded(self._journal.entries(start))
@@ -650,23 +680,30 @@ class Study(SyncedState, HasPanel):
         path: str | PathLike[str],
         *,
         plays: bool = False,
+        plans: bool = False,
+        wide: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Write the journal, or the table of plays, to a file; return the number of rows.
+        """Write the journal, the plays or the plans to a file; return the number of rows.
 
         Parameters
         ----------
         path
-            The ending is the format: ``.csv``, ``.jsonl`` (JSON lines) or ``.parquet`` (needs
-            ``pip install 'multiplay[parquet]'``). JSON lines of the journal are complete:
-            ``import_journal`` restores the study. In the other formats the content of an entry is
-            JSON text.
+            The ending is the format: ``.csv``, ``.jsonl`` (JSON lines), ``.parquet`` (needs
+            ``pip install 'multiplay[parquet]'``) or ``.xlsx`` (needs ``multiplay[excel]``). JSON
+            lines of the journal are complete: ``import_journal`` restores the study. In the other
+            formats the content of an entry is JSON text. ``.xlsx`` is always a workbook of the
+            plans, with sheets of plans, bills and arms, and a summary.
         plays
             True: the table of plays, as ``plays()`` gives it.
+        plans, wide
+            True: the table of plans, as ``plans(wide=wide)`` gives it.
         progress
             Called with the number of rows so far.
         """
-        return export.export(export.history_in(self.store, self.name), path, plays, progress)
+        content = export.Content.checked(plays, plans, wide, self.known_arms)
+        opened = export.history_in(self.store, self.name)
+        return export.export(opened, path, content, lambda: export.overview(self), progress)
 
     def backup(
         self, path: str | PathLike[str], *, progress: Callable[[int], None] | None = None

@@ -38,7 +38,8 @@ from multiplay.learner.reports import (
     unwrapped,
     with_gaps,
 )
-from multiplay.studies.export import INTEGER, NUMBER, TEXT, TIME
+from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, PLAYS, TEXT, TIME, frame_of
+from multiplay.studies.play_history import PlayedPlan, rows_of
 from multiplay.types import Arrays
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -55,7 +56,6 @@ ARMS = {
     "last_seen": TIME,
     "share": NUMBER,
 }
-FLAG, LIST = "flag", "list"
 DRIFT = {
     "arm": TEXT,
     "since": INTEGER,
@@ -78,13 +78,6 @@ EFFECTS = {
 }
 ARM_EFFECTS = {"arm": TEXT, "effect": NUMBER, "low": NUMBER, "high": NUMBER}
 UNITS = "Use an int of at least 0."
-DTYPES: dict[str, Any] = {  # except times
-    TEXT: object,
-    INTEGER: np.int64,
-    NUMBER: np.float64,
-    FLAG: bool,
-    LIST: object,
-}
 
 
 # ------------------------------------------------------------ sets, policies and features
@@ -206,6 +199,19 @@ def of_table(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
+def of_played_plan(played: PlayedPlan) -> dict[str, Any]:
+    """Return a play with its plan and losses as plain data."""
+    row, plan, losses = played
+    times = {name: row[name] and row[name].isoformat() for name in ("asked", "told")}
+    return {**row, **times, "plan": plan, "losses": losses}
+
+
+def to_played_plan(plain: Mapping[str, Any]) -> PlayedPlan:
+    """Return the play of plain data of ``of_played_plan``."""
+    (row,) = rows_of(to_table([plain], PLAYS))
+    return PlayedPlan(row, plain["plan"], plain["losses"])
+
+
 def of_beliefs(table: pd.DataFrame) -> dict[str, Any]:
     """Return a table of beliefs as plain data, with what the features do not explain."""
     return {"items": of_table(table), "misfit": table.attrs.get("misfit", "")}
@@ -241,19 +247,7 @@ def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> p
       arm  mean
     0   A   NaN
     """
-    import pandas as pd
-
-    rows = list(rows)
-    made = {}
-    for name, kind in columns.items():
-        values = [row[name] for row in rows]
-        if kind == TIME:
-            texts = pd.Series(values, dtype=object)
-            made[name] = pd.to_datetime(texts, utc=True, format="ISO8601").dt.as_unit("ns")
-        else:
-            given = map(number_or_nan, values) if kind == NUMBER else values
-            made[name] = pd.Series(list(given), dtype=DTYPES[kind])
-    return pd.DataFrame(made)
+    return frame_of(columns, (tuple(row[name] for name in columns) for row in rows))
 
 
 # ------------------------------------------------------------ user input

@@ -619,14 +619,26 @@ def test_files_are_those_of_the_study_itself(
     study.learn_table({"arm": ["Lyon->north"], "round": [1], "loss": [np.nan]}, key="ü")
     study.ask(exclude=["Lyon->south"])
     with mp.Study.open("lanes", store=MEMORY) as local:
-        for plays in (False, True):
+        contents: list[dict[str, Any]] = [{}, {"plays": True}, {"plans": True}, {"wide": True}]
+        for content in contents:
             for suffix in ("csv", "jsonl", "parquet"):
                 mine, other = tmp_path / f"mine.{suffix}", tmp_path / f"other.{suffix}"
                 steps: list[int] = []
-                rows = local.export(other, plays=plays)
-                assert study.export(mine, plays=plays, progress=steps.append) == rows
+                rows = local.export(other, **content)
+                assert study.export(mine, **content, progress=steps.append) == rows
                 assert mine.read_bytes() == other.read_bytes()
                 assert steps == [*range(1, rows + 1)]
+        for wide in (False, True):
+            assert study.plans(wide=wide).equals(local.plans(wide=wide))
+            for one, name in ((study, "mine.xlsx"), (local, "other.xlsx")):
+                one.export(tmp_path / name, wide=wide)
+            mine_read, other_read = (
+                pd.read_excel(tmp_path / f"{name}.xlsx", sheet_name=None)
+                for name in ("mine", "other")
+            )
+            assert [*mine_read] == [*other_read]
+            for sheet in [*mine_read][:3]:  # the summary has the time of the export
+                assert mine_read[sheet].equals(other_read[sheet])
         entries = [entry.digest for entry in local.entries()]
         assert [entry.digest for entry in study.entries()] == entries
         for start in (1, 4, len(entries) - 1, len(entries), len(entries) + 5):

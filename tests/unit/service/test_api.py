@@ -1,5 +1,6 @@
 """The HTTP API: repeated requests, pages of limited size, and metrics of studies."""
 
+import io
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pandas as pd
 import pytest
 from asgi import Client, client_of
 from effort import TIME_LIMIT
@@ -460,3 +462,51 @@ def test_the_schema_of_events_is_that_of_one_event(client: Client) -> None:
     schema = described["text/event-stream"]["schema"]
     assert schema["required"] == ["id", "event", "data"]
     assert schema["properties"]["event"] == {"const": "changed"}
+
+
+# ------------------------------------------------------------ files
+
+
+def test_plans_are_downloaded_as_files(
+    store: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(client, send(client, f"{STUDY}/ask", {"key": "2026-11-16"}).json(), "tell")
+    with mp.Study.open("lanes", store=store) as study:
+        for format, kind in (("csv", "text/csv"), ("jsonl", "application/jsonl")):
+            for wide in (False, True):
+                found = client.get(f"{STUDY}/export", params={"format": format, "wide": wide})
+                study.export(tmp_path / f"own.{format}", plans=True, wide=wide)
+                assert found.content == (tmp_path / f"own.{format}").read_bytes()
+                assert found.headers["content-type"].startswith(kind)
+                assert found.headers["content-disposition"].endswith(f"lanes.{format}")
+    book = client.get(f"{STUDY}/export")
+    sheets = pd.read_excel(io.BytesIO(book.content), sheet_name=None)
+    assert [*sheets] == ["plans", "bills", "lanes", "summary"]
+    bad = client.get(f"{STUDY}/export", params={"format": "pdf"}).json()
+    assert (bad["status"], bad["argument"], bad["got"]) == (400, "format", "'pdf'")
+    assert "xlsx" in bad["expected"]
+    monkeypatch.setattr(manager, "MOST_EXPORTED", 1)
+    assert client.get(f"{STUDY}/export").status_code == 422
+    assert client.get("/v1/studies/none/export").status_code == 404
+
+
+def test_plays_have_plans_and_losses_if_requested(client: Client) -> None:
+    asked = [send(client, f"{STUDY}/ask", {}, f"{k}").json() for k in range(5)]
+    told = costs(1, asked[0]["plan"])
+    send(client, f"{STUDY}/plays/1/tell", {"losses": told}, "tell")
+    found, path = [], f"{STUDY}/plays?plans=true&limit=2"
+    cursor = ""
+    while True:
+        page = client.get(path + cursor).json()
+        found += page["items"]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    plans = [{arm: n for arm, n in play["plan"].items() if n} for play in asked]
+    assert [play["plan"] for play in found] == plans
+    assert [play["losses"] for play in found] == [
+        {arm: losses for arm, losses in told.items() if losses},
+        *[{}] * 4,
+    ]
+    assert client.get(f"{STUDY}/plays/1").json() == found[0]
+    assert "plan" not in client.get(f"{STUDY}/plays").json()["items"][0]

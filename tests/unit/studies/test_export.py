@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from openpyxl import load_workbook
 from pyarrow import parquet
 from refusal import refused
 
@@ -32,7 +33,7 @@ from multiplay import (
 from multiplay.storage import Head, Labels, Record, store_at
 from multiplay.storage.journal import from_bytes, row_of
 from multiplay.storage.memory import MemoryStore
-from multiplay.studies import export, synced
+from multiplay.studies import export, synced, workbook
 
 PLANS = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "süd"]), shortage=9.0)
 HISTORY = {"arm": ["Lyon->north", "Lille->süd"], "round": [1, 2], "loss": [3.0, None]}
@@ -61,6 +62,10 @@ def lived_through(policy: Any = None, store: Any = None) -> Study:
 @pytest.fixture(params=[GenCTS, GenLBINFV])
 def study(request: pytest.FixtureRequest) -> Study:
     return lived_through(request.param())
+
+
+def no_overview() -> Any:
+    raise AssertionError("needed for plans only")
 
 
 def exported(study: Study, path: Path) -> list[dict[str, Any]]:
@@ -311,7 +316,7 @@ def test_a_study_without_plays_has_a_table_without_rows(tmp_path: Path) -> None:
 
 def test_other_endings_are_refused_by_name(tmp_path: Path) -> None:
     study = lived_through()
-    for name in ("journal.xlsx", "journal", "csv"):
+    for name in ("journal.xls", "journal", "csv"):
         with pytest.raises(InvalidInput, match=rf"{name}\. Choose"):
             study.export(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
@@ -348,7 +353,8 @@ def test_memory_does_not_grow_with_history(tmp_path: Path, monkeypatch: pytest.M
         store.create(f"{number}", record, Labels("create"), more).close()
         for suffix, found in peaks.items():
             tracemalloc.start()
-            export.export(export.history_in(store, f"{number}"), tmp_path / f"out{suffix}", False)
+            opened = export.history_in(store, f"{number}")
+            export.export(opened, tmp_path / f"out{suffix}", export.Content(), no_overview)
             found.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     for few, many in peaks.values():
@@ -464,3 +470,144 @@ def test_deep_lines_are_refused(line: str, tmp_path: Path) -> None:
     path.write_text(line)
     with refused("path"):
         Study.import_journal("deep", path, store="memory://deep")
+
+
+# ---------------------------------------------------------------- plans
+
+
+def sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The values of all cells by sheet, after checking that no cell is a formula."""
+    book = load_workbook(path)
+    for sheet in book:
+        assert all(cell.data_type != "f" for row in sheet.iter_rows() for cell in row)
+    return {sheet.title: [*sheet.iter_rows(values_only=True)] for sheet in book}
+
+
+def test_plans_say_what_was_asked_and_told(study: Study) -> None:
+    """Compared with what the verbs were given and returned."""
+    study.set_words(arm="lane")
+    asked: dict[int, dict[str, int]] = {}
+    told: dict[tuple[int, str], tuple[int, float]] = {}
+    before = study.asked
+    for k in range(4):
+        play = study.ask(key=f"{k}")
+        asked[play.id] = {arm: n for arm, n in play.plan.items() if n}
+        bills = {arm: [1.0 + k + j for j in range(n)] for arm, n in asked[play.id].items()}
+        if k == 1:  # in parts: every first unit, then all others
+            first = {arm: costs[:1] for arm, costs in bills.items()}
+            study.tell(play, first, final=False)
+            study.tell(play, {arm: costs[1:] for arm, costs in bills.items() if len(costs) > 1})
+        elif k == 2:  # totals of arms
+            study.tell(play, {arm: sum(costs) for arm, costs in bills.items()})
+        elif k == 3:  # the last unit of each arm is missing
+            bills = {arm: costs[:-1] for arm, costs in bills.items()}
+            study.tell(play, {arm: [*costs, None] for arm, costs in bills.items()})
+        else:
+            study.tell(play, bills)
+        told |= {(play.id, arm): (len(costs), sum(costs)) for arm, costs in bills.items()}
+    plans, wide, plays = study.plans(), study.plans(wide=True), study.plays().set_index("id")
+    for id, plan in asked.items():
+        rows = plans[plans["id"] == id]
+        assert dict(zip(rows["arm"], rows["units"], strict=True)) == plan
+        for row in rows.itertuples():
+            seen, total = told[id, row.arm]
+            assert row.seen == seen
+            assert row.loss == pytest.approx(total) if seen else np.isnan(row.loss)
+            assert (row.expected, row.realised) == tuple(plays.loc[id, ["expected", "realised"]])
+        (line,) = wide[wide["id"] == id].to_dict("records")
+        assert {arm: line[arm] for arm in PLANS.names if line.get(arm)} == plan
+    assert set(plans["id"]) == set(range(1, before + 5))
+    assert wide[list(plays.columns)[:2]].equals(study.plays()[list(plays.columns)[:2]])
+
+
+def test_plans_are_the_same_in_all_files(study: Study, tmp_path: Path) -> None:
+    study.set_words(currency="EUR", unit="lorry", arm="lane")
+    for wide in (False, True):
+        shown = study.plans(wide=wide)
+        for suffix in ("csv", "jsonl", "parquet", "xlsx"):
+            rows = study.export(tmp_path / f"plans.{suffix}", plans=not wide, wide=wide)
+            assert rows == len(shown)
+        read = pd.read_csv(tmp_path / "plans.csv")
+        assert {"plan", "lorries", "actual cost of the plan (EUR)"} <= set(read.columns)
+        tables = {
+            "csv": read.set_axis(shown.columns, axis=1),
+            "jsonl": pd.DataFrame(json_lines(tmp_path / "plans.jsonl")),
+            "parquet": pd.read_parquet(tmp_path / "plans.parquet"),
+            "xlsx": pd.read_excel(tmp_path / "plans.xlsx").set_axis(shown.columns, axis=1),
+        }
+        for table in tables.values():
+            for name in ("asked", "told"):
+                times = pd.to_datetime(table[name], utc=True, format="ISO8601")
+                assert ((times - shown[name]).dropna().abs() < pd.Timedelta(milliseconds=1)).all()
+                assert (times.isna() == shown[name].isna()).all()
+            rest = [name for name in shown.columns if name not in ("asked", "told", "key")]
+            pd.testing.assert_frame_equal(table[rest], shown[rest], check_dtype=False)
+
+
+def test_a_workbook_has_what_a_spreadsheet_needs(tmp_path: Path) -> None:
+    """Sheets, dates that are dates, number formats, frozen headers, widths, totals."""
+    study, path = lived_through(), tmp_path / "lanes.xlsx"
+    study.set_words(currency="EUR", unit="lorry", arm="lane")
+    play = study.ask(key="2026-11-16")
+    study.tell(play, {arm: [5.0] * n for arm, n in play.plan.items() if n})
+    study.export(path, plays=True)
+    cells = sheets(path)
+    assert [*cells] == ["plans", "bills", "lanes", "summary"]
+    heads, last = cells["plans"][0], dict(zip(cells["plans"][0], cells["plans"][-1], strict=True))
+    assert heads[:2] == ("plan", "key")
+    assert last["key"] == datetime(2026, 11, 16)
+    assert (last["lane"], last["cost (EUR)"]) == (cells["plans"][-1][5], 5.0 * last["lorries"])
+    bills = [row for row in cells["bills"][1:] if row[0] == play.id]
+    assert [row[3:] for row in bills] == [
+        (arm, 1, 5) for arm, n in play.plan.items() for _ in range(n) if arm in PLANS.names
+    ]
+    arms = study.arms()
+    assert [row[:2] for row in cells["lanes"][1:]] == [*zip(arms["arm"], arms["seen"], strict=True)]
+    assert [row[2] for row in cells["lanes"][1:]] == pytest.approx(arms["mean"].tolist())
+    summary = {row[0]: row[1] for row in cells["summary"][:4]}
+    assert (summary["study"], summary["plans"]) == ("lanes", study.asked)
+    assert cells["summary"][-1][-1] == pytest.approx(15 - study.plays()["expected"].iloc[-1])
+    sheet = load_workbook(path)["plans"]
+    formats = {cell.value: sheet.cell(2, cell.column).number_format for cell in sheet[1]}
+    assert (formats["lorries"], formats["cost (EUR)"]) == ("#,##0", "#,##0.00")
+    assert formats["asked (UTC)"] == "yyyy-mm-dd hh:mm"
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("C2", f"A1:K{len(cells['plans'])}")
+    assert sheet.column_dimensions["F"].width >= len("Lille->north")
+
+
+def test_names_are_no_formulas_in_a_table_of_plans(tmp_path: Path) -> None:
+    names = [*FORMULAS, "id", "loss", "\x01bell", "plan"]
+    study = Study.create(
+        "=1+1", Budget(len(names), [1] * len(names), names=names), store=MemoryStore()
+    )
+    study.ask(key="=2+2")
+    for wide in (False, True):
+        for suffix in ("csv", "xlsx", "parquet", "jsonl"):
+            study.export(tmp_path / f"plans.{suffix}", plans=True, wide=wide)
+        with (tmp_path / "plans.csv").open(encoding="utf-8", newline="") as file:
+            rows = [*csv.reader(file)]
+        texts = {cell for row in rows for cell in row}
+        assert not texts & {*FORMULAS, "=2+2"}
+        assert {f"'{name}" for name in FORMULAS} <= texts
+        assert len(set(rows[0])) == len(rows[0])  # no two columns have the same name
+        cells = sheets(tmp_path / "plans.xlsx")  # which checks that there is no formula
+        shown = {cell for row in cells["plans"] for cell in row}
+        assert {*FORMULAS, "=2+2", "\ufffdbell"} - {"\r=1"} <= shown
+    assert study.plans(wide=True).columns.tolist()[-len(names) :] == [
+        "arm id" if name == "id" else name for name in names
+    ]
+
+
+def test_plans_that_do_not_fit_into_a_sheet_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = lived_through()
+    for name, most in (("MOST_ROWS", 5), ("MOST_COLUMNS", 8)):
+        with monkeypatch.context() as patched:
+            patched.setattr(workbook, name, most)
+            with pytest.raises(InvalidInput, match=rf"at most {most} \w+ in a sheet.*\.csv"):
+                study.export(tmp_path / "lanes.xlsx")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InvalidInput, match=r"pip install 'multiplay\[excel\]'"):
+        study.export(tmp_path / "lanes.xlsx")
+    assert list(tmp_path.iterdir()) == []

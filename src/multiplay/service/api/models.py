@@ -139,6 +139,25 @@ class PageQuery(BaseModel):
     limit: int = Field(default=100, ge=1, le=1000, description="The largest number of items.")
 
 
+class PlaysQuery(PageQuery):
+    """A page of the list of plays."""
+
+    plans: bool = Field(default=False, description="Whether plays have their plan and losses.")
+
+
+class ExportQuery(BaseModel):
+    """A file of plans."""
+
+    format: Literal["xlsx", "csv", "jsonl"] = Field(
+        default="xlsx",
+        description="A workbook with plans, bills, arms and a summary; or the plans as CSV or JSON "
+        "lines.",
+    )
+    wide: bool = Field(
+        default=False, description="Whether a plan is one row, with a column for each arm."
+    )
+
+
 class StudiesQuery(PageQuery):
     """A page of the list of studies."""
 
@@ -414,14 +433,12 @@ class Best(Constraints):
     model_config = example(exclude=["Lyon->north"])
 
 
-class Expect(Body):
-    """A plan to estimate."""
+class Expect(Constraints):
+    """A plan to estimate, which must be within the constraints."""
 
     model_config = example(plan=PLAN)
 
     plan: UnitsByArm
-    actions: Set | None = None
-    features: Features | None = None
     level: Level = 0.95
 
 
@@ -550,9 +567,13 @@ class PlayRow(BaseModel):
 
 
 class OnePlay(PlayRow):
-    """A play, its results and its plan."""
+    """A play, its results, its plan, and the losses that were told of it.
+
+    The losses of an arm are those of its units, null where one is missing, or their total.
+    """
 
     plan: dict[str, int]
+    losses: dict[str, list[float | None] | float]
 
 
 class Arm(BaseModel):
@@ -727,7 +748,7 @@ class Pending(BaseModel):
 class Plays(BaseModel):
     """Plays, oldest first, and the cursor of the next page."""
 
-    items: list[PlayRow]
+    items: list[OnePlay | PlayRow]
     next: str | None
 
 

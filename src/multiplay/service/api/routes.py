@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
@@ -200,24 +201,27 @@ async def list_pending(context: StudyContext, query: models.PageQuery) -> Respon
     return await context.read_with_etag(act)
 
 
-async def list_plays(context: StudyContext, query: models.PageQuery) -> Response:
-    """Return all plays with their results, oldest first."""
-    first = paging.from_cursor(query.cursor, 0)
+async def list_plays(context: StudyContext, query: models.PlaysQuery) -> Response:
+    """Return all plays with their results, oldest first; with plans and losses if requested."""
+    first, limit, size = paging.from_cursor(query.cursor, 0), query.limit, context.limits.page
 
     def act(journal: Journal) -> Any:
-        table, after = play_history.table_page(journal, first, query.limit)
+        if query.plans:
+            found = play_history.played_plans(journal, first, limit + 1)
+            rows = ((number + 1, wire.of_played_plan(played)) for number, played in found)
+            return paging.EncodedPage(rows, limit, size)
+        table, after = play_history.table_page(journal, first, limit)
         return paging.page(wire.of_table(table), after)
 
     return await context.read_journal(act)
 
 
 async def get_play(context: StudyContext, play: int) -> Response:
-    """Return one play with its plan and its results."""
+    """Return one play with its plan, its results, and the losses that were told of it."""
 
     def act(journal: Journal) -> Any:
-        pair = play_history.pair_of(play_history.about(journal, play))
-        (row,) = wire.of_table(play_history.table_of([pair]))
-        return {**row, "plan": pair[0].record.header["plan"]}
+        about = play_history.about(journal, play)
+        return wire.of_played_plan(play_history.play_with_plan(journal, about))
 
     return await context.read_journal(act)
 
@@ -257,8 +261,8 @@ async def best(context: StudyContext, body: models.Best | None = None) -> Respon
 
 async def expect(context: StudyContext, body: models.Expect) -> Response:
     """Return the expected loss of a plan, with an interval."""
-    given, limits = body.model_dump(), context.limits
-    given["actions"] = await context.build_actions(body.actions)
+    given, limits = await _constraints(context, body), context.limits
+    given |= {"plan": body.plan, "level": body.level}
     return await context.read(
         lambda study: wire.of_estimate(bounded_verbs.expect(limits, study, **given))
     )
@@ -278,6 +282,19 @@ async def list_entries(context: StudyContext, query: models.EntriesQuery) -> Res
         return paging.EncodedPage(rows, limit, size)
 
     return await context.read_journal(act)
+
+
+async def export(context: StudyContext, query: models.ExportQuery) -> Response:
+    """Return a file with the plans of all plays, expected and actual, for a spreadsheet."""
+    content = await context.manager.export(context.study, context.caller, query.format, query.wide)
+    return file_response(context.study, query.format, content)
+
+
+def file_response(study: str, format: str, content: bytes) -> Response:
+    """Return a response that a browser saves as a file."""
+    name = quote(f"{study}.{format}", safe="")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+    return Response(content, 200, headers, FILES[format])
 
 
 async def verify(context: StudyContext) -> Response:
@@ -304,6 +321,18 @@ EVENTS: Mapping[str, Any] = {
         "description": "An event named `changed` for every change; its data is the number of the "
         "last entry.",
         "content": {"text/event-stream": {"schema": EVENT}},
+    }
+}
+FILES = {
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl",
+}
+BINARY = {"type": "string", "format": "binary"}
+EXPORTED: Mapping[str, Any] = {
+    "200": {
+        "description": "The file.",
+        "content": {kind.partition(";")[0]: {"schema": BINARY} for kind in FILES.values()},
     }
 }
 # Routes are tried in this order, so the most frequent operations come first.
@@ -466,7 +495,7 @@ OPERATIONS = (
         list_plays,
         QUERIES,
         models.Plays,
-        query=models.PageQuery,
+        query=models.PlaysQuery,
         etag=True,
     ),
     Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, etag=True),
@@ -525,6 +554,14 @@ OPERATIONS = (
         query=models.EntriesQuery,
         etag=True,
     ),
+    Operation(
+        "GET",
+        f"{STUDY}/export",
+        export,
+        QUERIES,
+        query=models.ExportQuery,
+        responses=EXPORTED,
+    ),
     Operation("POST", f"{STUDY}/verify", verify, JOURNAL, models.Verified),
     Operation("GET", f"{STUDY}/events", watch, JOURNAL, responses=EVENTS),
 )
@@ -560,7 +597,7 @@ def _of_store(context: RequestContext) -> Request | None:
 
 
 async def _constraints(context: RequestContext, body: models.Constraints) -> dict[str, Any]:
-    """Return the arguments of ``ask`` and ``best`` that restrict the set."""
+    """Return the arguments of ``ask``, ``best`` and ``expect`` that restrict the set."""
     return {
         "actions": await context.build_actions(body.actions),
         "at_most": body.at_most,

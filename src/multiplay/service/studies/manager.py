@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from multiplay.actions import ActionSet
-from multiplay.errors import StoreError
+from multiplay.errors import InvalidInput, StoreError
 from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.errors import Overloaded
 from multiplay.service.server import metrics
@@ -34,6 +36,8 @@ MOST_JOBS = 2_000  # waiting for one study
 HEAD_LIFETIME = 0.2  # seconds for which the last entry of a study is cached for event streams
 PATIENCE = 1.0  # seconds for kernels, before the service says that it is not ready
 VERIFICATIONS = 1  # at a time: each uses a whole core
+EXPORTS = 1  # at a time
+MOST_EXPORTED = 1_000_000  # rows of an exported file
 
 
 class StudyManager:
@@ -55,6 +59,7 @@ class StudyManager:
         self._batchers: OrderedDict[str, RequestBatcher] = OrderedDict()
         self._journals = JournalPool(self.store)
         self._verifications = asyncio.Semaphore(VERIFICATIONS)
+        self._exports = asyncio.Semaphore(EXPORTS)
         self._heads: dict[str, tuple[float, asyncio.Future[Head]]] = {}
         self._streams = 0
         self._is_compiled = threading.Event()
@@ -220,6 +225,25 @@ class StudyManager:
         async with self._verifications:
             return await self._run_confirmed(caller, verify)
 
+    async def export(self, name: str, caller: Caller, format: str, wide: bool) -> bytes:
+        """Return a file with the plans of a study, read on a connection of its own; one at a time.
+
+        ``format`` is "xlsx", "csv" or "jsonl".
+        """
+        caller.check("read", name)
+
+        def export() -> bytes:
+            with (
+                TemporaryDirectory(prefix="multiplay-") as folder,
+                Study.open(name, store=self.store) as study,
+            ):
+                path = Path(folder) / f"plans.{format}"
+                study.export(path, plans=True, wide=wide, progress=_check_exported)
+                return path.read_bytes()
+
+        async with self._exports:
+            return await self._run_confirmed(caller, export)
+
     # ------------------------------------------------------------ inside
 
     def _check_new_name(self, name: str, caller: Caller, new: str) -> None:
@@ -257,3 +281,9 @@ def _retrieved(query: asyncio.Future[Any]) -> None:
     """Retrieve the error of a query, which would be logged otherwise."""
     if not query.cancelled():
         query.exception()
+
+
+def _check_exported(rows: int) -> None:
+    if rows > MOST_EXPORTED:
+        expected, hint = f"at most {MOST_EXPORTED:,} rows", "Use multiplay study export, or wide."
+        raise InvalidInput("export", expected, "more", hint)

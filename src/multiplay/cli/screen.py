@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -37,6 +38,11 @@ def write_tables(tables: Iterable[RenderableType], path: Path, sep: str = "\n") 
         Console(file=file, width=WIDTH).print(*tables, sep=sep)
 
 
-def print_table(table: TextTable) -> None:
-    """Print a table."""
-    Console().print(for_screen(table))
+def print_table(table: TextTable, uncut: bool = False) -> None:
+    """Print a table; ``uncut``: also one that is wider than the screen, in long lines."""
+    console, grid = Console(), for_screen(table)
+    if uncut:
+        cells = zip(table.columns, *table.rows, strict=True)
+        wide = sum(max(map(cell_len, column)) + 3 for column in cells) + 1
+        console.width = max(console.width, wide)
+    console.print(grid)

@@ -168,6 +168,57 @@ def test_reports_in_parts_and_plays_that_end_otherwise(lanes: Run) -> None:
     assert "cancelled" in shown
 
 
+def test_old_plays_expire(lanes: Run) -> None:
+    assert "no play" in lanes("expire", "lanes", "--older-than", "36h").out
+    lanes("ask", "lanes")
+    assert lanes("expire", "lanes", "--older-than", "0 days", "--json").json == {"plays": [1, 2]}
+    assert lanes("pending", "lanes", "--json").json == []
+
+
+def test_changes_are_shown(lanes: Run) -> None:
+    assert lanes("drift", "lanes").out == "no change was found\n"
+    study = Study.open("lanes", store=os.environ["MULTIPLAY_STORE"])
+    for k in range(60):
+        play = study.ask()
+        study.tell(play, {arm: [20.0 + 200 * (k > 30)] * n for arm, n in play.plan.items()})
+    found = lanes("drift", "lanes", "--json").json
+    assert [row["arm"] for row in found] == study.drift()["arm"].tolist()
+    assert found[0]["arm"] in lanes("drift", "lanes").out
+
+
+def test_a_plan_is_expected_on_the_set_of_its_day(lanes: Run) -> None:
+    plan = "Lyon->north=1", "Lille->south=2", "Paris->north=2", "Paris->south=3"
+    assert lanes("expect", "lanes", *plan).code == 2
+    day = "--supply", "1,2,5", "--demand", "3,5"
+    found = lanes("expect", "lanes", *plan, *day, "--json").json["expected"]
+    with Study.open("lanes", store=os.environ["MULTIPLAY_STORE"]) as study:
+        today = Transport([1, 2, 5], [3, 5], study.actions.names)
+        units = {"Lyon->north": 1, "Lille->south": 2, "Paris->north": 2, "Paris->south": 3}
+        assert found == study.expect(units, actions=today)._asdict()
+    for limit, got in (
+        ("--exclude Lyon->north", "0, because it is excluded, got 1"),
+        ("--at-most Paris->south=2", "at most 2, got 3"),
+        ("--fixed Paris->north=1", "1, which is fixed, got 2"),
+    ):
+        assert got in lanes("expect", "lanes", *plan, *day, *limit.split()).err
+
+
+def test_plays_are_shown_with_their_plans(lanes: Run, tmp_path: Path) -> None:
+    (play,) = lanes("pending", "lanes", "--json").json
+    plan = {arm: units for arm, units in play["plan"].items() if units}
+    rows = lanes("plays", "lanes", "--plan", "--json").json
+    assert {row["arm"]: row["units"] for row in rows} == plan
+    (row,) = lanes("plays", "lanes", "--wide", "--json").json
+    assert {arm: row[arm] for arm in plan} == plan
+    for option in ("--plan", "--wide"):
+        shown = lanes("plays", "lanes", option).out
+        assert all(arm in shown for arm in plan)
+    for words, rows in (("p.csv --plans", len(plan)), ("p.xlsx", len(plan)), ("p.jsonl --wide", 1)):
+        name, *more = words.split()
+        said = lanes("export", "lanes", tmp_path / name, *more)
+        assert said.out == f"{tmp_path / name}: {rows} rows of plans\n"
+
+
 def test_costs_are_forgotten_and_kept(lanes: Run) -> None:
     for id in (1, 2):
         lanes("tell", "lanes", id, "-", stdin=bills(lanes, id, 100.0 * id))
@@ -333,6 +384,7 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("close lanes 7", "multiplay study ask"),
         ("arms lanes --level 95", "0.95"),
         ("expect lanes Lyon->north=1", "--set FILE.toml"),
+        ("expire lanes --older-than soon", "Write --older-than 7d"),
         ("export lanes journal.xls", "endings"),
         ("import new journal.csv", "JSON lines"),
         ("delete lanes", "--yes"),

@@ -8,8 +8,9 @@ __all__ = ["ask", "create", "features", "maintenance", "show", "study", "tell"]
 # The order of --help.
 PANELS = {
     "Studies": ("create", "list", "show", "rename", "delete"),
-    "Plans and costs": ("ask", "tell", "close", "cancel", "learn", "describe", "forget", "keep"),
-    "Plays and estimates": ("pending", "plays", "arms", "effects", "best", "expect"),
+    "Plans and costs": ("ask", "tell", "close", "cancel", "expire", "learn", "describe"),
+    "Costs that count": ("forget", "keep"),
+    "Plays and estimates": ("pending", "plays", "arms", "drift", "effects", "best", "expect"),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }
 ORDER = [(name, panel) for panel, names in PANELS.items() for name in names]

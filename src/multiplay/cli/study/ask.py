@@ -189,19 +189,31 @@ def best(
 def expect(
     name: Name,
     plan: Annotated[list[str], typer.Argument(metavar="ARM=N ...", help="The plan.")],
+    supply: options.Supply = None,
+    demand: options.Demand = None,
+    suppliers: options.Suppliers = None,
+    demanders: options.Demanders = None,
+    capacity: options.Capacity = None,
+    total: options.Units = None,
     round_options: features.SetOrFeature = None,
     day: features.DayFile = None,
+    at_most: AtMost = None,
+    exclude: Exclude = None,
+    fixed: Fixed = None,
     level: Annotated[float, typer.Option(help="The level of the interval.")] = 0.95,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
     """Show the expected total of a plan, with an interval.
 
-    Features are given as for [b]multiplay study ask[/b]; those of the last play if not given.
+    The options are those of [b]multiplay study ask[/b]: the plan must be one that they allow.
+    Without features, those of the last play are used.
 
     Examples:
 
         multiplay study expect lanes 's1->d1=1' 's2->d2=4' 's3->d1=3' 's3->d2=2'
+
+        multiplay study expect lanes 's1->d1=1' 's2->d2=4' 's3->d2=2' --demand 1,6 --supply 1,4,2
 
         multiplay study expect lanes 's1->d1=1' 's2->d2=4' --set fuel=1.90
 
@@ -209,10 +221,13 @@ def expect(
     """
     given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
-        today = None if given.file is None else options.read_set(given.file).actions
-        values = features.day_features(known, day, given.features)
+        today = options.set_of_round(
+            known.actions, given.file, supply, demand, suppliers, demanders, capacity, total
+        )
+        limits = _limits(at_most, exclude, fixed)
+        limits["features"] = features.day_features(known, day, given.features)
         units = options.parsed_units("plan", plan)
-        found = known.expect(units, actions=today, level=level, features=values)
+        found = known.expect(units, actions=today, level=level, **limits)
         if as_json:
             return print_json({"expected": found._asdict()})
         typer.echo(outlook(found, known.actions.sense))

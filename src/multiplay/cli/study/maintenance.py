@@ -24,7 +24,7 @@ from multiplay.cli.study.app import (
 from multiplay.errors import InvalidInput
 from multiplay.storage import Damaged, Store, store_at
 from multiplay.studies import Study
-from multiplay.studies.export import LINES
+from multiplay.studies.export import EXCEL, LINES
 
 LEARNER = ".npz"
 PAUSE = 0.1  # seconds between two updates of a progress bar
@@ -33,34 +33,53 @@ PAUSE = 0.1  # seconds between two updates of a progress bar
 @study.command()
 def export(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="The file: .csv, .parquet or .jsonl.")],
+    file: Annotated[Path, typer.Argument(help="The file: .csv, .xlsx, .parquet or .jsonl.")],
     plays: Annotated[
         bool, typer.Option("--plays", help="Export the table of plays instead of the journal.")
+    ] = False,
+    plans: Annotated[
+        bool, typer.Option("--plans", help="Export the plans, a row for each play and arm.")
+    ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Export the plans, a column for each arm.")
     ] = False,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    r"""Write the journal, or the table of plays, to a file. An existing file is replaced.
+    r"""Write the plans, the plays or the journal to a file. An existing file is replaced.
+
+    A file that ends in .xlsx is a workbook for a spreadsheet, with sheets of plans, bills and arms,
+    and a summary. It needs pip install 'multiplay\[excel]', and Parquet needs
+    pip install 'multiplay\[parquet]'.
 
     The journal as JSON lines is complete: [b]multiplay study import[/b] restores the same study
-    from it. Parquet needs pip install 'multiplay\[parquet]'.
+    from it.
+
+    In a CSV file a text that a spreadsheet could take for a formula, because it begins with =, +,
+    - or @, has an apostrophe before it.
 
     Examples:
 
-        multiplay study export lanes plays.csv --plays
+        multiplay study export lanes lanes.xlsx
+
+        multiplay study export lanes plans.csv --plans
+
+        multiplay study export lanes plans.parquet --wide
 
         multiplay study export lanes journal.jsonl
 
     JSON: file, rows.
     """
     with opened(name, store) as known:
+        is_plans = plans or wide or file.suffix.lower() == EXCEL
         total = known.asked if plays else _entry_count(known.store, name)
-        with progress_bar("writing", total) as progress:
-            rows = known.export(file, plays=plays, progress=progress)
+        with progress_bar("writing", None if is_plans else total) as progress:
+            rows = known.export(file, plays=plays, plans=plans, wide=wide, progress=progress)
+    what = "rows of plans" if is_plans else "plays" if plays else "entries"
     if as_json:
         print_json({"file": str(file), "rows": rows})
     else:
-        typer.echo(f"{file}: {rows} {'plays' if plays else 'entries'}")
+        typer.echo(f"{file}: {rows} {what}")
 
 
 @study.command("import")

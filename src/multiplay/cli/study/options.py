@@ -1,7 +1,10 @@
 """Action sets and other values from options and TOML files."""
 
 import json
+import re
 from collections.abc import Iterable
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -40,6 +43,13 @@ Units = Annotated[
 
 KEYS = ("losses", "rewards", "outside", "missing", "changing", "seed")
 SIDES = ("suppliers", "demanders", "slack", "surplus", "shortage")
+DURATIONS = {  # singular, as arguments of timedelta
+    **dict.fromkeys(("w", "week"), "weeks"),
+    **dict.fromkeys(("d", "day"), "days"),
+    **dict.fromkeys(("h", "hour"), "hours"),
+    **dict.fromkeys(("min", "minute"), "minutes"),
+    **dict.fromkeys(("s", "second"), "seconds"),
+}
 WHICH = (
     "Give --set FILE.toml, --supply with --demand, --weights with --capacity, or --budget with "
     "--caps."
@@ -307,6 +317,21 @@ def parsed_units(option: str, texts: Iterable[str]) -> dict[str, int]:
             raise InvalidInput(option, "every arm once", repr(arm), "Leave one of the two out.")
         found[arm.strip()] = int(number)
     return found
+
+
+def duration(option: str, text: str) -> timedelta:
+    """Return a duration, from a text such as ``7d`` or ``36h``.
+
+    Examples
+    --------
+    >>> duration("--older-than", "36h"), duration("--older-than", "1.5 days")
+    (datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=1, seconds=43200))
+    """
+    number, _, unit = re.sub(r"^([\d.]+)\s*", r"\1 ", text.strip()).partition(" ")
+    with suppress(ValueError, OverflowError, KeyError):
+        return timedelta(**{DURATIONS[unit.lower().removesuffix("s") or "s"]: float(number)})
+    hint = f"Write {option} 7d, 36h or 90min."
+    raise InvalidInput(option, "a duration, such as 7d", repr(text), hint)
 
 
 def json_value(option: str, text: str) -> Any:

@@ -1,8 +1,9 @@
-"""Commands study show, list, pending, arms and plays."""
+"""Commands study show, list, pending, arms, drift and plays."""
 
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from rich.console import Console
 
 from multiplay._support.atomic_files import write_text
-from multiplay._support.formatting import UNKNOWN, Table, amount, minute
+from multiplay._support.formatting import UNKNOWN, Table, amount, minute, plural
 from multiplay.cli.app import check_suffix
 from multiplay.cli.screen import print_table
 from multiplay.cli.study.app import (
@@ -29,11 +30,14 @@ from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import TOLD
 from multiplay.reports.study import LAST, study_facts
 from multiplay.reports.study_page import study_report
+from multiplay.reports.study_text import alarms_table
 from multiplay.storage import store_at
 from multiplay.studies import Study
+from multiplay.studies.export import PLANS, PLAYS
 
 CHUNK = 1_000  # plays that are read together
 FEW = 20  # plays in the table
+NOT_SHOWN = ("status", "asked", "told", "seen", "clipped")  # of plans
 
 
 @study.command()
@@ -148,28 +152,70 @@ def arms(
 
 
 @study.command()
+def drift(
+    name: Name,
+    level: Annotated[
+        float, typer.Option(help="The chance that a certain change is ever a false alarm.")
+    ] = 0.05,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show the arms whose costs have changed, and whether the study follows the change.
+
+    A change that you know of is told by [b]multiplay study forget[/b]; [b]keep[/b] undoes one.
+
+    Examples:
+
+        multiplay study drift lanes
+
+    JSON: a list with arm, since (a round), before, after, units, sure, acted, certain, arms.
+    """
+    with opened(name, store) as known:
+        changes = known.drift(level)
+        if as_json:
+            return print_json(changes.to_dict("records"))
+        if changes.empty:
+            return typer.echo("no change was found")
+        facts = replace(study_facts(known, 0), alarms=changes)
+    table = alarms_table(facts, len(changes))
+    return print_table(table._replace(title=f"Changes of {name}"))
+
+
+@study.command()
 def plays(
     name: Name,
     last: Annotated[
         int | None,
         typer.Option(min=1, help="Number of plays; 20 if not given, or all with --json."),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show the plans: a row for each play and arm.")
+    ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Show the plans: a column for each arm.")
+    ] = False,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Show the last plays with their expected and realised totals.
+    """Show the last plays with their expected and actual totals, and with their plans.
 
-    To write all of them to a file, use [b]multiplay study export --plays[/b].
+    To write all of them to a file, use [b]multiplay study export[/b].
 
     Examples:
 
         multiplay study plays lanes --last 5
 
+        multiplay study plays lanes --plan --last 1
+
         multiplay study plays lanes --json > plays.json
 
-    JSON: a list with id, key, status, asked, told, units, seen, expected, realised, clipped.
+    JSON: a list with id, key, status, asked, told, units, seen, expected, realised, clipped; with
+    --wide also the units of each arm. With --plan: id, key, status, asked, told, arm, units, seen,
+    loss, expected, realised.
     """
     with opened(name, store) as known:
+        if plan or wide:
+            return _print_plans(known, wide, last, as_json)
         rows = (row for table in known.plays(chunk=CHUNK) for row in table.to_dict("records"))
         if as_json:
             return _print_list(rows if last is None else deque(rows, last))
@@ -177,6 +223,36 @@ def plays(
         title = f"Last {len(few)} of {known.asked} plays of {name}"
     columns = ["id", "key", "asked", "units", "expected", "realised"]
     return print_table(Table(title, columns, [_cells(row) for row in few], labels=2))
+
+
+def _print_plans(known: Study, wide: bool, last: int | None, as_json: bool) -> None:
+    """Print the plans of the last plays."""
+    plans = known.plans(wide=wide)
+    few = FEW if last is None and not as_json else last
+    if few is not None:
+        plans = plans[plans["id"].isin(plans["id"].unique()[-few:])]
+    if as_json:
+        return _print_list(plans.to_dict("records"))
+    words, usual = known.words, PLAYS if wide else PLANS
+    heads = {"id": "plan", "arm": words.arm, "units": plural(words.unit), "realised": "actual"}
+    heads["loss"] = "reward" if known.actions.sense == "max" else "cost"
+    shown = [name for name in plans.columns if name not in NOT_SHOWN or name not in usual]
+    columns = [heads.get(name, name) if name in usual else name for name in shown]
+    rows = [
+        [_plan_cell(name, row[name], row["status"]) for name in shown]
+        for row in plans.to_dict("records")
+    ]
+    table = Table(f"Plans of {known.name}", columns, rows, labels=2 if wide else 3)
+    return print_table(table, uncut=True)
+
+
+def _plan_cell(name: str, value: Any, status: str) -> str:
+    """Return a cell as text; the status takes the place of a total that is not known."""
+    if name == "realised" and status != TOLD:
+        return status
+    if isinstance(value, float):
+        return amount(value)
+    return UNKNOWN if value is None else str(value)
 
 
 def _print_list(rows: Iterable[Any]) -> None:

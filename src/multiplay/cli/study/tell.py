@@ -1,4 +1,4 @@
-"""Commands on reports: study tell, close, cancel, learn, forget and keep."""
+"""Commands on reports: study tell, close, cancel, expire, learn, forget and keep."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -18,7 +18,7 @@ from multiplay.cli.study.app import (
     study,
 )
 from multiplay.cli.study.csv_files import DecimalMark, Separator, read_csv, read_table
-from multiplay.cli.study.options import json_value, name_list
+from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.plays import Receipt, Remaining
 
@@ -144,6 +144,38 @@ def cancel(
         print_json({"id": id, "status": "cancelled"})
     else:
         typer.echo(f"play {id}: cancelled, nothing is learned from it")
+
+
+@study.command()
+def expire(
+    name: Name,
+    older_than: Annotated[
+        str, typer.Option(metavar="TIME", help="The age of a play, such as 7d, 36h or 90min.")
+    ],
+    key: Key = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """End the pending plays that are older than a given age, because no report will come.
+
+    A play with partial reports is closed: the study learns from them. Other plays are cancelled.
+
+    Examples:
+
+        multiplay study expire lanes --older-than 7d
+
+        multiplay study expire lanes --older-than 36h --key 2026-11-16
+
+    JSON: plays (the ids of the plays that ended).
+    """
+    age = duration("--older-than", older_than)
+    with opened(name, store) as known:
+        ended = known.expire(age, key=key)
+    if as_json:
+        print_json({"plays": ended})
+    else:
+        ids = ", ".join(map(str, ended))
+        typer.echo(f"ended: {ids}" if ended else f"no play is older than {older_than}")
 
 
 @study.command()

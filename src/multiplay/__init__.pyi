@@ -17,6 +17,8 @@ from multiplay.learner import (
     Plan as Plan,
     Receipt as Receipt,
     Remaining as Remaining,
+    Why as Why,
+    Words as Words,
 )
 from multiplay.policies import *
 from multiplay.random import (

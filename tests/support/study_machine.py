@@ -43,7 +43,7 @@ OFTEN = [
     *["ask", "ask_today", "ask_and_tell", "repeat"] * 3,
     *["tell"] * 6,
     *["ask_limited", "tell_again", "end", "learn", "open_again"] * 2,
-    *["expire", "learn_table", "invalid"],
+    *["expire", "learn_table", "set_words", "invalid"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
 
@@ -110,6 +110,9 @@ INVALID = [
     Request("learn", ({"nowhere": 1}, {"nowhere": [0.5]}), {}),
     Request("learn", ({"A->x": 9}, {"A->x": [0.5] * 9}), {}),
     Request("learn_table", ({"round": [1], "arm": ["nowhere"], "loss": [0.5]},), {}),
+    Request("set_words", (), {"unit": ""}),
+    Request("set_words", (), {"arm": 7, "key": "a"}),
+    Request("why", (UNKNOWN,), {}),
 ]
 
 
@@ -133,12 +136,14 @@ class View(NamedTuple):
     arms: Any
     pending: Any
     counts: tuple[int, int]
+    words: dict[str, str]
 
     @classmethod
     def of(cls, study: Any) -> View:
         """Return the view of a study."""
         pending = [shown(play) for play in study.pending()]
-        return cls(study.plays(), study.arms(), pending, (study.asked, study.clipped))
+        counts, words = (study.asked, study.clipped), study.words._asdict()
+        return cls(study.plays(), study.arms(), pending, counts, words)
 
     def same(self, other: View) -> bool:
         """Return whether two views are equal bit for bit."""
@@ -149,7 +154,16 @@ class View(NamedTuple):
 def beliefs(study: Any) -> list[Any]:
     """Return the best plan, the drift and the expected costs of a study, as text."""
     found = [Request("best", (), {}).of(study), study.drift().to_csv()]
+    found += [why(play) for play in study.pending()]
     return [*found, [plain(play)[4] for play in study.pending()]]
+
+
+def why(play: Any) -> Any:
+    """Return the explanation of a play as text; refused where the cost of plans is not known."""
+    try:
+        return repr(play.why())
+    except InvalidInput:
+        return "refused"
 
 
 class StudyMachine(RuleBasedStateMachine):
@@ -306,6 +320,11 @@ class StudyMachine(RuleBasedStateMachine):
         """Let plays expire."""
         hours = self.draw(st.sampled_from([15, 5, 0]))
         self._same_verb("expire", (HOUR * hours,), self._key_and_time())
+
+    def set_words(self) -> None:
+        """Set a word or two."""
+        words = self.draw(st.sampled_from([{"unit": "truck"}, {"currency": "€", "arm": "way"}]))
+        self._same_verb("set_words", (), words | self._key_and_time())
 
     # ------------------------------------------------------------ external plans
 
@@ -505,6 +524,7 @@ def check(view: View, model: Model, policy: Policy) -> None:
     pending = [(p.id, p.key, p.plan, [*p.plan.values()]) for p in model.pending]
     assert view.pending == pending, "pending(): the pending plays, oldest first"
     assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"
+    assert view.words == model.words, "words"
 
 
 def _close(found: Any, expected: list[float], what: str) -> None:

@@ -243,6 +243,7 @@ class Model:
         self.plays: dict[int, Play] = {}
         self.arms: dict[str, Arm] = {name: Arm() for name in usual.names}
         self.keys: dict[tuple[str, str], Any] = {}  # by verb and key: the request, and the answer
+        self.words = {"currency": "", "unit": "unit", "arm": "lane", "round": "day"}
         self.rounds = self.clipped = 0
         self.written = False
 
@@ -356,6 +357,13 @@ class Model:
         ids = [play.id for play in late if play.id is not None]
         self.note("expire", key, "expire", ids)
         return ids
+
+    def set_words(self, *, at: float, key: str | None = None, **words: str) -> None:
+        """Set some words."""
+        if self.known("set_words", key, words):
+            return
+        self.words |= words
+        self.note("set_words", key, words, True)
 
     def learn(
         self,

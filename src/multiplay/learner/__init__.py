@@ -1,6 +1,7 @@
 """Live learner: ask for a plan, tell its losses, ask again."""
 
 from multiplay.learner.learner import Learner
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Remaining
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Remaining, Why
+from multiplay.learner.words import Words
 
-__all__ = ["Estimate", "Learner", "PendingPlay", "Plan", "Receipt", "Remaining"]
+__all__ = ["Estimate", "Learner", "PendingPlay", "Plan", "Receipt", "Remaining", "Why", "Words"]

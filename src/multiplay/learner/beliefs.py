@@ -12,6 +12,7 @@ from multiplay.features import FeatureRows
 from multiplay.learner.features import FeatureState
 from multiplay.learner.plays import Estimate
 from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.ranges import Bounds
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies.regression import Regression, estimate
 from multiplay.types import FloatArray, IntArray
@@ -95,13 +96,41 @@ class Beliefs:
         state = self.state
         if state.features is None:
             return self.means(), *self.intervals(level)
-        mean, deviation = self._at_features(state.features, given)
-        low, high = state.ranges.of(state.arms.names)
-        width = state.features.quantile(level) * deviation
-        if state.features.misfit:
+        found = self._at_features(state.features, given)
+        return self._ends(state.features, *found, state.ranges.of(state.arms.names), level)
+
+    def of_round(
+        self, round_set: RoundSet, level: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return means and both ends of their intervals, for the arms of a round.
+
+        NaN if only totals of rounds were told, and for an arm never seen.
+        """
+        places, features = self._places(round_set), self.state.features
+        if self.knows_rounds_only:
+            nothing = np.full(len(places), np.nan)
+            return nothing, nothing, nothing
+        if features is None:
+            mean, low, high = (np.append(one, np.nan)[places] for one in self.table(level))
+            return mean, low, high
+        assert round_set.features is not None
+        found = features.posterior(places, round_set.features.rows)
+        return self._ends(features, *found, round_set.bounds, level)
+
+    def _ends(
+        self,
+        features: FeatureState,
+        mean: FloatArray,
+        deviation: FloatArray,
+        bounds: Bounds,
+        level: float,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return means and both ends of their intervals, in the user's unit."""
+        width = features.quantile(level) * deviation
+        if features.misfit:
             width = np.full_like(width, np.nan)
         ends = (mean, mean - width, mean + width)
-        values = [np.clip(state.ranges.from_shares(end), low, high) for end in ends]
+        values = [np.clip(self.state.ranges.from_shares(end), *bounds) for end in ends]
         return values[0], values[1], values[2]
 
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:

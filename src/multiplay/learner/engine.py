@@ -36,6 +36,7 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 MISSING = ("refuse", "ignore")
 LONGEST_KEY = 200  # characters
+ROUNDING = 1e-9  # of a cost
 REQUEST = "\x1f"  # prefix of the keys of requests; keys of users never have it
 
 Range = tuple[float, float] | Mapping[str, tuple[float, float]]
@@ -247,10 +248,29 @@ class Engine:
         action = play.action[0]
         units, phi = int(action.sum()), round_set.phi(action)
         cost = self.beliefs.cost(round_set, action, phi)
-        numbers = when, cost, units, b"", truncated, phi
+        today = None if round_set.features is None else round_set.features.today
+        numbers = when, cost, units, b"", truncated, phi, today, self.best_cost(round_set, cost)
         pending = PendingState(play, round_set.base, key, None, *numbers)
         self._keep(id, pending, round_set)
         return pending
+
+    def best_cost(self, round_set: RoundSet, cost: float) -> float:
+        """Return the expected cost of the best plan of a round; NaN if its oracle is slow.
+
+        ``cost`` is that of the play, which is returned unless another plan is better.
+        """
+        declared = round_set.given.cost
+        slow = declared is None or declared.timed or declared.oracle == "search"
+        if slow or math.isnan(cost):
+            return math.nan
+        best = round_set.actions.best(self.beliefs.mean(round_set))
+        found = self.beliefs.cost(round_set, best, round_set.phi(best))
+        return found if self.explores(cost, found) else cost
+
+    def explores(self, cost: float, best: float) -> bool:
+        """Return whether a plan is worse than the best one, beyond rounding errors."""
+        worse = self.state.actions.sign * (cost - best)
+        return bool(worse > ROUNDING * max(abs(cost), abs(best), self.state.ranges.span))
 
     def keep(self, id: int, play: PendingState, round_set: RoundSet) -> None:
         """Keep a play that was chosen before from this set."""

@@ -569,7 +569,8 @@ class Learner(Queries, HasPanel):
         plan, arms = self.log.plans[id], self.log.arms[line]
         action = np.array([plan[name] for name in arms], dtype=np.int64)
         then = Estimate(self.log.get(line, "expected"), math.nan, math.nan)
-        return PendingPlay(id, action, dict(plan), key, lambda: then, id in self.log.truncated)
+        made = id, action, dict(plan), key, lambda: then, lambda: self.why(id)
+        return PendingPlay(*made, id in self.log.truncated)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Return the receipt of a report of a play that is not pending."""

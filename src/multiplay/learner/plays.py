@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -16,11 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from multiplay._support.checks import is_number
-from multiplay._support.formatting import Table, between, chosen, counted, number
+from multiplay._support.formatting import (
+    Table,
+    between,
+    chosen,
+    counted,
+    left_out,
+    legible,
+    number,
+    plural,
+)
 from multiplay._support.html import HasPanel, Panel
 from multiplay.errors import InvalidInput, StoreError
+from multiplay.features.table import Values
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import RoundSet
+from multiplay.learner.words import Words
 from multiplay.policies import Play
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -73,6 +84,171 @@ class Estimate(NamedTuple):
     total: float
     low: float
     high: float
+
+
+TO_LEARN, INSTEAD, FIXED, CLOSED, AT_MOST = "to learn", "instead", "fixed", "closed", "at most"
+LIMITED = (FIXED, CLOSED, AT_MOST)
+MOST_NAMED = 3  # arms in a sentence
+
+
+class WhyRow(NamedTuple):
+    """An arm of a plan, beside the best plan.
+
+    Attributes
+    ----------
+    arm : str
+        The arm, or the name of units that cannot be served.
+    units, best_units : int
+        Its units in this plan, and in the best one.
+    mean, low, high : float
+        The believed cost of a unit with its interval, in the user's unit; NaN if it is not known.
+    seen : int
+        The number of units that were reported so far.
+    reason : str
+        "to learn", "instead", "fixed", "closed", "at most", or "".
+    """
+
+    arm: str
+    units: int
+    best_units: int
+    mean: float
+    low: float
+    high: float
+    seen: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Why(HasPanel):
+    r"""Why a play differs from the best plan, by the beliefs when it was asked for.
+
+    The best plan :math:`a^*` is that of ``best`` for the set, limits and features of the play. A
+    play a explores if it is expected to cost more, and what it costs more is the price of learning:
+
+    .. math::
+
+        \text{extra} = \langle a, m \rangle - \langle a^*, m \rangle > 0.
+
+    Where that is 0, the play counts as the best plan. The reason of an arm is
+
+    - "fixed", "closed" or "at most" where a limit of the day determines its units,
+    - "to learn" where the play has more units than the best plan, and the arm is uncertain: its
+      interval promises at least a tenth of what that of any other arm does,
+    - "instead" where it has fewer units, or more of an arm that is well known.
+
+    Attributes
+    ----------
+    rows : tuple of WhyRow
+        The arms that are in this plan or in the best one, and those with a limit.
+    expected, best : Estimate
+        The expected total of this plan, and of the best one.
+    extra : float
+        What this plan is expected to cost more, or to bring less; at least 0.
+    words : Words
+        The words in which it is shown.
+    sense : "min" or "max"
+        Whether costs are minimised, or rewards maximised.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, Learner
+    >>> plans = Budget(2, [2, 2], names=["air", "sea"])
+    >>> learner = Learner(plans, losses=(0, 100), currency="EUR", unit="box")
+    >>> told = learner.learn({"air": 2}, {"air": [40.0, 40.0]})
+    >>> play = learner.ask(fixed={"sea": 1})
+    >>> print(play.why())
+    This plan is the best one by what is known; it should cost 84.2 EUR, 0 to 200. Fixed: sea.
+    >>> [row.reason for row in play.why().rows]
+    ['', 'fixed']
+    """
+
+    rows: tuple[WhyRow, ...]
+    expected: Estimate
+    best: Estimate
+    extra: float
+    words: Words
+    sense: str
+
+    @property
+    def explores(self) -> bool:
+        """Whether this plan is expected to cost more than the best one."""
+        return self.extra > 0
+
+    def __str__(self) -> str:
+        text = self._learning() if self.explores else self._best()
+        return " ".join([text, *self._limits()])
+
+    def _best(self) -> str:
+        does = "cost" if self.sense == "min" else "bring"
+        total = self.words.estimate(*self.expected)
+        return f"This plan is the best one by what is known; it should {does} {total}."
+
+    def _learning(self) -> str:
+        words = self.words
+        learned = sorted(
+            (row for row in self.rows if row.reason == TO_LEARN),
+            key=lambda row: row.best_units - row.units,
+        )
+        parts = [self._sentence(row) for row in learned[:MOST_NAMED]]
+        more = len(learned) - MOST_NAMED
+        parts += [f"{words.arms(more)} more to learn"] if more > 0 else []
+        extra = "extra cost of learning" if self.sense == "min" else "loss of reward by learning"
+        when = "today" if words.round == "day" else f"this {words.round}"
+        text = "; ".join([*parts, f"expected {extra} {when} {words.money(self.extra)}."])
+        return text[0].upper() + text[1:]
+
+    def _sentence(self, row: WhyRow) -> str:
+        """Return the units of an arm, and what is known of it."""
+        words = self.words
+        place = "on" if words.arm == "lane" else "of"
+        units = f"{words.units(row.units)} {place} {legible(row.arm)} to learn"
+        units += f" ({row.best_units} in the best plan)" if row.best_units else ""
+        told = "bill" if words.currency and self.sense == "min" else "report"
+        known = [f"{counted(row.seen, told)} so far"]
+        if np.isfinite([row.low, row.high]).all():
+            known.append(words.between(row.low, row.high))
+        return f"{units}: {', '.join(known)}"
+
+    def _limits(self) -> Iterator[str]:
+        """Yield a sentence for each kind of limit."""
+        for reason in LIMITED:
+            names = [legible(row.arm) for row in self.rows if row.reason == reason]
+            if names:
+                more = len(names) - MOST_NAMED
+                shown = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+                yield f"{reason.capitalize()}: {shown}."
+
+    def table(self) -> pd.DataFrame:
+        """Return the rows as a table."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=WhyRow._fields)
+
+    def as_table(self, most: int | None = None) -> Table:
+        """Return the rows as text, in the words of the user, those that differ first."""
+        words = self.words
+        ranked = sorted(self.rows, key=lambda row: (not row.reason, -row.units))
+        rows = [
+            [
+                legible(row.arm),
+                str(row.units),
+                str(row.best_units),
+                words.money(row.mean),
+                words.between(row.low, row.high),
+                str(row.seen),
+                row.reason,
+            ]
+            for row in ranked[:most]
+        ]
+        columns = [words.arm, plural(words.unit), "in the best plan", f"cost of a {words.unit}"]
+        columns += ["95 % interval", "seen", "reason"]
+        if self.sense == "max":
+            columns[3] = f"reward of a {words.unit}"
+        note = left_out(len(ranked) - len(rows), plural(words.arm))
+        return Table("", columns, rows, note)
+
+    def _panel(self) -> Panel:
+        return Panel("Why", {"plan": str(self)}, (self.as_table(MOST_ROWS_SHOWN),))
 
 
 class HasEstimate(HasPanel, ABC):
@@ -142,6 +318,8 @@ class PendingPlay(HasEstimate):
     truncated : bool
         The time limit was reached before the policy finished its choice. The play is valid and
         learning from it is not biased, but it is not the play of a complete choice.
+    why : method
+        Explains the play: see ``Why``.
     expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
@@ -166,6 +344,7 @@ class PendingPlay(HasEstimate):
     plan: dict[str, int]
     key: str | None
     _expect: Callable[[], Estimate] = field(repr=False, compare=False)
+    _why: Callable[[], Why] = field(repr=False, compare=False)
     truncated: bool = False
 
     def __init__(
@@ -175,11 +354,19 @@ class PendingPlay(HasEstimate):
         plan: dict[str, int],
         key: str | None,
         expect: Callable[[], Estimate],
+        why: Callable[[], Why],
         truncated: bool = False,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
         self.__dict__.update(
-            id=id, action=action, plan=plan, key=key, _expect=expect, truncated=truncated
+            id=id, action=action, plan=plan, key=key, _expect=expect, _why=why, truncated=truncated
         )
+
+    def why(self) -> Why:
+        """Return what differs from the best plan by the present beliefs, and what for.
+
+        The play must be pending.
+        """
+        return self._why()
 
     def _panel(self) -> Panel:
         facts = {"key": self.key} if self.key is not None else {}
@@ -319,6 +506,10 @@ class PendingState(NamedTuple):
         Whether the time limit was reached before the policy finished its choice.
     phi : array of shape (arms played, p) or None
         The features of the arms that are played, in order.
+    today : dict or None
+        The values of the features on the day of the play.
+    best : float
+        The expected cost of the best plan when it was asked; NaN if it was not computed.
     """
 
     play: Play
@@ -331,6 +522,8 @@ class PendingState(NamedTuple):
     digests: bytes = b""
     truncated: bool = False
     phi: FloatArray | None = None
+    today: Values | None = None
+    best: float = NEVER
 
     @property
     def action(self) -> IntArray:

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay._support.checks import probability
+from multiplay._support.checks import is_integer, probability
 from multiplay._support.formatting import number
 from multiplay.actions import ActionSet
 from multiplay.beliefs.changes import changes_of
-from multiplay.errors import InvalidInput
+from multiplay.errors import InvalidInput, NotFound
 from multiplay.features import Features
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.logged_data import TableCheck
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, times
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Why, play_id, times
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
+from multiplay.learner.why import explain
 from multiplay.learner.words import Words
 from multiplay.types import FloatArray, IntArray
 
@@ -284,6 +285,34 @@ class Queries(ABC):
             level = probability("level", level, LEVEL)
             return engine.beliefs.expected(round_set, action, level)
 
+    def why(self, play: int | PendingPlay) -> Why:
+        """Return how a pending play differs from the best plan by present beliefs, and what for.
+
+        Raises ``InvalidInput`` where ``best`` does, and for a play that is not pending.
+
+        Parameters
+        ----------
+        play
+            The play, or its id.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> plans = Budget(2, [2, 2], names=["air", "sea"])
+        >>> learner = Learner(plans, losses=(0, 100), currency="EUR", unit="box")
+        >>> for _ in range(9):
+        ...     told = learner.learn({"air": 2}, {"air": [40.0, 44.0]})
+        >>> why = learner.why(learner.ask())
+        >>> why.explores, [row.reason for row in why.rows]
+        (True, ['to learn', 'instead'])
+        """
+        with self._current() as engine:
+            id = play_id(play)
+            if not is_integer(id) or id not in engine.pending:
+                hint = "Use the id of a play from pending()."
+                raise NotFound("play", "a pending play", repr(id), hint)
+            return explain(engine, id)
+
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         r"""Return the changes of arms: no rows if nothing has changed.
 
@@ -343,7 +372,8 @@ class Queries(ABC):
         def expect() -> Estimate:
             return self._expected(round_set, play.action[0], play.phi)
 
-        return PendingPlay(id, action, round_set.plan(action), play.key, expect, play.truncated)
+        made = id, action, round_set.plan(action), play.key, expect, lambda: self.why(id)
+        return PendingPlay(*made, play.truncated)
 
 
 CHANGE_COLUMNS: dict[str, type] = {

@@ -76,6 +76,9 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
         "days_of": [[number[pending[id].round_set] for id in ids] for ids in groups],
         "keys_of": [[pending[id].key for id in ids] for ids in groups],
     }
+    today = {str(id): play.today for id, play in pending.items() if play.today}
+    if today:
+        header["today"] = today
     if engine.words != engine.default_words:
         header["words"] = engine.words._asdict()
     if log is None:
@@ -214,6 +217,7 @@ def _parts(
         truncated, engine.seed = log.truncated, header.get("seed")
     for id, (asked, expected, digests) in since.items():
         fields = {"asked": asked, "expected": expected, "digests": digests}
+        fields["today"] = header.get("today", {}).get(str(id))
         engine.pending[id] = pending[id]._replace(**fields, truncated=id in truncated)
     return engine, log
 

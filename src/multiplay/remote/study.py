@@ -35,6 +35,7 @@ from multiplay.learner.plays import (
     Plan,
     Receipt,
     Remaining,
+    Why,
     duration_seconds,
     play_id,
     timestamp,
@@ -201,7 +202,7 @@ class RemoteStudy(HasPanel):
                 *(play.id, play.key, None, int(play.action.sum())),
                 *(play.expected.total, play.plan),
             )
-            for play in map(wire.to_play, first)
+            for play in (wire.to_play(one, self.why) for one in first)
         ]
         return facts.panel_of(title, where, about_it, arms.head(facts.MOST_ARMS), pending)
 
@@ -314,7 +315,7 @@ class RemoteStudy(HasPanel):
         checked_limit(time_limit)
         given = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
         given |= _limited(actions, at_most, exclude, fixed, features)
-        return wire.to_play(self._do("ask", given))
+        return wire.to_play(self._do("ask", given), self.why)
 
     def tell(
         self,
@@ -476,7 +477,7 @@ class RemoteStudy(HasPanel):
     def pending(self) -> Plays:
         """Return the plays without a final report, oldest first."""
         pages = self._client.pages(self._path("pending"), {"limit": ROWS})
-        return [wire.to_play(play) for page in pages for play in page]
+        return [wire.to_play(play, self.why) for page in pages for play in page]
 
     def arms(self, level: float = 0.95, features: Any = None) -> pd.DataFrame:
         """Return a table of all arms; as ``Study.arms``."""
@@ -525,6 +526,11 @@ class RemoteStudy(HasPanel):
             **_limited(actions, at_most, exclude, fixed, features),
         }
         return wire.to_estimate(self._client.query(self._path("expect"), body))
+
+    def why(self, play: int | PendingPlay) -> Why:
+        """Return how a pending play differs from the best plan, and what for; as ``Study.why``."""
+        id = checked_id(play_id(play))
+        return wire.to_why(self._client.get(self._path("plays", id, "why")))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the changes of arms; as ``Study.drift``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -71,6 +72,7 @@ AT_REQUEST = "request"  # in an entry: the request that wrote it
 BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
 # Exceptions that content of a different program can raise where it is read or replayed.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+BEST = "best"  # in an entry of a play: the expected cost of the best plan then
 WITH = "with"  # in an entry: the version and the processor that wrote it
 MARKS = {BY, AT_REQUEST, WITH}  # fields that replay does not give
 
@@ -248,6 +250,7 @@ def ask_record(
         "plan": plan_of(action, play.round_set.actions.names),
         "units": play.units,
         "expected": number_or_none(play.expected),
+        **({} if math.isnan(play.best) else {BEST: play.best}),
         **({"hurried": True} if play.truncated else {}),
         **stored_set.header(),
         **features.header,
@@ -259,6 +262,12 @@ def ask_record(
         | with_prefix(CACHE, play.play.cache)
     )
     return Record(header, arrays)
+
+
+def explored(record: Record) -> bool | None:
+    """Return whether a play was expected to be worse than the best plan; None if not known."""
+    expected, best = (record.header.get(name) for name in (EXPECTED, BEST))
+    return None if expected is None or best is None else bool(expected != best)
 
 
 def signed(record: Record, by: str | None) -> Record:

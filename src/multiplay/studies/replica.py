@@ -317,6 +317,7 @@ class Replica:
         expected = number_or_nan(header["expected"])
         rest = key, None, labels.at, expected, header["units"]
         of_arms: dict[str, Any] = {"truncated": truncated, "phi": round_set.phi(play.action[0])}
+        of_arms["today"] = None if round_set.features is None else round_set.features.today
         pending = PendingState(play, round_set.base, *rest, **of_arms)
         expected_record = None
         if check is not Check.NOTHING:
@@ -347,7 +348,8 @@ class Replica:
                 raise ReplayMismatch("its memo is not the mean of its mixture")
         state.begin_round(round_set)
         cost = self.engine.beliefs.cost(round_set, play.action[0], play.phi)
-        again = play._replace(expected=cost, units=int(play.action.sum()))
+        best = self.engine.best_cost(round_set, cost)
+        again = play._replace(expected=cost, units=int(play.action.sum()), best=best)
         return entry_codec.ask_record(again, stored_set, self.stored_features(round_set))
 
     def _told(self, entry: Entry, check: Check) -> Record | None:

@@ -851,10 +851,12 @@ class Study(SyncedState, HasPanel):
         assert id is not None
         action, plan = play_history.plan_again(replica, asked.record)
         then = Estimate(*map(number_or_nan, expected))
-        truncated = entry_codec.is_truncated(asked.record)
-        return PendingPlay(
-            id, action, plan, entry_codec.shown_key(asked.labels), lambda: then, truncated
+        key, truncated = (
+            entry_codec.shown_key(asked.labels),
+            entry_codec.is_truncated(asked.record),
         )
+        made = id, action, plan, key, lambda: then, lambda: self.why(id)
+        return PendingPlay(*made, truncated)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
@@ -897,8 +899,8 @@ def _settled(result: T) -> T:
     if not isinstance(result, PendingPlay):
         return result
     now = result.expected
-    made = result.id, result.action, result.plan, result.key, lambda: now, result.truncated
-    return cast(T, PendingPlay(*made))
+    made = result.id, result.action, result.plan, result.key, lambda: now, result.why
+    return cast(T, PendingPlay(*made, result.truncated))
 
 
 def _opened(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from math import isfinite
@@ -27,7 +27,7 @@ from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import rows_by_arm
 from multiplay.learner.logged_data import EXAMPLE, TableCheck, TableProblem, arm_columns
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why, WhyRow
 from multiplay.learner.reports import (
     EXACT,
     as_float,
@@ -38,6 +38,7 @@ from multiplay.learner.reports import (
     unwrapped,
     with_gaps,
 )
+from multiplay.learner.words import Words
 from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, PLAYS, TEXT, TIME, frame_of
 from multiplay.studies.play_history import PlayedPlan, rows_of
 from multiplay.types import Arrays
@@ -77,6 +78,7 @@ EFFECTS = {
     "text": TEXT,
 }
 ARM_EFFECTS = {"arm": TEXT, "effect": NUMBER, "low": NUMBER, "high": NUMBER}
+ENDS = ("mean", "low", "high")  # of an explanation: numbers that may be unknown
 UNITS = "Use an int of at least 0."
 
 
@@ -155,15 +157,46 @@ def of_play(play: PendingPlay) -> dict[str, Any]:
     return {"id": play.id, "key": play.key, "truncated": play.truncated, **of_plan(play)}
 
 
-def to_play(plain: Mapping[str, Any]) -> PendingPlay:
-    """Return the play of plain data."""
+def to_play(plain: Mapping[str, Any], why: Callable[[int], Why]) -> PendingPlay:
+    """Return the play of plain data; ``why`` explains the play of an id."""
+    id = plain["id"]
     return PendingPlay(
-        plain["id"],
+        id,
         _action(plain),
         dict(plain["plan"]),
         plain["key"],
         lambda: to_estimate(plain["expected"]),
+        lambda: why(id),
         plain["truncated"],
+    )
+
+
+def of_why(why: Why) -> dict[str, Any]:
+    """Return the explanation of a play as plain data, with its text."""
+    return {
+        "text": str(why),
+        "explores": why.explores,
+        "extra": number_or_none(why.extra),
+        "expected": of_estimate(why.expected),
+        "best": of_estimate(why.best),
+        "rows": of_table(why.table()),
+        "words": why.words._asdict(),
+        "sense": why.sense,
+    }
+
+
+def to_why(plain: Mapping[str, Any]) -> Why:
+    """Return the explanation of plain data."""
+    rows: list[dict[str, Any]] = [
+        row | {name: number_or_nan(row[name]) for name in ENDS} for row in plain["rows"]
+    ]
+    return Why(
+        tuple(WhyRow(**row) for row in rows),
+        to_estimate(plain["expected"]),
+        to_estimate(plain["best"]),
+        number_or_nan(plain["extra"]),
+        Words(**plain["words"]),
+        plain["sense"],
     )
 
 

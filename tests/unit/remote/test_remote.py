@@ -180,7 +180,7 @@ def test_it_shows_what_a_study_shows(study: mp.RemoteStudy) -> None:
         pd.testing.assert_frame_equal(mine, other)
     assert len(local.drift()) > 0
     assert tables(study) == tables(local)
-    for name in ("unit", "summary", "asked", "clipped", "open_plays", "name"):
+    for name in ("loss_range", "words", "summary", "asked", "clipped", "open_plays", "name"):
         assert getattr(study, name) == getattr(local, name)
     assert study.policy == local.policy
     assert wire.to_plain("set", study.actions) == wire.to_plain("set", local.actions)
@@ -368,6 +368,30 @@ def test_reports_are_forgotten_and_kept(study: mp.RemoteStudy) -> None:
         study.keep()
 
 
+def test_words_and_explanations_are_those_of_a_study(study: mp.RemoteStudy) -> None:
+    """Also of a study that is created with words; a repeated key changes nothing."""
+    local = new_study(MemoryStore(), unit="lorry")
+    other = made(study.open("lanes"), "others", unit="lorry")
+    assert other.words == local.words
+    for one in (local, other):
+        ask_and_tell(one, 6)
+        one.set_words(currency="EUR", round="week", key="k")
+        one.set_words(currency="EUR", round="week", key="k")
+        for key in "abcd":
+            one.ask(key=key)
+        with pytest.raises(Conflict, match="was used for different words"):
+            one.set_words(currency="USD", key="k")
+        with refused("unit"):
+            one.set_words(unit="u" * 41)
+    assert other.words == local.words == mp.Words("EUR", "lorry", "lane", "week")
+    assert sum(entry.labels.kind == "words" for entry in other.entries()) == 1
+    found = [[play.why() for play in one.pending()] for one in (local, other)]
+    assert found[0] == found[1]
+    assert {why.explores for why in found[0]} == {True, False}
+    assert other.why(7) == found[0][0]
+    assert found[0][0].table().equals(found[1][0].table())
+
+
 def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path: Path) -> None:
     local, path = new_study(MemoryStore()), tmp_path / "years.csv"
     days = ["2025-01-02", "2025-01-01", "2025-01-01", "2025-03-01"]
@@ -445,6 +469,10 @@ def test_errors_are_those_of_a_study(study: mp.RemoteStudy, service: mp.RemoteSt
         lambda one: one.keep("nowhere"),
         lambda one: one.arms(level=2),
         lambda one: one.plays(chunk=0),
+        lambda one: one.why(1),
+        lambda one: one.why(99),
+        lambda one: one.set_words(unit=""),
+        lambda one: one.set_words(arm=3),
         lambda one: one.ask(mp.Budget(1, [1, 1], names=["a", "b"])),
     ]
     for act in acts:

@@ -482,6 +482,66 @@ class Play(Plan):
     truncated: bool
 
 
+class WhyRow(BaseModel):
+    """An arm of a plan, beside the best plan."""
+
+    arm: str
+    units: int
+    best_units: int = Field(description="Its units in the best plan.")
+    mean: float | None = Field(description="The believed cost of a unit; null if unknown.")
+    low: float | None
+    high: float | None
+    seen: int = Field(description="The number of units that were reported so far.")
+    reason: Literal["", "to learn", "instead", "fixed", "closed", "at most"]
+
+
+class Words(BaseModel):
+    """The words in which plans and costs are shown."""
+
+    model_config = example(**WORDS)
+
+    currency: str
+    unit: str
+    arm: str
+    round: str
+
+
+class Why(BaseModel):
+    """Why a play differs from the best plan, by present beliefs."""
+
+    model_config = example(
+        text="1 truck on Lyon->south to learn: 24 bills so far, 132 to 200 EUR; expected extra "
+        "cost of learning today 35 EUR.",
+        explores=True,
+        extra=35.0,
+        expected=EXPECTED,
+        best={"total": 340.0, "low": 110.5, "high": 569.5},
+        rows=[
+            {
+                "arm": "Lyon->south",
+                "units": 1,
+                "best_units": 0,
+                "mean": 166.0,
+                "low": 132.0,
+                "high": 200.0,
+                "seen": 24,
+                "reason": "to learn",
+            }
+        ],
+        words=WORDS,
+        sense="min",
+    )
+
+    text: str
+    explores: bool = Field(description="Whether it is expected to cost more than the best plan.")
+    extra: float = Field(description="What it is expected to cost more, or to bring less.")
+    expected: Estimate
+    best: Estimate
+    rows: list[WhyRow]
+    words: Words
+    sense: Literal["min", "max"]
+
+
 class Receipt(BaseModel):
     """The result of a report."""
 
@@ -649,17 +709,6 @@ class Effects(BaseModel):
 
     items: list[Effect] | list[ArmEffect]
     misfit: str = Field(description="What the features do not explain; empty if nothing.")
-
-
-class Words(BaseModel):
-    """The words in which plans and costs are shown."""
-
-    model_config = example(**WORDS)
-
-    currency: str
-    unit: str
-    arm: str
-    round: str
 
 
 class Study(BaseModel):

@@ -226,6 +226,12 @@ async def get_play(context: StudyContext, play: int) -> Response:
     return await context.read_journal(act)
 
 
+async def why(context: StudyContext, play: int) -> Response:
+    """Return how a pending play differs from the best plan by present beliefs, and what for."""
+    limits = context.limits
+    return await context.read(lambda study: wire.of_why(bounded_verbs.why(limits, study, play)))
+
+
 async def list_arms(context: StudyContext, query: models.ArmsQuery) -> Response:
     """Return the statistics of all arms: units seen, mean with interval, time last seen, share."""
     return await context.read_with_etag(lambda study: wire.of_beliefs(study.arms(query.level)))
@@ -499,6 +505,7 @@ OPERATIONS = (
         etag=True,
     ),
     Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, etag=True),
+    Operation("GET", f"{PLAY}/why", why, QUERIES, models.Why),
     Operation(
         "GET",
         f"{STUDY}/arms",

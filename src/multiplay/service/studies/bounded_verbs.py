@@ -12,7 +12,7 @@ from multiplay.actions import ActionSet
 from multiplay.errors import Conflict, NotFound
 from multiplay.learner.engine import default_policy
 from multiplay.learner.logged_data import TableCheck
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt
+from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why
 from multiplay.service.studies.limits import (
     ServiceLimits,
     build_actions,
@@ -239,6 +239,12 @@ def best(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given
     _check_day(limits, study, actions)
     with in_time("actions", limits):
         return study.best(actions, **given)
+
+
+def why(limits: ServiceLimits, study: Study, play: int) -> Why:
+    """Return why a play differs from the best plan."""
+    with in_time("play", limits):
+        return study.why(play)
 
 
 def expect(

@@ -1,0 +1,97 @@
+"""Explanation of a play: how it differs from the best plan by present beliefs, and what for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multiplay.learner.engine import Engine
+from multiplay.learner.plays import (
+    AT_MOST,
+    CLOSED,
+    FIXED,
+    INSTEAD,
+    TO_LEARN,
+    Why,
+    WhyRow,
+)
+from multiplay.learner.round_set import PlanLimits, RoundSet
+from multiplay.types import BoolArray, FloatArray, IntArray
+
+LEVEL = 0.95  # of intervals
+UNCERTAIN = 0.1  # of the largest promise: an arm with less is well known
+
+
+def explain(engine: Engine, id: int) -> Why:
+    """Return why a pending play differs from the best plan."""
+    play, beliefs = engine.pending[id], engine.beliefs
+    round_set, features = play.round_set, engine.state.features
+    if features is not None:
+        today = features.values(None, default=True) if play.today is None else play.today
+        names, known = round_set.actions.names, engine.state.arms.index
+        round_set = round_set.featured(features.checked(today, names, known))
+    engine.check_believes(round_set)
+    action, sign = play.action[0], round_set.actions.sign
+    best = round_set.actions.best(beliefs.mean(round_set))
+    expected, of_best = (beliefs.expected(round_set, one, LEVEL) for one in (action, best))
+    extra = sign * (expected.total - of_best.total)
+    if not engine.explores(expected.total, of_best.total):
+        best, of_best, extra = action, expected, 0.0
+    believed = beliefs.of_round(round_set, LEVEL)
+    rows = _rows(engine, round_set, action, best, believed)
+    return Why(rows, expected, of_best, extra, engine.words, round_set.actions.sense)
+
+
+def _rows(
+    engine: Engine,
+    round_set: RoundSet,
+    action: IntArray,
+    best: IntArray,
+    believed: tuple[FloatArray, FloatArray, FloatArray],
+) -> tuple[WhyRow, ...]:
+    state, actions = engine.state, round_set.actions
+    limits, uncertain = round_set.limits, _uncertain(action - best, believed, actions.sign)
+    limited = {*limits.at_most, *limits.exclude, *limits.fixed}
+    units, index, rows = state.statistics.columns["units"], state.arms.index, list[WhyRow]()
+    for i, arm in enumerate(actions.names):
+        count, of_best = int(action[i]), int(best[i])
+        reason = _limit(limits, arm, count, of_best) if arm in limited else ""
+        if not reason and count != of_best:
+            reason = TO_LEARN if uncertain[i] else INSTEAD
+        if count or of_best or reason:
+            seen = int(units[index[arm]]) if arm in index else 0
+            mean, low, high = (float(one[i]) for one in believed)
+            rows.append(WhyRow(arm, count, of_best, mean, low, high, seen, reason))
+    unmet, of_best_unmet = actions.unmet(action), actions.unmet(best)
+    for name, count in unmet.items():
+        other = of_best_unmet[name]
+        if count or other:
+            cost = actions.sign * actions.penalty
+            reason = "" if count == other else INSTEAD
+            rows.append(WhyRow(name, count, other, cost, cost, cost, 0, reason))
+    return tuple(rows)
+
+
+def _limit(limits: PlanLimits, arm: str, units: int, best_units: int) -> str:
+    """Return the limit that determines the units of an arm; "" if none does."""
+    most = 0 if arm in limits.exclude else limits.at_most.get(arm)
+    if arm in limits.fixed:
+        return FIXED
+    if most == 0:
+        return CLOSED
+    return AT_MOST if units == best_units == most else ""
+
+
+def _uncertain(
+    more: IntArray, believed: tuple[FloatArray, FloatArray, FloatArray], sign: float
+) -> BoolArray:
+    """Return the arms with more units whose intervals promise much, compared with each other.
+
+    The promise of an arm is what its units cost less at the better end of its interval. Where that
+    is not known, the arm is uncertain.
+    """
+    mean, low, high = believed
+    promise = np.maximum(more, 0) * (mean - low if sign > 0 else high - mean)
+    promise = np.where(np.isnan(promise), np.inf, promise)
+    largest = promise[more > 0].max(initial=0.0)
+    uncertain: BoolArray = (more > 0) & (promise > 0.0) & (promise >= UNCERTAIN * largest)
+    return uncertain

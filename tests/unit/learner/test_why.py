@@ -1,0 +1,212 @@
+"""Why a play differs from the best plan: compared with enumeration, on sets of every class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from examples_of_sets import SETS
+
+from multiplay import (
+    ActionSet,
+    Budget,
+    EpsilonGreedy,
+    FeatureCTS,
+    Features,
+    GenCTS,
+    InvalidInput,
+    Learner,
+    LinTS,
+    Number,
+    Study,
+    Transport,
+    Why,
+)
+
+LANES = (["Lyon", "Lille"], ["north", "south", "coast"])
+PLANS = Transport([3, 3], [2, 2, 2], names=LANES)
+EUROS: dict[str, Any] = {"currency": "EUR", "unit": "truck"}
+
+
+def random_learner(actions: ActionSet, **settings: Any) -> Learner:
+    """Return a learner that plays at random, after a few reports of different means."""
+    low, high = (20.0, 120.0) if actions.linear else (0.0, 1.0)
+    if actions.linear:
+        settings["losses" if actions.sense == "min" else "rewards"] = low, high
+    learner = Learner(actions, EpsilonGreedy(1.0), 3, **settings)
+    for _ in range(4):
+        play = learner.ask()
+        learner.tell(play, losses_of(actions, play.plan, low, high))
+    return learner
+
+
+def losses_of(actions: ActionSet, plan: dict[str, int], low: float, high: float) -> Any:
+    """Return losses that differ between arms, by their numbers."""
+    share = {name: (1 + 7 * i % 5) / 6 for i, name in enumerate(actions.names)}
+    return {
+        name: [low + (high - low) * share[name]] * units
+        for name, units in plan.items()
+        if units and name in share
+    }
+
+
+def expected_of(learner: Learner, actions: ActionSet, action: Any, **features: Any) -> float:
+    return learner.expect(dict(zip(actions.names, action.tolist(), strict=True)), **features).total
+
+
+def check(why: Why, play: Any, totals: dict[tuple[int, ...], float], actions: ActionSet) -> None:
+    """Compare an explanation with the expected totals of all plans that were possible."""
+    mine = totals[tuple(play.action.tolist())]
+    best = actions.sign * min(actions.sign * total for total in totals.values())
+    assert why.expected.total == pytest.approx(mine)
+    assert why.best.total == pytest.approx(best)
+    assert why.extra == pytest.approx(abs(mine - best), abs=1e-9)
+    assert why.explores == (abs(mine - best) > 1e-9)
+    rows = {row.arm: row for row in why.rows}
+    assert {arm: row.units for arm, row in rows.items() if row.units} == {
+        arm: units for arm, units in play.plan.items() if units
+    }
+    of_best = tuple(rows[arm].best_units if arm in rows else 0 for arm in actions.names)
+    assert totals[of_best] == pytest.approx(best)  # a plan, and the best one
+    for row in why.rows:
+        assert np.isnan(row.low) or row.low <= row.mean <= row.high
+        if row.reason == "to learn":
+            assert row.units > row.best_units
+            assert why.explores
+        if row.units < row.best_units:
+            assert row.reason == "instead"
+        if row.units == row.best_units:
+            assert row.reason in ("", "fixed", "closed", "at most")
+    if why.explores:
+        more = any(row.units > row.best_units for row in why.rows)
+        assert ("to learn" in {row.reason for row in why.rows}) == more
+    else:
+        assert all(row.units == row.best_units for row in why.rows)
+
+
+@pytest.mark.parametrize("actions", SETS, ids=repr)
+def test_extra_cost_is_that_of_enumeration(actions: ActionSet) -> None:
+    learner = random_learner(actions)
+    for _ in range(3):
+        play = learner.ask()
+        plans = actions.enumerate()
+        totals = {tuple(one.tolist()): expected_of(learner, actions, one) for one in plans}
+        check(play.why(), play, totals, actions)
+        learner.cancel(play)
+
+
+def test_limits_of_the_day_are_reasons_and_not_part_of_the_extra_cost() -> None:
+    sides = (["Lyon", "Lille", "Paris"], LANES[1])
+    actions = Transport([3, 3, 2], [2, 3, 3], names=sides)
+    learner = random_learner(actions, **EUROS)
+    limits: dict[str, Any] = {
+        "at_most": {"Lyon->north": 1},
+        "exclude": ["Lille->coast"],
+        "fixed": {"Lille->south": 1},
+    }
+    explored = set()
+    for _ in range(8):
+        play = learner.ask(**limits)
+        plans = [one for one in actions.enumerate() if one[0] <= 1 and one[4:6].tolist() == [1, 0]]
+        totals = {tuple(one.tolist()): expected_of(learner, actions, one) for one in plans}
+        why = play.why()
+        check(why, play, totals, actions)
+        reasons = {row.arm: row.reason for row in why.rows}
+        assert (reasons["Lille->coast"], reasons["Lille->south"]) == ("closed", "fixed")
+        at_limit = play.plan["Lyon->north"] == 1 and not why.explores
+        assert (reasons.get("Lyon->north") == "at most") >= at_limit
+        assert "Fixed: Lille->south. Closed: Lille->coast." in str(why)
+        explored.add(why.explores)
+        learner.cancel(play)
+    assert explored == {True, False}
+
+
+def test_new_arms_are_believed_to_be_like_the_others() -> None:
+    learner = random_learner(PLANS, **EUROS)
+    today = Transport([3, 3], [2, 4], names=(["Lyon", "Paris"], ["north", "west"]))
+    play = learner.ask(today)
+    means = learner.arms().set_index("arm")["mean"][list(today.names)].to_numpy()
+    totals = {tuple(one.tolist()): float(one @ means) for one in today.enumerate()}
+    why = play.why()
+    check(why, play, totals, today)
+    assert {row.seen for row in why.rows if "Paris" in row.arm} == {0}
+
+
+def test_features_are_those_of_the_day_of_the_play(tmp_path: Any) -> None:
+    """The best plan depends on the day; a saved learner knows the day of a pending play."""
+    plans = Budget(2, [2, 2], names=["air", "sea"])
+    features = Features(km=Number(centre=0, scale=1))
+    learner = Learner(plans, FeatureCTS(), 1, features=features, losses=(0, 100))
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        km = {arm: float(rng.uniform(-1, 1)) for arm in plans.names}
+        euros = {arm: [50 + 20 * km[arm]] for arm in plans.names}
+        learner.learn({"air": 1, "sea": 1}, euros, features={"km": km})
+    days = [{"km": {"air": -1.0, "sea": 1.0}}, {"km": {"air": 1.0, "sea": -1.0}}]
+    plays = [learner.ask(fixed={"air": 1}, features=day) for day in days]
+    plays += [learner.ask(features=day) for day in days]
+    learner.save(tmp_path / "learner.npz")
+    for known in (learner, Learner.load(tmp_path / "learner.npz")):
+        for play, day in zip(plays, days * 2, strict=True):
+            why = known.why(play.id)
+            possible = plans.enumerate() if play.id > 2 else np.array([[1, 1]])
+            totals = {
+                tuple(one.tolist()): expected_of(known, plans, one, features=day)
+                for one in possible
+            }
+            check(why, play, totals, plans)
+            assert why.expected.total == pytest.approx(play.expected.total)
+
+
+def test_sentences_use_the_words_of_the_user() -> None:
+    learner = Learner(PLANS, GenCTS(), 4, losses=(0, 250), **EUROS)
+    for _ in range(12):
+        learner.learn([2, 1, 0, 0, 1, 2], [240.0, 150.0, 0.0, 0.0, 130.0, 300.0])
+    why = learner.why(learner.ask())
+    assert why.explores
+    assert "trucks on Lyon->coast to learn" in str(why)
+    assert "0 bills so far" in str(why)
+    assert str(why).endswith(f"expected extra cost of learning today {why.extra:.3g} EUR.")
+    learner.set_words(round="week", currency="")
+    again = str(learner.why(1))
+    assert "0 reports so far" in again
+    assert "learning this week" in again
+
+
+def test_a_plan_is_certain_where_nothing_else_can_be_learned() -> None:
+    """Of two arms with more units, only the one with a wide interval is there to learn."""
+    plans = Transport([2, 2], [2, 2], names=(["A", "B"], ["x", "y"]))
+    learner = Learner(plans, EpsilonGreedy(1.0), 0, losses=(0, 100))
+    for i in range(400):
+        learner.learn([2, 0, 0, 2], [20.0 + i % 2, 0.0, 0.0, 20.0 + i % 2])
+        learner.learn([0, 2, 2, 0], {"A->y": 60.0 + i % 2, "B->x": [None, None]}, missing="ignore")
+    while (why := learner.ask().why()).explores is False:
+        pass
+    reasons = {row.arm: row.reason for row in why.rows}
+    assert (reasons["A->y"], reasons["B->x"]) == ("instead", "to learn")
+
+
+def test_refusals() -> None:
+    learner = random_learner(PLANS)
+    play = learner.ask()
+    learner.cancel(play)
+    for wrong in (play, play.id, 99, "x", None, True):
+        with pytest.raises(InvalidInput, match="expected a pending play"):
+            learner.why(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="expected a pending play"):
+        play.why()
+    rounds = Learner(Budget(2, [1, 1, 1]), LinTS(), 0)
+    with pytest.raises(InvalidInput, match="too few totals of rounds"):
+        rounds.why(rounds.ask())
+
+
+def test_the_journal_says_which_plays_explored() -> None:
+    study = Study.create("lanes", PLANS, EpsilonGreedy(0.5), losses=(0, 250), store="memory://why")
+    for _ in range(12):
+        play = study.ask()
+        said, why = next(e for e in study.entries() if e.labels.play == play.id), play.why()
+        assert (said.record.header["best"] < said.record.header["expected"]) == why.explores
+        assert said.record.header["best"] == pytest.approx(why.best.total)
+        study.tell(play, {arm: [40.0 + len(arm)] * units for arm, units in play.plan.items()})
+    assert study.verify().ok

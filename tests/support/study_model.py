@@ -294,6 +294,7 @@ class Model:
     ) -> Answer:
         """Add a report to a play."""
         play, content = self.play(id), report_content(losses)
+        id = play.id
         if isinstance(content, float) and self.terms.learns_from != "round":
             raise Refused
         if isinstance(content, dict) and content.keys() - play.plan.keys():
@@ -323,25 +324,25 @@ class Model:
 
     def close(self, id: Any, *, at: float, key: str | None = None) -> Answer:
         """Learn from the reports so far."""
-        known: Answer | None = self.known("close", key, id)
+        play = self.play(id)
+        known: Answer | None = self.known("close", key, play.id)
         if known is not None:
             return *known[:4], True, known[5]
-        play = self.play(id)
         if play.status != PENDING or not play.can_close(self.terms):
             raise Refused
         self.finish(play, at)
-        self.note("close", key, id, play.answer())
+        self.note("close", key, play.id, play.answer())
         return play.answer()
 
     def cancel(self, id: Any, *, at: float, key: str | None = None) -> None:
         """Cancel a play."""
-        if self.known("cancel", key, id):
-            return
         play = self.play(id)
+        if self.known("cancel", key, play.id):
+            return
         if play.status != PENDING:
             raise Refused
         play.status = CANCELLED
-        self.note("cancel", key, id, True)
+        self.note("cancel", key, play.id, True)
 
     def expire(self, older_than: float, *, at: float, key: str | None = None) -> list[int]:
         """End old plays."""
@@ -419,7 +420,10 @@ class Model:
     # ------------------------------------------------------------ inside
 
     def play(self, id: Any) -> Play:
-        """Return a play, or refuse an unknown id."""
+        """Return a play by its id or key, or refuse an unknown one."""
+        named = self.asked_before(id) if isinstance(id, str) else None
+        if named is not None:
+            return named
         if type(id) is not int or id not in self.plays:
             raise Refused
         return self.plays[id]

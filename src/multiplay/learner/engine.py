@@ -545,15 +545,18 @@ def checked_missing(given: Any) -> str:
     return given
 
 
+def is_key(key: Any) -> bool:
+    """Return whether a key has the type, length and characters of a key."""
+    good = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and "\0" not in key
+    try:
+        return good and not key.startswith(REQUEST) and bool(key.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def checked_key(key: Any) -> str:
     """Return a key after checking its type, length and characters."""
-    good = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and "\0" not in key
-    good = good and not key.startswith(REQUEST)
-    try:
-        good = good and bool(key.encode())
-    except UnicodeEncodeError:
-        good = False
-    if not good:
+    if not is_key(key):
         hint = "Use a text such as '2026-11-15', or leave it out."
         expected = f"a text of 1 to {LONGEST_KEY} characters"
         raise InvalidInput("key", expected, repr(key)[:80], hint)
@@ -563,7 +566,7 @@ def checked_key(key: Any) -> str:
 def play_error(id: Any, what: str, hint: str) -> InvalidInput:
     """Return the error of a play that is not pending; ``what`` is its state if it exists."""
     kind, got = (Conflict, f"{id!r}, {what}") if what else (NotFound, repr(id))
-    return kind("id", "a pending play", got, hint)
+    return kind("play", "a pending play", got, hint)
 
 
 def told_again(

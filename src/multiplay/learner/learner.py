@@ -35,13 +35,13 @@ from multiplay.learner.engine import (
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.plays import (
     CANCELLED,
+    AnyPlay,
     Estimate,
     PendingPlay,
     PlayLog,
     Receipt,
     Remaining,
     duration_seconds,
-    play_id,
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
@@ -245,7 +245,7 @@ class Learner(Queries, HasPanel):
 
     def tell(
         self,
-        id: int | PendingPlay,
+        play: AnyPlay,
         losses: Losses,
         *,
         final: bool = True,
@@ -268,8 +268,8 @@ class Learner(Queries, HasPanel):
 
         Parameters
         ----------
-        id, losses
-            The play or its id, and the losses of its units.
+        play, losses
+            The play, its id or its key; and the losses of its units.
         final
             False: more reports follow. Then arms and units may be left out. A list with an entry
             for every unit shows which are missing; a shorter list is for units not told before. The
@@ -284,12 +284,12 @@ class Learner(Queries, HasPanel):
         if final is not True:
             final = true_or_false("final", final, "Use final=False if more losses follow.")
         ignore = engine.ignores(missing)
-        id = play_id(id)
-        play = engine.pending.get(id) if is_integer(id) else None
-        if play is None:
+        id = self._id(play)
+        pending = engine.pending.get(id) if is_integer(id) else None
+        if pending is None:
             return self._told_again(id, losses)
         before = engine.state.told
-        result = engine.tell(id, engine.parse(losses, play), final, ignore, when)
+        result = engine.tell(id, engine.parse(losses, pending), final, ignore, when)
         line = self._line(id)
         self.log.digests[line] = result.digests
         if result.outcome is not None:
@@ -297,17 +297,17 @@ class Learner(Queries, HasPanel):
             engine.warn_if_over(before)  # at the end: a warning may be turned into an error
         return result.receipt
 
-    def close(self, id: int | PendingPlay, *, at: When = None) -> Receipt:
+    def close(self, play: AnyPlay, *, at: When = None) -> Receipt:
         """Close a play: learn from the losses told so far; the rest counts as missing."""
-        id, when, before = play_id(id), timestamp("at", at), self.engine.state.told
+        id, when, before = self._id(play), timestamp("at", at), self.engine.state.told
         self._check_waits(id)
         told = self._close(id, when)
         self.engine.warn_if_over(before)
         return told
 
-    def cancel(self, id: int | PendingPlay) -> None:
+    def cancel(self, play: AnyPlay) -> None:
         """Discard a play that was not carried out: nothing is learned from it."""
-        id = play_id(id)
+        id = self._id(play)
         self._check_waits(id)
         self.engine.cancel(id)
         self.log.end(self._line(id), CANCELLED)
@@ -582,10 +582,13 @@ class Learner(Queries, HasPanel):
         numbers = (int(self.log.get(line, name)) for name in ("units", "seen", "clipped"))
         return told_again(id, self.log.status(line), known, *numbers)
 
+    def _id_of(self, key: str) -> int | None:
+        return self.log.keys.get(key)
+
     def _line(self, id: Any) -> int:
         line = self.log.line(id) if is_integer(id) else None
         if line is None:
-            raise play_error(id, "", "Use the id of a play from ask().")
+            raise play_error(id, "", "Use the id or the key of a play from ask().")
         return line
 
     def _check_waits(self, id: Any) -> None:

@@ -7,11 +7,12 @@ import time
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from multiplay._support.formatting import (
     plural,
 )
 from multiplay._support.html import HasPanel, Panel
-from multiplay.errors import InvalidInput, StoreError
+from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.features.table import Values
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import RoundSet
@@ -43,9 +44,14 @@ STATUS = (PENDING, TOLD, CANCELLED)
 NEVER = math.nan
 MOST_ROWS_SHOWN = 30  # of a plan in a notebook
 MOST_ARMS_ESTIMATED = 10_000  # of a set for which a notebook computes an interval
+LONGEST_ID = 19  # digits
 FAR = 9e9  # seconds: pandas has no times after the year 2262
 COLUMNS = ("asked", "told", "units", "seen", "expected", "realised", "clipped", "status")
 WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
+
+
+T = TypeVar("T")
+AnyPlay: TypeAlias = "int | str | PendingPlay"  # its id, its key, or the play
 
 
 class Estimate(NamedTuple):
@@ -718,9 +724,48 @@ def times(seconds: FloatArray) -> pd.DatetimeIndex:
         return pd.to_datetime(seconds, unit="s", utc=True).as_unit("ns")
 
 
-def play_id(play: int | PendingPlay) -> int:
-    """Return the id of a play; an id is returned as it is."""
-    return play.id if isinstance(play, PendingPlay) else play
+def play_id(play: AnyPlay, id_of: Callable[[str], int | None]) -> int:
+    """Return the id of a play; a text is the key of the play, an id is returned as it is.
+
+    ``id_of`` returns the id of a key, None if no play has the key.
+    """
+    if isinstance(play, PendingPlay):
+        return play.id
+    if not isinstance(play, str):
+        return play
+    id = id_of(play)
+    if id is None:
+        hint = "Use the id of a play, or the key that was given to ask()."
+        raise NotFound("play", "the key of a play", repr(play)[:80], hint)
+    return id
+
+
+def of_text(text: str, act: Callable[[int | str], T]) -> T:
+    """Call a verb with a play that is named by a text: an id, or a key.
+
+    A text of digits is an id if such a play exists, and otherwise a key.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, Learner
+    >>> learner = Learner(Budget(1, [1, 1]))
+    >>> for key in ("7", "today"):
+    ...     play = learner.ask(key=key)
+    >>> for text in ("7", "2"):
+    ...     of_text(text, learner.cancel)
+    >>> learner.plays()["status"].tolist()
+    ['cancelled', 'cancelled']
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) < LONGEST_ID):
+        return act(text)
+    try:
+        return act(int(text))
+    except NotFound as error:
+        if error.argument != "play":
+            raise
+        with suppress(NotFound):
+            return act(text)
+        raise
 
 
 def timestamp(argument: str, when: datetime | float | None) -> float:

@@ -18,7 +18,7 @@ from multiplay.features import Features
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.logged_data import TableCheck
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Why, play_id, times
+from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, Plan, Why, play_id, times
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.learner.why import explain
@@ -37,6 +37,13 @@ class Queries(ABC):
     @abstractmethod
     def _current(self) -> AbstractContextManager[Engine]:
         """Return the current engine; it does not change within the ``with`` block."""
+
+    @abstractmethod
+    def _id_of(self, key: str) -> int | None:
+        """Return the id of the play with a key; None if there is none."""
+
+    def _id(self, play: AnyPlay) -> int:
+        return play_id(play, self._id_of)
 
     @property
     def words(self) -> Words:
@@ -285,7 +292,7 @@ class Queries(ABC):
             level = probability("level", level, LEVEL)
             return engine.beliefs.expected(round_set, action, level)
 
-    def why(self, play: int | PendingPlay) -> Why:
+    def why(self, play: AnyPlay) -> Why:
         """Return how a pending play differs from the best plan by present beliefs, and what for.
 
         Raises ``InvalidInput`` where ``best`` does, and for a play that is not pending.
@@ -293,7 +300,7 @@ class Queries(ABC):
         Parameters
         ----------
         play
-            The play, or its id.
+            The play, its id or its key.
 
         Examples
         --------
@@ -307,7 +314,7 @@ class Queries(ABC):
         (True, ['to learn', 'instead'])
         """
         with self._current() as engine:
-            id = play_id(play)
+            id = self._id(play)
             if not is_integer(id) or id not in engine.pending:
                 hint = "Use the id of a play from pending()."
                 raise NotFound("play", "a pending play", repr(id), hint)

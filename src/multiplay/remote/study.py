@@ -26,10 +26,12 @@ from multiplay.learner.engine import (
     Units,
     checked_key,
     checked_missing,
+    is_key,
 )
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import TableCheck, arm_columns, checked_day_first
 from multiplay.learner.plays import (
+    AnyPlay,
     Estimate,
     PendingPlay,
     Plan,
@@ -319,7 +321,7 @@ class RemoteStudy(HasPanel):
 
     def tell(
         self,
-        id: int | PendingPlay,
+        play: AnyPlay,
         losses: Losses,
         *,
         final: bool = True,
@@ -333,15 +335,15 @@ class RemoteStudy(HasPanel):
             "losses": wire.plain_losses(losses),
             "missing": _missing(missing),
         }
-        return wire.to_receipt(self._end("tell", id, given, key, at))
+        return wire.to_receipt(self._end("tell", play, given, key, at))
 
-    def close(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> Receipt:
+    def close(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> Receipt:
         """Close a play: learn from the losses reported so far; the rest counts as missing."""
-        return wire.to_receipt(self._end("close", id, {}, key, at))
+        return wire.to_receipt(self._end("close", play, {}, key, at))
 
-    def cancel(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> None:
+    def cancel(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
         """Discard a play that was not carried out: nothing is learned from it."""
-        self._end("cancel", id, {}, key, at)
+        self._end("cancel", play, {}, key, at)
 
     def expire(
         self, older_than: timedelta | float, *, key: str | None = None, at: When = None
@@ -527,10 +529,9 @@ class RemoteStudy(HasPanel):
         }
         return wire.to_estimate(self._client.query(self._path("expect"), body))
 
-    def why(self, play: int | PendingPlay) -> Why:
+    def why(self, play: AnyPlay) -> Why:
         """Return how a pending play differs from the best plan, and what for; as ``Study.why``."""
-        id = checked_id(play_id(play))
-        return wire.to_why(self._client.get(self._path("plays", id, "why")))
+        return wire.to_why(self._client.get(self._path(_of_play(play, "why"))))
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the changes of arms; as ``Study.drift``."""
@@ -655,12 +656,10 @@ class RemoteStudy(HasPanel):
         given = {name: value for name, value in body.items() if value is not None}
         return self._client.write(self._path(*verb.split("/")), given, method)
 
-    def _end(
-        self, verb: str, id: int | PendingPlay, given: Plain, key: str | None, at: When
-    ) -> Any:
+    def _end(self, verb: str, play: AnyPlay, given: Plain, key: str | None, at: When) -> Any:
         """Send a verb of a play."""
         body = {**given, "key": _checked(key), "at": _time(at)}
-        return self._do(f"plays/{checked_id(play_id(id))}/{verb}", body)
+        return self._do(_of_play(play, verb), body)
 
     def _rows(self, plans: bool = False) -> Iterator[Plain]:
         query = {"limit": ROWS} | ({"plans": "true"} if plans else {})
@@ -756,10 +755,20 @@ def _which(names: Names) -> InvalidInput:
 
 def path_of(study: str, *parts: object) -> str:
     """Return the URL path of a study, or of a part of it."""
-    name = quote(study, safe="")
-    if name in (".", ".."):
-        name = name.replace(".", "%2E")
-    return "/".join(["/studies", name, *map(str, parts)])
+    return "/".join(["/studies", in_path(study), *map(str, parts)])
+
+
+def in_path(name: str) -> str:
+    """Return a name as one part of a URL path."""
+    quoted = quote(name, safe="")
+    return quoted.replace(".", "%2E") if quoted in (".", "..") else quoted
+
+
+def _of_play(play: AnyPlay, verb: str) -> str:
+    """Return the path of a verb of a play."""
+    if isinstance(play, str) and is_key(play):
+        return f"plays/{in_path(play)}/{verb}?by=key"
+    return f"plays/{checked_id(play_id(play, lambda key: None))}/{verb}"
 
 
 def _plain_set(actions: Any) -> Any:

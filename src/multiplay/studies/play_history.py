@@ -11,8 +11,18 @@ import numpy as np
 from multiplay._support.checks import is_integer
 from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
-from multiplay.learner.engine import Losses, play_error, told_again
-from multiplay.learner.plays import CANCELLED, NEVER, PENDING, STATUS, TOLD, Receipt, plays_table
+from multiplay.learner.engine import Losses, is_key, play_error, told_again
+from multiplay.learner.plays import (
+    CANCELLED,
+    NEVER,
+    PENDING,
+    STATUS,
+    TOLD,
+    AnyPlay,
+    Receipt,
+    play_id,
+    plays_table,
+)
 from multiplay.learner.reports import is_among, parse_losses
 from multiplay.storage import Entry, Journal, Record
 from multiplay.studies import entry_codec
@@ -177,12 +187,19 @@ def table_of(pairs: Iterable[tuple[Entry, Entry | None]]) -> pd.DataFrame:
     return plays_table(ids, keys, np.array(lines, dtype=float))
 
 
-def about(journal: Journal, id: object) -> list[Entry]:
+def about(journal: Journal, play: AnyPlay) -> list[Entry]:
     """Return all entries of a play; raise ``NotFound`` if there is no such play."""
+    id = play_id(play, lambda key: id_of(journal, key))
     found = journal.of_play(checked_id(id))
     if not found:
         raise _unknown(id)
     return found
+
+
+def id_of(journal: Journal, key: str) -> int | None:
+    """Return the id of the play with a key; None if there is none."""
+    asked = journal.find(ASK, key) if is_key(key) else None
+    return None if asked is None else asked.labels.play
 
 
 def checked_id(id: object) -> int:
@@ -193,7 +210,7 @@ def checked_id(id: object) -> int:
 
 
 def _unknown(id: object) -> InvalidInput:
-    return play_error(id, "", "Use the id of a play from ask().")
+    return play_error(id, "", "Use the id or the key of a play from ask().")
 
 
 def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:

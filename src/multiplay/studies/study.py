@@ -22,12 +22,12 @@ from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checke
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
 from multiplay.learner.plays import (
+    AnyPlay,
     Estimate,
     PendingPlay,
     Receipt,
     Remaining,
     duration_seconds,
-    play_id,
     timestamp,
 )
 from multiplay.learner.reports import parse_losses
@@ -384,7 +384,7 @@ class Study(SyncedState, HasPanel):
 
     def tell(
         self,
-        id: int | PendingPlay,
+        play: AnyPlay,
         losses: Losses,
         *,
         final: bool = True,
@@ -398,15 +398,15 @@ class Study(SyncedState, HasPanel):
         with self._turn() as replica:
             engine, known = replica.engine, self._known(key, entry_codec.TELL, entry_codec.PART)
             ignore = engine.ignores(missing)
-            id = play_id(id)
-            play = engine.pending.get(id) if is_integer(id) else None
-            if known is not None or play is None:
+            id = self._id(play)
+            pending = engine.pending.get(id) if is_integer(id) else None
+            if known is not None or pending is None:
                 return self._told_again(replica, id, losses, final, known)
-            parsed, before = engine.parse(losses, play), engine.state.told
+            parsed, before = engine.parse(losses, pending), engine.state.told
             result = replica.telling(id).tell(id, parsed, final, ignore, when)
             self._changed = True
             if not result.receipt.repeated:
-                names = play.round_set.actions.names
+                names = pending.round_set.actions.names
                 kind = entry_codec.TELL if final else entry_codec.PART
                 record = entry_codec.report_record(result, parsed, names, ignore)
                 self._write(replica, record, Labels(kind, key, int(id), when))
@@ -414,11 +414,11 @@ class Study(SyncedState, HasPanel):
         engine.warn_if_over(before)
         return told
 
-    def close(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> Receipt:
+    def close(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> Receipt:
         """Close a play: learn from the losses told so far; the rest counts as missing."""
-        id, when = play_id(id), timestamp("at", at)
+        when = timestamp("at", at)
         with self._turn() as replica:
-            known = self._known(key, entry_codec.CLOSE)
+            id, known = self._id(play), self._known(key, entry_codec.CLOSE)
             if known is not None:
                 self._check_same_play(known, id)
                 return entry_codec.repeated_receipt(known, self._request)
@@ -428,11 +428,11 @@ class Study(SyncedState, HasPanel):
         replica.engine.warn_if_over(before)
         return told
 
-    def cancel(self, id: int | PendingPlay, *, key: str | None = None, at: When = None) -> None:
+    def cancel(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
         """Discard a play that was not carried out: nothing is learned from it."""
-        id, when = play_id(id), timestamp("at", at)
+        when = timestamp("at", at)
         with self._turn() as replica:
-            known = self._known(key, entry_codec.CANCEL)
+            id, known = self._id(play), self._known(key, entry_codec.CANCEL)
             if known is not None:
                 return self._check_same_play(known, id)
             self._check_waits(replica, id)
@@ -803,6 +803,9 @@ class Study(SyncedState, HasPanel):
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
         """Return the entry of a key that was used before."""
         return None if key is None else self._journal.find(kinds, checked_key(key))
+
+    def _id_of(self, key: str) -> int | None:
+        return play_history.id_of(self._journal, key)
 
     def _entry_of(self, verb: str, request: str) -> Entry | None:
         """Return the entry that a request wrote before."""

@@ -50,7 +50,7 @@ def test_a_play_stands_for_its_id(made: Callable[..., Any]) -> None:
 @both
 def test_a_plan_is_not_a_play(made: Callable[..., Any]) -> None:
     one = made()
-    with pytest.raises(mp.InvalidInput, match="id"):
+    with pytest.raises(mp.InvalidInput, match="play"):
         one.tell(one.best(), {})
 
 

@@ -399,7 +399,7 @@ def test_bad_losses_are_refused_and_change_nothing(
 @pytest.mark.parametrize("id", BAD_IDS.values(), ids=BAD_IDS)
 def test_bad_ids_are_refused_and_change_nothing(id: Any, policy: mp.Policy) -> None:
     learner, undisturbed = in_the_middle(policy), in_the_middle(policy)
-    with refused("id"):
+    with refused("play"):
         learner.tell(id, units(learner.pending()[0]))
     assert contents(learner) == contents(undisturbed)
     assert go_on(learner) == go_on(undisturbed)

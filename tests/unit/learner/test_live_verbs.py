@@ -719,7 +719,7 @@ def test_the_same_report_in_another_form_is_the_same(forms: dict[str, Any], tmp_
                 assert done.repeated
                 assert (done.seen, done.missing) == (5, 0)
             assert dump(one) == before
-            unchanged(one, "id: expected a pending play", one.tell, play.id, [0.75, 0, 1.5, 0])
+            unchanged(one, "play: expected a pending play", one.tell, play.id, [0.75, 0, 1.5, 0])
 
 
 def test_a_total_of_zero_in_a_later_part_is_not_lost() -> None:
@@ -733,15 +733,15 @@ def test_a_play_that_nobody_reports_is_closed_or_cancelled() -> None:
     learner, play = asked()
     done = learner.close(play.id)
     assert (done.seen, done.missing) == (0, 5)
-    unchanged(learner, "id", lambda: learner.close(play.id))
-    unchanged(learner, "id", lambda: learner.cancel(play.id))
+    unchanged(learner, "play", lambda: learner.close(play.id))
+    unchanged(learner, "play", lambda: learner.cancel(play.id))
     learner, play = asked()
     learner.cancel(play.id)
     assert learner.plays()["status"].iloc[-1] == "cancelled"
     for verb in (learner.cancel, learner.close, lambda id: learner.tell(id, FULL)):
-        unchanged(learner, "id: expected a pending play", verb, play.id)
+        unchanged(learner, "play: expected a pending play", verb, play.id)
         for id in (None, "1", 1.0, True, 99, -1, [1]):
-            unchanged(learner, "id", verb, id)
+            unchanged(learner, "play", verb, id)
 
 
 def test_cancelling_teaches_nothing() -> None:
@@ -806,7 +806,7 @@ def test_one_number_for_the_round_may_come_before_the_last_part(tmp_path: Path) 
         assert one.close(play.id).seen == 5
         assert one.plays()["realised"].tolist() == [250.0]
         assert one.tell(play.id, 250).repeated
-        with refused("id"):
+        with refused("play"):
             one.tell(play.id, 249.0)
 
 

@@ -244,9 +244,9 @@ def test_a_learner_goes_on_as_a_study(store: Store, tmp_path: Path) -> None:
         with refused(f"losses of {lane!r}"):
             study.tell(partly.id, whole)
         assert study.tell(partly.id, whole | {lane: [55.0, *whole[lane][1:]]}).seen == 5
-        with refused("id"):
+        with refused("play"):
             study.tell(told.id, euros(told, more=1))
-        with refused("id"):
+        with refused("play"):
             study.tell(cancelled.id, euros(cancelled))
         study.cancel(waits.id, key="no")
         new = study.ask()

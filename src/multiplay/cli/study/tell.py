@@ -20,12 +20,14 @@ from multiplay.cli.study.app import (
 from multiplay.cli.study.csv_files import DecimalMark, Separator, read_csv, read_table
 from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
-from multiplay.learner.plays import Receipt, Remaining
+from multiplay.learner.plays import Receipt, Remaining, of_text
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-Id = Annotated[int, typer.Argument(min=0, metavar="ID", help="The number of the play.")]
+NamedPlay = Annotated[
+    str, typer.Argument(metavar="PLAY", help="The number of the play, or its key.")
+]
 Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column of arms.")]
 Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses or rewards.")]
 
@@ -33,7 +35,7 @@ Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses 
 @study.command()
 def tell(
     name: Name,
-    id: Id,
+    play: NamedPlay,
     table: Annotated[
         str | None,
         typer.Argument(metavar="COSTS.csv", help="A row for each unit; - reads standard input."),
@@ -76,6 +78,8 @@ def tell(
 
         multiplay study tell lanes 3 costs.csv
 
+        multiplay study tell lanes 2026-11-15 costs.csv
+
         multiplay study tell lanes 3 bills.csv --arm lane --loss euros
 
         multiplay study tell lanes 3 bills.csv --missing ignore
@@ -97,14 +101,16 @@ def tell(
         rows = read_csv(table, arm, sep=sep, decimal=decimal)
         report = _losses_by_arm(rows, arm, loss)
     with opened(name, store) as known:
-        told = known.tell(id, report, final=not part, missing=missing, key=key)
+        told = of_text(
+            play, lambda one: known.tell(one, report, final=not part, missing=missing, key=key)
+        )
     _answer(told, as_json)
 
 
 @study.command()
 def close(
     name: Name,
-    id: Id,
+    play: NamedPlay,
     key: Key = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -118,14 +124,14 @@ def close(
     JSON: as multiplay study tell.
     """
     with opened(name, store) as known:
-        told = known.close(id, key=key)
+        told = of_text(play, lambda one: known.close(one, key=key))
     _answer(told, as_json)
 
 
 @study.command()
 def cancel(
     name: Name,
-    id: Id,
+    play: NamedPlay,
     key: Key = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -139,11 +145,11 @@ def cancel(
     JSON: id, status.
     """
     with opened(name, store) as known:
-        known.cancel(id, key=key)
+        named = of_text(play, lambda one: known.cancel(one, key=key) or one)
     if as_json:
-        print_json({"id": id, "status": "cancelled"})
+        print_json({"id": named, "status": "cancelled"})
     else:
-        typer.echo(f"play {id}: cancelled, nothing is learned from it")
+        typer.echo(f"play {play}: cancelled, nothing is learned from it")
 
 
 @study.command()

@@ -145,6 +145,15 @@ class PlaysQuery(PageQuery):
     plans: bool = Field(default=False, description="Whether plays have their plan and losses.")
 
 
+class PlayQuery(BaseModel):
+    """The kind of name in the path."""
+
+    by: Literal["key"] | None = Field(
+        default=None,
+        description="`key`: the play in the path is a key, also if it consists of digits.",
+    )
+
+
 class ExportQuery(BaseModel):
     """A file of plans."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from multiplay.service.api.models import MOST, Problem
+from multiplay.service.api.models import Problem
 from multiplay.service.api.routes import OPERATIONS
 from multiplay.service.api.routing import JSON, Operation
 from multiplay.version import __version__
@@ -53,8 +53,9 @@ PLAY = {
     "name": "play",
     "in": "path",
     "required": True,
-    "schema": {"type": "integer", "minimum": 0, "maximum": MOST},
-    "description": "The id of the play.",
+    "schema": {"type": "string", "minLength": 1},
+    "description": "The id of the play, or its key. A text of digits is an id if such a play "
+    "exists, and otherwise a key.",
 }
 IF_NONE_MATCH = {
     "name": "If-None-Match",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
 from multiplay.errors import InvalidInput
+from multiplay.learner.plays import of_text
 from multiplay.service.api import events, models, paging
 from multiplay.service.api.context import RequestContext, StudyContext
 from multiplay.service.api.routing import Operation, token_of
@@ -19,6 +20,8 @@ from multiplay.storage import Journal, Store
 from multiplay.studies import Study, play_history, wire
 from multiplay.studies.entry_codec import Request
 from multiplay.studies.export import of_entry
+
+T = TypeVar("T")
 
 STUDIES, STUDY = "/v1/studies", "/v1/studies/{study}"
 PLAY = f"{STUDY}/plays/{{play}}"
@@ -97,24 +100,30 @@ async def ask(context: StudyContext, body: models.Ask | None = None) -> Response
     )
 
 
-async def tell(context: StudyContext, play: int, body: models.Tell) -> Response:
+async def tell(
+    context: StudyContext, play: str, query: models.PlayQuery, body: models.Tell
+) -> Response:
     """Report the losses of a play. The same report again changes nothing."""
     given = body.model_dump() | {"at": _time(body.at)}
-    return await context.write(lambda study: study.tell(play, **given), wire.of_receipt, body.key)
+    act = _of_play(Study.tell, play, query, given)
+    return await context.write(act, wire.of_receipt, body.key)
 
 
-async def close(context: StudyContext, play: int, body: models.End | None = None) -> Response:
+async def close(
+    context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
+) -> Response:
     """Learn from the losses reported so far for a play, when no more will be reported."""
     given = _end(body)
-    return await context.write(
-        lambda study: study.close(play, **given), wire.of_receipt, given.get("key")
-    )
+    act = _of_play(Study.close, play, query, given)
+    return await context.write(act, wire.of_receipt, given.get("key"))
 
 
-async def cancel(context: StudyContext, play: int, body: models.End | None = None) -> Response:
+async def cancel(
+    context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
+) -> Response:
     """Discard a play that was not carried out, without learning from it."""
     given = _end(body)
-    return await context.write(lambda study: study.cancel(play, **given), None, given.get("key"))
+    return await context.write(_of_play(Study.cancel, play, query, given), None, given.get("key"))
 
 
 async def expire(context: StudyContext, body: models.Expire) -> Response:
@@ -216,20 +225,24 @@ async def list_plays(context: StudyContext, query: models.PlaysQuery) -> Respons
     return await context.read_journal(act)
 
 
-async def get_play(context: StudyContext, play: int) -> Response:
+async def get_play(context: StudyContext, play: str, query: models.PlayQuery) -> Response:
     """Return one play with its plan, its results, and the losses that were told of it."""
 
     def act(journal: Journal) -> Any:
-        about = play_history.about(journal, play)
+        about = _named(play, query, lambda one: play_history.about(journal, one))
         return wire.of_played_plan(play_history.play_with_plan(journal, about))
 
     return await context.read_journal(act)
 
 
-async def why(context: StudyContext, play: int) -> Response:
+async def why(context: StudyContext, play: str, query: models.PlayQuery) -> Response:
     """Return how a pending play differs from the best plan by present beliefs, and what for."""
     limits = context.limits
-    return await context.read(lambda study: wire.of_why(bounded_verbs.why(limits, study, play)))
+    return await context.read(
+        lambda study: wire.of_why(
+            _named(play, query, lambda one: bounded_verbs.why(limits, study, one))
+        )
+    )
 
 
 async def list_arms(context: StudyContext, query: models.ArmsQuery) -> Response:
@@ -359,6 +372,7 @@ OPERATIONS = (
         tell,
         PLAYS,
         models.Receipt,
+        query=models.PlayQuery,
         body=models.Tell,
         idempotency_key=True,
     ),
@@ -401,6 +415,7 @@ OPERATIONS = (
         close,
         PLAYS,
         models.Receipt,
+        query=models.PlayQuery,
         body=models.End,
         body_required=False,
         idempotency_key=True,
@@ -411,6 +426,7 @@ OPERATIONS = (
         cancel,
         PLAYS,
         status=204,
+        query=models.PlayQuery,
         body=models.End,
         body_required=False,
         idempotency_key=True,
@@ -504,8 +520,8 @@ OPERATIONS = (
         query=models.PlaysQuery,
         etag=True,
     ),
-    Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, etag=True),
-    Operation("GET", f"{PLAY}/why", why, QUERIES, models.Why),
+    Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, query=models.PlayQuery, etag=True),
+    Operation("GET", f"{PLAY}/why", why, QUERIES, models.Why, query=models.PlayQuery),
     Operation(
         "GET",
         f"{STUDY}/arms",
@@ -617,6 +633,17 @@ async def _constraints(context: RequestContext, body: models.Constraints) -> dic
 def _end(body: models.End | None) -> dict[str, Any]:
     """Return the arguments of ``close`` and ``cancel``."""
     return {} if body is None else {"key": body.key, "at": _time(body.at)}
+
+
+def _of_play(
+    verb: Callable[..., Any], play: str, query: models.PlayQuery, given: dict[str, Any]
+) -> Callable[[Study], Any]:
+    """Return a function that calls a verb of a study with the play of a path."""
+    return lambda study: _named(play, query, lambda one: verb(study, one, **given))
+
+
+def _named(play: str, query: models.PlayQuery, act: Callable[[int | str], T]) -> T:
+    return act(play) if query.by == "key" else of_text(play, act)
 
 
 def _ranges(given: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
@@ -34,8 +35,8 @@ class Endpoint:
     method, path
         Of the requests.
     handler
-        Called with the request, and with the parameters that are validated: ``play`` if the path
-        has it, ``query`` if there is a model of it.
+        Called with the request, and with the parameters that are validated: ``play``, an id, if the
+        path has it, and ``query`` if there is a model of it.
     query
         The model of the query parameters; others are ignored.
     """
@@ -69,13 +70,17 @@ class Endpoint:
         """Return the validated parameters of the path and of the query."""
         given: dict[str, Any] = {}
         if self._has_play:
-            given["play"] = _play_id(request.path_params["play"])
+            given["play"] = self.play(request.path_params["play"])
         if self.query is not None:
             try:
                 given["query"] = self.query.model_validate(dict(request.query_params))
             except ValidationError as error:
                 raise InvalidFields("query", error.errors(), self.query.model_fields) from None
         return given
+
+    def play(self, text: str) -> Any:
+        """Return the play of a path."""
+        return _play_id(text)
 
     def route(self) -> Route:
         """Return the route of the endpoint."""
@@ -89,7 +94,8 @@ class Operation(Endpoint):
     ----------
     method, path, handler, query
         Those of an endpoint; the handler gets a context in place of the request, and ``body`` if
-        there is a model of it. The first line of its docstring describes the operation.
+        there is a model of it. ``play`` is a text: an id or a key. The first line of its docstring
+        describes the operation.
     tag
         The group in the document.
     answer
@@ -149,6 +155,10 @@ class Operation(Endpoint):
                 known = self.body.model_fields if self.body is not None else ()
                 raise InvalidFields("body", error.errors(), known) from None
         return await self.handler(self._context(request, caller, self.name, content), **given)
+
+    def play(self, text: str) -> str:
+        """Return the play of a path; a slash in its key is still %2F there."""
+        return unquote(text)
 
     async def _content(self, request: Request, manager: StudyManager) -> Any:
         """Return the body as data; None if it is empty."""

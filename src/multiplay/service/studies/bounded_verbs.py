@@ -241,7 +241,7 @@ def best(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given
         return study.best(actions, **given)
 
 
-def why(limits: ServiceLimits, study: Study, play: int) -> Why:
+def why(limits: ServiceLimits, study: Study, play: int | str) -> Why:
     """Return why a play differs from the best plan."""
     with in_time("play", limits):
         return study.why(play)

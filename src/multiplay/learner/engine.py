@@ -388,6 +388,25 @@ class Engine:
         receipt = Receipt(None, seen, missing, clipped, added=tuple(new), skipped=logged.skipped)
         return receipt, scales or {}
 
+    def skip(self, round_set: RoundSet) -> None:
+        """Keep only the features of an external plan, whose losses were retracted."""
+        if round_set.features is not None and self.state.features is not None:
+            self.state.features.keep_values(round_set.features, round_set.actions.names)
+
+    def skip_all(self, logged: LoggedData, scales: Scales) -> None:
+        """Keep only the scales that logged data fixed, whose losses were retracted."""
+        names, features = self.state.arms.names, self.state.features
+        if features is not None:
+            new = self.state.arms.new_names(logged.arms)
+            features.learn_scales(logged, (*names, *new), scales)
+
+    def check_report(self, play: PendingState, parsed: ParsedLosses, ignore: bool) -> None:
+        """Raise ``InvalidInput`` unless losses are a complete report that the policy can use."""
+        report = self._report(play.round_set, play.action[0], parsed, ignore)
+        if not ignore:
+            report.check_gaps(play.round_set.actions.names)
+        self.state.usable(report)
+
     def check_absorbs(self) -> None:
         """Raise ``InvalidInput`` if the policy cannot learn from external plans."""
         if not self.state.policy.absorbs:
@@ -577,7 +596,7 @@ def told_again(
         hint = "Use learn(plan, losses) if the plan was carried out."
         raise play_error(id, "which was cancelled", hint)
     if not repeated:
-        hint = "Correct the report, or omit it: the policy has already learned from the play."
+        hint = "Use correct(play, losses) to replace the report, or omit it."
         raise play_error(id, "which was closed with different losses", hint)
     return Receipt(id, seen, units - seen, clipped, repeated=True)
 

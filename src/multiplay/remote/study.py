@@ -345,6 +345,23 @@ class RemoteStudy(HasPanel):
         """Discard a play that was not carried out: nothing is learned from it."""
         self._end("cancel", play, {}, key, at)
 
+    def correct(
+        self,
+        play: AnyPlay,
+        losses: Losses,
+        *,
+        missing: str | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Receipt:
+        """Replace the losses that were told of a play; as ``Study.correct``."""
+        given = {"losses": wire.plain_losses(losses), "missing": _missing(missing)}
+        return wire.to_receipt(self._end("correct", play, given, key, at))
+
+    def retract(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
+        """Withdraw the losses that were told of a play; as ``Study.retract``."""
+        self._end("retract", play, {}, key, at)
+
     def expire(
         self, older_than: timedelta | float, *, key: str | None = None, at: When = None
     ) -> Ids:

@@ -53,15 +53,20 @@ from multiplay.version import __version__
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
 FORGET, KEEP, DESCRIBE, WORDS = "forget", "keep", "describe", "words"
+CORRECT, RETRACT = "correct", "retract"
+CORRECTIONS = (CORRECT, RETRACT)
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
 REQUESTED = "request"  # the result of a request that wrote no other entry without a key
 KINDS: dict[str, tuple[str, ...]] = {
-    **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, DESCRIBE, *RESTARTS)},
+    **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, DESCRIBE)},
+    **{one: (one,) for one in (*RESTARTS, *CORRECTIONS)},
     TELL: (TELL, PART),
     "set_words": (WORDS,),
 }
 OUTCOMES, TIMES = ("arm", "round", "loss"), "times"  # arrays of logged data
-ENDS = (TELL, CLOSE, CANCEL)  # after these, a play is closed
+REPORTS = (TELL, CLOSE)  # after these, the policy has learned from a play
+ENDS = (*REPORTS, CANCEL, *CORRECTIONS)  # the last of these determines the status of a play
+OF, PARTS = "of", "parts"  # in a correction: the entry of the report, and those of its parts
 SET, MEMO, CACHE, FEATURE = "set/", "memo/", "cache/", "feature/"  # before the names of arrays
 OTHER = -1.0  # the code of a category's value that is no level
 FEW_ARMS = 32  # whose values of a feature are plain data; of more arms, they are an array

@@ -26,7 +26,16 @@ from multiplay.learner.plays import (
 from multiplay.learner.reports import is_among, parse_losses
 from multiplay.storage import Entry, Journal, Record
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import ASK, CANCEL, ENDS, PART, TELL, Request
+from multiplay.studies.entry_codec import (
+    ASK,
+    CANCEL,
+    CORRECTIONS,
+    ENDS,
+    PART,
+    RETRACT,
+    TELL,
+    Request,
+)
 from multiplay.studies.replica import Replica
 from multiplay.types import IntArray
 
@@ -113,9 +122,10 @@ def _played_plan(
         return PlayedPlan(row, plan, {})
     told = [] if end is None else [end.record.header.get("losses")]
     played = PlayedPlan(row, plan, joined_losses(plan, told))
-    if end is not None and sum(seen for _, _, seen, _ in played.outcomes()) == row["seen"]:
+    seen = sum(seen for _, _, seen, _ in played.outcomes())
+    if row["status"] == TOLD and seen == row["seen"]:
         return played
-    about = journal.of_play(row["id"])  # there may be parts
+    about = in_effect(journal.of_play(row["id"]))  # there may be parts
     told = [entry.record.header.get("losses") for entry in about]
     return PlayedPlan(row, plan, joined_losses(plan, told))
 
@@ -219,16 +229,25 @@ def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
     return about[0], last if last.labels.kind in ENDS else None
 
 
+def in_effect(about: Sequence[Entry]) -> list[Entry]:
+    """Return the entries of a play whose losses count: not those that a correction replaced."""
+    found: list[Entry] = []
+    for entry in about:
+        found = [] if entry.labels.kind in CORRECTIONS else found
+        found += [] if entry.labels.kind == RETRACT else [entry]
+    return found
+
+
 def _line(asked: Entry, end: Entry | None) -> tuple[float, ...]:
     """Return the numbers of a play, as in ``learner.plays.COLUMNS``."""
     header = asked.record.header
     when = asked.labels.at if header.get("asked", True) else NEVER
     units, expected = header["units"], number_or_nan(header["expected"])
     status = status_of(end)
-    if end is None or status == CANCELLED:
+    if end is None or status != TOLD:
         return when, NEVER, units, 0, expected, NEVER, 0, STATUS.index(status)
     came = end.record.header
-    told = end.labels.at if came.get("told", True) else NEVER
+    told = number_or_nan(came.get("told", end.labels.at))
     realised = number_or_nan(came["realised"])
     rest = came["clipped"], STATUS.index(status)
     return when, told, units, came["seen"], expected, realised, *rest
@@ -236,7 +255,7 @@ def _line(asked: Entry, end: Entry | None) -> tuple[float, ...]:
 
 def status_of(end: Entry | None) -> str:
     """Return the status of a play."""
-    if end is None:
+    if end is None or end.labels.kind == RETRACT:
         return PENDING
     return CANCELLED if end.labels.kind == CANCEL else TOLD
 

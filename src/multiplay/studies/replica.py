@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ from multiplay.random import ASK, LEARN, TELL, Rounds, Streams
 from multiplay.storage import Damaged, Entry, Journal, Record
 from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import StoredFeatures, StoredSet
-from multiplay.types import Arrays
+from multiplay.types import Arrays, IntArray
 
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
 DERIVED = ("actions", "policy")  # in the first entry, and therefore not in snapshots
@@ -54,6 +54,58 @@ class Check(Enum):
     COUNTS = 1  # plays are actions of their sets; whole numbers and text are equal
     BITS = 2  # plays are chosen again; the whole entry is equal bit for bit
 
+
+class Corrections(NamedTuple):
+    """The corrections of a journal.
+
+    Attributes
+    ----------
+    replaced : dict
+        The correction of an entry, by the number of the entry; None if it was retracted.
+    retracted : dict
+        The number of the correction that retracted an entry, by the number of the entry.
+    last : int
+        The number of the last correction; -1 if there is none.
+    told : int
+        The number of plays told before the journal began.
+    reports : list
+        The numbers of the entries of all reports so far, also of retracted ones.
+    """
+
+    replaced: dict[int, Record | None]
+    retracted: dict[int, int]
+    last: int
+    told: int
+    reports: list[int]
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Corrections:
+        """Return the effect of corrections, in order: the last one of a report counts."""
+        found = cls({}, {}, entries[-1].number if entries else -1, 0, [])
+        for entry in entries:
+            header = entry.record.header
+            is_retracted = entry.labels.kind == entry_codec.RETRACT
+            found.replaced.update(dict.fromkeys(header[entry_codec.PARTS]))
+            found.replaced[header[entry_codec.OF]] = None if is_retracted else entry.record
+            if is_retracted:
+                found.retracted[header[entry_codec.OF]] = entry.number
+        return found
+
+    def round_now(self, entry: Entry, told: int) -> Round | None:
+        """Return the round of ``forget`` or ``keep`` in the numbering without retracted reports.
+
+        It is the round of the same play. ``told`` is the number of plays told without them.
+        """
+        given = entry_codec.round_given(entry.record.header["given"])
+        if not isinstance(given, int) or given <= self.told:
+            return given
+        then = [n for n in self.reports if self.retracted.get(n, entry.number) >= entry.number]
+        before = then[: given - self.told - 1]
+        now = self.told + 1 + sum(number not in self.retracted for number in before)
+        return min(now, told) if entry.labels.kind == entry_codec.KEEP else now
+
+
+NO_CORRECTIONS = Corrections({}, {}, -1, 0, [])
 
 REHEARSED: set[tuple[str, str]] = set()  # kinds of sets and policies with compiled kernels
 FLAG = Features(flag=Flag())  # declared features, for a rehearsal
@@ -118,6 +170,10 @@ class Replica:
     results : int
         The number of entries that are results of requests only. The random numbers for external
         plans do not depend on them: a study gives the same numbers with a service and without.
+    corrections : Corrections
+        The reports that are replaced while entries are replayed; see ``rebuilt``.
+    redone : dict
+        The entries of the corrected reports, by the number of the entry that they replace.
     """
 
     def __init__(self, engine: Engine, seed: int, first: Entry) -> None:
@@ -128,6 +184,8 @@ class Replica:
         self.number, self.digest = first.number, first.digest
         self.next_id, self.last_set, self.results = 1, entry_codec.USUAL, 0
         self.usual_digest = entry_codec.set_digest(*pack(engine.state.actions, "actions"))
+        self.corrections = NO_CORRECTIONS
+        self.redone: dict[int, Record] = {}
 
     @classmethod
     def from_first_entry(
@@ -292,9 +350,14 @@ class Replica:
         Raises ``ReplayMismatch`` where the entry differs.
         """
         if not entry.record.header.get("imported"):  # what came before is in the first entry
-            expected = REPLAY[entry.labels.kind](self, entry, check)
-            if check is not Check.NOTHING:
-                _compare(entry, expected, check)
+            if entry.number < self.corrections.last and entry.labels.kind in entry_codec.REPORTS:
+                self.corrections.reports.append(entry.number)
+            if entry.number in self.corrections.replaced:
+                self._redo(entry, self.corrections.replaced[entry.number])
+            else:
+                expected = REPLAY[entry.labels.kind](self, entry, check)
+                if check is not Check.NOTHING:
+                    _compare(entry, expected, check)
         self.advance(entry)
 
     def advance(self, entry: Entry) -> None:
@@ -372,9 +435,43 @@ class Replica:
     def _cancelled(self, entry: Entry, check: Check) -> None:
         self.engine.cancel(self._pending(entry))
 
+    def _redo(self, entry: Entry, record: Record | None) -> None:
+        """Apply an entry with the losses of its correction; without any if it was retracted."""
+        kind = entry.labels.kind
+        if kind in entry_codec.REPORTS:
+            self._pending(entry)  # after a retraction, it stays pending
+            if record is not None:
+                told = entry._replace(labels=entry.labels._replace(kind=entry_codec.TELL))
+                redone = self._told(told._replace(record=record), Check.COUNTS)
+                assert redone is not None
+                self.redone[entry.number] = redone
+        elif kind == entry_codec.LEARN and record is not None:
+            losses = {name: record.header[name] for name in ("losses", "ignore")}
+            learned = Record({**entry.record.header, **losses}, entry.record.arrays)
+            redone = self._learned(entry._replace(record=learned), Check.COUNTS)
+            self.redone[entry.number] = redone
+        elif kind == entry_codec.LEARN:
+            round_set, _, _ = self._external(entry.record)
+            self.engine.skip(round_set)
+        elif kind == entry_codec.TABLE and record is None:
+            logged = entry_codec.logged_data_of(entry.record)
+            self.engine.skip_all(logged, entry_codec.scales_of(entry.record.header))
+        elif kind != entry_codec.PART:
+            raise ReplayMismatch("a correction replaces it, but it is not a report")
+
     def _learned(self, entry: Entry, check: Check) -> Record:
-        record, engine = entry.record, self.learning()
-        header, stored_set = record.header, StoredSet.of_record(record)
+        header, engine = entry.record.header, self.learning()
+        round_set, stored_set, action = self._external(entry.record)
+        names, stored = round_set.actions.names, self.stored_features(round_set)
+        told, parsed = engine.learn(
+            round_set, action, header["losses"], header["ignore"], entry.labels.at
+        )
+        rest = header["ignore"], stored_set, stored
+        return entry_codec.learn_record(told, parsed, action, names, *rest)
+
+    def _external(self, record: Record) -> tuple[RoundSet, StoredSet, IntArray]:
+        """Return the set of an external plan with its features, its stored form, and the action."""
+        engine, header, stored_set = self.engine, record.header, StoredSet.of_record(record)
         round_set = engine.state.round_set(stored_set.given(engine.state.actions))
         names = round_set.actions.names
         action = entry_codec.action_of_plan(header["plan"], names)
@@ -385,12 +482,7 @@ class Replica:
             known, scales = engine.state.arms.index, stored.scales
             found = features.checked_plan(today, round_set, action, known, scales)
             round_set = round_set.featured(found)
-        stored = self.stored_features(round_set)
-        told, parsed = engine.learn(
-            round_set, action, header["losses"], header["ignore"], entry.labels.at
-        )
-        rest = header["ignore"], stored_set, stored
-        return entry_codec.learn_record(told, parsed, action, names, *rest)
+        return round_set, stored_set, action
 
     def _learned_table(self, entry: Entry, check: Check) -> Record:
         logged = entry_codec.logged_data_of(entry.record)
@@ -419,6 +511,12 @@ class Replica:
     def _restarted(self, entry: Entry, check: Check) -> Record | None:
         engine, header, kind = self.engine, entry.record.header, entry.labels.kind
         arm, expected = header["arm"], None
+        if entry.number < self.corrections.last:  # its sums are those of the reports then
+            assert engine.state.log is not None
+            given = self.corrections.round_now(entry, engine.state.told)
+            with suppress(InvalidInput, KeyError):  # reports before it, or the arm, are retracted
+                engine.restart(self.restarted(kind, arm, given, engine.state.log, entry.labels.at))
+            return None
         restart = entry_codec.restart_of(entry, engine.arm_places(arm))
         if check is Check.BITS and engine.state.log is not None:
             given = entry_codec.round_given(header["given"])
@@ -442,6 +540,8 @@ REPLAY: dict[str, Callable[[Replica, Entry, Check], Record | None]] = {
     entry_codec.CLOSE: Replica._closed,
     entry_codec.CANCEL: Replica._cancelled,
     entry_codec.EXPIRE: lambda replica, entry, check: None,
+    entry_codec.CORRECT: lambda replica, entry, check: None,  # see rebuilt
+    entry_codec.RETRACT: lambda replica, entry, check: None,
     entry_codec.REQUESTED: lambda replica, entry, check: None,
     entry_codec.LEARN: Replica._learned,
     entry_codec.TABLE: Replica._learned_table,
@@ -452,18 +552,66 @@ REPLAY: dict[str, Callable[[Replica, Entry, Check], Record | None]] = {
 }
 
 
+def rebuilt(
+    journal: Journal,
+    end: int,
+    actions: ActionSet | None = None,
+    policy: Policy | None = None,
+    *,
+    new: Entry | None = None,
+    base: Replica | None = None,
+    logged: bool = False,
+) -> Replica:
+    """Return the state after the entries before number ``end``, with all corrections among them.
+
+    The journal is replayed with the corrected reports at the places of the original ones, and the
+    plays as they were chosen.
+
+    Parameters
+    ----------
+    new
+        A correction that is not written yet.
+    base
+        The state of a snapshot: the replay begins there if it has no report that is corrected
+        later. Otherwise it begins at the first entry.
+    logged
+        With a log of all reports.
+    """
+    found = corrections(journal, end) + ([] if new is None else [new])
+    known = Corrections.of(found)
+    restarts = (e.number for kind in entry_codec.RESTARTS for e, _ in journal.pairs(kind, ()))
+    again = [number for number in restarts if number < known.last]
+    if base is not None:
+        later = Corrections.of([entry for entry in found if entry.number > base.number])
+        before, after = min(later.replaced, default=math.inf), max(again, default=0)
+        fits = after <= base.number < before and not logged
+    if base is None or not fits:
+        first, logs = next(journal.entries()), logged or bool(again)
+        base = Replica.from_first_entry(first, actions, policy, logged=logs)
+        known = known._replace(told=base.engine.state.told)
+    base.corrections = known
+    for entry in journal.entries(base.number + 1, base.digest):
+        if entry.number >= end:
+            break
+        base.apply(entry)
+    base.corrections = NO_CORRECTIONS
+    base.engine.state.log = base.engine.state.log if logged else None
+    return base
+
+
+def corrections(journal: Journal, end: int) -> list[Entry]:
+    """Return the corrections before number ``end``, in order."""
+    found = (e for kind in entry_codec.CORRECTIONS for e, _ in journal.pairs(kind, ()))
+    return sorted((e for e in found if e.number < end), key=lambda e: e.number)
+
+
 def report_log(
     journal: Journal, end: int, actions: ActionSet | None = None, policy: Policy | None = None
 ) -> ReportLog:
     """Return the reports of all entries before number ``end``: the journal is replayed."""
-    entries = journal.entries()
-    replica = Replica.from_first_entry(next(entries), actions, policy, logged=True)
-    for entry in entries:
-        if entry.number >= end:
-            break
-        replica.apply(entry)
-    assert replica.engine.state.log is not None
-    return replica.engine.state.log
+    log = rebuilt(journal, end, actions, policy, logged=True).engine.state.log
+    assert log is not None
+    return log
 
 
 def _compare(entry: Entry, expected: Record | None, check: Check) -> None:
@@ -585,7 +733,10 @@ def verify(
                             state.log = state.log or report_log(
                                 journal, entry.number, actions, policy
                             )
-                        replica = _next(replica, entry, actions, policy, check)
+                        if replica is not None and entry.labels.kind in entry_codec.CORRECTIONS:
+                            replica = _corrected(journal, entry, actions, policy, check)
+                        else:
+                            replica = _next(replica, entry, actions, policy, check)
                         _compare_snapshot(replica, snapshot, check)
                     except entry_codec.UNREADABLE as error:
                         if replica is None and isinstance(error, InvalidInput):
@@ -621,6 +772,25 @@ def _next(
     if replica is None:
         return Replica.from_first_entry(entry, actions, policy)
     replica.apply(entry, check)
+    return replica
+
+
+def _corrected(
+    journal: Journal,
+    entry: Entry,
+    actions: ActionSet | None,
+    policy: Policy | None,
+    check: Check,
+) -> Replica:
+    """Return the state after a correction, by a second replay; compare the correction with it."""
+    replica = rebuilt(journal, entry.number + 1, actions, policy)
+    redone = replica.redone.get(entry.record.header[entry_codec.OF])
+    if entry.labels.kind == entry_codec.CORRECT:
+        if redone is None:
+            raise ReplayMismatch("the entry that it corrects is not a report")
+        both = entry.record.header.keys() & redone.header.keys() - {"digests"}
+        same = {name: redone.header[name] for name in both}
+        _compare(entry, Record({**entry.record.header, **same}, {}), check)
     return replica
 
 

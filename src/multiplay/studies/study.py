@@ -39,6 +39,7 @@ from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Sto
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.studies import backup, entry_codec, export, play_history
+from multiplay.studies.corrections import Target
 from multiplay.studies.entry_codec import Request, StoredSet
 from multiplay.studies.replica import (
     NO_NUMBERS,
@@ -52,8 +53,9 @@ from multiplay.studies.synced import SyncedState, forget
 
 PLACE = "sqlite:///multiplay.db"
 
-NO_RESULTS = (entry_codec.CANCEL, entry_codec.DESCRIBE, entry_codec.WORDS)  # kinds of entries
-NO_RECEIPTS = (entry_codec.EXPIRE, entry_codec.CANCEL, entry_codec.DESCRIBE, "set_words")  # verbs
+SILENT = (entry_codec.CANCEL, entry_codec.DESCRIBE, entry_codec.RETRACT)
+NO_RESULTS = (*SILENT, entry_codec.WORDS)  # kinds of entries
+NO_RECEIPTS = (*SILENT, entry_codec.EXPIRE, "set_words")  # verbs
 
 T = TypeVar("T")
 
@@ -437,6 +439,55 @@ class Study(SyncedState, HasPanel):
                 return self._check_same_play(known, id)
             self._check_waits(replica, id)
             return self._cancel(replica, id, key, when)
+
+    def correct(
+        self,
+        play: AnyPlay,
+        losses: Losses,
+        *,
+        missing: str | None = None,
+        key: str | None = None,
+        at: When = None,
+    ) -> Receipt:
+        """Replace the losses that were told of a play; as ``Learner.correct``.
+
+        ``play`` may also be the key of an external plan of ``learn``. The journal keeps both
+        reports. It is replayed from the last snapshot before the play, or from its beginning.
+        """
+        when = timestamp("at", at)
+        with self._turn() as replica:
+            known, engine = self._known(key, entry_codec.CORRECT), replica.engine
+            target, ignore = Target.of(self._journal, play), engine.ignores(missing)
+            reported, parsed = target.parse(replica, losses)
+            told = entry_codec.losses_by_arm(parsed, reported.round_set.actions.names)
+            if known is not None:
+                target.check_same(known, told)
+                return entry_codec.repeated_receipt(known, self._request)
+            if target.is_told(told):
+                return entry_codec.receipt_of(target.about[-1], True)
+            engine.check_report(reported, parsed, ignore)
+            draft, labels = (
+                target.draft(told, ignore),
+                target.labels(entry_codec.CORRECT, key, when),
+            )
+            new = self._correct(draft, labels)
+            record = target.correction(draft, new.redone[draft.header[entry_codec.OF]])
+            self._write(new, record, labels)
+            return entry_codec.receipt_of(Entry(new.number, labels, record, new.digest), False)
+
+    def retract(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
+        """Withdraw the losses that were told of a play; as ``Learner.retract``.
+
+        ``play`` may also be the key of an external plan or table, whose losses then no longer
+        count.
+        """
+        when = timestamp("at", at)
+        with self._turn():
+            known, target = self._known(key, entry_codec.RETRACT), Target.of(self._journal, play)
+            if known is not None:
+                return target.check_same(known)
+            record, labels = target.retraction(), target.labels(entry_codec.RETRACT, key, when)
+            return self._write(self._correct(record, labels), record, labels)
 
     def expire(
         self, older_than: timedelta | float, *, key: str | None = None, at: When = None

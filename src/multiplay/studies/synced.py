@@ -12,11 +12,11 @@ from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import REQUEST, Engine
 from multiplay.learner.plays import PendingPlay
 from multiplay.learner.queries import Queries
-from multiplay.storage import Damaged, Head, Journal, Labels, MemoryStore, Record, Store
+from multiplay.storage import Damaged, Entry, Head, Journal, Labels, MemoryStore, Record, Store
 from multiplay.storage.journal import damaged
 from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import Request
-from multiplay.studies.replica import Replica, rehearse
+from multiplay.studies.replica import Replica, rebuilt, rehearse
 
 SNAPSHOT_EVERY = 500  # entries, at least; see _interval
 
@@ -208,12 +208,11 @@ class SyncedState(Queries):
             self._snapshot_at = head.number
         if head.number > replica.number:
             try:
-                self._follow(replica)
+                replica = self._follow(replica)
             except Damaged:  # or the journal was replaced by a backup
                 if seen is not None and self._lacks(seen.head):
                     self._check_accepted(seen)
-                replica = self._restored()
-                self._follow(replica)
+                replica = self._follow(self._restored())
         self._replica = replica
         if not self._in_turn:
             self._remember()
@@ -260,14 +259,28 @@ class SyncedState(Queries):
 
     # ------------------------------------------------------------ reading the journal
 
-    def _follow(self, replica: Replica) -> None:
-        """Apply all newer entries."""
+    def _follow(self, replica: Replica) -> Replica:
+        """Return the state after all newer entries; after a correction, it is a new one."""
         for entry in self._journal.entries(replica.number + 1, replica.digest):
             try:
+                if entry.labels.kind in entry_codec.CORRECTIONS:
+                    kept = self._restored()  # the process that corrected has written a snapshot
+                    if kept.number >= entry.number:
+                        return self._follow(kept)
+                    return self._rebuilt()
                 replica.apply(entry)
+            except Damaged:
+                raise
             except entry_codec.UNREADABLE as error:
                 reason = f"one that cannot be replayed ({error})"
                 raise damaged(entry.number, reason) from error
+        return replica
+
+    def _rebuilt(self, new: Entry | None = None) -> Replica:
+        """Return the state after all entries, with all corrections, and a new one."""
+        base = self._restored()
+        end = self._journal.head().number + 1
+        return rebuilt(self._journal, end, *self._given, new=new, base=base)
 
     def _restored(self) -> Replica:
         """Return the state of the newest snapshot, or that after the first entry."""
@@ -314,6 +327,14 @@ class SyncedState(Queries):
         record = entry_codec.signed(record, self.by)
         replica.advance(self._journal.write(record, labels, is_new=is_new))
         self._written.append((labels, record))
+
+    def _correct(self, draft: Record, labels: Labels) -> Replica:
+        """Return the state with a correction that is not written yet, which is then used."""
+        head = self._journal.head()
+        new = self._rebuilt(Entry(head.number + 1, labels, draft, b""))
+        self._changed, self._replica = True, new
+        self._snapshot_at = -1  # so that other processes need not replay the journal
+        return new
 
     def _guarded(self, items: Iterator[T]) -> Iterator[T]:
         """Yield items read from the journal, each while no other thread uses it."""

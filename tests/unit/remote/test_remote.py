@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
@@ -768,3 +769,47 @@ def test_what_is_known_is_not_sent_again(study: mp.RemoteStudy) -> None:
     study.tell(play.id, euros(play))
     assert study.asked == 2
     assert not study.arms().equals(before[0])
+
+
+def test_plays_are_named_by_id_or_key(url: str, study: mp.RemoteStudy) -> None:
+    """A text is a key in Python; in a path, digits are an id if such a play exists."""
+    one, two, three = (study.ask(key=key) for key in ("2", "a/b?ü", ".."))
+    assert study.tell("2", euros(one)).id == one.id
+    assert study.close("..", key="none").id == three.id
+    path = f"{url}/v1/studies/lanes/plays/"
+    found = [httpx.get(path + text).json()["id"] for text in ("2", "2?by=key", "a%2Fb%3F%C3%BC")]
+    assert found == [two.id, one.id, two.id]
+    assert httpx.get(path + "7").status_code == 404
+    study.ask(key="7")
+    assert httpx.get(path + "7").json()["key"] == "7"
+    study.cancel("a/b?ü")
+    for name in ("no", "x" * 300, "", "\0", "\ud800"):
+        with pytest.raises(NotFound):
+            study.tell(name, {})
+
+
+def test_corrections_are_those_of_a_local_study(url: str, study: mp.RemoteStudy) -> None:
+    here = new_study(MemoryStore())
+    for one in (study, here):
+        ask_and_tell(one, 3)
+        play = one.ask(key="today")
+        one.tell("today", euros(play, more=90.0))
+        assert one.correct("today", euros(play), key="right").seen == 5
+        assert one.correct(play, euros(play)).repeated
+        assert one.tell(play, euros(play, more=90.0)).repeated
+        one.retract(2, key="no")
+        one.retract(2, key="no")
+        with pytest.raises(Conflict, match="pending"):
+            one.correct(2, {})
+    there, local = (one.arms().drop(columns="last_seen") for one in (study, here))
+    assert there.equals(local)
+    assert study.verify().ok
+    body, key = {"losses": euros(play, more=1.0)}, {"Idempotency-Key": "c-1"}
+    path, entries = f"{url}/v1/studies/lanes/plays/today", study.head.number
+    answers = [httpx.post(f"{path}/correct", json=body, headers=key).json() for _ in "12"]
+    assert answers[0] == answers[1]
+    answers = [httpx.post(f"{path}/retract", headers=key).status_code for _ in "12"]
+    assert answers == [204, 204]
+    assert study.head.number == entries + 2
+    body = {"losses": euros(play, more=2.0)}
+    assert httpx.post(f"{path}/correct", json=body, headers=key).status_code == 409

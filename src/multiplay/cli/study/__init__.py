@@ -8,7 +8,10 @@ __all__ = ["ask", "create", "features", "maintenance", "show", "study", "tell"]
 # The order of --help.
 PANELS = {
     "Studies": ("create", "list", "show", "rename", "delete"),
-    "Plans and costs": ("ask", "tell", "close", "cancel", "expire", "learn", "describe"),
+    "Plans and costs": (
+        *("ask", "tell", "close", "cancel", "correct", "retract", "expire"),
+        *("learn", "describe"),
+    ),
     "Costs that count": ("forget", "keep"),
     "Plays and estimates": ("pending", "plays", "arms", "drift", "effects", "best", "expect"),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),

@@ -1,5 +1,6 @@
-"""Commands on reports: study tell, close, cancel, expire, learn, forget and keep."""
+"""Commands on reports: tell, close, cancel, correct, retract, expire, learn, forget, keep."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,20 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 NamedPlay = Annotated[
     str, typer.Argument(metavar="PLAY", help="The number of the play, or its key.")
 ]
+CostsTable = Annotated[
+    str | None,
+    typer.Argument(metavar="COSTS.csv", help="A row for each unit; - reads standard input."),
+]
+LossesJson = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON",
+        help="Losses by arm instead of a table: a list for its units, or their total.",
+    ),
+]
+Missing = Annotated[
+    str | None, typer.Option(help="ignore: units that are left out will not report.")
+]
 Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column of arms.")]
 Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses or rewards.")]
 
@@ -36,25 +51,14 @@ Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses 
 def tell(
     name: Name,
     play: NamedPlay,
-    table: Annotated[
-        str | None,
-        typer.Argument(metavar="COSTS.csv", help="A row for each unit; - reads standard input."),
-    ] = None,
-    losses: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JSON",
-            help="Losses by arm instead of a table: a list for its units, or their total.",
-        ),
-    ] = None,
+    table: CostsTable = None,
+    losses: LossesJson = None,
     arm: Arm = "arm",
     loss: Loss = "loss",
     part: Annotated[
         bool, typer.Option("--part", help="A partial report: more will follow.")
     ] = False,
-    missing: Annotated[
-        str | None, typer.Option(help="ignore: units that are left out will not report.")
-    ] = None,
+    missing: Missing = None,
     sep: Separator = None,
     decimal: DecimalMark = None,
     key: Key = None,
@@ -72,7 +76,7 @@ def tell(
         s3->d2,
 
     The same report again has no effect, and the answer says so. A different report of a told play
-    is refused: the policy has already learned from it.
+    is refused: use [b]multiplay study correct[/b].
 
     Examples:
 
@@ -90,16 +94,7 @@ def tell(
 
     JSON: id, seen, missing, clipped (numbers of units), repeated, final.
     """
-    if (table is None) == (losses is None):
-        got = "neither" if table is None else "both"
-        hint = "Give the name of a CSV file, or --losses and JSON."
-        raise InvalidInput("losses", "a table or --losses", got, hint)
-    if losses is not None:
-        report = json_value("--losses", losses)
-    else:
-        assert table is not None
-        rows = read_csv(table, arm, sep=sep, decimal=decimal)
-        report = _losses_by_arm(rows, arm, loss)
+    report = _report(table, losses, arm, loss, sep, decimal)
     with opened(name, store) as known:
         told = of_text(
             play, lambda one: known.tell(one, report, final=not part, missing=missing, key=key)
@@ -145,7 +140,7 @@ def cancel(
     JSON: id, status.
     """
     with opened(name, store) as known:
-        named = of_text(play, lambda one: known.cancel(one, key=key) or one)
+        named = _named(play, lambda one: known.cancel(one, key=key))
     if as_json:
         print_json({"id": named, "status": "cancelled"})
     else:
@@ -182,6 +177,70 @@ def expire(
     else:
         ids = ", ".join(map(str, ended))
         typer.echo(f"ended: {ids}" if ended else f"no play is older than {older_than}")
+
+
+@study.command()
+def correct(
+    name: Name,
+    play: NamedPlay,
+    table: CostsTable = None,
+    losses: LossesJson = None,
+    arm: Arm = "arm",
+    loss: Loss = "loss",
+    missing: Missing = None,
+    sep: Separator = None,
+    decimal: DecimalMark = None,
+    key: Key = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Replace the costs that were told of a play: a typo, or a bill that was changed.
+
+    The table or [b]--losses[/b] has all costs of the play, as in [b]multiplay study tell[/b]. The
+    study is then as if they had been told in the first place; plans that were chosen before stay
+    as they are. The journal keeps both reports. The key of an external plan names it here too.
+
+    Examples:
+
+        multiplay study correct lanes 3 costs.csv
+
+        multiplay study correct lanes 2026-11-15 --losses '{"s1->d1": [120, 12]}'
+
+    JSON: as multiplay study tell.
+    """
+    report = _report(table, losses, arm, loss, sep, decimal)
+    with opened(name, store) as known:
+        told = of_text(play, lambda one: known.correct(one, report, missing=missing, key=key))
+    _answer(told, as_json)
+
+
+@study.command()
+def retract(
+    name: Name,
+    play: NamedPlay,
+    key: Key = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Withdraw the costs that were told of a play: it is pending again.
+
+    The study is then as if they had not been told. Tell the right ones later, or cancel the play
+    if it was not carried out. The key of an external plan or of a table withdraws its costs.
+
+    Examples:
+
+        multiplay study retract lanes 3
+
+        multiplay study retract lanes history-2025
+
+    JSON: id, status.
+    """
+    with opened(name, store) as known:
+        named = _named(play, lambda one: known.retract(one, key=key))
+    if as_json:
+        print_json({"id": named, "status": "retracted"})
+    else:
+        typer.echo(f"{play}: its costs are retracted, nothing is learned from them")
 
 
 @study.command()
@@ -308,6 +367,16 @@ def _round(option: str, text: str) -> int | datetime:
     raise InvalidInput(option, "the number of a round, or a date", repr(text), hint)
 
 
+def _named(text: str, act: Callable[[int | str], None]) -> int | str:
+    """Call a verb with a play; return its id or key."""
+
+    def call(play: int | str) -> int | str:
+        act(play)
+        return play
+
+    return of_text(text, call)
+
+
 def _answer(told: Receipt | Remaining, as_json: bool) -> None:
     if as_json:
         print_json(told._asdict())
@@ -316,6 +385,25 @@ def _answer(told: Receipt | Remaining, as_json: bool) -> None:
 
 
 # ---------------------------------------------------------------- tables
+
+
+def _report(
+    table: str | None,
+    losses: str | None,
+    arm: str,
+    loss: str,
+    sep: str | None,
+    decimal: str | None,
+) -> Any:
+    """Return the losses of a table or of ``--losses``."""
+    if (table is None) == (losses is None):
+        got = "neither" if table is None else "both"
+        hint = "Give the name of a CSV file, or --losses and JSON."
+        raise InvalidInput("losses", "a table or --losses", got, hint)
+    if losses is not None:
+        return json_value("--losses", losses)
+    assert table is not None
+    return _losses_by_arm(read_csv(table, arm, sep=sep, decimal=decimal), arm, loss)
 
 
 def _losses_by_arm(table: "pd.DataFrame", arm: str, loss: str) -> dict[str, list[float | None]]:

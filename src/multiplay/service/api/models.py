@@ -296,8 +296,21 @@ class Tell(Body):
     at: When | None = None
 
 
+class Correct(Body):
+    """The right losses of a play that was told."""
+
+    model_config = example(losses=LOSSES, key="correction-2026-11-15")
+
+    losses: LossesByArm = Field(
+        description="All losses of the play, by arm as in a report; they replace those told before."
+    )
+    missing: Missing | None = None
+    key: KeyText | None = None
+    at: When | None = None
+
+
 class End(Body):
-    """A play to close or to cancel."""
+    """A play to close, to cancel or to retract."""
 
     model_config = example(key="end-of-2026-11-15")
 

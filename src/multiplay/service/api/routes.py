@@ -126,6 +126,23 @@ async def cancel(
     return await context.write(_of_play(Study.cancel, play, query, given), None, given.get("key"))
 
 
+async def correct(
+    context: StudyContext, play: str, query: models.PlayQuery, body: models.Correct
+) -> Response:
+    """Replace the losses of a play, or of the external plan with this key, by the right ones."""
+    given = body.model_dump() | {"at": _time(body.at)}
+    act = _of_play(Study.correct, play, query, given)
+    return await context.write(act, wire.of_receipt, body.key)
+
+
+async def retract(
+    context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
+) -> Response:
+    """Withdraw the losses of a play, which is then pending again, or of an external plan."""
+    given = _end(body)
+    return await context.write(_of_play(Study.retract, play, query, given), None, given.get("key"))
+
+
 async def expire(context: StudyContext, body: models.Expire) -> Response:
     """End the pending plays that are older than a given age."""
     given = body.model_dump() | {"at": _time(body.at)}
@@ -424,6 +441,27 @@ OPERATIONS = (
         "POST",
         f"{PLAY}/cancel",
         cancel,
+        PLAYS,
+        status=204,
+        query=models.PlayQuery,
+        body=models.End,
+        body_required=False,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{PLAY}/correct",
+        correct,
+        PLAYS,
+        models.Receipt,
+        query=models.PlayQuery,
+        body=models.Correct,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{PLAY}/retract",
+        retract,
         PLAYS,
         status=204,
         query=models.PlayQuery,

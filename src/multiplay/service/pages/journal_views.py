@@ -109,6 +109,8 @@ ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.PART: lambda header: ("told in part", _units(header)),
     entry_codec.CLOSE: lambda header: ("closed", _report(header)),
     entry_codec.CANCEL: lambda header: ("cancelled", "without learning from it"),
+    entry_codec.CORRECT: lambda header: ("corrected", _report(header)),
+    entry_codec.RETRACT: lambda header: ("retracted", "its report no longer counts"),
     entry_codec.EXPIRE: lambda header: ("expired", counted(len(header["plays"]), "play")),
     entry_codec.REQUESTED: lambda header: ("repeated", f"{header['verb']}, with the same result"),
     entry_codec.LEARN: lambda header: ("learned from an external plan", _units(header)),

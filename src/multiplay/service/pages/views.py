@@ -381,7 +381,7 @@ def _end(about: list[Entry]) -> Entry | None:
 def _losses(about: list[Entry]) -> list[tuple[str, str]]:
     """Return the losses that were told of a play for each arm, as user input."""
     told: dict[str, list[str]] = {}
-    for entry in about:
+    for entry in play_history.in_effect(about):
         losses = entry.record.header.get("losses")
         if losses is None or isinstance(losses, float | int):
             told |= {} if losses is None else {"all units": [amount(losses)]}

@@ -25,7 +25,7 @@ from multiplay.service.pages.plan_forms import a_day, by_spelling, spelling
 MOST_ROWS = 20_000
 ARROW = "->"
 DAY_FIRST = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})")
-AROUND = re.compile(r"^[^\d+\-.,]*|[^\d.,]*$")  # a currency before or after a number
+CURRENCY = re.compile(r"(?<=\d)[^\S\t\r\n]*(?:[€$£¥]|[A-Z]{3})(?=[\t;\r\n]|$)")  # after a number
 ROWS, FILE = "rows", "file"  # names of the fields
 
 
@@ -277,10 +277,8 @@ def _is_cost(cell: str, found: CsvFormat | None) -> bool:
 
 
 def _plain(cell: str, found: CsvFormat) -> str:
-    """Return the number in a cell with a decimal point, and without a currency."""
-    text = AROUND.sub("", cell)
-    if found.thousands:
-        text = text.replace(found.thousands, "")
+    """Return the number in a cell with a decimal point, and without marks for thousands."""
+    text = cell.replace(found.thousands, "") if found.thousands else cell
     text = re.sub(r"(?<=\d)[\s\u202f\u2019'](?=\d{3})", "", text)  # 1 234 and 1'234
     return text.replace(found.decimal, ".")
 
@@ -297,12 +295,19 @@ def _date(cell: str) -> date | None:
 
 def _rows_of_text(text: str, arms: Sequence[str]) -> tuple[list[Row], CsvFormat | None]:
     """Return pasted rows: cells with tabs or semicolons between them, or typed lines."""
-    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
-    for separator in ("\t", ";"):
-        if lines and all(separator in line for _, line in lines):
-            return _cells(text, format_of(text, separator=separator))
+    separator = _sure_separator(text)
+    if separator is not None:
+        return _cells(text, "utf-8", separator)
     names = sorted(map(spelling, arms), key=len, reverse=True)
-    return [Row(k, _typed_cells(line, names)) for k, line in lines[: MOST_ROWS + 1]], None
+    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    return _few([Row(k, _typed_cells(line, names)) for k, line in lines]), None
+
+
+def _sure_separator(text: str) -> str | None:
+    """Return the tab or semicolon that is in every line; it is no part of a name or number."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = (one for one in ("\t", ";") if lines and all(one in line for line in lines))
+    return next(found, None)
 
 
 def _typed_cells(line: str, names: Sequence[str]) -> list[str]:
@@ -318,7 +323,7 @@ def _rows_of_file(file: UploadedFile) -> tuple[list[Row], CsvFormat | None]:
     """Return the rows of a CSV or Excel file."""
     if not file.name.lower().endswith(frames.EXCEL):
         text, encoding = decoded(file.data)
-        return _cells(text, format_of(text, encoding))
+        return _cells(text, encoding, _sure_separator(text))
     table = frames.read_file(file.name, (), data=file.data, argument=FILE).frame
     head = Row(1, [str(name).strip() for name in table.columns])
     rows = [
@@ -328,7 +333,9 @@ def _rows_of_file(file: UploadedFile) -> tuple[list[Row], CsvFormat | None]:
     return _few([head, *rows]), CsvFormat()
 
 
-def _cells(text: str, found: CsvFormat) -> tuple[list[Row], CsvFormat]:
+def _cells(text: str, encoding: str, separator: str | None) -> tuple[list[Row], CsvFormat]:
+    text = CURRENCY.sub("", text)
+    found = format_of(text, encoding, separator)
     table = csv.reader(text.splitlines(), delimiter=found.separator)
     rows = [Row(table.line_num, [cell.strip() for cell in cells]) for cells in table]
     return _few([row for row in rows if any(row.cells)]), found

@@ -135,12 +135,21 @@ class StudyPageContext(PageContext):
         return await self.manager.read_journal(self.name, self.caller, act)
 
     async def write(
-        self, form: Form, act: Callable[[Study], Any], present: Callable[[Any], Any] | None = None
+        self,
+        form: Form,
+        act: Callable[[Study], Any],
+        present: Callable[[Any], Any] | None = None,
+        verb: str | None = None,
     ) -> Any:
-        """Change the study; a form that is sent twice changes it once."""
+        """Change the study; a form that is sent twice changes it once.
+
+        ``verb`` is the verb of the study, where it is not that of the URL.
+        """
         given = form.get("request")[:100]
         request = Repeatable(self.caller.request(given)) if given else None
-        return await self.manager.write(self.name, self.caller, self.verb, act, present, request)
+        return await self.manager.write(
+            self.name, self.caller, verb or self.verb, act, present, request
+        )
 
     async def key_names(self, ids: set[str]) -> dict[str, str]:
         """Return the names of keys by their ids."""

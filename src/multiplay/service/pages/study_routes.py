@@ -240,7 +240,7 @@ async def drove(context: StudyPageContext) -> Response:
                     study.cancel(int(gone))
                 return done
 
-            await context.write(form, act)
+            await context.write(form, act, verb="learn")
             return to(f"{context.base}?done=drove")
         except InvalidInput as error:
             form.note(context.without_store(error), "day" if error.argument == "key" else "rows")

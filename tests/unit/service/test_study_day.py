@@ -1,0 +1,317 @@
+"""Forms for a day of a planner: limits, a plan of the user, bills of a spreadsheet, old plans."""
+
+import io
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from page_client import Place, browsing
+from trucks import euros
+
+import multiplay as mp
+from multiplay.service.pages import bills, plan_forms
+from multiplay.service.pages.forms import Form, UploadedFile
+
+PLAN = {"Lyon->north": 2, "Lille->south": 1}
+DAY = "2026-11-17"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with browsing(f"sqlite:///{tmp_path / 'plans.db'}") as found:
+        yield found
+
+
+def send(place: Place, path: str, file: tuple[str, bytes] | None = None, **typed: str) -> Any:
+    """Send a form as a browser does that has a field for a file."""
+    return place.send(f"/studies/lanes/{path}", typed, files={"file": file or ("", b"")})
+
+
+def values(text: str) -> dict[str, str]:
+    """Return the values of the fields for units and costs of a page."""
+    return dict(re.findall(r'name="((?:arm|unit)\d+)" value="([^"]*)"', text))
+
+
+# ---------------------------------------------------------------- bills of a spreadsheet
+
+
+def read(text: str, key: str | None = DAY, file: str = "") -> tuple[Any, dict[str, str]]:
+    """Return the bills in a text, pasted or in a file, and the errors."""
+    upload = {"file": UploadedFile(file, text.encode("utf-8-sig"))} if file else {}
+    form = Form({} if file else {"rows": text}, files=upload)
+    return bills.of_form(form, [*PLAN], key), form.errors
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("Lyon->north\t120\nLyon->north\t95,5\nLille->south\t80", ""),
+        ("lane\tEUR\nlyon → North\t120\nLyon->north\t95,50 €\nLille->south\t80", ""),
+        ("Lyon->north 120 95.5\n\nLille->south: 80\n", ""),
+        ("Lyon->north; 120\nLyon->north; 95,5\nLille->south; 80", ""),
+        ("from\tto\tcost\nLyon\tnorth\t120\nLyon\tnorth\t95.5\nLille\tsouth\t80", ""),
+        ("date,depot,to,driver,cost\n2026-11-17,Lyon,north,A,120\n2026-11-17,Lyon,north,,95.5\n"
+         "2026-11-17,Lille,south,B,80\n2026-11-16,Lille,south,B,1", "b.csv"),
+        ("Tag;von;nach;Euro\n17.11.2026;Lyon;north;120\n17.11.2026;Lyon;north;95,5\n"
+         "17.11.2026;Lille;south;80,00\n18.11.2026;Lille;south;1,0", "b.csv"),
+    ],
+)  # fmt: skip
+def test_bills_are_read_as_a_spreadsheet_writes_them(text: str, file: str) -> None:
+    found, errors = read(text, file=file)
+    assert not errors
+    assert found.costs == {"Lyon->north": [120, 95.5], "Lille->south": [80]}
+    assert found.left_out == ("date" in text or "Tag" in text)
+
+
+def test_bills_are_read_from_an_excel_file() -> None:
+    table = pd.DataFrame(
+        {
+            "day": pd.to_datetime([DAY, DAY, DAY, "2026-11-16"]),
+            "from": ["Lyon", "Lyon", "Lille", "Lille"],
+            "to": ["north", "north", "south", "south"],
+            "cost": [120.0, 12.345, None, 7.0],
+        }
+    )
+    table["cost"] = table["cost"].astype(object).where(table["cost"].notna(), "-")
+    content = io.BytesIO()
+    table.to_excel(content, index=False)
+    form = Form(files={"file": UploadedFile("Bills.XLSX", content.getvalue())})
+    found = bills.of_form(form, [*PLAN], DAY)
+    assert found == ({"Lyon->north": [120, 12.345], "Lille->south": [None]}, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "said"),
+    [
+        ("Lyon->north\t120\nLyon->mars\t95", "", "in row 2, got 'Lyon->mars'"),
+        ("Lyon->north\t120\nLyon->north\tmuch", "", "a number in row 2, got 'much'"),
+        ("Lyon->north\nLyon->north 3", "", "one cost in row 1"),
+        ("Lyon->north 1.234", "", "in row 1, got '1.234'"),
+        ("Lyon->north\t1,234\nLyon->north\t1,235", "", "decimal mark"),
+        ("lane\tkm\tcost\nLyon->north\t12\t120", "", "one cost in row 2, got '12', '120'"),
+        ("lane\tcost", "", "Expected rows"),
+        ("   ", "", "Expected rows"),
+        ("date;lane;cost\n2026-11-16;Lyon->north;3", "b.csv", "got 1 rows of other days"),
+        ("", "b.csv", "Expected rows"),
+        ("PK\x03\x04 no workbook", "b.xlsx", "an Excel file"),
+        ("\x00\x01\x02", "b.csv", "Expected"),
+        ("x" * 200_000 + ",1", "b.csv", "Expected"),
+        ("Lyon->north 1\n" * 20_001, "", "at most 20000 rows"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_named(text: str, file: str, said: str) -> None:
+    found, errors = read(text, file=file)
+    assert found is None
+    assert list(errors) == ["file" if file else "rows"]
+    assert said in "".join(errors.values())
+
+
+def test_bills_fill_the_fields_and_are_saved(place: Place) -> None:
+    study = place.study()
+    play = study.ask(key=DAY)
+    lanes = [(lane, k) for lane, k in play.plan.items() if k]
+    rows = [f"{lane}\t{10 * place},50" for place, (lane, k) in enumerate(lanes) for _ in range(k)]
+    shown = send(place, "plays/1/fill", rows="\n".join(rows))
+    assert shown.status_code == 200
+    assert "Check the numbers" in shown.text
+    filled = {
+        f"arm{place}": " ".join([f"{10 * place}.5"] * k) for place, (_, k) in enumerate(lanes)
+    }
+    assert values(shown.text) == filled
+    assert study.pending(), "nothing was saved"
+    for typed in ({}, {"rows": "Lyon->nowhere\t3"}):
+        bad = send(place, "plays/1/fill", **typed)
+        assert bad.status_code == 422
+        assert 'id="tell-rows-error"' in bad.text
+        assert typed.get("rows", "").replace(">", "&gt;") in bad.text
+    few = send(place, "plays/1/tell", file=("bills.csv", "\n".join(rows[:-1]).encode()))
+    assert few.status_code == 422
+    assert study.pending()
+    told = send(place, "plays/1/tell", file=("bills.csv", "\n".join(rows).encode()))
+    assert told.headers["location"].endswith("done=told")
+    total = sum(10 * place + 0.5 for place, (_, k) in enumerate(lanes) for _ in range(k))
+    assert study.plays()["realised"][0] == pytest.approx(total)
+
+
+def test_a_unit_that_was_not_reported_is_marked_with_a_dash(place: Place) -> None:
+    study = place.study()  # which refuses missing losses
+    play = study.ask()
+    units = [k for k in play.plan.values() if k]
+    typed = {f"arm{place}": " ".join(["12,5"] * k) for place, k in enumerate(units)}
+    typed["arm0"] = " ".join(["-"] + ["12,5"] * (units[0] - 1))
+    assert place.post("/studies/lanes/plays/1/tell", **typed).status_code == 303
+    assert study.plays()["seen"].tolist() == [sum(units) - 1]
+
+
+# ---------------------------------------------------------------- the plan of a day
+
+
+def test_the_plan_of_a_day_keeps_its_limits(place: Place) -> None:
+    study = place.study()
+    page = place.get("/studies/lanes").text
+    assert "closed" in page
+    limits = {"rule-arm0": "lyon→north", "rule0": "exclude"}
+    limits |= {"rule-arm1": "Lyon->south", "rule1": "at_most", "rule-units1": "1"}
+    day = {"key": DAY, "supply": "Lyon 1\nLille 4", "demand": "north 4\nsouth 1"}
+    assert place.post("/studies/lanes/ask", **day, **limits).status_code == 303
+    (play,) = study.pending()
+    assert play.plan == {"Lyon->north": 0, "Lyon->south": 1, "Lille->north": 4, "Lille->south": 0}
+    fixed = {"rule-arm0": "Lille->south", "rule0": "fixed", "rule-units0": "1"}
+    assert place.post("/studies/lanes/ask", key="b", **fixed).status_code == 303
+    assert study.pending()[1].plan["Lille->south"] == 1
+    assert f'id="key" name="key" value="{next_of(study)}"' in place.get("/studies/lanes").text
+
+
+def next_of(study: mp.Study) -> str:
+    return plan_forms.next_day(study.plays()["key"], datetime.now(UTC).date())
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "said"),
+    [
+        ({"rule-arm0": "Lyon->mars"}, "rule-arm0", "no &#39;Lyon-&gt;mars&#39; today"),
+        ({"rule-arm0": "Lyon->north", "rule0": "at_most", "rule-units0": "1,5"}, "rule-units0",
+         "a whole number"),
+        ({"rule-arm0": "Lyon->north", "rule0": "at_most"}, "rule-units0", "got nothing"),
+        ({"rule-units2": "3"}, "rule-arm2", "Enter the name too"),
+        ({"rule-arm0": "Lyon->north", "rule0": "exclude", "rule-arm1": "Lyon->north",
+          "rule1": "exclude"}, "rule-arm1", "already"),
+        ({"rule-arm0": "Lyon->north", "rule0": "fixed", "rule-units0": "9"}, "rule-arm0",
+         "Expected"),
+        ({"rule-arm0": "Lyon->north", "rule-arm1": "Lyon->south"}, "rule-arm0", "Expected"),
+        ({"supply": "Lyon 1,5\nLille 4"}, "supply", "a whole number"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_cannot_be_kept_is_marked(
+    place: Place, typed: dict[str, str], field: str, said: str
+) -> None:
+    study = place.study()
+    bad = place.post("/studies/lanes/ask", key=DAY, **typed)
+    assert bad.status_code == 422
+    error = re.search(rf'id="{field}-error">([^<]*)', bad.text)
+    assert error, bad.text
+    assert said in error[1]
+    for name, text in typed.items():
+        kept = f'name="{name}" value="{text.replace(">", "&gt;")}"'
+        assert kept in bad.text or name in ("rule0", "rule1", "supply")
+    assert study.asked == 0
+
+
+# ---------------------------------------------------------------- a plan of the user
+
+
+def test_a_plan_of_the_user_is_compared_with_the_proposed_plan(place: Place) -> None:
+    study = place.study(currency="EUR", unit="truck")
+    for _ in range(5):
+        play = study.ask()
+        study.tell(play, euros(play))
+    proposed = study.ask(key=DAY)
+    page = place.get("/studies/lanes").text
+    units = [str(k or "") for k in proposed.plan.values()]
+    assert list(values(page[page.index('id="other"') : page.index('id="tell"')]).values()) == units
+    own = {"Lyon->north": 2, "Lyon->south": 0, "Lille->north": 2, "Lille->south": 1}
+    typed = {f"unit{k}": str(units) for k, units in enumerate(own.values())}
+    asked = study.head
+    shown = send(place, "expect", **typed)
+    assert shown.status_code == 200
+    said = re.findall(
+        r"<dd>(?:<b>)?(.*?)(?:</b>)?</dd>", shown.text.partition('"outcomes answer"')[2]
+    )
+    texts = [re.sub(r"<[^>]*>", "", text) for text in said[:3]]
+    expected = study.expect(own)
+    assert texts[0] == study.words.estimate(*expected)
+    assert texts[1] == study.words.estimate(*proposed.expected)
+    more = expected.total - proposed.expected.total
+    assert texts[2] == f"{study.words.money(abs(more))} {'more' if more > 0 else 'less'}"
+    assert 'name="unit0" value="2"' in shown.text
+    smaller = send(place, "expect", unit0="1")
+    assert smaller.status_code == 200, "supplies and demands are those of the plan"
+    assert study.head == asked, "nothing has changed"
+
+
+def test_a_plan_that_was_driven_is_learned_once(place: Place) -> None:
+    study = place.study()
+    study.ask(key=DAY)
+    rows = (
+        "Lyon->north\t100\nLyon->north\t110,5\nLille->north\t90\nLille->north\t80\nLille->south\t70"
+    )
+    for _ in range(2):
+        done = send(place, "drove", day=DAY, rows=rows, discard="1", request="same")
+        assert done.headers["location"] == "/studies/lanes?done=drove"
+    assert not study.pending()
+    assert study.plays()["status"].tolist() == ["cancelled"]
+    seen = dict(zip(study.arms()["arm"], study.arms()["seen"], strict=True))
+    assert seen == {"Lyon->north": 2, "Lyon->south": 0, "Lille->north": 2, "Lille->south": 1}
+    again = send(place, "drove", day=DAY, rows=rows.replace("70", "71"))
+    assert again.status_code == 422
+    assert 'id="day-error"' in again.text
+    units = {"unit0": "3", "day": "2026-11-18", "rows": "Lyon->north 300"}
+    assert send(place, "drove", **units).status_code == 303, "a total, of another supply"
+    assert study.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "field"),
+    [
+        ("expect", {}, ""),
+        ("expect", {"unit0": "many"}, "own"),
+        ("expect", {"unit0": "1.5"}, "own"),
+        ("expect", {"unit0": "-1"}, "own"),
+        ("expect", {"unit0": "9" * 20}, "own"),
+        ("drove", {"rows": "Lyon->north 3", "day": ""}, "day"),
+        ("drove", {"day": DAY}, "other-rows"),
+        ("drove", {"day": DAY, "rows": "Lyon->north x"}, "other-rows"),
+        ("drove", {"day": DAY, "rows": "Lyon->north 999"}, "other-rows"),
+        ("drove", {"day": DAY, "rows": "Lyon->north 9 8", "unit0": "3"}, "other-rows"),
+        ("drove", {"day": DAY, "rows": "Lyon->north 9", "unit3": "1"}, "other-rows"),
+        ("drove", {"day": "x" * 201, "rows": "Lyon->north 9"}, "day"),
+    ],
+)
+def test_a_plan_of_the_user_that_is_wrong_is_marked(
+    place: Place, path: str, typed: dict[str, str], field: str
+) -> None:
+    study = place.study()
+    study.ask()
+    before = study.head
+    bad = send(place, path, discard="1", names="[1, 2", **typed)
+    assert bad.status_code == 422
+    assert f'id="{field}-error"' in bad.text or not field
+    assert 'role="alert"' in bad.text
+    for name, text in typed.items():
+        if name != "rows":
+            assert f'name="{name}" value="{text}"' in bad.text
+    assert typed.get("rows", "").replace(">", "&gt;") in bad.text
+    assert study.head == before
+
+
+def test_a_large_plan_is_typed_as_lines(place: Place) -> None:
+    many = mp.Budget(3, [2] * 300)
+    study = mp.Study.create("lanes", many, mp.GenCTS(), store=place.store, losses=(0, 9))
+    study.ask()
+    page = place.get("/studies/lanes").text
+    assert 'id="plan" name="plan"' in page
+    name = many.names[299]
+    shown = send(place, "expect", plan=f"{name} 2\n{many.names[0]} 1")
+    assert "outcomes answer" in shown.text
+    bad = send(place, "expect", plan="nowhere 2")
+    assert (bad.status_code, "nowhere 2</textarea>" in bad.text) == (422, True)
+
+
+def test_old_plans_are_closed_or_cancelled(place: Place) -> None:
+    study, now = place.study(missing="ignore"), datetime.now(UTC)
+    old = [study.ask(at=now - timedelta(days=days)) for days in (9, 8)]
+    study.ask()
+    lane, units = next((lane, k) for lane, k in old[0].plan.items() if k)
+    study.tell(old[0], {lane: [9.0] * units}, final=False)
+    for typed in ("", "soon", "-1", "0", "nan", "1e9"):
+        bad = place.post("/studies/lanes/expire", days=typed)
+        assert (bad.status_code, 'id="days-error"' in bad.text) == (422, True), typed
+    assert len(study.pending()) == 3
+    done = place.post("/studies/lanes/expire", days="7,5")
+    assert done.headers["location"] == "/studies/lanes?done=expired&count=2"
+    assert "closed or cancelled: 2" in place.get("/studies/lanes?done=expired&count=2").text
+    assert study.plays()["status"].tolist() == ["told", "cancelled", "pending"]

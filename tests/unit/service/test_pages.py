@@ -300,7 +300,7 @@ def test_flows_are_drawn_as_wide_as_their_units() -> None:
 
 def test_a_plan_that_is_no_transport_is_a_list() -> None:
     assert plans.grid_of({"news": 2, "radio": 0}) is None
-    shown = plans.plan_view({"news": 2, "radio": 0}, None, "max")
+    shown = plans.plan_view({"news": 2, "radio": 0}, None, new_study(MemoryStore()))
     assert (shown.arms, shown.unused) == ([("news", 2)], 1)
 
 

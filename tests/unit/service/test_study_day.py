@@ -26,9 +26,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield found
 
 
-def send(place: Place, path: str, file: tuple[str, bytes] | None = None, **typed: str) -> Any:
+def send(place: Place, path: str, typed: dict[str, str], file: bytes = b"") -> Any:
     """Send a form as a browser does that has a field for a file."""
-    return place.send(f"/studies/lanes/{path}", typed, files={"file": file or ("", b"")})
+    files = {"file": ("bills.csv" if file else "", file)}
+    return place.send(f"/studies/lanes/{path}", typed, files=files)
 
 
 def values(text: str) -> dict[str, str]:
@@ -115,7 +116,7 @@ def test_bills_fill_the_fields_and_are_saved(place: Place) -> None:
     play = study.ask(key=DAY)
     lanes = [(lane, k) for lane, k in play.plan.items() if k]
     rows = [f"{lane}\t{10 * place},50" for place, (lane, k) in enumerate(lanes) for _ in range(k)]
-    shown = send(place, "plays/1/fill", rows="\n".join(rows))
+    shown = send(place, "plays/1/fill", {"rows": "\n".join(rows)})
     assert shown.status_code == 200
     assert "Check the numbers" in shown.text
     filled = {
@@ -123,15 +124,15 @@ def test_bills_fill_the_fields_and_are_saved(place: Place) -> None:
     }
     assert values(shown.text) == filled
     assert study.pending(), "nothing was saved"
-    for typed in ({}, {"rows": "Lyon->nowhere\t3"}):
-        bad = send(place, "plays/1/fill", **typed)
+    for typed in (dict[str, str](), {"rows": "Lyon->nowhere\t3"}):
+        bad = send(place, "plays/1/fill", typed)
         assert bad.status_code == 422
         assert 'id="tell-rows-error"' in bad.text
         assert typed.get("rows", "").replace(">", "&gt;") in bad.text
-    few = send(place, "plays/1/tell", file=("bills.csv", "\n".join(rows[:-1]).encode()))
+    few = send(place, "plays/1/tell", {}, "\n".join(rows[:-1]).encode())
     assert few.status_code == 422
     assert study.pending()
-    told = send(place, "plays/1/tell", file=("bills.csv", "\n".join(rows).encode()))
+    told = send(place, "plays/1/tell", {}, "\n".join(rows).encode())
     assert told.headers["location"].endswith("done=told")
     total = sum(10 * place + 0.5 for place, (_, k) in enumerate(lanes) for _ in range(k))
     assert study.plays()["realised"][0] == pytest.approx(total)
@@ -216,7 +217,7 @@ def test_a_plan_of_the_user_is_compared_with_the_proposed_plan(place: Place) -> 
     own = {"Lyon->north": 2, "Lyon->south": 0, "Lille->north": 2, "Lille->south": 1}
     typed = {f"unit{k}": str(units) for k, units in enumerate(own.values())}
     asked = study.head
-    shown = send(place, "expect", **typed)
+    shown = send(place, "expect", typed)
     assert shown.status_code == 200
     said = re.findall(
         r"<dd>(?:<b>)?(.*?)(?:</b>)?</dd>", shown.text.partition('"outcomes answer"')[2]
@@ -228,7 +229,7 @@ def test_a_plan_of_the_user_is_compared_with_the_proposed_plan(place: Place) -> 
     more = expected.total - proposed.expected.total
     assert texts[2] == f"{study.words.money(abs(more))} {'more' if more > 0 else 'less'}"
     assert 'name="unit0" value="2"' in shown.text
-    smaller = send(place, "expect", unit0="1")
+    smaller = send(place, "expect", {"unit0": "1"})
     assert smaller.status_code == 200, "supplies and demands are those of the plan"
     assert study.head == asked, "nothing has changed"
 
@@ -239,18 +240,19 @@ def test_a_plan_that_was_driven_is_learned_once(place: Place) -> None:
     rows = (
         "Lyon->north\t100\nLyon->north\t110,5\nLille->north\t90\nLille->north\t80\nLille->south\t70"
     )
+    driven = {"day": DAY, "rows": rows, "discard": "1"}
     for _ in range(2):
-        done = send(place, "drove", day=DAY, rows=rows, discard="1", request="same")
+        done = send(place, "drove", driven | {"request": "same"})
         assert done.headers["location"] == "/studies/lanes?done=drove"
     assert not study.pending()
     assert study.plays()["status"].tolist() == ["cancelled"]
     seen = dict(zip(study.arms()["arm"], study.arms()["seen"], strict=True))
     assert seen == {"Lyon->north": 2, "Lyon->south": 0, "Lille->north": 2, "Lille->south": 1}
-    again = send(place, "drove", day=DAY, rows=rows.replace("70", "71"))
+    again = send(place, "drove", driven | {"rows": rows.replace("70", "71")})
     assert again.status_code == 422
     assert 'id="day-error"' in again.text
     units = {"unit0": "3", "day": "2026-11-18", "rows": "Lyon->north 300"}
-    assert send(place, "drove", **units).status_code == 303, "a total, of another supply"
+    assert send(place, "drove", units).status_code == 303, "a total, of another supply"
     assert study.verify().ok
 
 
@@ -277,7 +279,7 @@ def test_a_plan_of_the_user_that_is_wrong_is_marked(
     study = place.study()
     study.ask()
     before = study.head
-    bad = send(place, path, discard="1", names="[1, 2", **typed)
+    bad = send(place, path, {"discard": "1", "names": "[1, 2", **typed})
     assert bad.status_code == 422
     assert f'id="{field}-error"' in bad.text or not field
     assert 'role="alert"' in bad.text
@@ -295,9 +297,9 @@ def test_a_large_plan_is_typed_as_lines(place: Place) -> None:
     page = place.get("/studies/lanes").text
     assert 'id="plan" name="plan"' in page
     name = many.names[299]
-    shown = send(place, "expect", plan=f"{name} 2\n{many.names[0]} 1")
+    shown = send(place, "expect", {"plan": f"{name} 2\n{many.names[0]} 1"})
     assert "outcomes answer" in shown.text
-    bad = send(place, "expect", plan="nowhere 2")
+    bad = send(place, "expect", {"plan": "nowhere 2"})
     assert (bad.status_code, "nowhere 2</textarea>" in bad.text) == (422, True)
 
 

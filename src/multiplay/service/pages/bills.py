@@ -12,6 +12,7 @@ from multiplay._support import frames
 from multiplay._support.csv_format import CsvFormat, decoded, format_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.reports import losses_argument
+from multiplay.service.pages import uploads
 from multiplay.service.pages.forms import (
     MISSING,
     Form,
@@ -324,6 +325,7 @@ def _rows_of_file(file: UploadedFile) -> tuple[list[Row], CsvFormat | None]:
     if not file.name.lower().endswith(frames.EXCEL):
         text, encoding = decoded(file.data)
         return _cells(text, encoding, _sure_separator(text))
+    uploads.check_workbook(file.data)
     table = frames.read_file(file.name, (), data=file.data, argument=FILE).frame
     head = Row(1, [str(name).strip() for name in table.columns])
     rows = [

@@ -113,6 +113,19 @@ def sheet(table: pd.DataFrame) -> bytes:
     return file.getvalue()
 
 
+def filled(page: Any) -> dict[str, str]:
+    """Return the input of the form of a new study, as a browser would send it."""
+    form = page.text[page.text.index('action="/new"') :]
+    found = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', form))
+    found |= dict(
+        re.findall(r'<textarea[^>]* name="(\w+)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL)
+    )
+    checked = re.findall(
+        r'<input type="(?:radio|checkbox)" name="(\w+)" value="([^"]*)" checked', form
+    )
+    return {name: unescape(value) for name, value in [*found.items(), *checked]}
+
+
 def confirmed(place: Place, page: Any, **typed: str) -> Any:
     """Send the form of a preview, as a browser does."""
     selects = re.findall(r'<select id="(\w+)"(.*?)</select>', page.text, re.DOTALL)
@@ -260,3 +273,99 @@ def test_columns_are_recognised_by_their_names_or_values() -> None:
         ({"only": "x"}, (), (("only",), "", "")),
     ):
         assert guessed_columns(pd.DataFrame([table]), arms) == Columns(*columns)
+
+
+# ---------------------------------------------------------------- a new study from a file
+
+
+def days(*bills: str) -> bytes:
+    """Return bills of three days: one truck of each lane, and one more on the second day."""
+    rows = [f"{one},2026-03-0{day},{80 + day}.5" for day in (1, 2, 3) for one in bills]
+    return "\n".join(["Depot,Town,Date,Cost in EUR", *rows, f"{bills[0]},2026-03-02,99"]).encode()
+
+
+def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
+    content = days("Lyon,north", "Lyon,south", "Lille,south")
+    page = place.upload("/new/file", "roads 2026.csv", content)
+    assert page.status_code == 200
+    typed = filled(page)
+    wanted = {
+        "name": "roads 2026",
+        "kind": "transport",
+        "supply": "Lyon 3\nLille 1",
+        "demand": "north 1\nsouth 2",
+        "slack": "yes",
+        "low": "0",
+        "high": "150",
+        "currency": "EUR",
+        "policy": "BootstrapCTS",
+        "history": "yes",
+    }
+    assert {name: typed[name] for name in wanted} == wanted
+    assert mp.Study.list(store=place.store) == []
+    preview = place.post("/new", **typed | {"unit": "truck"})
+    assert preview.status_code == 200
+    assert "10</b> rows" in preview.text
+    assert 'action="/studies/roads%202026/import"' in preview.text
+    with opened(place, "roads 2026") as study:
+        assert study.words == ("EUR", "truck", "lane", "day")
+        assert study.actions.names == ("Lyon->north", "Lyon->south", "Lille->north", "Lille->south")
+        assert study.arms()["seen"].sum() == 0
+        done = place.post(
+            "/studies/roads%202026/import",
+            content=typed["content"],
+            learn="yes",
+            arm="Depot",
+            second="Town",
+            round="Date",
+            loss="Cost in EUR",
+        )
+        assert done.status_code == 303
+        assert study.arms()["seen"].sum() == 10
+        assert sum(study.ask().plan.values()) == 3  # the demand, not all of the supply
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        (b"supplier;customer\nLyon;north\nLille;south", {"supply": "Lyon 1\nLille 1"}),
+        (
+            b"supplier,customer,supply,demand\nLyon,north,5,2\nLyon,south,5,3",
+            {"supply": "Lyon 5", "demand": "north 2\nsouth 3"},
+        ),
+        (
+            b"lane,day,cost\nLyon->north,1,9\nLyon->north,1,9",
+            {"supply": "Lyon 2", "kind": "transport"},
+        ),
+        (
+            b"channel,day,cost\nradio,1,9\nradio,1,9\ntv,2,4",
+            {"caps": "radio 2\ntv 1", "kind": "budget"},
+        ),
+        (b"depot,town,day,cost\n007,NA,1,9", {"supply": "007 1", "demand": "NA 1"}),
+    ],
+)
+def test_what_is_recognised_fills_the_form(
+    place: Place, content: bytes, wanted: dict[str, str]
+) -> None:
+    page = place.upload("/new/file", "a.csv", content)
+    assert page.status_code == 200
+    typed = filled(page)
+    assert {name: typed[name] for name in wanted} == wanted
+    typed |= {"high": typed["high"] or "10", "history": ""}
+    assert place.post("/new", **typed).status_code == 303
+
+
+def test_files_that_are_no_lanes_are_refused(place: Place) -> None:
+    many = "\n".join(["from,to", *(f"a{k},b" for k in range(600))]).encode()
+    for name, content, said in (
+        ("a.csv", b"", "Expected"),
+        ("a.csv", b"from,to\n,\n", "Expected rows"),
+        ("a.xlsx", b"PK", "an Excel file"),
+        ("many.csv", many, "at most 500 names"),
+    ):
+        page = place.upload("/new/file", name, content)
+        assert page.status_code == 422, said
+        assert said in unescape(page.text)
+    assert "Choose a file" in place.post("/new/file").text
+    place.log_in("play")
+    assert place.upload("/new/file", "a.csv", BILLS.encode()).status_code == 403

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from multiplay._support.formatting import number
 from multiplay.errors import InvalidInput
+from multiplay.learner.words import Words
 
 MISSING = "-"  # a unit that was not reported
 RESERVED = (".", "..")  # names with a meaning of their own in a URL
@@ -23,7 +24,7 @@ LONGEST_NAME = 80  # characters
 MOST_LINES = 500
 
 KINDS = {
-    "transport": "Transport: ship units from suppliers to demanders",
+    "transport": "Transport: ship units from suppliers to customers",
     "knapsack": "Knapsack: pack items with weights up to a capacity",
     "budget": "Budget: allocate a number of units to several uses",
 }
@@ -270,9 +271,21 @@ class StudyInput(NamedTuple):
     losses: tuple[float, float] | None
     rewards: tuple[float, float] | None
     outside: str
+    words: dict[str, Any]
 
 
-NEW_FIELDS = ("name", "supply", "demand", "shortage", "items", "capacity", "caps", "total", "low")
+NEW_FIELDS = (
+    "name",
+    "supply",
+    "demand",
+    "shortage",
+    "items",
+    "capacity",
+    "caps",
+    "total",
+    "low",
+    *Words._fields,
+)
 
 
 def new_study(form: Form) -> StudyInput | None:
@@ -300,7 +313,9 @@ def new_study(form: Form) -> StudyInput | None:
     if form.errors or span is None:
         return None
     losses, rewards = (None, span) if rewarded else (span, None)
-    return StudyInput(name, actions, POLICIES[policy].plain, losses, rewards, outside)
+    words = {name: form.get(name).strip() for name in Words._fields}
+    given: dict[str, Any] = {name: word for name, word in words.items() if word}
+    return StudyInput(name, actions, POLICIES[policy].plain, losses, rewards, outside, given)
 
 
 def _transport(form: Form, sense: str) -> dict[str, Any]:

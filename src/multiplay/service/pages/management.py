@@ -183,6 +183,12 @@ async def previewed(context: StudyPageContext, form: Form) -> Response:
     return await _import_page(context, form, preview, 422 if form.errors else 200)
 
 
+async def preview_of(context: PageContext, name: str, content: str) -> Response:
+    """Return the preview of bills for a study that was just created."""
+    study = StudyPageContext(context.request, context.visitor, context.verb, name)
+    return await previewed(study, Form({"content": content}))
+
+
 def _preview(context: PageContext, form: Form, table: Upload, study: Study) -> Preview:
     first = table.read()
     guess = guessed_columns(first.frame, study.known_arms)

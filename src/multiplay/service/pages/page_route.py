@@ -118,11 +118,14 @@ class PageContext:
 
 
 class StudyPageContext(PageContext):
-    """A request for a page of a study."""
+    """A request for a page of a study; ``name`` is its name, if it is not in the path."""
 
-    def __init__(self, request: Request, visitor: Visitor, verb: str) -> None:
+    def __init__(
+        self, request: Request, visitor: Visitor, verb: str, name: str | None = None
+    ) -> None:
         super().__init__(request, visitor, verb)
-        self.name = unquote(request.path_params["study"])  # a slash in the name is still %2F
+        # a slash in the name is still %2F in the path
+        self.name = unquote(request.path_params["study"]) if name is None else name
         self.base = render.url(self.name)
         self.caller.check("read", self.name)
 

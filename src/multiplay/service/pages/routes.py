@@ -19,12 +19,14 @@ from multiplay.service.pages import (
     forms,
     home,
     management,
+    new_study,
     render,
     sessions,
     study_routes,
 )
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, PageContext, to
+from multiplay.service.pages.uploads import uploaded
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Store
 
@@ -140,22 +142,49 @@ async def _card(context: PageContext, name: str, now: datetime) -> home.StudyCar
 async def new_page(context: PageContext) -> Response:
     """Show the form of a new study."""
     context.caller.check("manage", context.caller.study)
-    return await context.page("new.html", form=Form(), kinds=forms.KINDS, policies=forms.POLICIES)
+    return await _new_page(context, Form())
+
+
+async def _new_page(
+    context: PageContext, form: Form, read: bool = False, status: int = 200
+) -> Response:
+    shown = {"form": form, "kinds": forms.KINDS, "policies": forms.POLICIES, "read": read}
+    return await context.page("new.html", status, **shown)
+
+
+async def new_from_file(context: PageContext) -> Response:
+    """Fill in the form of a new study from a table of lanes or bills."""
+    form = await context.form()
+    context.caller.check("manage", context.caller.study)
+    try:
+        values = await context.in_thread(lambda: new_study.draft(uploaded(form)))
+    except InvalidInput as error:
+        form.note(error, "file")
+        return await _new_page(context, form, status=422)
+    return await _new_page(context, Form(values), read=True)
 
 
 async def create(context: PageContext) -> Response:
-    """Create a study."""
+    """Create a study; show the preview of its past bills, if the form has them."""
     caller, form = context.caller, await context.form()
     caller.check("manage", caller.study)
     given = forms.new_study(form)
     if given is not None:
         try:
             await context.manager.create(given.name, caller, partial(_create, context, given))
-            return to(render.url(given.name) + "?done=created")
         except InvalidInput as error:
             form.note(context.without_store(error), *forms.NEW_FIELDS)
-    shown = {"form": form, "kinds": forms.KINDS, "policies": forms.POLICIES}
-    return await context.page("new.html", 422, **shown)
+        else:
+            base = render.url(given.name)
+            if not form.get("history"):
+                return to(f"{base}?done=created")
+            return await management.preview_of(context, given.name, form.get("content"))
+    return await _new_page(context, form, status=422)
+
+
+async def to_new(context: PageContext) -> Response:
+    """Redirect from the URL of a form to its page."""
+    return to("/new")
 
 
 def _create(context: PageContext, given: forms.StudyInput, store: Store) -> None:
@@ -169,6 +198,7 @@ def _create(context: PageContext, given: forms.StudyInput, store: Store) -> None
         losses=given.losses,
         rewards=given.rewards,
         outside=given.outside,
+        **given.words,
         by=context.caller.id,
         present=lambda study: None,
     )
@@ -184,6 +214,8 @@ PAGES = (
     Page("GET", "/", studies, query=ListQuery),
     Page("GET", "/new", new_page),
     Page("POST", "/new", create),
+    Page("GET", "/new/file", to_new),
+    Page("POST", "/new/file", new_from_file),
     *management.PAGES,
     *study_routes.PAGES,
 )

@@ -181,6 +181,11 @@ def guessed_columns(table: pd.DataFrame, arms: Collection[str] = ()) -> Columns:
     return Columns(arm, round, loss)
 
 
+def column_named(table: pd.DataFrame, words: Collection[str]) -> str:
+    """Return the first column whose name has one of these words; "" if there is none."""
+    return next((str(one) for one in table.columns if _words(str(one)) & {*words}), "")
+
+
 def _words(name: str) -> set[str]:
     return {*re.findall(r"[^\W\d_]+", name.casefold())}
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -73,6 +73,18 @@ class Service:
         with self.connect() as line:
             line.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
             return everything(line)
+
+    def workers(self) -> list[int]:
+        """Return the workers that answer eight requests, which come at the same time.
+
+        Of requests that come one after the other, one worker may take all.
+        """
+        request = f"GET {PLACE}/process HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        with ExitStack() as stack:
+            lines = [stack.enter_context(self.connect()) for _ in range(8)]
+            for line in lines:
+                line.sendall(request.encode())
+            return [int(everything(line).split(b"\r\n")[-1]) for line in lines]
 
     def log(self) -> list[dict[str, Any]]:
         """Return the lines that are written; the last may be on its way."""
@@ -587,10 +599,7 @@ def test_what_is_being_answered_is_answered_before_it_stops(
     with service(tmp_path, workers=workers) as running, running.connect() as pending:
         started = set[int]()
         while len(started) < workers:  # one that starts would show the interrupt of an import
-            with httpx.Client(
-                base_url=running.url, trust_env=False, verify=False, timeout=TIME_LIMIT
-            ) as client:
-                started.add(client.get(f"{PLACE}/process").json())
+            started.update(running.workers())
         pending.sendall(f"GET {PLACE}/wait HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         idle = running.connect()
         with running.client.stream("GET", f"{PLACE}/events") as stream:
@@ -628,18 +637,9 @@ def test_workers_that_end_at_the_signal_are_not_replaced(
 
 def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: Path) -> None:
     with service(tmp_path, workers=2) as running:
-
-        def ask() -> int:
-            # a new connection: any worker may accept it
-            with httpx.Client(
-                base_url=running.url, trust_env=False, verify=False, timeout=TIME_LIMIT
-            ) as client:
-                answer: int = client.get(f"{PLACE}/process").json()
-                return answer
-
-        asked = [ask()]
+        asked = running.workers()
         while len(set(asked)) < 2:
-            asked.append(ask())
+            asked += running.workers()
         counted = "multiplay_request_seconds_count"
         route = re.escape('{method="GET",route="/v1/studies/{study}/process"}')
         # a request is counted after its response was sent
@@ -653,7 +653,7 @@ def test_workers_are_replaced_add_up_and_do_not_outlive_their_parent(tmp_path: P
         )
         before = set(asked)
         while set(asked) == before:
-            asked.append(ask())
+            asked += running.workers()
         wait_until(lambda: running.measure(counted + route) == len(asked))
         # one is that which asks for it
         wait_until(lambda: running.measure("multiplay_requests_in_flight") == 1)

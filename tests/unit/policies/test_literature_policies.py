@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from examples_of_sets import SETS, Shifts
 from known import check_known
+from many_streams import many_streams
 from refusal import refused
 from scipy import stats
 
@@ -190,7 +191,7 @@ def test_gaussian_draws_have_the_right_mean_and_variance(many: bool) -> None:
     state = {name: np.repeat(array, trials, 0) for name, array in counted(PAPER, 1).items()}
     rng: Rng = np.random.default_rng(0)
     if many:
-        rng = Streams.spawn(0, POLICY, range(trials))
+        rng = many_streams(trials)
     theta = GaussianCTS(beta).draw(state, rng)
     mean, variance = (state["sum"] / state["count"])[0], beta / (4 * state["count"][0])
     assert (np.abs(theta.mean(axis=0) - mean) < 5.4 * np.sqrt(variance / trials)).all()
@@ -224,7 +225,7 @@ def test_resampling_estimates_the_inverse_of_the_probability(cap: int, gamma: fl
     trials, policy = 40_000, FPLIX(cap=cap)
     costs = np.tile([2.0, 3.0], (trials, 1))
     wanted = np.ones((trials, 2), dtype=bool)
-    rng = Streams.spawn(cap, POLICY, range(trials))
+    rng = many_streams(trials)
     K = policy.repetitions(TWO, costs, np.full(trials, gamma), wanted, rng)
     q = np.array([1 - math.exp(-1) / 2, math.exp(-1) / 2])
     p = q + (1 - q) * gamma

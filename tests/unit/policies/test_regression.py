@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from examples_of_sets import SETS
 from known import check_known
+from many_streams import many_streams
 from refusal import refused
 from scipy import stats
 
@@ -25,7 +26,6 @@ from multiplay import (
     Policy,
     RandomAction,
     Stochastic,
-    Streams,
     Transport,
     Uniform,
     simulate,
@@ -34,7 +34,6 @@ from multiplay.experiments import paper
 from multiplay.feedback import Feedback
 from multiplay.policies.base import Play, check_fits
 from multiplay.policies.regression import estimate
-from multiplay.random import POLICY
 from multiplay.testing import check_policy
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -129,7 +128,7 @@ def test_draws_have_the_covariance_of_the_posterior(actions: ActionSet) -> None:
     s, J = actions.spanning.s, actions.spanning.J
     one = told(actions, 15, 1)[0]
     state = {name: np.repeat(array, trials, 0) for name, array in one.items()}
-    rng = Streams.spawn(0, POLICY, range(trials))
+    rng = many_streams(trials)
     draws = LinTS(sigma).draw(actions, state, rng)[:, J]
     V, b = moments(one, 0)
     covariance, mean = sigma**2 * np.linalg.inv(V), np.linalg.solve(V, b)

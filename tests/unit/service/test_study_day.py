@@ -317,3 +317,61 @@ def test_old_plans_are_closed_or_cancelled(place: Place) -> None:
     assert done.headers["location"] == "/studies/lanes?done=expired&count=2"
     assert "closed or cancelled: 2" in place.get("/studies/lanes?done=expired&count=2").text
     assert study.plays()["status"].tolist() == ["told", "cancelled", "pending"]
+
+
+# ---------------------------------------------------------------- why, correct, retract
+
+
+def test_the_page_says_why_a_plan_was_proposed(place: Place) -> None:
+    study = place.study(currency="EUR", unit="truck")
+    for _ in range(4):
+        play = study.ask()
+        study.tell(play, euros(play))
+    play = study.ask(exclude=["Lyon->south"])
+    why = study.why(play)
+    for path in ("", f"/plays/{play.id}"):
+        page = place.get(f"/studies/lanes{path}").text
+        said = re.search(r'<p class="why">(.*?)</p>', page)
+        assert said
+        assert re.sub(r"<[^>]*>", "", said[1]) == str(why).replace("->", "→")
+        assert "in the best plan</th>" in page
+
+
+def test_a_report_is_corrected_and_retracted_by_forms_alone(place: Place) -> None:
+    study, twin = place.study(), place.study("twin")
+    play = study.ask()
+    typo, right = euros(play), euros(play)
+    lane = next(iter(typo))
+    typo[lane] = [12.345, *typo[lane][1:]]
+    study.tell(play, typo)
+    twin.ask()
+    twin.tell(1, right)
+    base = "/studies/lanes/plays/1"
+    page = place.get(base).text
+    typed = values(page)
+    assert typed["arm0"].startswith("12.3450"), "the report is in the fields"
+    for wrong in ("", "x", "999", "1 2 3 4 5 6"):
+        bad = send(place, "plays/1/correct", typed | {"arm0": wrong})
+        assert bad.status_code == 422
+        assert f'name="arm0" value="{wrong}"' in bad.text
+        assert 'id="correct-arm0-error"' in bad.text
+    assert study.plays()["realised"][0] == pytest.approx(sum(map(sum, typo.values())))
+    fixed = typed | {"arm0": " ".join(f"{cost:g}".replace(".", ",") for cost in right[lane])}
+    done = send(place, "plays/1/correct", fixed)
+    assert done.headers["location"] == f"{base}?done=corrected"
+    assert "The correction of plan 1 was saved" in place.get(f"{base}?done=corrected").text
+    pd.testing.assert_frame_equal(
+        study.arms().drop(columns="last_seen"), twin.arms().drop(columns="last_seen")
+    )
+    gone = place.post(f"{base}/retract")
+    assert gone.headers["location"] == f"{base}?done=retracted"
+    assert [one.id for one in study.pending()] == [1]
+    page = place.get("/studies/lanes").text
+    assert "What did plan 1" in page
+    assert '<a href="/studies/lanes/plays/1">1</a>' in page, "it is in the table of pending plans"
+    again = place.post(f"{base}/retract")
+    assert again.status_code == 409
+    assert "pending" in again.text
+    told = place.post(f"{base}/tell", **fixed)
+    assert told.headers["location"].endswith("done=told")
+    assert study.verify().ok

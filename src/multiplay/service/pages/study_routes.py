@@ -326,8 +326,7 @@ async def _play_page(
     status: int = 200,
 ) -> Response:
     about = await context.read_journal(lambda journal: play_history.about(journal, play))
-
-    form = form or Form()
+    form = Form() if form is None else form
 
     def act(study: Study) -> dict[str, Any]:
         found = views.play_page(study, about)
@@ -337,6 +336,7 @@ async def _play_page(
             "w": study.words,
             "noun": "cost" if study.actions.sense == "min" else "reward",
             "by_round": study.policy.learns_from == "round",
+            "correction": form if form.values else Form(views.reported_fields(about)),
             "typed": [
                 (arm, form.get(bills.field_of(place))) for place, arm in enumerate(found.fields)
             ],
@@ -394,6 +394,31 @@ async def tell(context: StudyPageContext, play: int) -> Response:
     return await _play_page(context, play, form, status=422)
 
 
+async def correct(context: StudyPageContext, play: int) -> Response:
+    """Replace the losses that were told of a play."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    about = await context.read_journal(lambda journal: play_history.about(journal, play))
+    plan, key = about[0].record.header["plan"], entry_codec.shown_key(about[0].labels)
+    by_round = await context.read(lambda study: study.policy.learns_from == "round")
+    if bills.has_rows(form):
+        form = bills.filled(form, plan, key)
+    told = None if form.errors else bills.losses(form, plan, by_round, partly=False)
+    if told is not None:
+        missing = bills.missing(told)
+        try:
+            await context.write(form, lambda study: study.correct(play, told, missing=missing))
+            return to(f"{context.base}/plays/{play}?done=corrected")
+        except InvalidInput as error:
+            bills.note_loss(form, context.without_store(error), plan)
+    return await _play_page(context, play, form, status=422)
+
+
+async def retract(context: StudyPageContext, play: int) -> Response:
+    """Withdraw the losses that were told of a play."""
+    return await _end(context, play, "retracted", lambda study: study.retract(play))
+
+
 async def close(context: StudyPageContext, play: int) -> Response:
     """Learn from the losses of a play so far."""
     return await _end(context, play, "closed", lambda study: study.close(play))
@@ -427,6 +452,8 @@ DONE = {
     "forgot": "Earlier reports no longer count. “Keep” undoes this.",
     "kept": "The reports count again.",
     "cancelled": "Plan {play} was cancelled. The study does not learn from it.",
+    "corrected": "The correction of plan {play} was saved. The study has learned from it.",
+    "retracted": "The report of plan {play} no longer counts. The plan waits for its costs again.",
     "drove": "The plan that you drove was saved. The study has learned from it.",
     "expired": "Plans that were closed or cancelled: {count}.",
 }
@@ -459,6 +486,8 @@ PAGES = (
     Page("GET", f"{PLAY}/{{verb}}", of_form),
     Page("POST", f"{PLAY}/fill", fill),
     Page("POST", f"{PLAY}/tell", tell),
+    Page("POST", f"{PLAY}/correct", correct),
+    Page("POST", f"{PLAY}/retract", retract),
     Page("POST", f"{PLAY}/close", close),
     Page("POST", f"{PLAY}/cancel", cancel),
 )

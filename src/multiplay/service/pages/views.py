@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from multiplay._support.formatting import (
-    UNKNOWN,
     Table,
     amount,
     chosen,
@@ -21,12 +20,15 @@ from multiplay._support.formatting import (
 from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
+from multiplay.errors import InvalidInput
 from multiplay.learner import facts as learner_facts
-from multiplay.learner.plays import Estimate, PendingPlay
+from multiplay.learner.plays import PENDING, Estimate, PendingPlay
 from multiplay.learner.words import Words
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts, study_facts
+from multiplay.service.pages.bills import cost_text, field_of
 from multiplay.service.pages.features import DayField, Drivers, day_fields, drivers
+from multiplay.service.pages.forms import as_typed
 from multiplay.service.pages.journal_views import (
     CostSummary,
     JournalLine,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 MOST_PENDING = 50  # rows
 SAME = 0.005  # a smaller difference of costs is none
 MOST_ALARMS = 20
+MOST_WHY = 30  # rows that explain a plan
 SHOWN_PLAYS = 20  # below the chart
 MOST_ARMS = 200  # rows, unless all of them are requested
 BAR_WIDTH, BAR_MARGIN = 120.0, 5.0
@@ -133,6 +136,14 @@ class Comparison(NamedTuple):
     difference: str
 
 
+class WhyView(NamedTuple):
+    """Why a plan was proposed: a sentence, whether the plan explores, and the table."""
+
+    text: str
+    explores: bool
+    table: Table
+
+
 class Overview(NamedTuple):
     """The content of the page of a study."""
 
@@ -148,6 +159,7 @@ class Overview(NamedTuple):
     clipped: int
     head: int
     plan: PlanView | None
+    why: WhyView | None
     arms: ArmRows
     costs: CostSummary
     alarms: Table
@@ -181,6 +193,7 @@ class PlayPage(NamedTuple):
     lines: list[JournalLine]
     losses: list[tuple[str, str]]
     fields: dict[str, int]
+    why: WhyView | None
 
 
 # ---------------------------------------------------------------- one study
@@ -207,6 +220,7 @@ def overview(
         clipped=found.clipped,
         head=recent.head,
         plan=plan,
+        why=why_view(pending[-1]) if pending else None,
         arms=arm_rows(found.arms, wanted, whole),
         costs=cost_summary(found, recent),
         alarms=study_text.alarms_table(found, MOST_ALARMS),
@@ -224,6 +238,15 @@ def overview(
         day_fields=day_fields(study),
         drivers=drivers(study),
     )
+
+
+def why_view(play: PendingPlay) -> WhyView | None:
+    """Return why a pending play was proposed; None if the policy has no beliefs about it."""
+    try:
+        why = play.why()
+    except InvalidInput:
+        return None
+    return WhyView(str(why), why.explores, why.as_table(MOST_WHY))
 
 
 def comparison(study: Study, own: Estimate) -> Comparison:
@@ -299,7 +322,7 @@ def pending_rows(journal: Journal, plays: list[PendingPlay], now: datetime) -> P
     rows = []
     for play in plays[:MOST_PENDING]:
         about = journal.of_play(play.id)
-        if about and _end(about) is None:  # otherwise it was told in the meantime
+        if about and play_history.status_of(_end(about)) == PENDING:  # otherwise it was told since
             rows.append(_pending_row(play, about, now))
     return PendingPlayRows(rows, len(plays) - min(len(plays), MOST_PENDING))
 
@@ -323,7 +346,11 @@ def _pending_row(play: PendingPlay, about: list[Entry], now: datetime) -> Pendin
 
 def told_so_far(about: Iterable[Entry]) -> str:
     """Return how many units of a play were reported as text, empty if none were."""
-    parts = [entry.record.header for entry in about if entry.labels.kind == entry_codec.PART]
+    parts = [
+        entry.record.header
+        for entry in play_history.in_effect(list(about))
+        if entry.labels.kind == entry_codec.PART
+    ]
     if not parts:
         return ""
     seen, missing = parts[-1]["seen"], parts[-1]["missing"]
@@ -356,10 +383,11 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         realised=realised,
         plan=plan,
         units=header["units"],
-        told=told_so_far(about) if end is None else "",
+        told=told_so_far(about) if pending is not None else "",
         lines=[entry_line(entry) for entry in about],
         losses=_losses(about),
         fields=dict(header["plan"]),
+        why=None if pending is None else why_view(pending),
     )
 
 
@@ -378,19 +406,33 @@ def _end(about: list[Entry]) -> Entry | None:
     return ends[-1] if ends else None
 
 
-def _losses(about: list[Entry]) -> list[tuple[str, str]]:
-    """Return the losses that were told of a play for each arm, as user input."""
-    told: dict[str, list[str]] = {}
+def reported(about: list[Entry]) -> dict[str, list[float | None]] | float:
+    """Return the losses that count of a play: by arm, or one total; None if not reported."""
+    told: dict[str, list[float | None]] = {}
     for entry in play_history.in_effect(about):
         losses = entry.record.header.get("losses")
-        if losses is None or isinstance(losses, float | int):
-            told |= {} if losses is None else {"all units": [amount(losses)]}
-            continue
-        for arm, units in losses.items():
-            each = units if isinstance(units, list) else [units]
-            texts = [UNKNOWN if one is None else amount(one) for one in each]
-            told.setdefault(arm, []).extend(texts)
-    return [(arm, " ".join(texts)) for arm, texts in told.items()]
+        if isinstance(losses, float | int):
+            return losses
+        for arm, units in (losses or {}).items():
+            told.setdefault(arm, []).extend(units if isinstance(units, list) else [units])
+    return told
+
+
+def reported_fields(about: list[Entry]) -> dict[str, str]:
+    """Return the losses that count of a play, as input of the form that corrects them."""
+    told = reported(about)
+    if isinstance(told, float | int):
+        return {"total": as_typed(told)}
+    arms = enumerate(about[0].record.header["plan"])
+    return {field_of(place): cost_text(told.get(arm, [])) for place, arm in arms}
+
+
+def _losses(about: list[Entry]) -> list[tuple[str, str]]:
+    """Return the losses that count of a play, as text."""
+    told = reported(about)
+    if isinstance(told, float | int):
+        return [("all", as_typed(told))]
+    return [(arm, cost_text(costs)) for arm, costs in told.items()]
 
 
 def reportable(plan: Mapping[str, int]) -> dict[str, int]:

@@ -49,18 +49,24 @@ class InvalidFields(Exception):
     Parameters
     ----------
     where
-        "body" or "query".
+        "body", "query" or "path".
     errors
         The errors of pydantic, at least one.
+    content
+        The body or the query.
     known
         The names of all fields, to suggest one for a name that is misspelt.
     """
 
     def __init__(
-        self, where: str, errors: Sequence[Mapping[str, Any]], known: Iterable[str] = ()
+        self,
+        where: str,
+        errors: Sequence[Mapping[str, Any]],
+        content: Any,
+        known: Iterable[str] = (),
     ) -> None:
-        super().__init__(where, errors, known)
-        self.where, self.errors, self.known = where, errors, known
+        super().__init__(where, errors, content, known)
+        self.where, self.errors, self.content, self.known = where, errors, content, known
 
 
 class RequestRefused(Exception):

@@ -510,3 +510,52 @@ def test_plays_have_plans_and_losses_if_requested(client: Client) -> None:
     ]
     assert client.get(f"{STUDY}/plays/1").json() == found[0]
     assert "plan" not in client.get(f"{STUDY}/plays").json()["items"][0]
+
+
+# ------------------------------------------------------------ invalid fields
+
+TIME = "a time such as 2026-11-15T08:00:00Z"
+TELL, LEARN = "plays/1/tell", "learn"
+WRONG: list[tuple[str, Any, str, str]] = [  # the path, the body, the field, what is expected
+    ("ask", [], "body", "an object"),
+    ("ask", {"key": 5}, "key", "a text"),
+    ("ask", {"key": ""}, "key", "at least 1 character"),
+    ("ask", {"key": "x" * 201}, "key", "at most 200 characters"),
+    ("ask", {"at": "tomorrow"}, "at", f"a number or {TIME}"),
+    ("ask", {"time_limit": -1}, "time_limit", "more than 0"),
+    ("ask", {"at_most": {"bool": -1}}, "at_most.bool", "at least 0"),
+    ("ask", {"at_most": {"float": 1.5}}, "at_most.float", "a whole number"),
+    ("ask", {"exclude": ["a", 1]}, "exclude[1]", "a text"),
+    ("ask", {"exclude": "Lyon"}, "exclude", "a list"),
+    ("ask", {"exlude": []}, "exlude", "no field of this name"),
+    ("ask", {"features": {"km": {"a": [1]}}}, "features.km.a", "true or false"),
+    (TELL, {}, "losses", "a value"),
+    (TELL, {"losses": "x"}, "losses", "an object, a list or a number"),
+    (TELL, {"losses": {"list": "x"}}, "losses.list", "a number or a list"),
+    (TELL, {"losses": {"Lyon": [1, "x"]}}, "losses.Lyon[1]", "a number"),
+    (TELL, {"losses": {}, "final": "maybe"}, "final", "true or false"),
+    (TELL, {"losses": {}, "missing": "no"}, "missing", "'refuse' or 'ignore'"),
+    (LEARN, {"plan": [1, "x"], "losses": {}}, "plan[1]", "a whole number"),
+    (LEARN, {"plan": 5, "losses": {}}, "plan", "an object or a list"),
+    ("forget", {"before": 1.5}, "before", "a whole number or a text"),
+    ("expect", {"plan": {}, "level": 2}, "level", "less than 1"),
+    ("plays?cursor=x", None, "cursor", "the cursor of a page"),
+    ("plays?limit=0", None, "limit", "at least 1"),
+    ("effects?by=x", None, "by", "'feature' or 'arm'"),
+]
+
+
+def test_an_invalid_field_is_described_in_plain_words(store: Path, client: Client) -> None:
+    for path, body, field, expected in WRONG:
+        method = "GET" if "?" in path else "POST"
+        found = client.request(method, f"{STUDY}/{path}", json=body).json()
+        assert (found["status"], found["argument"]) == (400, field)
+        assert found["expected"].startswith(expected)
+        assert found["detail"].startswith(f"{field}: expected {expected}")
+        assert found["hint"].endswith((".", "?"))
+        assert "The request has" not in found["hint"]  # alternatives are one field
+        text = found["detail"].lower()
+        assert not any(word in text for word in ("input", " valid ", "pydantic", "should", "dict["))
+    both = client.post(f"{STUDY}/ask", json={"key": 1, "exclude": 2}).json()
+    assert both["hint"].endswith("The request has 2 invalid fields.")
+    assert entries(store) == 0  # nothing was changed

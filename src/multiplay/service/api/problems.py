@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from multiplay._support.checks import shortened
-from multiplay._support.suggestions import suggestion
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError, UnknownOutcome
+from multiplay.service.api.invalid_fields import first_invalid
 from multiplay.service.errors import (
     Forbidden,
     InvalidFields,
@@ -33,8 +33,6 @@ LONGEST = 1_000  # characters of a detail
 RETRY = {"Retry-After": "1"}  # seconds
 NO_BODY = (204, 304)
 NOT_ALLOWED = 405
-# A part of a location that names the member of a union, not a field.
-UNION_MEMBER = re.compile(r"(dict|list|function-\w+|constrained-\w+)\[|(float|constrained-\w+)$")
 
 log = logging.getLogger("multiplay.service")
 
@@ -180,11 +178,9 @@ def _of_status(error: HTTPException, request_id: str) -> Response:
 
 def _of_fields(error: InvalidFields, request_id: str) -> Response:
     """Describe the first of the invalid fields."""
-    first = error.errors[0]
-    argument = _location(error.where, first)
-    expected, got, hint = _parts(first, error.known)
-    if len(error.errors) > 1:
-        hint = f"{hint} The request has {len(error.errors)} invalid fields."
+    argument, expected, got, hint, count = first_invalid(error)
+    if count > 1:
+        hint = f"{hint} The request has {count} invalid fields."
     return problem(
         400,
         "Invalid request",
@@ -195,24 +191,3 @@ def _of_fields(error: InvalidFields, request_id: str) -> Response:
         got=got,
         hint=hint,
     )
-
-
-def _parts(error: Mapping[str, Any], known: Iterable[str]) -> tuple[str, str, str]:
-    """Return what was expected, what was given, and what to do."""
-    if error["type"] == "missing":
-        return "a value", "nothing", "Add it."
-    got = shortened(repr(error.get("input")))
-    if error["type"] == "extra_forbidden":
-        hint = suggestion(error["loc"][-1], known).strip() or "Remove it."
-        return "no field of this name", got, hint
-    if error["type"] == "model_type":
-        return "an object", got, "Correct it."
-    expected = re.sub(r"^\w+ should (be |have )?", "", error["msg"])
-    return re.sub(r", (unable|got) .*", "", expected), got, "Correct it."
-
-
-def _location(where: str, error: Mapping[str, Any]) -> str:
-    """Return the name of a field, for example ``actions.supply[0]``; ``where`` if it has none."""
-    path = [one for one in error["loc"] if not (isinstance(one, str) and UNION_MEMBER.match(one))]
-    named = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path)
-    return named.removeprefix(".") or where

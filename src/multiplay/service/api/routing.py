@@ -72,10 +72,12 @@ class Endpoint:
         if self._has_play:
             given["play"] = self.play(request.path_params["play"])
         if self.query is not None:
+            query = dict(request.query_params)
             try:
-                given["query"] = self.query.model_validate(dict(request.query_params))
+                given["query"] = self.query.model_validate(query)
             except ValidationError as error:
-                raise InvalidFields("query", error.errors(), self.query.model_fields) from None
+                known = self.query.model_fields
+                raise InvalidFields("query", error.errors(), query, known) from None
         return given
 
     def play(self, text: str) -> Any:
@@ -153,7 +155,7 @@ class Operation(Endpoint):
                 given["body"] = self._body.validate_python(content)
             except ValidationError as error:
                 known = self.body.model_fields if self.body is not None else ()
-                raise InvalidFields("body", error.errors(), known) from None
+                raise InvalidFields("body", error.errors(), content, known) from None
         return await self.handler(self._context(request, caller, self.name, content), **given)
 
     def play(self, text: str) -> str:
@@ -188,5 +190,5 @@ def check_media_type(request: Request, expected: str, hint: str) -> None:
 def _play_id(text: str) -> int:
     if text.isdecimal() and text.isascii() and len(text) < 20 and int(text) <= MOST:
         return int(text)
-    error = {"type": "play_id", "loc": ("play",), "msg": "Input should be the id of a play"}
-    raise InvalidFields("path", [{**error, "input": text}])
+    error = {"type": "play_id", "loc": ("play",), "input": text}
+    raise InvalidFields("path", [error], {"play": text})

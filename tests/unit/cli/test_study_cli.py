@@ -257,6 +257,20 @@ def test_tables_as_offices_write_them(run: Run, table: str) -> None:
     assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
 
 
+def test_an_arm_in_two_columns(lanes: Run) -> None:
+    (play,) = lanes("pending", "lanes", "--json").json
+    rows = [arm.replace("->", ";") for arm, n in play["plan"].items() for _ in range(n)]
+    table = "depot;to;euros\n" + "".join(f"{row};99,5\n" for row in rows)
+    options = "--arm", "depot,to", "--loss", "euros"
+    assert "9 of 10" in lanes(
+        *("tell", "lanes", 1, "-", *options, "--missing", "ignore"),
+        stdin=table.rpartition("\n")[0].rpartition("\n")[0],
+    ).out.replace("10 units", "10")
+    assert "10 of 10" in lanes("correct", "lanes", "Monday", "-", *options, stdin=table).out
+    bad = lanes("correct", "lanes", 1, "-", *options, stdin="depot;to;euros\nLyon;;1\n")
+    assert "line 2: expected 'to', got nothing" in bad.err
+
+
 def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -> None:
     run("create", "lanes", "--supply", "Lyon=2", "--demand", "Zürich=2", "--losses", "0,250")
     path = tmp_path / "bills.csv"

@@ -505,12 +505,11 @@ def test_plans_say_what_was_asked_and_told(study: Study) -> None:
         else:
             study.tell(play, bills)
         told |= {(play.id, arm): (len(costs), sum(costs)) for arm, costs in bills.items()}
-    first, second, *_ = asked
-    bills = {arm: [9.0] * n for arm, n in asked[first].items()}
-    study.correct(first, bills)
-    study.retract(second)
-    told |= {(first, arm): (len(costs), sum(costs)) for arm, costs in bills.items()}
-    told |= {(second, arm): (0, 0.0) for arm in asked[second]}
+    wrong, early, *_ = asked
+    study.correct(wrong, {arm: [9.0] * n for arm, n in asked[wrong].items()})
+    study.retract(early)
+    told |= {(wrong, arm): (n, 9.0 * n) for arm, n in asked[wrong].items()}
+    told |= {(early, arm): (0, 0.0) for arm in asked[early]}
     plans, wide, plays = study.plans(), study.plans(wide=True), study.plays().set_index("id")
     for id, plan in asked.items():
         rows = plans[plans["id"] == id]

@@ -10,6 +10,7 @@ import typer
 from multiplay._support.csv_format import CsvFormat
 from multiplay._support.frames import TableFile, read_file
 from multiplay.errors import InvalidInput
+from multiplay.learner.logged_data import ARROW
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -34,14 +35,21 @@ def read_csv(
     sep: str | None = None,
     decimal: str | None = None,
 ) -> "pd.DataFrame":
-    """Return a table with the column ``arm`` as text, and a name in every row of it."""
-    table = read_table(path, [arm], argument, sep, decimal).frame
-    if arm in table:
-        empty = table.index[table[arm].isna()]
+    """Return a table with the column ``arm`` as text, and a name in every row of it.
+
+    Columns with commas between them, such as depot,customer, are joined to Lyon->north.
+    """
+    parts = [arm] if "," not in arm else [part.strip() for part in arm.split(",")]
+    table = read_table(path, parts, argument, sep, decimal).frame
+    known = [part for part in parts if part in table]
+    for part in known:
+        empty = table.index[table[part].isna()]
         if len(empty):
             hint = "Write the name of the arm, or remove the line."
-            raise InvalidInput(f"{argument}, line {empty[0] + 2}", f"{arm!r}", "nothing", hint)
-        table[arm] = table[arm].str.strip()
+            raise InvalidInput(f"{argument}, line {empty[0] + 2}", f"{part!r}", "nothing", hint)
+        table[part] = table[part].str.strip()
+    if len(parts) > 1 and known == parts:
+        table[arm] = table[parts].agg(ARROW.join, axis=1)
     return table
 
 

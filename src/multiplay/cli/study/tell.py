@@ -43,7 +43,9 @@ LossesJson = Annotated[
 Missing = Annotated[
     str | None, typer.Option(help="ignore: units that are left out will not report.")
 ]
-Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column of arms.")]
+Arm = Annotated[
+    str, typer.Option(metavar="COLUMN", help="The column of arms, or several: depot,customer.")
+]
 Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses or rewards.")]
 
 

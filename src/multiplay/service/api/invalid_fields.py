@@ -54,7 +54,7 @@ class InvalidField(NamedTuple):
     expected: str
     got: str
     hint: str
-    count: int
+    fields: int
 
 
 def first_invalid(error: InvalidFields) -> InvalidField:
@@ -68,8 +68,8 @@ def first_invalid(error: InvalidFields) -> InvalidField:
     got = "nothing" if first["type"] == "missing" else shortened(repr(first.get("input")))
     texts = [*dict.fromkeys(_expected(one) for one in alternatives)]
     hint = _hint(first, error.known if len(deepest) == 1 else ())
-    count = len({path[:1] for path, _ in found})
-    return InvalidField(_named(deepest) or error.where, _either(texts), got, hint, count)
+    fields = len({path[:1] for path, _ in found})
+    return InvalidField(_named(deepest) or error.where, _either(texts), got, hint, fields)
 
 
 def _expected(error: Mapping[str, Any]) -> str:

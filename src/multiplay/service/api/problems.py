@@ -178,9 +178,9 @@ def _of_status(error: HTTPException, request_id: str) -> Response:
 
 def _of_fields(error: InvalidFields, request_id: str) -> Response:
     """Describe the first of the invalid fields."""
-    argument, expected, got, hint, count = first_invalid(error)
-    if count > 1:
-        hint = f"{hint} The request has {count} invalid fields."
+    argument, expected, got, hint, fields = first_invalid(error)
+    if fields > 1:
+        hint = f"{hint} The request has {fields} invalid fields."
     return problem(
         400,
         "Invalid request",

@@ -111,8 +111,11 @@ def generator(folder: Path) -> Path:
         return Path(shutil.which(GENERATOR) or "").parent
     made = folder / "environment"
     try:
-        subprocess.run([sys.executable, "-m", "venv", made], check=True, timeout=120)
-        install = [f"{made / 'bin' / 'pip'}", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--without-pip", made], check=True, timeout=120
+        )
+        install = [sys.executable, "-m", "pip", "--python", f"{made}", "install", "--quiet"]
+        install += ["--disable-pip-version-check", "--no-compile"]
         subprocess.run([*install, GENERATOR], check=True, timeout=240, capture_output=True)
     except (subprocess.SubprocessError, OSError) as error:
         pytest.skip(f"{GENERATOR} cannot be installed: {error}")

@@ -138,7 +138,10 @@ def listing(bad: Iterable[Import]) -> str:
     return "\n".join(["layer  package", *rows, "", *wrong])
 
 
-INSIDE = imports_of(ROOT)
+@pytest.fixture(scope="module")
+def inside() -> list[Import]:
+    """Return the imports between the files of the package."""
+    return imports_of(ROOT)
 
 
 def test_every_package_has_a_layer() -> None:
@@ -146,24 +149,24 @@ def test_every_package_has_a_layer() -> None:
     assert found - TOP == set(LEVEL), f"LAYERS must name each package\n{listing([])}"
 
 
-def test_imports_run_downwards() -> None:
-    bad = [one for one in INSIDE if is_upward(one)]
+def test_imports_run_downwards(inside: list[Import]) -> None:
+    bad = [one for one in inside if is_upward(one)]
     assert not bad, "\n" + listing(bad)
 
 
-def test_packages_do_not_import_each_other_in_a_circle() -> None:
-    found = circle(between_packages(INSIDE))
-    assert not found, "\n" + listing(one for one in INSIDE if set(one.packages) <= set(found))
+def test_packages_do_not_import_each_other_in_a_circle(inside: list[Import]) -> None:
+    found = circle(between_packages(inside))
+    assert not found, "\n" + listing(one for one in inside if set(one.packages) <= set(found))
 
 
-def test_files_do_not_import_each_other_in_a_circle() -> None:
-    found = circle(between_files(INSIDE))
-    assert not found, "\n" + listing(one for one in INSIDE if {one.by, one.of} <= set(found))
+def test_files_do_not_import_each_other_in_a_circle(inside: list[Import]) -> None:
+    found = circle(between_files(inside))
+    assert not found, "\n" + listing(one for one in inside if {one.by, one.of} <= set(found))
 
 
-def test_imports_are_found() -> None:
+def test_imports_are_found(inside: list[Import]) -> None:
     """Without any imports, the tests above would pass."""
-    packages, files = between_packages(INSIDE), between_files(INSIDE)
+    packages, files = between_packages(inside), between_files(inside)
     assert {("simulation", "policies"), ("actions", "hull"), ("cli", "experiments")} <= packages
     assert ("multiplay.storage.memory", "multiplay.storage.base") in files
     assert ("multiplay.storage", "multiplay.storage.memory") in files

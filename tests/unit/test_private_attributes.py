@@ -6,6 +6,7 @@ may a module that the library does not document.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -133,12 +134,18 @@ def modules_imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
         yield from ((name, node.lineno) for name in foreign)
 
 
-def violations(root: Path) -> list[str]:
-    """Return all uses of private attributes and internal modules of other libraries."""
-    trees = {
+@cache
+def trees_of(root: Path) -> dict[str, ast.Module]:
+    """Return all files below a folder, parsed."""
+    return {
         f"{file.relative_to(root)}": ast.parse(file.read_text(encoding="utf-8"))
         for file in sorted(root.rglob("*.py"))
     }
+
+
+def violations(root: Path) -> list[str]:
+    """Return all uses of private attributes and internal modules of other libraries."""
+    trees = trees_of(root)
     defined: set[str] = set().union(*map(attributes, trees.values()))
     found = []
     for place, tree in trees.items():
@@ -163,8 +170,9 @@ def test_no_private_attribute_of_another_library_is_used() -> None:
 
 def test_private_attributes_are_found() -> None:
     """Without any of them, the test above would pass."""
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.rglob("*.py")]
-    own = [value for tree in trees for value, _, _ in accesses(tree) if is_own(value)]
+    own = [
+        value for tree in trees_of(ROOT).values() for value, _, _ in accesses(tree) if is_own(value)
+    ]
     assert len(own) > 1000
 
 

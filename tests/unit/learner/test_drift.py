@@ -67,7 +67,13 @@ def false_alarms(losses: FloatArray, seen: IntArray, every: int, delta: float) -
     return int(alarmed.sum())
 
 
-@pytest.mark.parametrize("law", ["rare", "even", "wide", "narrow", "units"])
+@pytest.mark.parametrize(
+    "law",
+    [
+        "units",
+        *(pytest.param(law, marks=pytest.mark.slow) for law in ("rare", "even", "wide", "narrow")),
+    ],
+)
 def test_false_alarms_are_rarer_than_the_level(law: str) -> None:
     """1000 lives of each kind, looked at in every round, or every 20th of long ones."""
     rng = np.random.default_rng(3)

@@ -70,8 +70,21 @@ def is_defined(policy: Policy, actions: ActionSet) -> bool:
     return actions.linear or not policy.needs_linear
 
 
-@pytest.mark.parametrize("actions", [*SETS, PAPER, EMPTY], ids=repr)
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+ON_ALL = [*SETS, PAPER, EMPTY]
+
+
+@pytest.mark.parametrize(
+    ("policy", "actions"),
+    [
+        # each policy on a third of the sets, and each set with a third of the policies
+        pytest.param(
+            policy, actions, id=f"{policy}-{actions}", marks=[pytest.mark.slow] * (left > 0)
+        )
+        for i, policy in enumerate(POLICIES)
+        for j, actions in enumerate(ON_ALL)
+        for left in [(i + j) % 3]
+    ],
+)
 def test_contract(policy: Policy, actions: ActionSet) -> None:
     slow = isinstance(actions, IntegerProgram)  # HiGHS: copies and repetitions take seconds
     if not is_defined(policy, actions):

@@ -123,10 +123,10 @@ def test_genlbinfv_follows_the_formulas_over_whole_histories(policy: GenLBINFV) 
             losses = seen.units[0, seen.first[i] : seen.first[i] + a[i]]
             samples[i] += losses.tolist()
             if a[i] >= 1:
-                k = losses.mean()
-                estimate[i] += a[i] / x[i] * (k - q[-1][i])
-                bound = min(1, 2 * (1 - u[i]) / (u[i] ** 2 * g))
-                alpha[i] = (a[i] / n[i]) ** 2 * (k - q[-1][i]) ** 2 * bound / g
+                k, share = float(losses.mean()), float(a[i] / n[i])
+                error, bound = k - float(q[-1][i]), min(1, 2 * (1 - u[i]) / (u[i] ** 2 * g))
+                estimate[i] += a[i] / x[i] * error
+                alpha[i] = share**2 * error**2 * bound / g
                 if policy.prediction == "gd":
                     prediction[i] = (1 - policy.eta) * q[-1][i] + policy.eta * k
             if policy.prediction == "ls":

@@ -14,7 +14,7 @@ from multiplay._support.checks import is_integer, true_or_false
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import number_or_nan
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Transport
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import snapshot
@@ -220,10 +220,15 @@ class Study(SyncedState, HasPanel):
     def compile_all(cls, *, store: Place = PLACE) -> None:
         """Compile the kernels of all studies of a store, so that their first plays do not wait.
 
-        Studies with user-defined classes and damaged studies are left out.
+        Without studies, those of the default policy for ``Transport``. Studies with user-defined
+        classes and damaged studies are left out.
         """
         place = store_at(store)
-        for name in place.names():
+        names = place.names()
+        if not names:
+            settings = (None, None, "refuse", "refuse", False)
+            rehearse(Engine.create(Transport.example(), None, Streams(NO_NUMBERS), *settings))
+        for name in names:
             with (
                 suppress(InvalidInput, *entry_codec.UNREADABLE),
                 closing(place.open(name)) as journal,

@@ -80,6 +80,20 @@ def test_words_are_changed(place: Place) -> None:
         assert study.words.unit == "lorry"
 
 
+def test_plans_are_exported(place: Place) -> None:
+    study = place.study(arm="lane")
+    ask_and_tell(study, 2)
+    links = re.findall(rf'href="({BASE}/export[^"]*)" download', place.get(f"{BASE}/manage").text)
+    found = [place.get(unescape(link)) for link in links]
+    assert [file.status_code for file in found] == [200] * 4
+    assert all("attachment" in file.headers["content-disposition"] for file in found)
+    assert found[0].content.startswith(b"PK")
+    assert len(found[1].text.splitlines()) == 1 + len(study.plans())
+    assert len(found[2].text.splitlines()) == 3
+    assert place.get(f"{BASE}/export?format=exe").status_code == 404
+    assert place.get("/studies/none/export").status_code == 404
+
+
 @pytest.mark.parametrize(
     ("can", "study", "allowed"),
     [
@@ -340,6 +354,10 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
         (
             b"channel,day,cost\nradio,1,9\nradio,1,9\ntv,2,4",
             {"caps": "radio 2\ntv 1", "kind": "budget"},
+        ),
+        (
+            b"from;to;day;cost\na;b;1;9,5\na;b;2;cheap",
+            {"high": "15", "low": "0", "supply": "a 1"},
         ),
         (b"depot,town,day,cost\n007,NA,1,9", {"supply": "007 1", "demand": "NA 1"}),
     ],

@@ -11,10 +11,12 @@ from starlette.responses import Response
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.words import Words
+from multiplay.service.api.models import ExportQuery
+from multiplay.service.api.routes import file_response
 from multiplay.service.pages import render
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
-from multiplay.service.pages.uploads import Columns, Upload, guessed_columns, uploaded
+from multiplay.service.pages.uploads import PASTED, Columns, Upload, guessed_columns, uploaded
 from multiplay.service.studies import bounded_verbs
 from multiplay.studies import Study
 
@@ -46,9 +48,13 @@ async def manage_page(context: StudyPageContext, query: ManageQuery) -> Response
 async def _manage_page(
     context: StudyPageContext, form: Form | None = None, done: str = "", status: int = 200
 ) -> Response:
-    words, asked = await context.read(lambda study: (study.words, study.asked))
-    shown = {"name": context.name, "base": context.base, "words": words, "asked": asked}
-    return await context.page("manage.html", status, form=form or Form(), done=done, **shown)
+    words, asked, sense = await context.read(
+        lambda study: (study.words, study.asked, study.actions.sense)
+    )
+    noun = "cost" if sense == "min" else "reward"
+    shown = {"name": context.name, "base": context.base, "words": words, "noun": noun}
+    shown |= {"asked": asked, "done": done}
+    return await context.page("manage.html", status, form=form or Form(), **shown)
 
 
 async def set_words(context: StudyPageContext) -> Response:
@@ -114,6 +120,12 @@ async def to_manage(context: StudyPageContext) -> Response:
     return to(f"{context.base}/manage")
 
 
+async def export(context: StudyPageContext, query: ExportQuery) -> Response:
+    """Return a file with the plans of a study."""
+    content = await context.manager.export(context.name, context.caller, query.format, query.wide)
+    return file_response(context.name, query.format, content)
+
+
 # ------------------------------------------------------------ past bills
 
 
@@ -123,7 +135,7 @@ class Preview(NamedTuple):
     Attributes
     ----------
     source : str
-        The name of the file.
+        The name of the file; "" for a table that was pasted.
     content : str
         The table as CSV, for the form that learns it.
     format : str
@@ -210,7 +222,8 @@ def _preview(context: PageContext, form: Form, table: Upload, study: Study) -> P
     rows = head.where(head.notna(), "").astype(str).to_numpy().tolist()
     names = [str(name) for name in file.frame.columns]
     format = "" if file.format is None else str(file.format)
-    return Preview(table.name, table.text, format, names, chosen, rows, check)
+    source = "" if table.name == PASTED else table.name
+    return Preview(source, table.text, format, names, chosen, rows, check)
 
 
 def _learn(context: PageContext, form: Form, table: Upload, columns: Columns, study: Study) -> Any:
@@ -229,6 +242,7 @@ PAGES = (
     Page("POST", f"{STUDY}/copy", copy),
     Page("GET", f"{STUDY}/delete", to_manage),
     Page("POST", f"{STUDY}/delete", delete),
+    Page("GET", f"{STUDY}/export", export, query=ExportQuery),
     Page("GET", f"{STUDY}/import", import_page),
     Page("POST", f"{STUDY}/import", learn_table),
 )

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from multiplay._support.formatting import number
+from multiplay._support.frames import TableFile
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
 from multiplay.service.pages.forms import MOST_LINES, as_lines
@@ -35,16 +36,16 @@ def draft(table: Upload) -> dict[str, str]:
     >>> found["supply"].splitlines(), found["demand"].splitlines(), found["high"]
     (['Lyon 2', 'Lille 1'], ['north 2', 'south 1'], '140')
     """
-    rows = table.read().frame
-    columns = guessed_columns(rows)
-    rows = table.read(columns.arm).frame.dropna(subset=[*columns.arm])
+    columns = guessed_columns(table.read().frame)
+    file = table.read(columns.arm)
+    rows = file.frame.dropna(subset=[*columns.arm])
     if not len(rows):
         hint = "Write the supplier and the customer, or the lane, into columns of each row."
         raise InvalidInput("file", "rows with names", "none", hint)
     for name in columns.arm:
         rows[name] = rows[name].astype(str).str.strip()
     found = {"name": "" if table.name == PASTED else PurePath(table.name).stem, "content": ""}
-    found |= _amounts(rows, columns) | _range(rows, columns)
+    found |= _amounts(rows, columns) | _range(file, columns)
     if columns.round and columns.loss:
         found |= {"content": table.text, "history": "yes"}
     if any(len(text.splitlines()) > MOST_LINES for text in found.values() if text != table.text):
@@ -94,19 +95,21 @@ def _lines(units: dict[str, int]) -> str:
     return as_lines([*units], [*units.values()])
 
 
-def _range(rows: pd.DataFrame, columns: Columns) -> dict[str, str]:
+def _range(file: TableFile, columns: Columns) -> dict[str, str]:
     """Return the range of costs, and the currency that the name of their column has."""
-    if not columns.loss or rows[columns.loss].dtype.kind not in "iuf":
-        return {}
-    low, high = float(rows[columns.loss].min()), float(rows[columns.loss].max())
-    if not (math.isfinite(low) and math.isfinite(high)) or high <= 0:
-        return {}
+    import pandas as pd
+
     words = re.findall(r"[a-z]+", columns.loss.casefold())
-    currency = next((CURRENCIES[word] for word in words if word in CURRENCIES), "")
+    found = {"currency": next((CURRENCIES[word] for word in words if word in CURRENCIES), "")}
+    if not columns.loss:
+        return found
+    costs = file.frame[columns.loss]
+    if costs.dtype.kind not in "iuf":  # some rows have no number
+        mark = "." if file.format is None else file.format.decimal
+        costs = pd.to_numeric(costs.astype(str).str.replace(mark, "."), errors="coerce")
+    low, high = float(costs.min()), float(costs.max())
+    if not (math.isfinite(low) and math.isfinite(high)) or high <= 0:
+        return found
     digits = 1 - math.floor(math.log10(ROOM * high))  # two digits
     rounded = math.ceil(ROOM * high * 10**digits) / 10**digits
-    return {
-        "low": "0" if low >= 0 else number(ROOM * low),
-        "high": f"{rounded:.12g}",
-        "currency": currency,
-    }
+    return found | {"low": "0" if low >= 0 else number(ROOM * low), "high": f"{rounded:.12g}"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support.csv_format import CsvFormat, decoded, format_of
+from multiplay._support.csv_format import CsvFormat, decoded, format_of, number_in
 from multiplay.errors import InvalidInput
 from multiplay.types import IntArray
 
@@ -99,7 +99,6 @@ def _read_csv(
             texts,
             sep=found.separator,
             decimal=found.decimal,
-            thousands=found.thousands,
             skipinitialspace=True,
             skip_blank_lines=False,  # so that the index gives the line
         )
@@ -111,7 +110,27 @@ def _read_csv(
         hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
         expected, got = "as many cells in a row as in the first line", "more"
         raise InvalidInput(argument, expected, got, hint)
+    if found.thousands is not None:
+        _join_groups(rows, texts, found.decimal)
     return _with_own_names(rows).dropna(how="all")
+
+
+def _join_groups(rows: pd.DataFrame, texts: str | Iterable[str], decimal: str) -> None:
+    """Turn columns of numbers with groups of digits into numbers.
+
+    pandas would also join the parts of a date such as 31.12.2026.
+    """
+    import pandas as pd
+
+    for name in rows.columns.difference([texts] if isinstance(texts, str) else [*texts]):
+        if rows[name].dtype.kind not in "biuf":
+            numbers, different = pd.factorize(rows[name])
+            found = [
+                number_in(text, decimal) if isinstance(text, str) else None for text in different
+            ]
+            if None not in found:
+                values = np.append(np.array(found, dtype=float), np.nan)
+                rows[name] = values[numbers]
 
 
 def _read_excel(

@@ -11,8 +11,9 @@ import numpy as np
 from multiplay._support.checks import is_number, shortened, true_or_false
 from multiplay._support.csv_format import CsvFormat, decimal_of, number_in
 from multiplay._support.dates import date_seconds
-from multiplay._support.formatting import counted, number
+from multiplay._support.formatting import counted
 from multiplay._support.frames import column, in_order, table_file
+from multiplay._support.serialization import number_or_none
 from multiplay.actions.base import look
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
@@ -21,6 +22,7 @@ from multiplay.features.table import item
 from multiplay.learner.plays import FAR
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import EXACT, Report
+from multiplay.learner.words import Words
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -97,9 +99,14 @@ class TableProblem(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
+        return f"row {self.row}, {self.text}"
+
+    @property
+    def text(self) -> str:
+        """The problem without the number of the row."""
         if self.reason == EMPTY:
-            return f"row {self.row}: {self.column} {EMPTY}"
-        return f"row {self.row}, {self.column}: {self.value} {self.reason}"
+            return f"{self.column} {EMPTY}"
+        return f"{self.column}: {self.value} {self.reason}"
 
 
 class TableCheck(NamedTuple):
@@ -146,14 +153,19 @@ class TableCheck(NamedTuple):
     missing: int = 0
 
     def __str__(self) -> str:
-        text = f"{counted(self.rows, 'row')}: {counted(self.rounds, 'round')}"
+        return self.text(Words(arm="arm", round="round"))
+
+    def text(self, words: Words) -> str:
+        """Return the check as lines of text, in the words of the user."""
+        text = f"{counted(self.rows, 'row')}: {words.rounds(self.rounds)}"
         if self.first is not None and self.last is not None:
             days = [f"{day:%Y-%m-%d}" for day in (self.first, self.last)]
             text += f" on {days[0]}" if days[0] == days[1] else f" from {days[0]} to {days[1]}"
-        text += f", {counted(len(self.arms), 'arm')}, total {number(self.total)}"
-        text += f", {self.missing} without a loss" if self.missing else ""
+        text += f", {words.arms(len(self.arms))}, total {words.money(self.total)}"
+        text += f", {counted(self.missing, 'row')} without a loss" if self.missing else ""
         if self.added:
-            text += f"\n{counted(len(self.added), 'new arm')}: {', '.join(self.added)}"
+            new = words._replace(arm=f"new {words.arm}").arms(len(self.added))
+            text += f"\n{new}: {', '.join(self.added)}"
         return text + (f"\n{problems_text(self.problems)}" if self.problems else "")
 
 
@@ -172,7 +184,7 @@ class KnownArms(NamedTuple):
     ----------
     names
         The names of all arms.
-    ranges : Ranges
+    ranges : Ranges or None
         The ranges of their losses.
     fixed : str
         The policy that needs a fixed set; "" if arms can be added.
@@ -180,8 +192,8 @@ class KnownArms(NamedTuple):
         The declared features.
     """
 
-    names: Collection[str]
-    ranges: Ranges
+    names: Collection[str] = ()
+    ranges: Ranges | None = None
     fixed: str = ""
     features: Features | None = None
 
@@ -248,7 +260,7 @@ class _Problems:
         given = self.rows[name].to_numpy(dtype=object) if values is None else values
         labels = self.rows.index.to_numpy()
         for k in places.tolist():
-            shown = _shown(item(given[k]))
+            shown = "" if reason == EMPTY else _shown(item(given[k]))
             why = reason if isinstance(reason, str) else reason(k)
             self._found[k] = TableProblem(int(labels[k]) + self.first, name, shown, why)
 
@@ -321,6 +333,33 @@ def read_table(
         int(np.isnan(logged.loss).sum()),
     )
     return ReadTable(rows, logged, problems.bad, check)
+
+
+def read_bills(
+    table: Any, arm: str | Sequence[str] = "arm", loss: str = "loss"
+) -> dict[str, list[float | None]]:
+    """Return the losses of one round by arm, for ``tell``, from a table with a row for each unit.
+
+    Examples
+    --------
+    >>> read_bills({"arm": ["sea", "air", "sea"], "loss": ["20,50", "80,00", None]})
+    {'sea': [20.5, None], 'air': [80.0]}
+    """
+    parts = arm_columns(arm)
+    rows, format, first = table_file(table, parts)
+    for name in (*parts, loss):
+        column(rows, name, "arm='lane', loss='euros'", gaps=True)
+    problems = _Problems(rows, first)
+    arms, names = _arms(rows, parts, KnownArms(), problems)
+    losses = _losses(rows, loss, format, problems)
+    if problems.bad.any():
+        hint = "Correct these rows; leave the cell empty where a loss is missing."
+        got = problems_text(problems.in_order())
+        raise InvalidInput("table", "rows without problems", got, hint)
+    bills: dict[str, list[float | None]] = {}
+    for k, value in zip(arms.tolist(), losses.tolist(), strict=True):
+        bills.setdefault(names[k], []).append(number_or_none(value))
+    return bills
 
 
 def arm_columns(arm: str | Sequence[str]) -> tuple[str, ...]:
@@ -439,11 +478,11 @@ def _check_ranges(
     names: Sequence[str],
     losses: FloatArray,
     column: str,
-    ranges: Ranges,
+    ranges: Ranges | None,
     problems: _Problems,
 ) -> None:
     """Find losses outside the range of their arm, if they are not clipped."""
-    if ranges.outside == "refuse":
+    if ranges is not None and ranges.outside == "refuse":
         low, high = ranges.of(names)
         outside = (losses < low[arms]) | (losses > high[arms])
         ends = [f"is outside {a:g} to {b:g}" for a, b in zip(low, high, strict=True)]

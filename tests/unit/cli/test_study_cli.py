@@ -417,8 +417,8 @@ def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> N
     ("table", "hint"),
     [
         ("lane,loss\nLyon->north,1\n", "--arm lane"),
-        ("arm,loss\nLyon->north,12x\n", "line 2"),
-        ("arm,loss\n\nLyon->north,1\n,1\n", "line 4"),
+        ("arm,loss\nLyon->north,12x\n", "row 2, loss: '12x' is not a number"),
+        ("arm,loss\n\nLyon->north,1\n,1\n", "row 4, arm is empty"),
         ("arm,loss\nLyon->north,120,5\n", "120.5"),
         ("arm,loss\nLyon->north,1\nLyon->north,120,5\n", "line 3"),
         ("arm,loss\n", "no rows"),

@@ -928,7 +928,7 @@ def test_years_of_history_are_learned(tmp_path: Path) -> None:
 
 PROBLEM = "table: expected rows without problems, got 1 row with a problem:\n  row "
 BAD_TABLES: dict[str, tuple[str, Any]] = {
-    "no arm": (PROBLEM + "1: arm is empty", table(arm=["Lyon->north", None, "Lyon->north"])),
+    "no arm": (PROBLEM + "1, arm is empty", table(arm=["Lyon->north", None, "Lyon->north"])),
     "text": (PROBLEM + "0, loss: 'cheap' is not a number", table(loss=["cheap", 1.0, 0.0])),
     "infinite": (PROBLEM + "0, loss: inf is not a finite number", table(loss=[np.inf, 1.0, 0.0])),
     "out of range": (PROBLEM + "0, loss: 2 is outside 0 to 1", table(loss=[2.0, 1.0, 0.0])),

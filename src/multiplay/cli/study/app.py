@@ -5,6 +5,7 @@ import math
 import os
 import re
 import shlex
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,8 @@ OPTIONS = {
     r"\bslack=True": "--slack",
     r"\bsurplus=True": "--surplus",
     r"\bfinal=False": "--part",
+    r"\bskip_bad=True": "--skip-bad",
+    r"\bday_first=True or day_first=False": "--day-first or --month-first",
     r"\bshortage=([\d.]+)": r"--shortage \1",
     r"\b(losses|rewards)=\((\S+), (\S+)\)": r"--\1 \2,\3",
     r"\b(sense)='max'": "--rewards",
@@ -120,7 +123,24 @@ Key = Annotated[
     str | None,
     typer.Option(help="A name for this request: the same key gives the same answer."),
 ]
+At = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="The time of it, 2026-11-15 or 2026-11-15T08:00; now by default."
+    ),
+]
 DEFAULT_STORE = PLACE
+
+
+def time_of(option: str, text: str | None) -> datetime | None:
+    """Return the time of an option; a date is its first moment, here."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        hint = "Write 2026-11-15 or 2026-11-15T08:00, with +01:00 for a time zone."
+        raise InvalidInput(option, "a date or a time", repr(text), hint) from None
 
 
 def opened(name: str, store: str | Store) -> Study:

@@ -15,6 +15,7 @@ from multiplay.cli.study import features, options
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
+    At,
     Key,
     Name,
     StoreAt,
@@ -22,6 +23,7 @@ from multiplay.cli.study.app import (
     opened,
     print_json,
     study,
+    time_of,
 )
 from multiplay.learner.plays import PendingPlay
 from multiplay.reports.study_text import outlook
@@ -88,6 +90,7 @@ def ask(
     exclude: Exclude = None,
     fixed: Fixed = None,
     time_limit: TimeLimit = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -127,7 +130,7 @@ def ask(
         )
         limits = _limits(at_most, exclude, fixed)
         limits["features"] = features.day_features(known, day, given.features)
-        play = known.ask(today, key=key, time_limit=time_limit, **limits)
+        play = known.ask(today, key=key, time_limit=time_limit, at=time_of("--at", at), **limits)
         if as_json:
             return print_json(plain_play(play))
         called = "" if play.key is None else f", {play.key}"

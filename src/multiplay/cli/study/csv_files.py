@@ -10,7 +10,7 @@ import typer
 from multiplay._support.csv_format import CsvFormat
 from multiplay._support.frames import TableFile, read_file
 from multiplay.errors import InvalidInput
-from multiplay.learner.logged_data import ARROW
+from multiplay.learner.logged_data import TableProblem
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -35,21 +35,14 @@ def read_csv(
     sep: str | None = None,
     decimal: str | None = None,
 ) -> "pd.DataFrame":
-    """Return a table with the column ``arm`` as text, and a name in every row of it.
-
-    Columns with commas between them, such as depot,customer, are joined to Lyon->north.
-    """
-    parts = [arm] if "," not in arm else [part.strip() for part in arm.split(",")]
-    table = read_table(path, parts, argument, sep, decimal).frame
-    known = [part for part in parts if part in table]
-    for part in known:
-        empty = table.index[table[part].isna()]
+    """Return a table with the column ``arm`` as text, and a name in every row of it."""
+    table = read_table(path, [arm], argument, sep, decimal).frame
+    if arm in table:
+        empty = table.index[table[arm].isna()]
         if len(empty):
             hint = "Write the name of the arm, or remove the line."
-            raise InvalidInput(f"{argument}, line {empty[0] + 2}", f"{part!r}", "nothing", hint)
-        table[part] = table[part].str.strip()
-    if len(parts) > 1 and known == parts:
-        table[arm] = table[parts].agg(ARROW.join, axis=1)
+            raise InvalidInput(f"{argument}, line {empty[0] + 2}", f"{arm!r}", "nothing", hint)
+        table[arm] = table[arm].str.strip()
     return table
 
 
@@ -70,6 +63,19 @@ def read_table(
     if file.format not in (None, PLAIN) and sep is None and decimal is None:
         typer.echo(f"{source}: {file.format}", err=True)
     return file
+
+
+def write_skipped(path: Path, file: TableFile, problems: Sequence[TableProblem]) -> None:
+    """Write rows with problems to a CSV file: their numbers, the problems, and all columns."""
+    rows = file.frame.loc[[problem.row - file.first for problem in problems]].copy()
+    rows.insert(0, "problem", [problem.text for problem in problems], allow_duplicates=True)
+    rows.insert(0, "row", [problem.row for problem in problems], allow_duplicates=True)
+    form = file.format or PLAIN
+    try:
+        rows.to_csv(path, index=False, sep=form.separator, decimal=form.decimal)
+    except OSError as error:
+        got, hint = f"{path} ({error.strerror})", "Choose a different file."
+        raise InvalidInput("--skipped", "a file that can be written", got, hint) from None
 
 
 def _content(path: str, argument: str) -> bytes:

@@ -12,12 +12,14 @@ from multiplay.cli.screen import print_table
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
+    At,
     Key,
     Name,
     StoreAt,
     opened,
     print_json,
     study,
+    time_of,
 )
 from multiplay.cli.study.csv_files import read_csv
 from multiplay.errors import InvalidInput
@@ -160,6 +162,7 @@ def describe(
         typer.Argument(metavar="LANES.csv", help="A row for each arm; - reads standard input."),
     ],
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -183,7 +186,7 @@ def describe(
     """
     rows = read_csv(table, "arm")
     with opened(name, store) as known:
-        known.describe(rows, key=key)
+        known.describe(rows, key=key, at=time_of("--at", at))
     if as_json:
         print_json({"study": name, "arms": len(rows)})
     else:

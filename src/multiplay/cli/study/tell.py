@@ -3,28 +3,30 @@
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from multiplay._support.frames import column
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
+    At,
     Key,
     Name,
     StoreAt,
     opened,
     print_json,
     study,
+    time_of,
 )
-from multiplay.cli.study.csv_files import DecimalMark, Separator, read_csv, read_table
+from multiplay.cli.study.csv_files import DecimalMark, Separator, read_table, write_skipped
 from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
+from multiplay.learner.logged_data import TableCheck, read_bills
 from multiplay.learner.plays import Receipt, Remaining, of_text
-
-if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
-    import pandas as pd
+from multiplay.learner.words import Words
+from multiplay.studies.wire import of_table_check
 
 NamedPlay = Annotated[
     str, typer.Argument(metavar="PLAY", help="The number of the play, or its key.")
@@ -64,6 +66,7 @@ def tell(
     sep: Separator = None,
     decimal: DecimalMark = None,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -96,11 +99,10 @@ def tell(
 
     JSON: id, seen, missing, clipped (numbers of units), repeated, final.
     """
-    report = _report(table, losses, arm, loss, sep, decimal)
+    report, when = _report(table, losses, arm, loss, sep, decimal), time_of("--at", at)
+    given: dict[str, Any] = {"final": not part, "missing": missing, "key": key, "at": when}
     with opened(name, store) as known:
-        told = of_text(
-            play, lambda one: known.tell(one, report, final=not part, missing=missing, key=key)
-        )
+        told = of_text(play, lambda one: known.tell(one, report, **given))
     _answer(told, as_json)
 
 
@@ -109,6 +111,7 @@ def close(
     name: Name,
     play: NamedPlay,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -121,7 +124,7 @@ def close(
     JSON: as multiplay study tell.
     """
     with opened(name, store) as known:
-        told = of_text(play, lambda one: known.close(one, key=key))
+        told = of_text(play, lambda one: known.close(one, key=key, at=time_of("--at", at)))
     _answer(told, as_json)
 
 
@@ -130,6 +133,7 @@ def cancel(
     name: Name,
     play: NamedPlay,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -142,7 +146,7 @@ def cancel(
     JSON: id, status.
     """
     with opened(name, store) as known:
-        named = _named(play, lambda one: known.cancel(one, key=key))
+        named = _named(play, lambda one: known.cancel(one, key=key, at=time_of("--at", at)))
     if as_json:
         print_json({"id": named, "status": "cancelled"})
     else:
@@ -156,6 +160,7 @@ def expire(
         str, typer.Option(metavar="TIME", help="The age of a play, such as 7d, 36h or 90min.")
     ],
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -173,7 +178,7 @@ def expire(
     """
     age = duration("--older-than", older_than)
     with opened(name, store) as known:
-        ended = known.expire(age, key=key)
+        ended = known.expire(age, key=key, at=time_of("--at", at))
     if as_json:
         print_json({"plays": ended})
     else:
@@ -193,6 +198,7 @@ def correct(
     sep: Separator = None,
     decimal: DecimalMark = None,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -211,8 +217,9 @@ def correct(
     JSON: as multiplay study tell.
     """
     report = _report(table, losses, arm, loss, sep, decimal)
+    given: dict[str, Any] = {"missing": missing, "key": key, "at": time_of("--at", at)}
     with opened(name, store) as known:
-        told = of_text(play, lambda one: known.correct(one, report, missing=missing, key=key))
+        told = of_text(play, lambda one: known.correct(one, report, **given))
     _answer(told, as_json)
 
 
@@ -221,6 +228,7 @@ def retract(
     name: Name,
     play: NamedPlay,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -238,7 +246,7 @@ def retract(
     JSON: id, status.
     """
     with opened(name, store) as known:
-        named = _named(play, lambda one: known.retract(one, key=key))
+        named = _named(play, lambda one: known.retract(one, key=key, at=time_of("--at", at)))
     if as_json:
         print_json({"id": named, "status": "retracted"})
     else:
@@ -250,30 +258,52 @@ def learn(
     name: Name,
     table: Annotated[
         str,
-        typer.Argument(metavar="TABLE.csv", help="A row for each unit; - reads standard input."),
+        typer.Argument(metavar="TABLE", help="A row for each unit; - reads standard input."),
     ],
     arm: Arm = "arm",
     round: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column of rounds: a date or a number.")
+        str, typer.Option(metavar="COLUMN", help="The column of rounds: a date or a label.")
     ] = "round",
     loss: Loss = "loss",
     sep: Separator = None,
     decimal: DecimalMark = None,
+    day_first: Annotated[
+        bool | None,
+        typer.Option(
+            "--day-first/--month-first",
+            help="How to read 03/04/2026, if no date of the table shows it.",
+        ),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows with problems.")
+    ] = False,
+    skipped: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Write the rows that are left out to a file."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Show what the table contains, and learn nothing.")
+    ] = False,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
     """Learn from logged data: plans that were not chosen by the study, in one table.
 
-    The table has a row for each unit: its arm, its round, and its cost. If the study has features,
-    the table has a column for each, by its name; those of [b]multiplay study describe[/b] may be
-    left out:
+    The table has a row for each unit: its arm, its round, and its cost. An arm may be in several
+    columns. A round that is a date also sets the time of its costs. An arm that the study does not
+    have is added. If the study has features, the table has a column for each, by its name; those of
+    [b]multiplay study describe[/b] may be left out:
 
         arm,round,loss,fuel,weekday
         Lyon->north,2025-11-03,120,1.68,Mon
 
     The file may be CSV with any separator, decimal mark and encoding, which are recognised and
     reported, or .xlsx.
+
+    A table with problems is refused, and the first rows with problems are shown. [b]--skip-bad[/b]
+    learns from the other rows, and [b]--skipped[/b] writes those that were left out to a file.
 
     Give a [b]--key[/b], such as the name of the table: without a key, the same table told twice is
     learned twice.
@@ -282,14 +312,38 @@ def learn(
 
         multiplay study learn lanes history.csv --key history-2025
 
-        multiplay study learn lanes bills.csv --arm lane --round day --loss euros
+        multiplay study learn lanes bills.xlsx --arm depot,customer --round date --loss euros
 
-    JSON: as multiplay study tell; id is null.
+        multiplay study learn lanes bills.csv --skip-bad --skipped bad-rows.csv
+
+    JSON: as multiplay study tell, and id is null, added (new arms), skipped (number of rows), check
+    (rows, rounds, arms, added, problems, first, last, total, missing).
     """
-    rows = read_table(table, name_list("--arm", arm), sep=sep, decimal=decimal)
+    if skipped is not None and not skip_bad:
+        hint = "Add --skip-bad, or leave --skipped out."
+        raise InvalidInput("--skipped", "the option --skip-bad", "none", hint)
+    parts = name_list("--arm", arm)
+    file = read_table(table, parts, sep=sep, decimal=decimal)
     with opened(name, store) as known:
-        told = known.learn_table(rows, name_list("--arm", arm), round, loss, key=key)
-    _answer(told, as_json)
+        found, words = known.check_table(file, parts, round, loss, day_first=day_first), known.words
+        if check:
+            return _shown_check(found, words, None, as_json)
+        rest: dict[str, Any] = {"skip_bad": skip_bad, "day_first": day_first, "key": key}
+        told = known.learn_table(file, parts, round, loss, at=time_of("--at", at), **rest)
+    if skipped is not None:
+        write_skipped(skipped, file, found.problems)
+    return _shown_check(found, words, told, as_json)
+
+
+def _shown_check(found: TableCheck, words: Words, told: Receipt | None, as_json: bool) -> None:
+    """Print what a table contains, and the receipt if it was learned."""
+    if as_json:
+        receipt = {} if told is None else told._asdict()
+        return print_json({**receipt, "check": of_table_check(found)})
+    typer.echo(found.text(words))
+    if told is not None:
+        typer.echo(f"{told._replace(added=())}")  # they are in the text
+    return None
 
 
 ArmOption = Annotated[
@@ -305,6 +359,7 @@ def forget(
     ],
     arm: ArmOption = None,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -322,7 +377,7 @@ def forget(
     JSON: since (the first round that counts), units.
     """
     with opened(name, store) as known:
-        left = known.forget(arm, before=_round("--before", before), key=key)
+        left = known.forget(arm, before=_round("--before", before), key=key, at=time_of("--at", at))
     _answer(left, as_json)
 
 
@@ -337,6 +392,7 @@ def keep(
         ),
     ] = None,
     key: Key = None,
+    at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -355,7 +411,7 @@ def keep(
     """
     with opened(name, store) as known:
         given = None if since is None else _round("--since", since)
-        left = known.keep(arm, since=given, key=key)
+        left = known.keep(arm, since=given, key=key, at=time_of("--at", at))
     _answer(left, as_json)
 
 
@@ -405,24 +461,5 @@ def _report(
     if losses is not None:
         return json_value("--losses", losses)
     assert table is not None
-    return _losses_by_arm(read_csv(table, arm, sep=sep, decimal=decimal), arm, loss)
-
-
-def _losses_by_arm(table: "pd.DataFrame", arm: str, loss: str) -> dict[str, list[float | None]]:
-    """Return the losses of every arm, in the order of the rows; None where none is given."""
-    example = "--arm lane --loss euros"
-    losses: dict[str, list[float | None]] = {}
-    arms, values = column(table, arm, example), column(table, loss, example, gaps=True)
-    for line, name, value in zip(table.index + 2, arms, values, strict=True):
-        losses.setdefault(name, []).append(_loss(value, f"table, line {line}"))
-    return losses
-
-
-def _loss(value: Any, argument: str) -> float | None:
-    if value != value:
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        hint = "Write a number, and leave the cell empty where one is missing."
-        raise InvalidInput(argument, "a number", repr(value), hint) from None
+    parts = name_list("--arm", arm)
+    return read_bills(read_table(table, parts, sep=sep, decimal=decimal), parts, loss)

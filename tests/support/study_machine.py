@@ -6,6 +6,7 @@ import math
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
@@ -109,7 +110,7 @@ INVALID = [
     Request("expire", (-HOUR,), {}),
     Request("learn", ({"nowhere": 1}, {"nowhere": [0.5]}), {}),
     Request("learn", ({"A->x": 9}, {"A->x": [0.5] * 9}), {}),
-    Request("learn_table", ({"round": [1], "arm": ["nowhere"], "loss": [0.5]},), {}),
+    Request("learn_table", ({"round": [1], "arm": [None], "loss": [0.5]},), {}),
     Request("set_words", (), {"unit": ""}),
     Request("set_words", (), {"arm": 7, "key": "a"}),
     Request("why", (UNKNOWN,), {}),
@@ -344,15 +345,18 @@ class StudyMachine(RuleBasedStateMachine):
         self._do(Request.made("learn", (plan, losses), options | sets), expect)
 
     def learn_table(self) -> None:
-        """Learn from a history; level 0 is a missing loss."""
-        terms, names = self.model.terms, list(self.model.arms)
+        """Learn from a history; level 0 is a missing loss. A row may be bad, or of a new arm."""
+        terms, names = self.model.terms, [*self.model.arms, "C->z", None]
         step, rows = (terms.high - terms.low) / LEVELS, self.draw(ROWS)
+        dates = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
+        labels: list[Any] = self.draw(st.sampled_from([[0, 1, 2], dates]))
         table = {
-            "round": [number for number, _, _ in rows],
+            "round": [labels[number] for number, _, _ in rows],
             "arm": [names[arm % len(names)] for _, arm, _ in rows],
             "loss": [terms.low + step * level if level else math.nan for _, _, level in rows],
         }
-        self._same_verb("learn_table", (table,), {"key": self.draw(KEY)})
+        options = {"key": self.draw(KEY), "skip_bad": self.draw(st.booleans())}
+        self._same_verb("learn_table", (table,), options)
 
     # ------------------------------------------------------------ handles
 
@@ -520,7 +524,8 @@ def check(view: View, model: Model, policy: Policy) -> None:
     arms, table = [*model.arms.values()], view.arms
     assert table["arm"].tolist() == [*model.arms], "arms(): all arms in order of appearance"
     assert table["seen"].tolist() == [arm.seen for arm in arms], "arms(): units seen"
-    _close(table["share"], [arm.plans / max(model.rounds, 1) for arm in arms], "arms(): share")
+    reported = max(model.rounds + model.external, 1)
+    _close(table["share"], [arm.plans / reported for arm in arms], "arms(): share")
     _close(_seconds(table["last_seen"]), [arm.last for arm in arms], "arms(): last seen")
     if not (getattr(policy, "discount", None) or getattr(policy, "window", None)):
         means = [arm.cost / arm.seen if arm.seen else math.nan for arm in arms]

@@ -10,6 +10,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from multiplay.policies import Policy
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
 ROUNDING = 1e-9
 
-Answer = tuple[int | None, int, int, int, bool, bool]  # the fields of ``Receipt``
+Answer = tuple[int | None, int, int, int, bool, bool, tuple[str, ...], int]  # as ``Receipt``
 Content = float | dict[str, Any]  # a report: the total of the round, or losses by arm
 
 
@@ -214,7 +215,7 @@ class Play:
 
     def answer(self, repeated: bool = False, final: bool = True) -> Answer:
         """Return the expected receipt."""
-        return self.id, self.seen, self.size - self.seen, self.clipped, repeated, final
+        return self.id, self.seen, self.size - self.seen, self.clipped, repeated, final, (), 0
 
 
 @dataclass
@@ -244,7 +245,7 @@ class Model:
         self.arms: dict[str, Arm] = {name: Arm() for name in usual.names}
         self.keys: dict[tuple[str, str], Any] = {}  # by verb and key: the request, and the answer
         self.words = {"currency": "", "unit": "unit", "arm": "lane", "round": "day"}
-        self.rounds = self.clipped = 0
+        self.rounds = self.external = self.clipped = 0
         self.written = False
 
     @property
@@ -301,7 +302,7 @@ class Model:
             raise Refused
         known: Answer | None = self.known("tell", key, (id, content, final))
         if known is not None:
-            return *known[:4], True, known[5]
+            return *known[:4], True, *known[5:]
         repeated = content in play.reports
         if play.status == TOLD and repeated:
             return play.answer(repeated=True)
@@ -327,7 +328,7 @@ class Model:
         play = self.play(id)
         known: Answer | None = self.known("close", key, play.id)
         if known is not None:
-            return *known[:4], True, known[5]
+            return *known[:4], True, *known[5:]
         if play.status != PENDING or not play.can_close(self.terms):
             raise Refused
         self.finish(play, at)
@@ -384,40 +385,60 @@ class Model:
             raise Refused
         known: Answer | None = self.known("learn", key, (dict(plan), content))
         if known is not None:
-            return *known[:4], True, known[5]
+            return *known[:4], True, *known[5:]
         ignore = self.terms.ignore if missing is None else missing == "ignore"
         play.take(content, self.terms, partly=ignore)
         play.check_told(self.terms, ignore)
         self.add_arms(day.names)
-        for name in plan:
+        for name, units in plan.items():
             self.add_units(name, play.seen_of(name), play.cost_of(name), at)
+            self.arms[name].plans += units > 0
+        self.external += 1
         self.clipped += play.clipped
         self.note("learn", key, (dict(plan), content), play.answer())
         return play.answer()
 
-    def learn_table(self, rows: Mapping[str, Sequence[Any]], *, key: str | None = None) -> Answer:
-        """Learn from a history."""
+    def learn_table(
+        self, rows: Mapping[str, Sequence[Any]], *, skip_bad: bool = False, key: str | None = None
+    ) -> Answer:
+        """Learn from a history; a round is a time, or a label."""
         if not self.terms.absorbs:
             raise Refused
-        request = repr(rows)
+        units = list(zip(rows["round"], rows["arm"], rows["loss"], strict=True))
+        told = [unit for unit in units if self.can_learn(*unit[1:])]
+        if not told or (len(told) < len(units) and not skip_bad):
+            raise Refused
+        request = repr(told)
         known: Answer | None = self.known("learn_table", key, request)
         if known is not None:
-            return *known[:4], True, known[5]
-        told = [(arm, loss) for arm, loss in zip(rows["arm"], rows["loss"], strict=True)]
-        if {arm for arm, _ in told} - self.arms.keys():
-            raise Refused
-        inside = [(arm, *self.terms.inside(loss)) for arm, loss in told if not math.isnan(loss)]
+            return *known[:4], True, *known[5:]
+        inside = [(*unit[:2], *self.terms.inside(unit[2])) for unit in told if unit[2] == unit[2]]
         if len(inside) < len(told) and not self.terms.partial:
             raise Refused
-        for arm, loss, _ in inside:
-            self.add_units(arm, 1, loss, math.nan)
+        added = tuple(dict.fromkeys(arm for _, arm, _ in told if arm not in self.arms))
+        self.add_arms(added)
+        for round, arm, loss, _ in inside:
+            dated = isinstance(round, datetime)
+            self.add_units(arm, 1, loss, round.timestamp() if dated else math.nan)
+        for _, arm in {(round, arm) for round, arm, _ in told}:
+            self.arms[arm].plans += 1
+        self.external += len({round for round, *_ in told})
         clipped = sum(outside for *_, outside in inside)
         self.clipped += clipped
-        answer = None, len(inside), len(told) - len(inside), clipped, False, True
+        seen, skipped = len(inside), len(units) - len(told)
+        answer = None, seen, len(told) - seen, clipped, False, True, added, skipped
         self.note("learn_table", key, request, answer)
         return answer
 
     # ------------------------------------------------------------ inside
+
+    def can_learn(self, arm: Any, loss: float) -> bool:
+        """Return whether a unit of a history can be learned."""
+        try:
+            self.terms.inside(self.terms.low if math.isnan(loss) else loss)
+        except Refused:
+            return False
+        return arm is not None and (self.terms.changing or arm in self.arms)
 
     def play(self, id: Any) -> Play:
         """Return a play by its id or key, or refuse an unknown one."""

@@ -348,7 +348,7 @@ def read_bills(
     parts = arm_columns(arm)
     rows, format, first = table_file(table, parts)
     for name in (*parts, loss):
-        column(rows, name, "arm='lane', loss='euros'", gaps=True)
+        column(rows, name, "read_bills(table, arm='lane', loss='euros')", gaps=True)
     problems = _Problems(rows, first)
     arms, names = _arms(rows, parts, KnownArms(), problems)
     losses = _losses(rows, loss, format, problems)

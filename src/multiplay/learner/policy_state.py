@@ -149,7 +149,14 @@ class ArmStatistics:
         self._columns = {name: np.zeros(arms) for name in COLUMNS}
         self._columns["last"][:] = np.nan
         self._drift = Drift(arms)
+        self._external = 0
         self._entries: list[Entry] = []
+
+    @property
+    def external(self) -> int:
+        """The number of external plans and of rounds of logged data."""
+        self.book()
+        return self._external
 
     @property
     def columns(self) -> dict[str, FloatArray]:
@@ -189,9 +196,9 @@ class ArmStatistics:
         """Add reports of the same arms."""
         places, c = entries[0][0], self._columns
         arms = slice(None) if places is None else places
-        ours = np.array([entry[2] for entry in entries])
         count = np.concatenate([entry[1].count for entry in entries])
-        c["plans"][arms] += (count[ours] > 0).sum(axis=0)
+        c["plans"][arms] += (count > 0).sum(axis=0)
+        self._external += sum(not entry[2] for entry in entries)
         known = [entry for entry in entries if entry[1].total.shape == entry[1].count.shape]
         if not known:  # a total of the round shows nothing of its arms
             return
@@ -213,13 +220,14 @@ class ArmStatistics:
     def arrays(self) -> Arrays:
         """Return all columns and the state of the test for drift."""
         drift = {f"drift/{name}": array for name, array in self.drift.arrays().items()}
-        return self.columns | drift
+        return self.columns | drift | {"external": np.array([self.external])}
 
     @classmethod
     def of(cls, arrays: Arrays) -> ArmStatistics:
         """Return the statistics that ``arrays`` returned."""
         seen = cls(len(arrays["units"]))
         seen._columns = {name: arrays[name].astype(float) for name in COLUMNS}
+        seen._external = int(arrays["external"][0]) if "external" in arrays else 0
         drift = {k.removeprefix("drift/"): v for k, v in arrays.items() if k.startswith("drift/")}
         seen._drift = Drift.of(drift)
         return seen

@@ -154,7 +154,7 @@ class Queries(ABC):
             One row for each arm that occurred: arm, seen (units), mean, low and high (of the
             model, for an arm never seen too), average (of the losses told; NaN if there is none),
             spread (the standard deviation of the loss of a unit within a day), last_seen, and
-            share, the fraction of the reported plays that played it.
+            share, the fraction of the reported plays and external plans that played it.
         """
         with self._current() as engine:
             level = probability("level", level, LEVEL)
@@ -420,7 +420,7 @@ def arms_frame(
             "average": beliefs.averages()[rows],
             "spread": beliefs.spreads()[rows],
             "last_seen": times(columns["last"]),
-            "share": columns["plans"] / max(state.told, 1),
+            "share": columns["plans"] / max(state.told + state.statistics.external, 1),
         }
     )
     if state.features is not None:

@@ -108,7 +108,8 @@ def test_programs_get_json(lanes: Run) -> None:
     assert low < total == 1250.0 < high
     assert lanes("pending", "lanes", "--json").json == [play]
     costs = bills(lanes, 1)
-    told = {"id": 1, "seen": 10, "missing": 0, "clipped": 0, "repeated": False, "final": True}
+    told: dict[str, Any] = {"id": 1, "seen": 10, "missing": 0, "clipped": 0}
+    told |= {"repeated": False, "final": True, "added": [], "skipped": 0}
     assert lanes("tell", "lanes", 1, "-", "--json", stdin=costs).json == told
     again = lanes("tell", "lanes", 1, "-", "--json", stdin=costs).json
     assert again == told | {"repeated": True}
@@ -430,7 +431,7 @@ def test_a_bad_table_is_refused(shared: Run, table: str, hint: str) -> None:
     said = shared("tell", "lanes", 1, "-", "--missing", "ignore", stdin=table)
     assert said.code == 2
     assert hint in said.err
-    assert said.err.count("\n") == 1
+    assert said.err.count("\n") <= 2  # a bad row has a line of its own
 
 
 # ---------------------------------------------------------------- studies as a whole

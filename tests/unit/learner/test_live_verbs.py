@@ -838,7 +838,7 @@ def test_plans_of_others_are_counted() -> None:
         counted = learner.state["p"] - 1 if isinstance(policy, mp.GenCTS) else learner.state["sum"]
         assert counted.tolist() == [[6, 0, 6, 3]]
         assert learner.arms()["seen"].tolist() == [6, 0, 6, 3]
-        assert learner.arms()["share"].tolist() == [0, 0, 0, 0]
+        assert learner.arms()["share"].tolist() == [1, 0, 1, 1]
         assert len(learner.plays()) == 0
 
 

@@ -33,6 +33,7 @@ OPTIONS = {
     r"\blearn_table\(table, arm='(\w+)', round='(\w+)', loss='(\w+)'\)": (
         r"--arm \1 --round \2 --loss \3"
     ),
+    r"\bread_bills\(table, arm='(\w+)', loss='(\w+)'\)": r"--arm \1 --loss \2",
     r"\blearn\(plan, losses\)": "multiplay study learn",
     r"\bask\(\)": "multiplay study ask",
     r", or Category\(\.\.\., others=True\)": ", or write others = true in the file of features",

@@ -269,7 +269,7 @@ def test_an_arm_in_two_columns(lanes: Run) -> None:
     ).out.replace("10 units", "10")
     assert "10 of 10" in lanes("correct", "lanes", "Monday", "-", *options, stdin=table).out
     bad = lanes("correct", "lanes", 1, "-", *options, stdin="depot;to;euros\nLyon;;1\n")
-    assert "line 2: expected 'to', got nothing" in bad.err
+    assert "row 2, to is empty" in bad.err
 
 
 def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from multiplay.learner import (
     Plan as Plan,
     Receipt as Receipt,
     Remaining as Remaining,
+    TableCheck as TableCheck,
+    TableProblem as TableProblem,
     Why as Why,
     Words as Words,
 )

@@ -40,23 +40,25 @@ class TableFile(NamedTuple):
     first: int = 2
 
 
-def frame(table: Any, texts: str | Iterable[str]) -> pd.DataFrame:
-    """Return a table as a data frame; ``texts`` names columns of text, such as those of arms."""
-    return table_file(table, texts).frame
-
-
 def table_file(table: Any, texts: str | Iterable[str]) -> TableFile:
     """Return a table with its format; rows of a table that is no file have numbers from 0."""
-    import pandas as pd
-
     if isinstance(table, TableFile):
         return table
+    if isinstance(table, str | Path):
+        return read_file(table, texts)
+    return TableFile(frame(table, texts).reset_index(drop=True), None, 0)
+
+
+def frame(table: Any, texts: str | Iterable[str]) -> pd.DataFrame:
+    """Return a table as a data frame; ``texts`` names columns of text, such as those of arms."""
+    import pandas as pd
+
     try:
         if isinstance(table, str | Path):
-            return read_file(table, texts)
+            return read_file(table, texts).frame
         if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
             table = table.to_pandas()  # polars, Arrow, and others
-        return TableFile(pd.DataFrame(table).reset_index(drop=True), None, 0)
+        return pd.DataFrame(table)
     except (ValueError, TypeError, ImportError) as error:
         if isinstance(error, InvalidInput):
             raise

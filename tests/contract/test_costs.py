@@ -117,6 +117,19 @@ def numbers_kept(policy: Policy) -> int:
     return sum(array.size for array in state.values())
 
 
+@pytest.mark.parametrize("kind", POLICIES)
+def test_every_policy_says_what_it_does(kind: type[Policy]) -> None:
+    """One sentence of its own, for readers of plans: without names of classes or settings."""
+    text = kind.does
+    assert "does" in vars(kind), "write what it does"
+    assert text[0].isupper()
+    assert text.endswith(".")
+    assert text.count(". ") == 0
+    assert len(text) <= 120
+    assert sum(other.does == text for other in POLICIES) == 1
+    assert kind.example().summary.startswith(text)
+
+
 @pytest.mark.parametrize("kind", SETS)
 def test_every_set_declares_its_cost(kind: type) -> None:
     check_set_cost(kind)

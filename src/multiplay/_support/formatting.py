@@ -188,7 +188,7 @@ def brief_policy(policy: Any) -> str:
     return type(policy).__name__ + (f"({', '.join(chosen)})" if chosen else "")
 
 
-def plan_text(units: Mapping[str, int], most: int = 4) -> str:
+def plan_text(units: Mapping[str, int], most: int = 4, arm: str = "arm") -> str:
     """Return the played arms of a plan with their units, as text.
 
     Examples
@@ -200,7 +200,7 @@ def plan_text(units: Mapping[str, int], most: int = 4) -> str:
     names = abbreviated([legible(arm) for arm in parts], LONGEST)
     played = [f"{n}{TIMES}{name}" for n, name in zip(parts.values(), names, strict=True)]
     if len(played) > most:
-        played = [*played[: most - 1], f"and {len(played) - most + 1} more arms"]
+        played = [*played[: most - 1], f"and {counted(len(played) - most + 1, f'more {arm}')}"]
     return ", ".join(played) or "nothing"
 
 

@@ -16,20 +16,20 @@ import numpy as np
 from multiplay._support.formatting import (
     UNKNOWN,
     Table,
-    amount,
-    between,
     brief_policy,
     counted,
     legible,
     minute,
     percent,
     plan_text,
+    plural,
     time_ago,
 )
 from multiplay._support.html import Panel
 from multiplay.learner.engine import Engine
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.queries import arms_frame
+from multiplay.learner.words import Words, money_text
 from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest
@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # imported where they are used: they take as long as all the 
 
 LEVEL = 0.95
 MOST_ARMS, MOST_PENDING = 20, 5  # rows of a panel
+PLAIN = Words()
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Facts:
     ----------
     policy : str
         The policy, with the settings that differ from the defaults.
+    summary : str
+        What the policy does.
+    words : Words
+        The words of the user.
     set_type : str
         The class of the action set.
     arm_count : int
@@ -61,6 +66,8 @@ class Facts:
     """
 
     policy: str
+    summary: str
+    words: Words
     set_type: str
     arm_count: int
     loss_range: str
@@ -75,6 +82,8 @@ class Facts:
         state = engine.state
         return Facts(
             policy=brief_policy(state.policy),
+            summary=state.policy.summary,
+            words=engine.words,
             set_type=type(state.actions).__name__,
             arm_count=len(state.arms.names),
             loss_range=str(state.ranges),
@@ -87,10 +96,11 @@ class Facts:
     def as_text(self) -> dict[str, str]:
         """Return the facts by name, as text."""
         return {
-            "policy": self.policy,
-            "set": f"{self.set_type}, {counted(self.arm_count, 'arm')}",
-            "range": self.loss_range,
-            "plays": self.counts(),
+            "policy": self.summary,
+            "settings": self.policy,
+            "set": f"{self.set_type}, {self.words.arms(self.arm_count)}",
+            "range": f"{self.loss_range} {self.words.currency}".rstrip(),
+            "plans": self.counts(),
         }
 
     def counts(self) -> str:
@@ -98,7 +108,8 @@ class Facts:
 
         Examples
         --------
-        >>> Facts("GenCTS", "Budget", 2, "losses from 0 to 1", 3, 0, 3, 0).counts()
+        >>> policy = "GenCTS", "Plays at random."
+        >>> Facts(*policy, Words(), "Budget", 2, "losses from 0 to 1", 3, 0, 3, 0).counts()
         '3 asked, 0 told, 3 pending'
         """
         always = {"asked": self.asked} | ({} if self.told is None else {"told": self.told})
@@ -126,26 +137,29 @@ def by_share(arms: pd.DataFrame) -> pd.DataFrame:
     return arms.sort_values(["share", "seen"], ascending=False, kind="stable")
 
 
-def arms_table(arms: pd.DataFrame, count: int, level: float = LEVEL) -> Table:
+def arms_table(arms: pd.DataFrame, count: int, level: float = LEVEL, words: Words = PLAIN) -> Table:
     """Return some arms as text, out of so many; ``arms`` as ``Learner.arms(level)`` returns it."""
     rows = [
         [
             legible(arm.arm),
             str(arm.seen),
-            amount(arm.mean),
-            between(arm.low, arm.high),
+            money_text(arm.mean),
+            words.ends(arm.low, arm.high),
             minute(arm.last_seen),
             percent(arm.share),
         ]
         for arm in rows_of(arms)
     ]
-    columns = ["arm", "seen", "mean", f"{100 * level:.4g} % interval", "last seen", "in plans"]
+    columns = [words.arm, "seen", words.in_currency("mean"), f"{100 * level:.4g} % interval"]
+    columns += ["last seen", "in plans"]
     more = count - len(rows)
-    note = f"And {counted(more, 'more arm')}, in fewer plans." if more > 0 else ""
-    return Table("Arms", columns, rows, note)
+    note = f"And {counted(more, f'more {words.arm}')}, in fewer plans." if more > 0 else ""
+    return Table(plural(words.arm).capitalize(), columns, rows, note)
 
 
-def pending_table(plays: Iterable[PendingRow], count: int, now: datetime | None = None) -> Table:
+def pending_table(
+    plays: Iterable[PendingRow], count: int, now: datetime | None = None, words: Words = PLAIN
+) -> Table:
     """Return some pending plays as text, out of so many, the oldest first.
 
     Without ``now``, there is no column with the time that has passed since a play was asked.
@@ -155,16 +169,16 @@ def pending_table(plays: Iterable[PendingRow], count: int, now: datetime | None 
             str(one.id),
             legible(one.key or UNKNOWN),
             UNKNOWN if now is None else time_ago(one.asked, now),
-            plan_text(one.plan),
+            plan_text(one.plan, arm=words.arm),
             str(one.units),
-            amount(one.expected),
+            money_text(one.expected),
         ]
         for one in plays
     ]
-    columns = ["play", "key", "asked", "plan", "units", "expected"]
+    columns = ["no.", "key", "asked", "plan", plural(words.unit), words.in_currency("expected")]
     more = count - len(rows)
     note = f"And {more} more, asked later." if more > 0 else ""
-    table = Table("Pending plays", columns, rows, note, labels=4)
+    table = Table("Pending plans", columns, rows, note, labels=4)
     return table if now is not None else table.without("asked")
 
 
@@ -197,9 +211,10 @@ def panel_of(
     plays: Iterable[PendingRow],
 ) -> Panel:
     """Return the panel of these facts, arms and pending plays."""
+    words = facts.words
     tables = (
-        pending_table(plays, facts.open_plays).without("units"),
-        arms_table(arms, facts.arm_count).without("last seen"),
+        pending_table(plays, facts.open_plays, None, words).without(plural(words.unit)),
+        arms_table(arms, facts.arm_count, LEVEL, words).without("last seen"),
     )
     return Panel(title, {**where, **facts.as_text()}, tables)
 

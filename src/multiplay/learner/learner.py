@@ -570,7 +570,7 @@ class Learner(Queries, HasPanel):
         action = np.array([plan[name] for name in arms], dtype=np.int64)
         then = Estimate(self.log.get(line, "expected"), math.nan, math.nan)
         made = id, action, dict(plan), key, lambda: then, lambda: self.why(id)
-        return PendingPlay(*made, id in self.log.truncated)
+        return PendingPlay(*made, id in self.log.truncated, lambda: self.words)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Return the receipt of a report of a play that is not pending."""

@@ -19,12 +19,10 @@ import numpy as np
 from multiplay._support.checks import is_number
 from multiplay._support.formatting import (
     Table,
-    between,
     chosen,
     counted,
     left_out,
     legible,
-    number,
     plural,
 )
 from multiplay._support.html import HasPanel, Panel
@@ -32,7 +30,7 @@ from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.features.table import Values
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import RoundSet
-from multiplay.learner.words import Words
+from multiplay.learner.words import Words, money_text
 from multiplay.policies import Play
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -239,17 +237,16 @@ class Why(HasPanel):
                 legible(row.arm),
                 str(row.units),
                 str(row.best_units),
-                words.money(row.mean),
-                words.between(row.low, row.high),
+                money_text(row.mean),
+                words.ends(row.low, row.high),
                 str(row.seen),
                 row.reason,
             ]
             for row in ranked[:most]
         ]
-        columns = [words.arm, plural(words.unit), "in the best plan", f"cost of a {words.unit}"]
+        noun = "cost" if self.sense == "min" else "reward"
+        columns = [words.arm, plural(words.unit), "best", words.in_currency(noun)]
         columns += ["95 % interval", "seen", "reason"]
-        if self.sense == "max":
-            columns[3] = f"reward of a {words.unit}"
         note = left_out(len(ranked) - len(rows), plural(words.arm))
         return Table("", columns, rows, note)
 
@@ -302,6 +299,7 @@ class Plan(HasEstimate):
     action: IntArray
     plan: dict[str, int]
     _expect: Callable[[], Estimate] = field(repr=False, compare=False)
+    _words: Callable[[], Words] = field(default=Words, repr=False, compare=False)
 
     def _panel(self) -> Panel:
         return _plan_panel("Plan", {}, self)
@@ -352,6 +350,7 @@ class PendingPlay(HasEstimate):
     _expect: Callable[[], Estimate] = field(repr=False, compare=False)
     _why: Callable[[], Why] = field(repr=False, compare=False)
     truncated: bool = False
+    _words: Callable[[], Words] = field(default=Words, repr=False, compare=False)
 
     def __init__(
         self,
@@ -362,10 +361,10 @@ class PendingPlay(HasEstimate):
         expect: Callable[[], Estimate],
         why: Callable[[], Why],
         truncated: bool = False,
+        words: Callable[[], Words] = Words,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
-        self.__dict__.update(
-            id=id, action=action, plan=plan, key=key, _expect=expect, _why=why, truncated=truncated
-        )
+        of_plan = {"id": id, "action": action, "plan": plan, "key": key, "truncated": truncated}
+        self.__dict__.update(of_plan, _expect=expect, _why=why, _words=words)
 
     def why(self) -> Why:
         """Return what differs from the best plan by the present beliefs, and what for.
@@ -377,24 +376,34 @@ class PendingPlay(HasEstimate):
     def _panel(self) -> Panel:
         facts = {"key": self.key} if self.key is not None else {}
         facts |= {"truncated": "the time limit was reached"} if self.truncated else {}
-        return _plan_panel(f"PendingPlay {self.id}", facts, self)
+        return _plan_panel(f"Plan {self.id}", facts, self)
 
 
 def _plan_panel(title: str, facts: dict[str, str], one: Plan | PendingPlay) -> Panel:
     """Return the units of each arm that is played, and the expected total."""
-    played = chosen(one.plan)
-    facts |= {"units": str(int(one.action.sum())), "expected": _expected_text(one)}
+    played, words = chosen(one.plan), _words_of(one)
+    units = plural(words.unit)
+    facts |= {units: str(int(one.action.sum())), "expected": _expected_text(one, words)}
     rows = [[name, str(units)] for name, units in islice(played.items(), MOST_ROWS_SHOWN)]
     more, unused = len(played) - len(rows), len(one.plan) - len(played)
     notes = [
-        f"And {more} more arms that are played." if more else "",
-        f"{counted(unused, 'arm')} without a unit." if unused else "",
+        f"And {counted(more, f'more {words.arm}')} in the plan." if more else "",
+        f"{words.arms(unused)} without a {words.unit}." if unused else "",
     ]
-    table = Table("", ["arm", "units"], rows or [["nothing", "0"]], " ".join(filter(None, notes)))
+    note = " ".join(filter(None, notes))
+    table = Table("", [words.arm, units], rows or [["nothing", "0"]], note)
     return Panel(title, facts, (table,))
 
 
-def _expected_text(one: Plan | PendingPlay) -> str:
+def _words_of(one: Plan | PendingPlay) -> Words:
+    """Return the words of a plan; those of no learner if its store cannot be read."""
+    try:
+        return one._words()
+    except (StoreError, InvalidInput):
+        return Words()
+
+
+def _expected_text(one: Plan | PendingPlay, words: Words) -> str:
     """Return the expected total as text, where it is quick to compute.
 
     It is not stored: ``expected`` is an estimate of the time when it is first read.
@@ -405,11 +414,7 @@ def _expected_text(one: Plan | PendingPlay) -> str:
         expected = vars(one).get("expected") or one._expect()
     except (StoreError, InvalidInput):
         return "read .expected to compute it"
-    if np.isnan(expected.total):
-        return "not known yet"
-    known = np.isfinite([expected.low, expected.high]).all()
-    ends = f" ({between(expected.low, expected.high)})" if known else ""
-    return f"{number(expected.total)} in all{ends}"
+    return words.estimate(*expected)
 
 
 class Receipt(NamedTuple):
@@ -456,10 +461,23 @@ class Receipt(NamedTuple):
     skipped: int = 0
 
     def __str__(self) -> str:
-        what = "an external plan" if self.id is None else f"play {self.id}"
+        return self._text("play", "units")
+
+    def in_words(self, words: Words) -> str:
+        """Return the result in the words of the user.
+
+        Examples
+        --------
+        >>> print(Receipt(3, 2, 1).in_words(Words(unit="truck")))
+        plan 3: 2 of 3 trucks seen
+        """
+        return self._text("plan", plural(words.unit))
+
+    def _text(self, play: str, units: str) -> str:
+        what = "an external plan" if self.id is None else f"{play} {self.id}"
         if self.repeated:
             return f"{what}: the same was told before, nothing has changed"
-        text = f"{what}: {self.seen} of {self.seen + self.missing} units seen"
+        text = f"{what}: {self.seen} of {self.seen + self.missing} {units} seen"
         text += f", {self.clipped} clipped" if self.clipped else ""
         text += f", {counted(self.skipped, 'row')} skipped" if self.skipped else ""
         text += f"; added {', '.join(self.added)}" if self.added else ""
@@ -492,7 +510,11 @@ class Remaining(NamedTuple):
     units: int
 
     def __str__(self) -> str:
-        return f"reports since round {self.since} count: {counted(self.units, 'unit')}"
+        return self.in_words(Words(round="round"))
+
+    def in_words(self, words: Words) -> str:
+        """Return the result in the words of the user."""
+        return f"reports since {words.round} {self.since} count: {words.units(self.units)}"
 
 
 class PendingState(NamedTuple):

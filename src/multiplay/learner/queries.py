@@ -249,7 +249,8 @@ class Queries(ABC):
             round_set = engine.featured(round_set, features, default=True)
             engine.check_believes(round_set)
             action = round_set.actions.best(engine.beliefs.mean(round_set))
-        return Plan(action, round_set.plan(action), lambda: self._expected(round_set, action))
+        plan, words = round_set.plan(action), lambda: self.words
+        return Plan(action, plan, lambda: self._expected(round_set, action), words)
 
     def expect(
         self,
@@ -380,7 +381,7 @@ class Queries(ABC):
             return self._expected(round_set, play.action[0], play.phi)
 
         made = id, action, round_set.plan(action), play.key, expect, lambda: self.why(id)
-        return PendingPlay(*made, play.truncated)
+        return PendingPlay(*made, play.truncated, lambda: self.words)
 
 
 CHANGE_COLUMNS: dict[str, type] = {

@@ -45,9 +45,15 @@ class Words(NamedTuple):
 
     def between(self, low: float, high: float) -> str:
         """Return an interval of amounts with the currency; a dash if it is not known."""
+        text = self.ends(low, high)
+        return f"{text} {self.currency}" if self.currency and text != UNKNOWN else text
+
+    @staticmethod
+    def ends(low: float, high: float) -> str:
+        """Return an interval of amounts without the currency; a dash if it is not known."""
         if not (math.isfinite(low) and math.isfinite(high)):
             return UNKNOWN
-        return f"{money_text(low)} to {self.money(high)}"
+        return f"{money_text(low)} to {money_text(high)}"
 
     def estimate(self, total: float, low: float, high: float) -> str:
         """Return an expected total with its interval, for ``*play.expected``.
@@ -59,9 +65,18 @@ class Words(NamedTuple):
         """
         if math.isnan(total):
             return "not known yet"
-        if not (math.isfinite(low) and math.isfinite(high)):
-            return self.money(total)
-        return f"{self.money(total)}, {money_text(low)} to {money_text(high)}"
+        ends = self.ends(low, high)
+        return self.money(total) + (f", {ends}" if ends != UNKNOWN else "")
+
+    def in_currency(self, head: str) -> str:
+        """Return the head of a column of amounts.
+
+        Examples
+        --------
+        >>> Words("EUR").in_currency("mean"), Words().in_currency("mean")
+        ('mean, EUR', 'mean')
+        """
+        return f"{head}, {self.currency}" if self.currency else head
 
     def units(self, count: int) -> str:
         """Return a number of units."""

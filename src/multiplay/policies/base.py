@@ -158,6 +158,7 @@ class Policy(ABC):
     """
 
     cost: ClassVar[PolicyCost | None] = None
+    does: ClassVar[str] = ""  # a sentence for readers of plans
     learns_from: LearnsFrom = "totals"
     needs_linear: bool = False
     changing: bool = False
@@ -175,6 +176,24 @@ class Policy(ABC):
     def example(cls) -> Self:
         """Return an instance for examples, with the defaults of all settings."""
         return cls()
+
+    @property
+    def summary(self) -> str:
+        """What the policy does, in one or two sentences; the name of a class that does not say it.
+
+        Examples
+        --------
+        >>> from multiplay import BootstrapCTS
+        >>> BootstrapCTS(change="follow").summary.split(". ")[1]
+        'It follows changes.'
+        """
+        forgets = [
+            ("It follows changes.", getattr(self, "change", None) == "follow"),
+            ("Old results count less.", getattr(self, "discount", None) is not None),
+            ("Only the last results count.", getattr(self, "window", None) is not None),
+        ]
+        said = [text for text, applies in forgets if applies]
+        return " ".join([self.does or f"{type(self).__name__}.", *said])
 
     def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
         """Yield the quantities that must be limited on a set; cheap ones first.

@@ -48,6 +48,7 @@ class FollowTheLeader(Averages):
     (True, True)
     """
 
+    does = "Plays the plan that was best so far, and tries nothing else."
     cost = PolicyCost()
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
@@ -90,6 +91,7 @@ class EpsilonGreedy(Averages):
     ['0.1', '0.5', '1']
     """
 
+    does = "Plays the plan that was best so far, and now and then a random one."
     cost = PolicyCost()
 
     epsilon: float = 0.1
@@ -136,6 +138,7 @@ class RandomAction(Policy):
     [(0, 3), (3, 0)]
     """
 
+    does = "Plays a random plan every time, and learns nothing."
     cost = PolicyCost()
     changing = True
     partial = True

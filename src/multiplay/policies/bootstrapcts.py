@@ -116,6 +116,7 @@ class BootstrapCTS(Forgetting):
     ['follow', 'ignore']
     """
 
+    does = "Plays each plan as often as it is likely to be the best, by the results so far."
     cost = PolicyCost(step=2.0, rounds_kept="window")
     changing = True
     partial = True

@@ -74,6 +74,7 @@ class CombUCB(Averages):
     array([[0.193, 0.078]])
     """
 
+    does = "Plays the plan that is best if everything is as good as it may still be."
     cost = PolicyCost(rounds_kept="window")
 
     alpha: float = 1.5

@@ -53,6 +53,7 @@ class Duplicated(Policy):
     ['GenCTS', 'CTS']
     """
 
+    does = "Treats every unit as something of its own, and leaves the choice to another policy."
     cost = PolicyCost()
 
     policy: Policy

@@ -66,6 +66,7 @@ class ESCB(Averages):
     array([[0.42, 0.59, 0.42]])
     """
 
+    does = "Plays the plan whose total may still be the best."
     cost = PolicyCost(most_actions=10_000, capped=("limit",))
     needs_linear = True
 

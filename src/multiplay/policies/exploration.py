@@ -92,6 +92,7 @@ class ExplorationByOptimisation(Bandit):
     play 1: 10 of 10 units seen
     """
 
+    does = "Mixes plans so that the totals of days show the most, and assumes nothing about them."
     cost = PolicyCost(most_actions=60, capped=("limit",))
 
     horizon: int | None = None

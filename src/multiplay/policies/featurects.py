@@ -89,6 +89,7 @@ class FeatureCTS(Policy):
     array([[0, 0, 1]])
     """
 
+    does = "Plays each plan as often as it is likely to be the best, by a model of the features."
     cost = PolicyCost(step=5.0)
     shared = (*FeatureModel.SHARED,)
     reads_features = True

@@ -88,6 +88,7 @@ class FPLIX(Policy):
     [0.68, 0.21, 0.02]
     """
 
+    does = "Plays the plan that is best after random bonuses, and assumes nothing about results."
     cost = PolicyCost(oracle="often in update", capped=("cap",))
     needs_linear = True
     changing = True

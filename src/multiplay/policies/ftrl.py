@@ -67,6 +67,7 @@ class FTRL(Policy):
     ['new', 'random']
     """
 
+    does = "Mixes plans: the better a plan was, the more often it is played."
     cost = PolicyCost(oracle="often", step=2)
     needs_linear = True
 

@@ -69,6 +69,10 @@ class GaussianCTS(Averages):
     array([[0.1 , 0.01]])
     """
 
+    does = (
+        "Plays each plan as often as it is likely to be the best, if results vary around "
+        "fixed averages."
+    )
     cost = PolicyCost(rounds_kept="window")
 
     beta: float = 1.0

@@ -108,6 +108,10 @@ class GenAdaINF(Policy):
     True
     """
 
+    does = (
+        "Mixes plans by their results so far, also where results change or are "
+        "manipulated; quick for many units."
+    )
     cost = PolicyCost(oracle="often in update")
     needs_linear = True
     changing = True

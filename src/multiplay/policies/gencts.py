@@ -66,6 +66,9 @@ class GenCTS(Forgetting):
     ['fading', 'all']
     """
 
+    does = (
+        "Plays each plan as often as it is likely to be the best, if every average stays the same."
+    )
     cost = PolicyCost(rounds_kept="window")
     changing = True
     partial = True

@@ -110,6 +110,7 @@ class GenLBINFV(LogBarrier):
     array([[1.44, 1.44, 1.44, 1.44, 1.44, 2.25]])
     """
 
+    does = "Mixes plans by their results so far, also where results change or are manipulated."
     cost = LogBarrier.cost
 
     prediction: str = "ls"

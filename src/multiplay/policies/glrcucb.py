@@ -77,6 +77,7 @@ class GLRCUCB(Averages):
     ['GLRCUCB', 'CombUCB']
     """
 
+    does = "Plays the plan that may be the best, and starts anew after a change."
     cost = PolicyCost(step=4.0)
     restarts = False  # by hand: it keeps sums for its test that do not tell rounds
     changing = False  # a restart drops the sums of all arms, also of those not in today's set

@@ -76,6 +76,7 @@ class Hybrid(FTRL):
     True
     """
 
+    does = "Mixes plans by their results so far, and tries also what looks bad."
     cost = FTRL.cost
     changing = True
     partial = True

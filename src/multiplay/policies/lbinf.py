@@ -63,6 +63,7 @@ class LBINF(LogBarrier):
     ['after', 'before']
     """
 
+    does = "Mixes plans by their results so far; an earlier form of GenLBINFV."
     cost = LogBarrier.cost
 
     eta: float = 0.25

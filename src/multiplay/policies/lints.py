@@ -57,6 +57,7 @@ class LinTS(Regression):
     2.0
     """
 
+    does = "Plays each plan as often as it is likely to be the best, by the totals of days."
     cost = PolicyCost(oracle="often", most_arms=MOST_ARMS)
 
     sigma: float | None = None

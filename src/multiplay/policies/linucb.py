@@ -64,6 +64,7 @@ class LinUCB(Regression):
     play 1: 10 of 10 units seen
     """
 
+    does = "Plays the plan whose total may still be the best, by the totals of days."
     cost = PolicyCost(oracle="often", most_arms=MOST_ARMS, most_actions=10_000, capped=("limit",))
 
     sigma: float | None = None

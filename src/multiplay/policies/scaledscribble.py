@@ -97,6 +97,7 @@ class ScaledScribble(Bandit):
     play 1: 10 of 10 units seen
     """
 
+    does = "Mixes plans around a good one, by the totals of days."
     cost = PolicyCost(most_actions=100, capped=("limit",))
 
     horizon: int | None = None

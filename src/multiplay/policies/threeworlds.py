@@ -141,6 +141,7 @@ class BestOfThreeWorlds(Bandit):
     True
     """
 
+    does = "Tries plans until one leads for certain, and plays it until that is in doubt."
     cost = PolicyCost(most_actions=100, capped=("limit",))
 
     horizon: int | None = None

@@ -191,6 +191,8 @@ class RemoteStudy(HasPanel):
         arms = facts.by_share(wire.to_table(known, wire.ARMS))
         about_it = facts.Facts(
             policy=brief(about["policy"]),
+            summary=self.policy.summary,
+            words=Words(**about["words"]),
             set_type=about["actions"].get("type"),
             arm_count=len(arms),
             loss_range=about["loss_range"],
@@ -204,7 +206,7 @@ class RemoteStudy(HasPanel):
                 *(play.id, play.key, None, int(play.action.sum())),
                 *(play.expected.total, play.plan),
             )
-            for play in (wire.to_play(one, self.why) for one in first)
+            for play in map(self._play, first)
         ]
         return facts.panel_of(title, where, about_it, arms.head(facts.MOST_ARMS), pending)
 
@@ -317,7 +319,7 @@ class RemoteStudy(HasPanel):
         checked_limit(time_limit)
         given = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
         given |= _limited(actions, at_most, exclude, fixed, features)
-        return wire.to_play(self._do("ask", given), self.why)
+        return self._play(self._do("ask", given))
 
     def tell(
         self,
@@ -496,7 +498,7 @@ class RemoteStudy(HasPanel):
     def pending(self) -> Plays:
         """Return the plays without a final report, oldest first."""
         pages = self._client.pages(self._path("pending"), {"limit": ROWS})
-        return [wire.to_play(play, self.why) for page in pages for play in page]
+        return [self._play(play) for page in pages for play in page]
 
     def arms(self, level: float = 0.95, features: Any = None) -> pd.DataFrame:
         """Return a table of all arms; as ``Study.arms``."""
@@ -525,7 +527,7 @@ class RemoteStudy(HasPanel):
     ) -> Plan:
         """Return the best plan by the current estimates, without exploration or a new play."""
         body = _limited(actions, at_most, exclude, fixed, features)
-        return wire.to_plan(self._client.query(self._path("best"), body))
+        return wire.to_plan(self._client.query(self._path("best"), body), lambda: self.words)
 
     def expect(
         self,
@@ -677,6 +679,9 @@ class RemoteStudy(HasPanel):
         """Send a verb of a play."""
         body = {**given, "key": _checked(key), "at": _time(at)}
         return self._do(_of_play(play, verb), body)
+
+    def _play(self, plain: Plain) -> PendingPlay:
+        return wire.to_play(plain, self.why, lambda: self.words)
 
     def _rows(self, plans: bool = False) -> Iterator[Plain]:
         query = {"limit": ROWS} | ({"plans": "true"} if plans else {})

@@ -87,11 +87,11 @@ class StudyFacts(Facts):
 
     def arms_table(self, most: int) -> Table:
         """Return the arms that are in most plans as text."""
-        return arms_table(self.most_played(most), len(self.arms), self.level)
+        return arms_table(self.most_played(most), len(self.arms), self.level, self.words)
 
     def pending_table(self, most: int) -> Table:
         """Return the oldest pending plays as text."""
-        return pending_table(self.pending[:most], len(self.pending), self.now)
+        return pending_table(self.pending[:most], len(self.pending), self.now, self.words)
 
     def plain(self) -> dict[str, Any]:
         """Return the facts as plain data, for JSON."""
@@ -156,6 +156,8 @@ def study_facts(
         name=study.name,
         store=study.store.url,
         policy=brief_policy(study.policy),
+        summary=study.policy.summary,
+        words=study.words,
         set_type=type(study.actions).__name__,
         arm_count=len(arms),
         loss_range=study.loss_range,

@@ -65,11 +65,12 @@ def _figures(facts: StudyFacts) -> Iterator[str]:
     noun = study_text.wording(facts).noun
     if facts.curve.known:
         said = "; ".join(f"{name}: {text}" for name, text in study_text.outcomes(facts).items())
-        label = f"{noun.capitalize()} per round. {said}."
+        label = f"{noun.capitalize()} per {facts.words.round}. {said}."
         yield _figure(svg(partial(draw_rounds, facts), "rounds-", label), _caption(facts))
     shown = facts.most_played(MOST_ARMS)
-    many = f" The {len(shown)} of {len(facts.arms)} arms that are in most plans."
-    caption = f"Mean and {study_text.level(facts)} interval of the {noun} of a unit, by arm."
+    words, of = facts.words, study_text.level(facts)
+    many = f" The {len(shown)} of {words.arms(len(facts.arms))} that are in most plans."
+    caption = f"Mean and {of} interval of the {noun} of a {words.unit}, by {words.arm}."
     caption += many if len(shown) < len(facts.arms) else ""
     yield _figure(svg(partial(draw_arms, facts), "arms-", caption), caption)
 
@@ -80,7 +81,9 @@ def _figure(drawn: str, caption: str) -> str:
 
 def _caption(facts: StudyFacts) -> str:
     together = facts.curve.stretches()[0].last
-    dots = "One dot for each round" if together == 1 else f"One dot for {together} rounds"
+    words = facts.words
+    some = f"each {words.round}" if together == 1 else words.rounds(together)
+    dots = f"One dot for {some}"
     return f"{dots}, in the order in which they were asked."
 
 
@@ -111,8 +114,8 @@ def draw_rounds(facts: StudyFacts) -> Figure:
         if np.isfinite([low, high]).all():
             ax.axhspan(low, high, color=green, alpha=0.12, lw=0)
     ax.set_xlim(0.5, facts.curve.rounds + 0.5)
-    ax.set_xlabel("round")
-    ax.set_ylabel(f"{noun} per round")
+    ax.set_xlabel(facts.words.round)
+    ax.set_ylabel(facts.words.in_currency(f"{noun} per {facts.words.round}"))
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=SMALL)
     return figure
 
@@ -131,7 +134,8 @@ def draw_arms(facts: StudyFacts) -> Figure:
     for text in ax.get_yticklabels():
         text.set_parse_math(False)
     ax.set_ylim(max(len(shown), 4) - 0.5, -0.5)
-    ax.set_xlabel(f"{study_text.wording(facts).noun} of a unit")
+    noun, words = study_text.wording(facts).noun, facts.words
+    ax.set_xlabel(words.in_currency(f"{noun} of a {words.unit}"))
     return figure
 
 

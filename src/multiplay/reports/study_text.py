@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import shlex
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from multiplay._support.formatting import (
     UNKNOWN,
     Table,
-    amount,
-    between,
     counted,
     left_out,
     legible,
     minute,
-    number,
     plan_text,
+    plural,
 )
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
+from multiplay.learner.words import Words, money_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
 
@@ -58,10 +57,11 @@ def head(facts: StudyFacts) -> list[str]:
     """Return the settings and the counts of the study, one line each."""
     counts = {"told": facts.told, "pending": len(facts.pending), "cancelled": facts.cancelled}
     became = ", ".join(f"{n} {word}" for word, n in counts.items())
-    plays = f"{counted(facts.asked, 'play')} asked" + (f": {became}" if facts.asked else "")
+    plays = f"{counted(facts.asked, 'plan')} asked" + (f": {became}" if facts.asked else "")
     clipped = f"; {counted(facts.clipped, 'number')} clipped to the range" if facts.clipped else ""
-    arms = counted(len(facts.arms), "arm")
-    return [f"{facts.policy} on {arms}, {facts.loss_range}", plays + clipped]
+    words, does = facts.words, facts.summary.removesuffix(".")
+    arms = f"{words.arms(len(facts.arms))}, {facts.loss_range} {words.currency}".rstrip()
+    return [arms, f"{does} ({facts.policy})", plays + clipped]
 
 
 # ---------------------------------------------------------------- costs of rounds
@@ -74,38 +74,41 @@ def outcomes(facts: StudyFacts) -> dict[str, str]:
 
 def _rounds(facts: StudyFacts) -> dict[str, str]:
     did, whole, change = wording(facts).did, facts.curve.whole, facts.curve.change()
+    words = facts.words
     if not whole.rounds:
-        return {"rounds": _none_known(facts)}
+        return {plural(words.round): _none_known(facts)}
     if change is None:
-        average = f"{did} {number(whole.realised)} on average{_expected(whole.expected)}"
-        too_few = f"known after about {FEWEST * PARTS} rounds"
-        return {counted(whole.rounds, "round"): average, "trend": too_few}
+        average = f"{did} {words.money(whole.realised)} on average"
+        too_few = f"known after about {words.rounds(FEWEST * PARTS)}"
+        said = {words.rounds(whole.rounds): average + _expected(facts, whole.expected)}
+        return said | {"trend": too_few}
     said = {}
     for which, ends in (("first", change.early), ("last", change.late)):
-        each = f"{did} {number(ends.realised)} each{_expected(ends.expected)}"
-        said[f"{which} {ends.rounds} rounds"] = each
-    return {**said, "trend": trend(change)}
+        each = f"{did} {words.money(ends.realised)} each{_expected(facts, ends.expected)}"
+        said[f"{which} {words.rounds(ends.rounds)}"] = each
+    return {**said, "trend": trend(change, words)}
 
 
 def _none_known(facts: StudyFacts) -> str:
     noun = wording(facts).noun
     if not facts.told:
         return "none was told yet"
-    return f"the {noun} of a round is not known: it is not the sum over its units"
+    one = facts.words.round
+    return f"the {noun} of a {one} is not known: it is not the sum over its units"
 
 
-def _expected(expected: float) -> str:
-    return "" if np.isnan(expected) else f"; expected: {number(expected)}"
+def _expected(facts: StudyFacts, expected: float) -> str:
+    return "" if np.isnan(expected) else f"; expected: {facts.words.money(expected)}"
 
 
-def trend(change: Change) -> str:
+def trend(change: Change, words: Words) -> str:
     """Return the change of the cost of a round since the beginning as text."""
     amount, low, high = change.difference, change.low, change.high
     if not change.is_clear:
-        return f"not significant (95 % interval of the change: {between(low, high)})"
+        return f"not significant (95 % interval of the change: {words.between(low, high)})"
     way, less = ("falling", "less") if amount < 0 else ("rising", "more")
-    ends = between(*sorted((abs(low), abs(high))))
-    return f"{way}: {number(abs(amount))} {less} (95 % interval: {ends})"
+    ends = words.ends(*sorted((abs(low), abs(high))))
+    return f"{way}: {words.money(abs(amount))} {less} (95 % interval: {ends})"
 
 
 def best_plan_text(facts: StudyFacts) -> str:
@@ -113,36 +116,38 @@ def best_plan_text(facts: StudyFacts) -> str:
     if isinstance(facts.best, InvalidInput):
         return f"not known by {facts.best.got}. {facts.best.hint}"
     total, low, high = facts.best.expected
-    ends = f"{level(facts)} interval: {between(low, high)}"
-    should = f"should {wording(facts).should} {number(total)}"
-    return f"{should} ({ends}): {plan_text(facts.best.plan)}"
+    words = facts.words
+    ends = f"{level(facts)} interval: {words.ends(low, high)}"
+    should = f"should {wording(facts).should} {words.money(total)}"
+    return f"{should} ({ends}): {plan_text(facts.best.plan, arm=words.arm)}"
 
 
-def outlook(expected: Estimate, sense: str) -> str:
-    """Return the expected total of a plan as text."""
+def outlook(expected: Estimate, sense: str, words: Words) -> str:
+    """Return the expected total of a plan as a sentence."""
     verb = "cost" if sense == "min" else "bring"
     if np.isnan(expected.total):
-        return f"how much it should {verb} is not known yet"
-    words = f"should {verb} {number(expected.total)} in all"
-    known = np.isfinite([expected.low, expected.high]).all()
-    return f"{words} ({between(expected.low, expected.high)})" if known else words
+        return f"What this plan should {verb} is not known yet."
+    return f"This plan should {verb} {words.estimate(*expected)}."
 
 
 def notes(facts: StudyFacts) -> list[str]:
     """Return remarks for the comparison of rounds."""
     found = []
-    whole = facts.curve.whole
+    whole, words = facts.curve.whole, facts.words
     if facts.told and not facts.arms["seen"].any():
-        found.append("Only totals of rounds were told, no losses of single arms.")
+        total, single = plural(words.round), plural(words.arm)
+        noun = wording(facts).noun
+        found.append(f"Only totals of {total} were told, no {noun}s of single {single}.")
     if whole.rounds and np.isnan(whole.expected):
         found.append("The policy gives no expected totals.")
-    fewest, most = facts.units
+    (fewest, most), rounds = facts.units, plural(words.round)
     if fewest != most:
-        found.append(f"Plans have from {fewest} to {most} units, so rounds also differ in size.")
+        size = f"from {fewest} to {words.units(most)}"
+        found.append(f"Plans have {size}, so {rounds} also differ in size.")
     if facts.incomplete and whole.rounds:
         found.append(
-            f"Some units did not report in {counted(facts.incomplete, 'round')}: the "
-            f"{wording(facts).noun} of such a round is scaled up from the units that did."
+            f"Some {plural(words.unit)} did not report in {words.rounds(facts.incomplete)}: the "
+            f"{wording(facts).noun} of such a {words.round} is scaled up from those that did."
         )
     return found
 
@@ -161,7 +166,7 @@ def next_steps(facts: StudyFacts, store: str | None = None) -> list[Step]:
     if facts.pending:
         oldest = facts.pending[0]
         count = len(facts.pending)
-        waits = "1 play is pending" if count == 1 else f"{count} plays are pending"
+        waits = "1 plan is pending" if count == 1 else f"{count} plans are pending"
         id, noun = str(oldest.id), wording(facts).noun
         tell, cancel = command("tell", id, f"{noun}s.csv"), command("cancel", id)
         steps.append(Step(f"{waits}. Tell the {noun}s of the oldest:", tell))
@@ -173,7 +178,8 @@ def next_steps(facts: StudyFacts, store: str | None = None) -> list[Step]:
     if len(facts.alarms) and not facts.follows:
         changes, does = counted(len(facts.alarms), "change"), wording(facts).does
         why = (
-            f"{changes}: a unit {does} more or less than before, and this policy does not follow. "
+            f"{changes}: a {facts.words.unit} {does} more or less than before, and this policy "
+            "does not follow. "
             "Create a study with one that does, BootstrapCTS(change='follow'), the default:"
         )
         steps.append(Step(why, "multiplay study create --help"))
@@ -187,7 +193,8 @@ def no_alarm(facts: StudyFacts) -> str:
     """Return a sentence if there is no alarm; nothing before the first losses were told."""
     if len(facts.alarms) or not facts.arms["seen"].any():
         return ""
-    return f"No change was found: no arm {wording(facts).does} more or less than before."
+    arm, does = facts.words.arm, wording(facts).does
+    return f"No change was found: no {arm} {does} more or less than before."
 
 
 # ---------------------------------------------------------------- tables
@@ -195,17 +202,27 @@ def no_alarm(facts: StudyFacts) -> str:
 
 def alarms_table(facts: StudyFacts, most: int) -> Table:
     """Return the changes of arms; after those acted upon, older losses no longer count."""
+    words = facts.words
     rows = [
         [
-            *(legible(one.arm), str(one.since), amount(one.before), amount(one.after)),
+            *(_changed(one, words), str(one.since)),
+            *(money_text(one.before), money_text(one.after)),
             *(str(one.units), UNKNOWN if isnan(one.sure) else f"{one.sure:.1%}"),
             "yes" if one.acted else "no",
         ]
         for one in rows_of(facts.alarms.head(most))
     ]
-    columns = ["arm", "since round", "before", "after", "units", "sure", "acted"]
+    heads = (words.in_currency(head) for head in ("before", "after"))
+    columns = [words.arm, f"since {words.round}", *heads, plural(words.unit), "sure", "acted"]
     note = left_out(len(facts.alarms) - most, "changes")
-    return Table("Changes of arms", columns, rows, note)
+    return Table(f"Changes of {plural(words.arm)}", columns, rows, note)
+
+
+def _changed(change: Any, words: Words) -> str:
+    """Return the arm of a change, or how many arms share it."""
+    if len(change.arms) == 1:
+        return legible(change.arm)
+    return f"{change.arm.removesuffix('arms')}{plural(words.arm)}"
 
 
 def last_plays_table(facts: StudyFacts) -> Table:
@@ -218,13 +235,14 @@ def last_plays_table(facts: StudyFacts) -> Table:
             minute(play.asked),
             minute(play.told),
             f"{play.seen} of {play.units}",
-            amount(play.expected),
-            amount(play.realised),
+            money_text(play.expected),
+            money_text(play.realised),
         ]
         for play in rows_of(facts.last)
     ]
-    columns = ["play", "key", "status", "asked", "told", "seen", "expected", "realised"]
-    return Table("Last plays", columns, rows, "Times are UTC." if rows else "", labels=3)
+    heads = (facts.words.in_currency(head) for head in ("expected", "actual"))
+    columns = ["no.", "key", "status", "asked", "told", "seen", *heads]
+    return Table("Last plans", columns, rows, "Times are UTC." if rows else "", labels=3)
 
 
 def level(facts: StudyFacts) -> str:

@@ -915,7 +915,7 @@ class Study(SyncedState, HasPanel):
             entry_codec.is_truncated(asked.record),
         )
         made = id, action, plan, key, lambda: then, lambda: self.why(id)
-        return PendingPlay(*made, truncated)
+        return PendingPlay(*made, truncated, lambda: self.words)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
@@ -959,7 +959,7 @@ def _settled(result: T) -> T:
         return result
     now = result.expected
     made = result.id, result.action, result.plan, result.key, lambda: now, result.why
-    return cast(T, PendingPlay(*made, result.truncated))
+    return cast(T, PendingPlay(*made, result.truncated, result._words))
 
 
 def _opened(

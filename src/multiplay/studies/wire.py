@@ -147,9 +147,10 @@ def of_plan(plan: Plan | PendingPlay) -> dict[str, Any]:
     }
 
 
-def to_plan(plain: Mapping[str, Any]) -> Plan:
+def to_plan(plain: Mapping[str, Any], words: Callable[[], Words]) -> Plan:
     """Return the plan of plain data."""
-    return Plan(_action(plain), dict(plain["plan"]), lambda: to_estimate(plain["expected"]))
+    plan = dict(plain["plan"])
+    return Plan(_action(plain), plan, lambda: to_estimate(plain["expected"]), words)
 
 
 def of_play(play: PendingPlay) -> dict[str, Any]:
@@ -157,7 +158,9 @@ def of_play(play: PendingPlay) -> dict[str, Any]:
     return {"id": play.id, "key": play.key, "truncated": play.truncated, **of_plan(play)}
 
 
-def to_play(plain: Mapping[str, Any], why: Callable[[int], Why]) -> PendingPlay:
+def to_play(
+    plain: Mapping[str, Any], why: Callable[[int], Why], words: Callable[[], Words]
+) -> PendingPlay:
     """Return the play of plain data; ``why`` explains the play of an id."""
     id = plain["id"]
     return PendingPlay(
@@ -168,6 +171,7 @@ def to_play(plain: Mapping[str, Any], why: Callable[[int], Why]) -> PendingPlay:
         lambda: to_estimate(plain["expected"]),
         lambda: why(id),
         plain["truncated"],
+        words,
     )
 
 

@@ -81,8 +81,8 @@ def test_a_first_day(run: Run, tmp_path: Path) -> None:
     assert "BootstrapCTS on 6 arms" in said.out
     assert said.out.endswith("Next: multiplay study ask lanes\n")
     said = run("ask", "lanes", "--key", "Monday")
-    assert "Play 1, Monday" in said.out
-    assert "10 units, should cost 1250.0 in all (" in said.out
+    assert "Plan 1, Monday" in said.out
+    assert "10 units. This plan should cost 1,250, 0 to 2,500." in said.out
     assert "Next: multiplay study tell lanes 1 costs.csv" in said.out
     grid = [line.split("│")[1:-1] for line in said.out.splitlines() if line.startswith("│")]
     plan = run("ask", "lanes", "--key", "Monday", "--json").json["plan"]
@@ -91,7 +91,7 @@ def test_a_first_day(run: Run, tmp_path: Path) -> None:
         assert units == [str(plan[f"{source}->{y}"] or "-") for y in ("north", "south")]
     assert len(grid) == 3
     (tmp_path / "costs.csv").write_text(bills(run, 1))
-    for words in ("play 1: 10 of 10 units seen", "the same was told before, nothing has changed"):
+    for words in ("plan 1: 10 of 10 units seen", "the same was told before, nothing has changed"):
         said = run("tell", "lanes", 1, tmp_path / "costs.csv")
         assert said.code == 0
         assert words in said.out
@@ -176,6 +176,28 @@ def test_old_plays_expire(lanes: Run) -> None:
     assert lanes("pending", "lanes", "--json").json == []
 
 
+def test_plans_are_explained_in_the_words_of_the_user(lanes: Run, tmp_path: Path) -> None:
+    table = tmp_path / "past.csv"
+    table.write_text("round,arm,loss\n" + "1,Paris->south,90\n" * 5 + "2,Lyon->north,130\n" * 9)
+    assert lanes("learn", "lanes", table).code == 0
+    said = lanes("words", "lanes", "--currency", "EUR", "--unit", "lorry", "--round", "week")
+    assert said.out == "currency: EUR\nunit: lorry\narm: lane\nround: week\n"
+    assert lanes("words", "lanes", "--json").json["unit"] == "lorry"
+    assert "unit: expected a text of at most 40" in lanes("words", "lanes", "--unit", "u" * 41).err
+    asked = lanes("ask", "lanes", "--key", "Monday", "--why")
+    assert "10 lorries. This plan should cost " in asked.out
+    assert " EUR, " in asked.out
+    study = Study.open("lanes", store=os.environ["MULTIPLAY_STORE"])
+    why = study.why("Monday")
+    assert str(why) in asked.out
+    assert str(why) in lanes("why", "lanes", "Monday").out
+    found = lanes("why", "lanes", why_id := study.pending()[-1].id, "--json").json
+    assert (found["text"], found["extra"]) == (str(why), why.extra)
+    asked_again = lanes("ask", "lanes", "--key", "Monday", "--why", "--json").json
+    assert (asked_again["id"], asked_again["why"]) == (why_id, found)
+    assert lanes("why", "lanes", 99).err.startswith("multiplay: play: expected ")
+
+
 def test_changes_are_shown(lanes: Run) -> None:
     assert lanes("drift", "lanes").out == "no change was found\n"
     study = Study.open("lanes", store=os.environ["MULTIPLAY_STORE"])
@@ -184,7 +206,8 @@ def test_changes_are_shown(lanes: Run) -> None:
         study.tell(play, {arm: [20.0 + 200 * (k > 30)] * n for arm, n in play.plan.items()})
     found = lanes("drift", "lanes", "--json").json
     assert [row["arm"] for row in found] == study.drift()["arm"].tolist()
-    assert found[0]["arm"] in lanes("drift", "lanes").out
+    assert found[0]["arm"] == "6 of 6 arms"
+    assert "6 of 6 lanes" in lanes("drift", "lanes").out
 
 
 def test_a_plan_is_expected_on_the_set_of_its_day(lanes: Run) -> None:
@@ -226,7 +249,7 @@ def test_costs_are_forgotten_and_kept(lanes: Run) -> None:
         lanes("ask", "lanes")
     (arm, *_) = (one["arm"] for one in lanes("arms", "lanes", "--json").json if one["seen"])
     left = lanes("forget", "lanes", "--arm", arm, "--before", 2)
-    assert "reports since round 2 count" in left.out
+    assert "reports since day 2 count" in left.out
     assert lanes("keep", "lanes", "--arm", arm, "--since", 0, "--json").json["since"] == 0
     assert lanes("keep", "lanes", "--arm", arm).code == 0
     for words, said in (
@@ -321,7 +344,7 @@ def test_a_set_from_a_file(run: Run, tmp_path: Path) -> None:
     made = run("create", "paths", "--set", file, "--json").json
     assert made["arms"] == ["a", "b"]
     assert made["policy"] == "GenCTS"
-    assert "arm" in run("ask", "paths").out
+    assert "item" in run("ask", "paths").out
     assert run("tell", "paths", 1, "--losses", "{}").code == 0, "missing = ignore"
     today = tmp_path / "today.toml"
     today.write_text('type = "Explicit"\nactions = [[1, 1]]\nnames = ["a", "b"]\n')

@@ -85,7 +85,7 @@ def test_history_and_descriptions(lanes: Run, folder: Path) -> None:
     (folder / "history.csv").write_text(table + "Lille->north,1,60,1.6,Mon,false\n")
     assert lanes("learn", "lanes", "history.csv", "--json").json["seen"] == 2
     said = lanes("describe", "lanes", "-", stdin="arm,km\nReims->south,80\n")
-    assert said.out == "the features of 1 arm are kept\n"
+    assert said.out == "the features of 1 lane are kept\n"
     day = ["--set", "fuel=1.6", "--set", "weekday=Mon", "--set", "rain=false"]
     asked = lanes("ask", "lanes", "--supply", "Reims=2,Lyon=3", "--demand", "south=5", *day)
     assert asked.code == 0, asked.err

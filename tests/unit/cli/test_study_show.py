@@ -24,11 +24,8 @@ from multiplay._support.formatting import (
     LONGEST,
     TIMES,
     abbreviated,
-    amount,
-    between,
     legible,
     minute,
-    number,
     percent,
 )
 from multiplay.cli import app
@@ -37,6 +34,7 @@ from multiplay.cli.study import show as command
 from multiplay.cli.study.drawing import interval_bar
 from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import STATUS, TOLD, plays_table
+from multiplay.learner.words import Words, money_text
 from multiplay.reports import study as reading
 from multiplay.reports import study_text
 from multiplay.reports.study import BestPlan, study_facts
@@ -56,7 +54,9 @@ PLAIN = {**dict.fromkeys(FORCES_COLOUR), "COLUMNS": "80", "MULTIPLAY_STORE": Non
 def study() -> Study:
     """Two months: some plays are cancelled, some units are missing, one is clipped, costs fall."""
     plans = Budget(6, [3] * 5, names=NAMES)
-    made = Study.create("two months", plans, GenCTS(), losses=(0, 250), outside="clip", store=STORE)
+    words: Any = {"currency": "EUR", "unit": "truck", "arm": "lane", "round": "week"}
+    terms: Any = {"losses": (0, 250), "outside": "clip", "store": STORE}
+    made = Study.create("two months", plans, GenCTS(), **terms, **words)
     rng, means = np.random.default_rng(3), dict(zip(NAMES, (40, 90, 120, 160, 200), strict=True))
     for day in range(ROUNDS):
         at = FIRST + timedelta(days=day)
@@ -103,23 +103,24 @@ def part(screen: str, title: str) -> list[str]:
 
 
 def test_every_arm_is_shown_with_what_the_study_knows_of_it(study: Study, screen: str) -> None:
-    head, *rows = part(screen, "Arms: cost of a unit")
+    head, *rows = part(screen, "Lanes: cost of a truck, EUR")
     arms = study.arms().sort_values(["share", "seen"], ascending=False, kind="stable")
     values = arms[["low", "mean", "high"]].to_numpy(dtype=float)
     ends = float(values.min()), float(values.max())
-    scale = re.search(f"{number(ends[0])} +{number(ends[1])}", head)
+    scale = re.search(f"{money_text(ends[0])} +{money_text(ends[1])}", head)
     assert scale
     for row, arm in zip(rows, rows_of(arms), strict=True):
         drawn = interval_bar(arm.low, arm.mean, arm.high, ends, len(scale[0]))
-        cells = [str(arm.seen), number(arm.mean), between(arm.low, arm.high)]
+        cells = [str(arm.seen), money_text(arm.mean), Words.ends(arm.low, arm.high)]
         assert re.search(rf"{' +'.join(cells)}  {drawn} +{100 * arm.share:.0f} %$", row)
 
 
 def test_the_head_counts_what_the_plays_say(study: Study, screen: str) -> None:
     status = Counter(study.plays()["status"])
     assert status == {"told": 52, "pending": PENDING, "cancelled": 6}
-    assert "two months in memory://shown\nGenCTS on 5 arms, losses from 0 to 250\n" in screen
-    counts = "60 plays asked: 52 told, 2 pending, 6 cancelled; 1 number clipped to the range\n"
+    assert "two months in memory://shown\n5 lanes, losses from 0 to 250 EUR\n" in screen
+    assert "if every average stays\nthe same (GenCTS)\n" in screen
+    counts = "60 plans asked: 52 told, 2 pending, 6 cancelled; 1 number clipped to the range\n"
     assert counts in screen
     assert study.clipped == 1
 
@@ -128,22 +129,24 @@ def test_costs_of_rounds_are_those_of_the_plays(study: Study, screen: str) -> No
     plays = study.plays()
     told = plays[plays["status"] == "told"]
     costs = (told["realised"] * told["units"] / told["seen"]).to_numpy()
-    first, last, trend, best, plan = part(screen, "Cost per round")[7:12]
+    first, last, trend, best, plan = part(screen, "Cost per week, EUR")[7:12]
     for line, rows in ((first, slice(0, 13)), (last, slice(-13, None))):
         expected = told["expected"].to_numpy()[rows].mean()
-        said = f"cost {number(costs[rows].mean())} each; expected: {number(expected)}"
-        assert line.split(maxsplit=3)[1:] == ["13", "rounds", said]
+        said = f"cost {money_text(costs[rows].mean())} EUR each; "
+        said += f"expected: {money_text(expected)} EUR"
+        assert line.split(maxsplit=3)[1:] == ["13", "weeks", said]
     falls = ttest_ind(costs[:13], costs[-13:], equal_var=False).confidence_interval()
-    found = re.search(r"trend +falling: (\S+) less \(95 % interval: (\S+) to (\S+)\)", trend)
+    found = re.search(r"trend +falling: (\S+) EUR less \(95 % interval: (\S+) to (\S+)\)", trend)
     assert found
-    assert found[1] == number(costs[:13].mean() - costs[-13:].mean())
+    assert found[1] == money_text(costs[:13].mean() - costs[-13:].mean())
     assert [float(end) for end in found.groups()[1:]] == pytest.approx(falls, rel=0.02)
     total, low, high = study.best().expected
-    assert f"should cost {number(total)} (95 % interval: {between(low, high)}):" in best
+    ends = f"(95 % interval: {Words.ends(low, high)}):"
+    assert f"should cost {money_text(total)} EUR {ends}" in best
     played = [arm for arm, units in study.best().plan.items() if units]
     assert f"3{TIMES}{abbreviated(played, LONGEST)[0]}, 3" in plan
     incomplete = int((told["seen"] < told["units"]).sum())
-    assert f"Some units did not report in {incomplete} rounds" in screen
+    assert f"Some trucks did not report in {incomplete} weeks" in screen
 
 
 def test_plays_that_wait_are_shown_oldest_first_with_their_age(
@@ -160,11 +163,11 @@ def test_plays_that_wait_are_shown_oldest_first_with_their_age(
 
 
 def test_the_last_plays_are_shown_as_many_as_asked_for(study: Study) -> None:
-    rows = part(shown(study, "--last", "3"), "Last plays")[1:-1]
+    rows = part(shown(study, "--last", "3"), "Last plans")[1:-1]
     for row, play in zip(rows, rows_of(study.plays().tail(3)), strict=True):
         assert row.split()[:3] == [str(play.id), play.key, play.status]
-        assert row.split()[-2:] == [number(play.expected), amount(play.realised)]
-    assert "Last plays" not in shown(study, "--last", "0")
+        assert row.split()[-2:] == [money_text(play.expected), money_text(play.realised)]
+    assert "Last plans" not in shown(study, "--last", "0")
 
 
 def test_the_screen_is_80_letters_wide_and_plain(screen: str) -> None:
@@ -259,23 +262,24 @@ def test_memory_does_not_grow_with_the_history() -> None:
 def test_a_new_study() -> None:
     new = Study.create("new", Transport([1, 1], [2]), GenCTS(), store=STORE)
     screen = shown(new)
-    assert "GenCTS on 2 arms, losses from 0 to 1\n0 plays asked\n" in screen
+    assert "2 lanes, losses from 0 to 1\n" in screen
+    assert "\n0 plans asked\n" in screen
     assert "none was told yet" in screen
     assert screen.count("●") == 2, "an arm never seen has a mean, and an interval"
     assert "Ask for the first plan:\n    multiplay study ask new" in screen
     assert study_report(study_facts(new)).count("<svg") == 1
 
     play = new.ask()
-    assert "1 play is pending. Tell the costs of the oldest" in shown(new)
+    assert "1 plan is pending. Tell the costs of the oldest" in shown(new)
     new.cancel(play.id)
-    assert "1 play asked: 0 told, 0 pending, 1 cancelled" in shown(new)
+    assert "1 plan asked: 0 told, 0 pending, 1 cancelled" in shown(new)
     assert "none was told yet" in shown(new)
     assert study_report(study_facts(new)).count("<svg") == 1, "nothing to draw of rounds"
 
     new.tell(new.ask().id, [[1.0], [0.5]])
     screen = shown(new)
-    assert "1 round    cost 1.5 on average; expected: 1\n" in screen
-    assert "known after about 20 rounds" in screen
+    assert "1 day      cost 1.5 on average; expected: 1\n" in screen
+    assert "known after about 20 days" in screen
     assert study_report(study_facts(new)).count("<svg") == 2
 
 
@@ -292,15 +296,15 @@ def test_three_hundred_arms_and_rewards() -> None:
     chosen = [arm for arm, units in play.plan.items() if units]
     many.tell(play.id, {arm: [7.0] for arm in chosen})
     screen = shown(many)
-    _, *rows, more = part(screen, "Arms: reward of a unit")
-    assert more == "And 280 more arms, in fewer plans."
+    _, *rows, more = part(screen, "Items: reward of a unit")
+    assert more == "And 280 more items, in fewer plans."
     assert [row.split(" of")[0] for row in rows[:5]] == [arm.split(" of")[0] for arm in chosen]
     assert len({row[:20] for row in rows}) == 20, "names that are cut are still told apart"
-    assert "Reward per round" in screen
-    assert "1 round    brought 35.0 on average" in screen
+    assert "Reward per day" in screen
+    assert "1 day      brought 35 on average" in screen
     assert "best plan  should bring" in screen
     text = study_report(study_facts(many))
-    assert "The 20 of 300 arms that are in most plans." in text
+    assert "The 20 of 300 items that are in most plans." in text
     assert all(name in text for name in names)
 
 
@@ -309,15 +313,16 @@ def test_who_knows_totals_only_says_so() -> None:
     for _ in range(3):
         totals.tell(totals.ask().id, 1.25)
     screen = shown(totals)
-    assert "3 rounds   cost 1.25 on average\n" in screen
-    assert "Only totals of rounds were told, no losses of single arms." in screen
+    assert "3 days     cost 1.25 on average\n" in screen
+    assert "Only totals of days were told, no costs of single lanes." in screen
     assert "The policy gives no expected totals." in screen
     assert "No change" not in screen
 
     blind = Study.create("blind", Transport([1, 2], [1, 2]), ScaledScribble(horizon=9), store=STORE)
     blind.tell(blind.ask().id, 1.25)
     screen = " ".join(shown(blind).split())
-    assert "ScaledScribble(horizon=9) on 4 arms" in screen
+    assert "4 lanes, losses from 0 to 1" in screen
+    assert "by the totals of days (ScaledScribble(horizon=9))" in screen
     assert "best plan not known by ScaledScribble(" in screen
     assert "Tell the losses of each arm, or continue with ask()." in screen
     assert "◂" not in screen
@@ -331,8 +336,8 @@ def test_rewards_that_are_no_sums_are_not_drawn() -> None:
     cover.tell(play.id, {arm: [1.0] * units for arm, units in play.plan.items()})
     assert np.isnan(cover.plays()["realised"]).all()
     screen = shown(cover)
-    assert "the reward of a round is not known: it is not the sum" in screen
-    assert f"should bring {number(cover.best().expected.total)} " in screen
+    assert "the reward of a day is not known: it is not the sum" in screen
+    assert f"should bring {money_text(cover.best().expected.total)} " in screen
     assert study_report(study_facts(cover)).count("<svg") == 1
 
 
@@ -344,9 +349,13 @@ def test_alarms_are_shown() -> None:
         changed.tell(play.id, {arm: [cost] * units for arm, units in play.plan.items()})
     screen, alarms = shown(changed), changed.drift()
     assert len(alarms) > 0
-    _, *rows = part(screen, "Changes of arms")
+    _, *rows = part(screen, "Changes of items")
     for row, alarm in zip(rows, rows_of(alarms), strict=True):
-        numbers = [str(alarm.since), number(alarm.before), number(alarm.after), str(alarm.units)]
+        numbers = [
+            str(alarm.since),
+            *map(money_text, (alarm.before, alarm.after)),
+            str(alarm.units),
+        ]
         assert row.split()[-6:] == [*numbers, f"{alarm.sure:.1%}", "yes" if alarm.acted else "no"]
     assert "No change" not in screen
     assert "BootstrapCTS(change='follow')" in screen
@@ -384,16 +393,16 @@ class Reader(HTMLParser):
 def test_the_page_says_what_the_study_says(study: Study, seen: reading.StudyFacts) -> None:
     read = Reader(study_report(seen))
     for arm in rows_of(study.arms()):
-        cells = [number(arm.mean), between(arm.low, arm.high)]
+        cells = [money_text(arm.mean), Words.ends(arm.low, arm.high)]
         row = [legible(arm.arm), str(arm.seen), *cells, minute(arm.last_seen)]
         assert [*row, percent(arm.share)] in read.rows
     for play in rows_of(study.plays().tail(10)):
         row = [str(play.id), play.key, play.status, minute(play.asked)]
         row += [minute(play.told), f"{play.seen} of {play.units}"]
-        assert [*row, amount(play.expected), amount(play.realised)] in read.rows
+        assert [*row, money_text(play.expected), money_text(play.realised)] in read.rows
     text = "".join(read.words)
     assert isinstance(seen.best, BestPlan)
-    assert f"should cost {number(seen.best.expected.total)} " in text
+    assert f"should cost {money_text(seen.best.expected.total)} EUR " in text
     assert all(
         said in text for said in [*study_text.head(seen), *study_text.outcomes(seen).values()]
     )

@@ -194,7 +194,7 @@ def test_who_only_looks_changes_nothing() -> None:
 def test_what_a_play_should_cost_is_not_fixed_by_looking() -> None:
     learner = Learner(Budget(1, [1]), GenCTS(), seed=1)
     play = learner.ask()
-    assert "0.5 in all" in shown(play).text
+    assert "0.5, 0 to 1" in shown(play).text
     learner.tell(play.id, [[1.0]])
     assert play.expected.total > 0.6
 
@@ -206,9 +206,7 @@ def test_a_play_shows_its_plan() -> None:
     assert ["key", "<Monday>"] in read.rows
     played = [units for units in play.plan.values() if units]
     assert [int(row[1]) for row in read.rows if "->" in row[0]] == played
-    expected = play.expected
-    ends = f"{number(expected.total)} in all ({between(expected.low, expected.high)})"
-    assert ["expected", ends] in read.rows
+    assert ["expected", learner.words.estimate(*play.expected)] in read.rows
     assert ["units", "10"] in shown(learner.best()).rows
 
 
@@ -278,8 +276,8 @@ def test_of_many_arms_some_are_shown() -> None:
     assert "And 180 more suppliers. And 188 more demanders." in shown(lanes).text
     learner = Learner(Budget(5, np.ones(50_000, dtype=int)), GenCTS())
     play = learner.ask()
-    assert "And 49980 more arms" in shown(learner).text
-    assert "49,995 arms without a unit." in shown(play).text
+    assert "And 49,980 more items" in shown(learner).text
+    assert "49,995 items without a unit." in shown(play).text
     assert "read .expected" in shown(play).text
     long = Budget(1, [1], names=["x" * 10**6])
     assert "xxx..." in shown(long).text

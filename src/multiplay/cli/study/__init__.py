@@ -7,13 +7,15 @@ __all__ = ["ask", "create", "features", "maintenance", "show", "study", "tell"]
 
 # The order of --help.
 PANELS = {
-    "Studies": ("create", "list", "show", "rename", "delete"),
+    "Studies": ("create", "list", "show", "words", "rename", "delete"),
     "Plans and costs": (
         *("ask", "tell", "close", "cancel", "correct", "retract", "expire"),
         *("learn", "describe"),
     ),
     "Costs that count": ("forget", "keep"),
-    "Plays and estimates": ("pending", "plays", "arms", "drift", "effects", "best", "expect"),
+    "Plans and estimates": (
+        *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect"),
+    ),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }
 ORDER = [(name, panel) for panel, names in PANELS.items() for name in names]

@@ -8,7 +8,7 @@ import typer
 from rich.cells import cell_len
 from rich.console import Console
 
-from multiplay._support.formatting import UNKNOWN, Table, counted
+from multiplay._support.formatting import UNKNOWN, Table, plural
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import features, options
@@ -25,8 +25,10 @@ from multiplay.cli.study.app import (
     study,
     time_of,
 )
-from multiplay.learner.plays import PendingPlay
+from multiplay.learner.plays import MOST_ROWS_SHOWN, PendingPlay, Why, of_text
+from multiplay.learner.words import Words
 from multiplay.reports.study_text import outlook
+from multiplay.studies.wire import of_why
 
 AtMost = Annotated[
     list[str] | None,
@@ -91,6 +93,9 @@ def ask(
     fixed: Fixed = None,
     time_limit: TimeLimit = None,
     at: At = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Also say why this plan, and what learning costs.")
+    ] = False,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -121,7 +126,10 @@ def ask(
 
         multiplay study ask lanes --features today.csv --set weekday=Tue
 
-    JSON: id, key, plan (units by arm), expected (total, low, high), truncated.
+        multiplay study ask lanes --key 2026-11-17 --why
+
+    JSON: id, key, plan (units by arm), expected (total, low, high), truncated; with --why also why,
+    as multiplay study why prints it.
     """
     given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
@@ -132,11 +140,14 @@ def ask(
         limits["features"] = features.day_features(known, day, given.features)
         play = known.ask(today, key=key, time_limit=time_limit, at=time_of("--at", at), **limits)
         if as_json:
-            return print_json(plain_play(play))
-        called = "" if play.key is None else f", {play.key}"
-        print_table(_plan_table(play.plan, f"Play {play.id}{called}"))
-        number = int(play.action.sum())
-        typer.echo(f"{number} units, {outlook(play.expected, known.actions.sense)}")
+            said = {"why": of_why(play.why())} if why else {}
+            return print_json(plain_play(play) | said)
+        called, words = "" if play.key is None else f", {play.key}", known.words
+        print_table(_plan_table(play.plan, f"Plan {play.id}{called}", words))
+        units = words.units(int(play.action.sum()))
+        typer.echo(f"{units}. {outlook(play.expected, known.actions.sense, words)}")
+        if why:
+            _print_why(play.why())
         if play.truncated:
             typer.echo("truncated: the time limit was reached before the policy had finished")
         typer.echo(next_step(f"tell {shlex.quote(name)} {play.id} costs.csv", known, store))
@@ -183,8 +194,8 @@ def best(
         plan = known.best(today, **limits)
         if as_json:
             return print_json({"plan": plan.plan, "expected": plan.expected._asdict()})
-        print_table(_plan_table(plan.plan, "Best plan"))
-        typer.echo(outlook(plan.expected, known.actions.sense))
+        print_table(_plan_table(plan.plan, "Best plan", known.words))
+        typer.echo(outlook(plan.expected, known.actions.sense, known.words))
     return None
 
 
@@ -233,18 +244,51 @@ def expect(
         found = known.expect(units, actions=today, level=level, **limits)
         if as_json:
             return print_json({"expected": found._asdict()})
-        typer.echo(outlook(found, known.actions.sense))
+        typer.echo(outlook(found, known.actions.sense, known.words))
     return None
 
 
-def _plan_table(plan: Mapping[str, int], title: str) -> Table:
-    """Return a plan as a table: suppliers by demanders if that fits, or the played arms.
+@study.command("why")
+def explain(
+    name: Name,
+    play: Annotated[str, typer.Argument(metavar="PLAN", help="The number of a plan, or its key.")],
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show why a pending plan differs from the best one by what is known now.
+
+    A plan that is expected to cost more than the best one is there to learn. The table has the
+    units of both plans, what a unit is believed to cost, and the reason of the difference.
+
+    Examples:
+
+        multiplay study why lanes 3
+
+        multiplay study why lanes 2026-11-15
+
+    JSON: text, explores, extra, expected and best (total, low, high), rows (arm, units, best_units,
+    mean, low, high, seen, reason), words, sense.
+    """
+    with opened(name, store) as known:
+        found = of_text(play, known.why)
+    if as_json:
+        return print_json(of_why(found))
+    return _print_why(found)
+
+
+def _print_why(found: Why) -> None:
+    print_table(found.as_table(MOST_ROWS_SHOWN))
+    typer.echo(f"{found}")
+
+
+def _plan_table(plan: Mapping[str, int], title: str, words: Words) -> Table:
+    """Return a plan as a table: suppliers by customers if that fits, or the arms in it.
 
     Examples
     --------
-    >>> _plan_table({"Lyon->north": 2, "Lyon->south": 0, "unmet->south": 1}, "Today").rows
+    >>> _plan_table({"Lyon->north": 2, "Lyon->south": 0, "unmet->south": 1}, "Today", Words()).rows
     [['Lyon', '2', '-'], ['unmet', '-', '1']]
-    >>> _plan_table({"news": 2, "radio": 0}, "Today").rows
+    >>> _plan_table({"news": 2, "radio": 0}, "Today", Words()).rows
     [['news', '2']]
     """
     unmet = {name: units for name, units in plan.items() if name.startswith(UNMET)}
@@ -261,5 +305,5 @@ def _plan_table(plan: Mapping[str, int], title: str) -> Table:
             return Table(title, ["", *targets], rows)
     played = [[name, str(units)] for name, units in plan.items() if units]
     others = len(plan) - len(played)
-    note = f"{counted(others, 'arm')} without a unit" if others else ""
-    return Table(title, ["arm", "units"], played, note)
+    note = f"{words.arms(others)} without a {words.unit}" if others else ""
+    return Table(title, [words.arm, plural(words.unit)], played, note)

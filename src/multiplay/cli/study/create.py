@@ -87,6 +87,10 @@ def create(
         int | None,
         typer.Option(min=0, help="Random seed: the same seed and losses give the same plans."),
     ] = None,
+    currency: options.Currency = None,
+    unit: options.UnitWord = None,
+    arm: options.ArmWord = None,
+    round: options.RoundWord = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -107,8 +111,9 @@ def create(
         type = "BootstrapCTS"
         discount = 0.97
 
-    The file may also set rewards, outside, missing, changing and seed. Options override the file.
-    Only classes of multiplay are allowed, and no code in the file is run.
+    The file may also set rewards, outside, missing, changing, seed, and the words currency, unit,
+    arm and round. Options override the file. Only classes of multiplay are allowed, and no code in
+    the file is run.
 
     Features of arms and days, such as distance and weekday, are declared in a file of their own,
     with a table for each: a Number, a Category or a Flag. Numbers have the centre and scale of the
@@ -136,6 +141,8 @@ def create(
     Examples:
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
+
+        multiplay study create lanes --supply 1,4,5 --demand 4,6 --currency EUR --unit truck
 
         multiplay study create lanes --supply Lyon=9,Lille=1 --demand north=6,south=4
 
@@ -173,6 +180,7 @@ def create(
         "features": None if declared is None else features.read_features(declared),
         "arms": None if table is None else csv_files.read_csv(table, "arm", "--arms"),
         "seed": seed,
+        **dict(zip(options.WORDS, (currency, unit, arm, round), strict=True)),
     }
     chosen |= {key: value for key, value in given.items() if value is not None}
     assert actions is not None

@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from multiplay._support.formatting import Table as TextTable
-from multiplay._support.formatting import abbreviated, number
+from multiplay._support.formatting import abbreviated, plural
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
+from multiplay.learner.words import Words, money_text
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import Stretch
@@ -65,9 +66,12 @@ def _parts(facts: StudyFacts, width: int) -> Iterator[RenderableType]:
     say = study_text.wording(facts)
     yield _heading(f"{facts.name} in {facts.store}", first=True)
     yield Text("\n".join(study_text.head(facts)))
-    yield _heading(f"Arms: {say.noun} of a unit")
+    words = facts.words
+    yield _heading(
+        words.in_currency(f"{plural(words.arm).capitalize()}: {say.noun} of a {words.unit}")
+    )
     yield from _arms(facts, width)
-    yield _heading(f"{say.noun.capitalize()} per round")
+    yield _heading(words.in_currency(f"{say.noun.capitalize()} per {words.round}"))
     yield from _rounds(facts, width)
     yield from _listed(facts.pending_table(MOST_PENDING), width)
     yield from _listed(study_text.alarms_table(facts, MOST_ALARMS), width)
@@ -86,7 +90,7 @@ def _heading(text: str, first: bool = False) -> Text:
 def _listed(table: TextTable, width: int) -> Iterator[RenderableType]:
     if not table.rows:
         return
-    longest = {"arm": max(width // 4, NARROWEST_NAME), "key": LONGEST_KEY}
+    longest = {table.columns[0]: max(width // 4, NARROWEST_NAME), "key": LONGEST_KEY}
     yield _heading(table.title)
     yield _grid(_abbreviated(table, longest), width)
     if table.note:
@@ -133,13 +137,13 @@ def _widths(table: TextTable) -> list[int]:
 def _arms(facts: StudyFacts, width: int) -> Iterator[RenderableType]:
     """Yield the table of arms, with their intervals drawn on one scale."""
     table = facts.arms_table(MOST_ARMS).without("last seen")
-    table = _abbreviated(table, {"arm": max(width // 4, NARROWEST_NAME)})
+    table = _abbreviated(table, {facts.words.arm: max(width // 4, NARROWEST_NAME)})
     taken = sum(_widths(table)) + GAP * len(table.columns)
     room = min(max(width - taken, NARROWEST_BAR), WIDEST_BAR)
     shown = facts.most_played(MOST_ARMS)
     ends = shown[["low", "high", "mean"]].to_numpy(dtype=float)
     low, high = np.nanmin(ends), np.nanmax(ends)
-    left, right = number(low), number(high)
+    left, right = money_text(low), money_text(high)
     scale = f"{left} {right:>{room - len(left) - 1}}"
     bars = [interval_bar(one.low, one.mean, one.high, (low, high), room) for one in rows_of(shown)]
     lines = zip([table.columns, *table.rows], [scale, *bars], strict=True)
@@ -173,15 +177,15 @@ def _chart(facts: StudyFacts, width: int) -> Iterator[str]:
     if not isinstance(facts.best, InvalidInput):
         levels = {BEST: facts.best.expected.total} | levels
     yield from column_chart([one.average.realised for one in stretches], levels)
-    yield " " * MARGIN + _numbers(stretches)
+    yield " " * MARGIN + _numbers(stretches, facts.words)
 
 
-def _numbers(stretches: list[Stretch]) -> str:
+def _numbers(stretches: list[Stretch], words: Words) -> str:
     """Return the numbers of the rounds below a chart, and the rounds of a column."""
     last, together, wide = stretches[-1].last, stretches[0].last, len(stretches)
     if wide < len(f"1 {last}"):
-        return "round 1" if last == 1 else f"rounds 1 to {last}"
-    each = f"{together} rounds" if together > 1 else "one round"
+        return f"{words.round} 1" if last == 1 else f"{plural(words.round)} 1 to {last}"
+    each = words.rounds(together) if together > 1 else f"one {words.round}"
     return f"1{last:>{wide - 1}}  {each} a column"
 
 
@@ -237,11 +241,11 @@ def column_chart(values: Sequence[float], levels: Mapping[str, float]) -> Iterat
     heights = height(np.array(values))
     at = {name: min(int(height(np.array(level))), HEIGHT - 1) for name, level in known.items()}
     for line in reversed(range(HEIGHT)):
-        label, edge = (number(top), "┤") if line == HEIGHT - 1 else ("", "│")
+        label, edge = (money_text(top), "┤") if line == HEIGHT - 1 else ("", "│")
         beside = ", ".join(name for name, place in at.items() if place == line)
         aside = f" ◂ {beside}" if beside else ""
         yield f"{label:>{MARGIN - 2}} {edge}{_chart_line(heights - line)}{aside}"
-    yield f"{number(bottom):>{MARGIN - 2}} └{'─' * len(values)}"
+    yield f"{money_text(bottom):>{MARGIN - 2}} └{'─' * len(values)}"
 
 
 def _chart_line(heights: FloatArray) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from multiplay._support.builder import Builder, unknown
-from multiplay._support.formatting import Table, between, counted, number
+from multiplay._support.formatting import Table, between, number, plural
 from multiplay.cli.screen import print_table
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
@@ -187,10 +187,11 @@ def describe(
     rows = read_csv(table, "arm")
     with opened(name, store) as known:
         known.describe(rows, key=key, at=time_of("--at", at))
+        words = known.words
     if as_json:
         print_json({"study": name, "arms": len(rows)})
     else:
-        typer.echo(f"the features of {counted(len(rows), 'arm')} are kept")
+        typer.echo(f"the features of {words.arms(len(rows))} are kept")
 
 
 @study.command()
@@ -220,7 +221,7 @@ def effects(
     changes_plans, text; with --by-arm a list with arm, effect, low, high.
     """
     with opened(name, store) as known:
-        table = known.effects(level, by="arm" if by_arm else "feature")
+        table, words = known.effects(level, by="arm" if by_arm else "feature"), known.words
     misfit, rows = table.attrs.get("misfit", ""), table.to_dict("records")
     if as_json:
         return print_json({"misfit": misfit, "effects": rows})
@@ -229,9 +230,9 @@ def effects(
         cells = [
             [row["arm"], number(row["effect"]), between(row["low"], row["high"])] for row in rows
         ]
-        print_table(
-            Table(f"Own effects of the arms of {name}", ["arm", "effect", intervals], cells)
-        )
+        title = f"Own effects of the {plural(words.arm)} of {name}"
+        columns = [words.arm, words.in_currency("effect"), intervals]
+        print_table(Table(title, columns, cells))
     else:
         cells = [
             [row["feature"], row["text"], "" if row["changes_plans"] else "changes no plan"]

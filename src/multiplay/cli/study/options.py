@@ -31,17 +31,34 @@ Supply = Annotated[
 ]
 Demand = Annotated[
     str | None,
-    typer.Option(metavar="4,6", help="Units for each demander; with names: north=4,south=6."),
+    typer.Option(metavar="4,6", help="Units for each customer; with names: north=4,south=6."),
 ]
 Suppliers = Annotated[str | None, typer.Option(metavar="A,B", help="Names of the suppliers.")]
-Demanders = Annotated[str | None, typer.Option(metavar="C,D", help="Names of the demanders.")]
+Demanders = Annotated[
+    str | None,
+    typer.Option("--customers", "--demanders", metavar="C,D", help="Names of the customers."),
+]
 Capacity = Annotated[float | None, typer.Option(help="Largest total weight of a knapsack.")]
 Units = Annotated[
     int | None,
     typer.Option("--budget", metavar="N", help="Number of units to spread over the arms."),
 ]
 
-KEYS = ("losses", "rewards", "outside", "missing", "changing", "seed")
+Currency = Annotated[
+    str | None, typer.Option(metavar="EUR", help="The unit of costs, as it is shown.")
+]
+UnitWord = Annotated[
+    str | None, typer.Option("--unit", metavar="truck", help="What a unit of a plan is called.")
+]
+ArmWord = Annotated[
+    str | None, typer.Option("--arm", metavar="lane", help="What an arm is called.")
+]
+RoundWord = Annotated[
+    str | None, typer.Option("--round", metavar="day", help="What a round is called.")
+]
+
+WORDS = ("currency", "unit", "arm", "round")
+KEYS = ("losses", "rewards", "outside", "missing", "changing", "seed", *WORDS)
 SIDES = ("suppliers", "demanders", "slack", "surplus", "shortage")
 DURATIONS = {  # singular, as arguments of timedelta
     **dict.fromkeys(("w", "week"), "weeks"),
@@ -190,7 +207,7 @@ def _side(option: str, text: str, others: str | None) -> tuple[list[str] | None,
     called, values = named_number_list(option, text)
     if others is None:
         return called, values
-    where = {"--supply": "--suppliers", "--demand": "--demanders"}.get(option, "--arms")
+    where = {"--supply": "--suppliers", "--demand": "--customers"}.get(option, "--arms")
     found = name_list(where, others)
     if called is not None:
         hint = f"Leave out {where}, or the names in {option}."
@@ -229,7 +246,7 @@ def _changed_sides(
         return changes
     if None in called or usual.capacities is not None:
         reason = "names of their own" if None in called else "capacities"
-        expected = f"the suppliers and demanders of the usual set, because its lanes have {reason}"
+        expected = f"the suppliers and customers of the usual set, because its lanes have {reason}"
         hint = "Write the set of the round to a file: --set FILE.toml."
         raise InvalidInput("--supply, --demand", expected, "different names", hint)
     return changes | {"names": tuple(called)}

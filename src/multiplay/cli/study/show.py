@@ -11,12 +11,14 @@ import typer
 from rich.console import Console
 
 from multiplay._support.atomic_files import write_text
-from multiplay._support.formatting import UNKNOWN, Table, amount, minute, plural
+from multiplay._support.formatting import UNKNOWN, Table, amount, counted, minute, plural
 from multiplay.cli.app import check_suffix
 from multiplay.cli.screen import print_table
+from multiplay.cli.study import options
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
+    Key,
     Name,
     StoreAt,
     json_text,
@@ -28,6 +30,7 @@ from multiplay.cli.study.ask import plain_play
 from multiplay.cli.study.drawing import draw_study
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import TOLD
+from multiplay.learner.words import money_text
 from multiplay.reports.study import LAST, study_facts
 from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table
@@ -83,6 +86,38 @@ def show(
         draw_study(Console(), seen, said)
 
 
+@study.command()
+def words(
+    name: Name,
+    currency: options.Currency = None,
+    unit: options.UnitWord = None,
+    arm: options.ArmWord = None,
+    round: options.RoundWord = None,
+    key: Key = None,
+    store: StoreAt = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set the words in which plans and costs are shown. Nothing else depends on them.
+
+    Examples:
+
+        multiplay study words lanes
+
+        multiplay study words lanes --currency EUR --unit truck --arm lane --round day
+
+    JSON: currency, unit, arm, round.
+    """
+    with opened(name, store) as known:
+        given = currency, unit, arm, round
+        if any(word is not None for word in given):
+            known.set_words(*given, key=key)
+        found = known.words._asdict()
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo("\n".join(f"{name}: {word or UNKNOWN}" for name, word in found.items()))
+
+
 @study.command("list")
 def list_all(store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Print the names of all studies of a store.
@@ -122,8 +157,9 @@ def pending(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False)
             PendingRow(p.id, p.key, None, int(p.action.sum()), p.expected.total, p.plan)
             for p in plays
         ]
-    table = pending_table(rows, len(rows))
-    return print_table(table._replace(title=f"Pending plays of {name}"))
+        words = known.words
+    table = pending_table(rows, len(rows), None, words)
+    return print_table(table._replace(title=f"Pending plans of {name}"))
 
 
 @study.command()
@@ -144,11 +180,11 @@ def arms(
     JSON: a list with arm, seen, mean, low, high, average, spread, last_seen, share.
     """
     with opened(name, store) as known:
-        table = known.arms(level)
+        table, words = known.arms(level), known.words
     if as_json:
         return print_json(table.to_dict("records"))
-    as_text = arms_table(table, len(table), level)
-    return print_table(as_text._replace(title=f"Arms of {name}"))
+    as_text = arms_table(table, len(table), level, words)
+    return print_table(as_text._replace(title=f"{as_text.title} of {name}"))
 
 
 @study.command()
@@ -220,8 +256,10 @@ def plays(
         if as_json:
             return _print_list(rows if last is None else deque(rows, last))
         few = deque(rows, FEW if last is None else last)
-        title = f"Last {len(few)} of {known.asked} plays of {name}"
-    columns = ["id", "key", "asked", "units", "expected", "realised"]
+        title = f"Last {len(few)} of {counted(known.asked, 'plan')} of {name}"
+        words = known.words
+    totals = (words.in_currency(head) for head in ("expected", "actual"))
+    columns = ["no.", "key", "asked", plural(words.unit), *totals]
     return print_table(Table(title, columns, [_cells(row) for row in few], labels=2))
 
 
@@ -279,6 +317,6 @@ def _cells(row: dict[str, Any]) -> list[str]:
         row["key"] or UNKNOWN,
         minute(row["asked"]),
         f"{seen} of {units}" if told and seen < units else str(units),
-        amount(row["expected"]),
-        amount(row["realised"]) if told else status,
+        money_text(row["expected"]),
+        money_text(row["realised"]) if told else status,
     ]

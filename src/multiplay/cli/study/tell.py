@@ -103,7 +103,8 @@ def tell(
     given: dict[str, Any] = {"final": not part, "missing": missing, "key": key, "at": when}
     with opened(name, store) as known:
         told = of_text(play, lambda one: known.tell(one, report, **given))
-    _answer(told, as_json)
+        words = known.words
+    _answer(told, as_json, words)
 
 
 @study.command()
@@ -125,7 +126,8 @@ def close(
     """
     with opened(name, store) as known:
         told = of_text(play, lambda one: known.close(one, key=key, at=time_of("--at", at)))
-    _answer(told, as_json)
+        words = known.words
+    _answer(told, as_json, words)
 
 
 @study.command()
@@ -150,7 +152,7 @@ def cancel(
     if as_json:
         print_json({"id": named, "status": "cancelled"})
     else:
-        typer.echo(f"play {play}: cancelled, nothing is learned from it")
+        typer.echo(f"plan {play}: cancelled, nothing is learned from it")
 
 
 @study.command()
@@ -220,7 +222,8 @@ def correct(
     given: dict[str, Any] = {"missing": missing, "key": key, "at": time_of("--at", at)}
     with opened(name, store) as known:
         told = of_text(play, lambda one: known.correct(one, report, **given))
-    _answer(told, as_json)
+        words = known.words
+    _answer(told, as_json, words)
 
 
 @study.command()
@@ -342,7 +345,7 @@ def _shown_check(found: TableCheck, words: Words, told: Receipt | None, as_json:
         return print_json({**receipt, "check": of_table_check(found)})
     typer.echo(found.text(words))
     if told is not None:
-        typer.echo(f"{told._replace(added=())}")  # they are in the text
+        typer.echo(told._replace(added=()).in_words(words))  # they are in the text
     return None
 
 
@@ -378,7 +381,8 @@ def forget(
     """
     with opened(name, store) as known:
         left = known.forget(arm, before=_round("--before", before), key=key, at=time_of("--at", at))
-    _answer(left, as_json)
+        words = known.words
+    _answer(left, as_json, words)
 
 
 @study.command()
@@ -412,7 +416,8 @@ def keep(
     with opened(name, store) as known:
         given = None if since is None else _round("--since", since)
         left = known.keep(arm, since=given, key=key, at=time_of("--at", at))
-    _answer(left, as_json)
+        words = known.words
+    _answer(left, as_json, words)
 
 
 def _round(option: str, text: str) -> int | datetime:
@@ -435,11 +440,11 @@ def _named(text: str, act: Callable[[int | str], None]) -> int | str:
     return of_text(text, call)
 
 
-def _answer(told: Receipt | Remaining, as_json: bool) -> None:
+def _answer(told: Receipt | Remaining, as_json: bool, words: Words) -> None:
     if as_json:
         print_json(told._asdict())
     else:
-        typer.echo(f"{told}")
+        typer.echo(told.in_words(words))
 
 
 # ---------------------------------------------------------------- tables

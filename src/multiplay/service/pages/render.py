@@ -29,7 +29,7 @@ KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 def _legible(value: Any) -> Any:
     """Return a value for a template, with invisible characters replaced."""
-    if type(value) is not str:
+    if type(value) is not str or value.isprintable():
         return value
     return "".join(part if part in LAYOUT else legible(part) for part in value)
 
@@ -84,10 +84,10 @@ def local(text: Any) -> Markup:
     """
 
     def marked(found: re.Match[str]) -> str:
-        text = found[0]
+        text = found[0]  # digits and marks of numbers only
         if found["time"]:
-            return Markup('<time datetime="{}Z">{}</time>').format(text.replace(" ", "T"), text)
-        return Markup('<data value="{}">{}</data>').format(text.replace(",", ""), text)
+            return f'<time datetime="{text.replace(" ", "T")}Z">{text}</time>'
+        return f'<data value="{text.replace(",", "")}">{text}</data>'
 
     return Markup(LOCAL.sub(marked, str(escape(_legible(text)))))
 

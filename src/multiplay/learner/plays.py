@@ -37,8 +37,8 @@ from multiplay.types import Arrays, FloatArray, IntArray
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
-STATUS = (PENDING, TOLD, CANCELLED)
+PENDING, TOLD, CANCELLED, EXTERNAL = "pending", "told", "cancelled", "external"
+STATUS = (PENDING, TOLD, CANCELLED, EXTERNAL)
 NEVER = math.nan
 MOST_ROWS_SHOWN = 30  # of a plan in a notebook
 MOST_ARMS_ESTIMATED = 10_000  # of a set for which a notebook computes an interval

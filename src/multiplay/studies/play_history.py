@@ -14,6 +14,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Losses, is_key, play_error, told_again
 from multiplay.learner.plays import (
     CANCELLED,
+    EXTERNAL,
     NEVER,
     PENDING,
     STATUS,
@@ -31,18 +32,23 @@ from multiplay.studies.entry_codec import (
     CANCEL,
     CORRECTIONS,
     ENDS,
+    LEARN,
     PART,
     RETRACT,
+    TABLE,
     TELL,
     Request,
 )
-from multiplay.studies.replica import Replica
+from multiplay.studies.replica import Replica, corrections
 from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 CHUNK = 10_000  # rows
+MOST_TABLES = 50  # imported tables whose days are cached
+
+_tables: dict[bytes, list[tuple[float, ...]]] = {}  # by the digest of their entries
 LossesByArm = dict[str, list[float | None] | float]
 
 
@@ -128,6 +134,71 @@ def _played_plan(
     about = in_effect(journal.of_play(row["id"]))  # there may be parts
     told = [entry.record.header.get("losses") for entry in about]
     return PlayedPlan(row, plan, joined_losses(plan, told))
+
+
+def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
+    """Return external plans and imported days, in order of time, in the columns of plays.
+
+    Their id is 0. What was retracted is left out, and corrected losses are as they were corrected.
+    ``start`` is the number of the first entry
+    that is read.
+    """
+    changed = {
+        entry.record.header[entry_codec.OF]: entry
+        for entry in corrections(journal, journal.head().number + 1)
+        if entry.labels.play is None
+    }
+    keys, lines = list[str | None](), list[tuple[float, ...]]()
+    for kind in (LEARN, TABLE):
+        for entry, _ in journal.pairs(kind, (), start):
+            last = changed.get(entry.number, entry)
+            if last.labels.kind == RETRACT:
+                continue
+            if kind == LEARN:
+                found = [_plan_line(entry, last)]
+            else:
+                found = _lines_of_table(journal, entry)
+            keys += [entry_codec.shown_key(entry.labels) if kind == LEARN else None] * len(found)
+            lines += found
+    table = plays_table([0] * len(keys), keys, np.array(lines, dtype=float))
+    return table.sort_values("asked", kind="stable", ignore_index=True, na_position="first")
+
+
+def _plan_line(entry: Entry, last: Entry) -> tuple[float, ...]:
+    """Return the numbers of an external plan; ``last`` is its entry, or the last correction."""
+    plan, said = entry.record.header["plan"] or {}, last.record.header
+    losses = said["losses"]
+    played = PlayedPlan({}, plan, joined_losses(plan, [losses]))
+    known = [total for *_, total in played.outcomes() if total is not None]
+    total = sum(known) if isinstance(losses, dict) else number_or_nan(losses)
+    return _external_line(entry.labels.at, sum(plan.values()), said["seen"], total)
+
+
+def _lines_of_table(journal: Journal, entry: Entry) -> list[tuple[float, ...]]:
+    """Return the numbers of each day of an imported table, from a cache: its arrays are large."""
+    found = _tables.get(entry.digest)
+    if found is None:
+        found = _tables[entry.digest] = _table_lines(next(journal.entries(entry.number)))
+        while len(_tables) > MOST_TABLES:
+            _tables.pop(next(iter(_tables)), None)
+    return found
+
+
+def _table_lines(entry: Entry) -> list[tuple[float, ...]]:
+    """Return the numbers of each day of an imported table."""
+    rounds, losses = (entry.record.arrays[name] for name in ("round", "loss"))
+    times = entry.record.arrays.get(entry_codec.TIMES)
+    known = ~np.isnan(losses)
+    units, seen = np.bincount(rounds), np.bincount(rounds, weights=known)
+    totals = np.bincount(rounds, weights=np.where(known, losses, 0.0))
+    when = np.full(len(units), NEVER) if times is None else times
+    columns = (one.tolist() for one in (when, units, seen, totals))
+    return [_external_line(*line) for line in zip(*columns, strict=True)]
+
+
+def _external_line(when: float, units: float, seen: float, total: float) -> tuple[float, ...]:
+    realised = total if seen else NEVER
+    return when, when, units, seen, NEVER, realised, 0, STATUS.index(EXTERNAL)
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -345,17 +346,19 @@ def test_only_the_last_plays_are_read() -> None:
     study = new_study(store)
     with study.together():
         ask_and_tell(study, 350)
-    journal, starts = store.open("lanes"), []
+    journal, starts = store.open("lanes"), list[tuple[str, int]]()
     pairs = journal.pairs
 
     def noted(kind: str, ends: Any, start: int = 0) -> Any:
-        starts.append(start)
+        starts.append((kind, start))
         return pairs(kind, ends, start)
 
     journal.pairs = noted  # type: ignore[method-assign]
     recent = journal_views.recent_plays(journal)
     assert recent.plays["id"].tolist() == list(range(151, 351))
-    assert starts == [701 - journal_views.WINDOW]
+    first = 701 - journal_views.WINDOW
+    assert {("ask", first), ("learn", first), ("learn_table", first)} <= set(starts)
+    assert {kind for kind, start in starts if start < first} <= {"correct", "retract"}
 
 
 def test_every_kind_of_entry_is_said_in_words() -> None:
@@ -806,6 +809,34 @@ def test_the_chart_is_told_in_numbers(place: Place) -> None:
     assert found["realised"][0] == pytest.approx(study.plays()["realised"][0])
     assert found["best"]["low"] < found["best"]["total"] < found["best"]["high"]
     assert found["noun"] == "cost"
+    assert {*found["explored"]} <= {True, False}
+    assert set(found["external"]) == {None}
+
+
+def test_the_chart_has_external_days_in_their_place(place: Place) -> None:
+    study = place.study()
+    start = datetime(2026, 11, 1, 6, tzinfo=UTC)
+    table = {"arm": ["Lyon->north"] * 3, "round": ["2026-10-29", "2026-10-29", "2026-10-30"]}
+    study.learn_table(table | {"loss": [10.0, 20.0, 5.5]}, key="old")
+    for day in range(3):
+        play = study.ask(key=f"2026-11-0{day + 1}", at=start + timedelta(days=day))
+        if day != 1:
+            study.tell(play, euros(play))
+    study.cancel(2)
+    plan = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
+    bills = {"Lyon->north": [7.0, 8.0], "Lille->north": 30.0, "Lille->south": [1.0]}
+    study.learn(plan, bills, key="by hand", at=start + timedelta(days=1, hours=1))
+    found = place.get("/studies/lanes/chart").json()
+    assert found["days"] == [
+        *("2026-10-29", "2026-10-30", "2026-11-01", "2026-11-02", "by hand", "2026-11-03")
+    ]
+    assert found["rounds"] == [None, None, 1, 2, None, 3]
+    assert found["external"] == [30.0, 5.5, None, None, 46.0, None]
+    assert [value is None for value in found["realised"]] == [True, True, False, True, True, False]
+    study.retract("old")
+    study.correct("by hand", bills | {"Lyon->north": [70.0, 8.0]})
+    found = place.get("/studies/lanes/chart").json()
+    assert found["external"] == [None, None, 109.0, None]
 
 
 def test_all_parts_of_a_page_come_together(place: Place) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from multiplay._support.formatting import Table, amount, counted, minute, plan_text
 from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
+from multiplay.learner.facts import rows_of
+from multiplay.learner.words import Words
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import MOST as ROUNDS
@@ -124,27 +126,43 @@ ENTRY_TEXTS: dict[str, Any] = {
 
 
 class RecentPlays(NamedTuple):
-    """The last plays, and the number of the last entry when they were read."""
+    """The last plays, and the number of the last entry when they were read.
+
+    Attributes
+    ----------
+    head : int
+        The number of the last entry.
+    plays : DataFrame
+        The last plays, a row for each.
+    explored : list
+        Whether each play was expected to be worse than the best plan; None if not known.
+    external : DataFrame
+        The last external plans and imported days.
+    """
 
     head: int
     plays: pd.DataFrame
+    explored: list[bool | None]
+    external: pd.DataFrame
 
 
 class CostSummary(NamedTuple):
-    """Costs of the last rounds as text, as a table and as a chart."""
+    """Costs of the last rounds as text and as a table."""
 
     noun: str
     outcomes: dict[str, str]
     notes: list[str]
     plays: Table
-    chart: dict[str, Any]
 
 
 def recent_plays(journal: Journal) -> RecentPlays:
     """Return the last plays, in a time that does not depend on how many there are."""
     head = journal.head().number
-    *_, table = play_history.play_tables(journal, 2 * WINDOW, max(head + 1 - WINDOW, 0))
-    return RecentPlays(head, table.tail(ROUNDS).reset_index(drop=True))
+    start = max(head + 1 - WINDOW, 0)
+    pairs = [*journal.pairs(entry_codec.ASK, entry_codec.ENDS, start)][-ROUNDS:]
+    explored = [entry_codec.explored(asked.record) for asked, _ in pairs]
+    external = play_history.external_days(journal, start).tail(ROUNDS)
+    return RecentPlays(head, play_history.table_of(pairs), explored, external)
 
 
 def cost_summary(facts: StudyFacts, recent: RecentPlays) -> CostSummary:
@@ -155,30 +173,79 @@ def cost_summary(facts: StudyFacts, recent: RecentPlays) -> CostSummary:
     if first > 1:
         notes.insert(0, f"These numbers cover the last {len(recent.plays)} rounds.")
     outcomes, table = study_text.outcomes(facts), study_text.last_plays_table(facts)
-    return CostSummary(noun, outcomes, notes, table, chart_data(facts, recent))
+    return CostSummary(noun, outcomes, notes, table)
 
 
-def chart_data(facts: StudyFacts, recent: RecentPlays) -> dict[str, Any]:
-    """Return the data of the chart: a number for each of the last rounds, None where unknown.
+class ChartPoint(NamedTuple):
+    """A day in the chart: its time, and the columns of ``chart_data``."""
 
-    Keys: ``head`` (the last entry), ``noun`` (cost or reward), ``rounds`` (ids of plays),
-    ``realised``, ``trend``, ``expected``, and ``best`` (total, low, high) or None.
+    when: float
+    rounds: int | None
+    days: str
+    realised: float | None = None
+    external: float | None = None
+    trend: float | None = None
+    expected: float | None = None
+    explored: bool | None = None
+
+
+def chart_data(facts: StudyFacts, recent: RecentPlays, words: Words) -> dict[str, Any]:
+    """Return the data of the chart: a value for each of the last days, None where unknown.
+
+    Keys: ``head`` (the last entry), ``noun`` (cost or reward), ``words``, ``best`` (total, low,
+    high) or None, and columns in the order of time: ``rounds`` (ids of plays; None for external
+    plans and imported days), ``days`` (keys or dates), ``realised``, ``external``, ``trend``,
+    ``expected``, ``explored``.
     """
-    stretches = facts.curve.stretches()
     best = None
     if not isinstance(facts.best, InvalidInput):
         best = {
             name: finite_or_none(value) for name, value in facts.best.expected._asdict().items()
         }
+    points = [
+        ChartPoint(
+            _seconds(play.asked),
+            play.id,
+            play.key or _day(play.asked),
+            realised=finite_or_none(one.average.realised),
+            trend=finite_or_none(level),
+            expected=finite_or_none(one.average.expected),
+            explored=explored,
+        )
+        for play, one, level, explored in zip(
+            rows_of(recent.plays),
+            facts.curve.stretches(),
+            facts.curve.trend().tolist(),
+            recent.explored,
+            strict=True,
+        )
+    ]
+    points += [
+        ChartPoint(
+            _seconds(one.asked),
+            None,
+            one.key or _day(one.asked),
+            external=finite_or_none(one.realised),
+        )
+        for one in rows_of(recent.external)
+    ]
+    ordered = sorted(points, key=lambda point: point.when)[-ROUNDS:]
     return {
         "head": recent.head,
         "noun": study_text.wording(facts).noun,
-        "rounds": recent.plays["id"].tolist(),
-        "realised": [finite_or_none(one.average.realised) for one in stretches],
-        "trend": [finite_or_none(value) for value in facts.curve.trend().tolist()],
-        "expected": [finite_or_none(one.average.expected) for one in stretches],
+        "words": words._asdict(),
         "best": best,
+        **{name: [getattr(one, name) for one in ordered] for name in ChartPoint._fields[1:]},
     }
+
+
+def _seconds(when: Any) -> float:
+    """Return a time in seconds; a day whose time is not known is before all others."""
+    return -math.inf if when != when else float(when.timestamp())
+
+
+def _day(when: Any) -> str:
+    return "" if when != when else f"{when:%Y-%m-%d}"
 
 
 def finite_or_none(value: float) -> float | None:

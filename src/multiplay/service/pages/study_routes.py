@@ -132,7 +132,9 @@ async def chart(context: StudyPageContext) -> Response:
     recent = await context.read_journal(journal_views.recent_plays)
     now = datetime.now(UTC)
     found = await context.read(
-        lambda study: journal_views.chart_data(views.recent_facts(study, recent, now), recent)
+        lambda study: journal_views.chart_data(
+            views.recent_facts(study, recent, now), recent, study.words
+        )
     )
     return JSONResponse(found, headers={"Cache-Control": "no-store"})
 

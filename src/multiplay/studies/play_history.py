@@ -154,10 +154,7 @@ def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
             last = changed.get(entry.number, entry)
             if last.labels.kind == RETRACT:
                 continue
-            if kind == LEARN:
-                found = [_plan_line(entry, last)]
-            else:
-                found = _lines_of_table(journal, entry)
+            found = [_plan_line(entry, last)] if kind == LEARN else _lines_of_table(journal, entry)
             keys += [entry_codec.shown_key(entry.labels) if kind == LEARN else None] * len(found)
             lines += found
     table = plays_table([0] * len(keys), keys, np.array(lines, dtype=float))

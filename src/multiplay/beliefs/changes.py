@@ -76,28 +76,38 @@ def changes_of(moments: ArmMoments) -> list[ArmChange]:
 
 def _change_of(arm: int, hypotheses: FloatArray, marks: FloatArray) -> ArmChange | None:
     """Return the change of one arm: one that is likely, or the last that is confirmed."""
-    oldest, heaviest = hypotheses[0], hypotheses[hypotheses[:, WEIGHT].argmax()]
-    start = heaviest[START]
-    sure = float(hypotheses[hypotheses[:, START] >= start - MOVED, WEIGHT].sum())
-    tells = int(max(start - 1, 0)), float(heaviest[H_MEAN]), float(heaviest[H_N])
-    confirmed = marks[STEPS] > 0
-    if start > oldest[START] and not (confirmed and start <= marks[CONFIRMED]):
-        n = oldest[H_N] - heaviest[H_N]
-        if sure <= LIKELY or n <= 0:
-            return None
+    oldest, confirmed = hypotheses[0], marks[STEPS] > 0
+    told = max(oldest[START], marks[CONFIRMED] if confirmed else 0.0)
+    heaviest, sure = _heaviest(hypotheses, np.inf)
+    n = oldest[H_N] - heaviest[H_N]
+    if heaviest[START] > told and sure > LIKELY and n > 0:
         before = (oldest[H_N] * oldest[H_MEAN] - heaviest[H_N] * heaviest[H_MEAN]) / n
-        since, after, units = tells
+        since, after, units = _facts(heaviest)
         return ArmChange((arm,), since, float(before), after, units, sure, sure >= SETTLED)
     if not confirmed:
         return None
-    since, after, units = tells
+    heaviest, sure = _heaviest(hypotheses, told)
+    since, after, units = _facts(heaviest)
     if marks[STEPS] > 1:
         since = int(max(marks[SINCE] - 1, 0))
     elif marks[SHARED]:
         since = int(marks[SHARED] - 1)
-    if start < marks[SHARED]:  # its past moved with that of other arms
+    if heaviest[START] < marks[SHARED]:  # its past moved with that of other arms
         units = 0.0
     return ArmChange((arm,), since, float(marks[FROM]), after, units, sure, acted=True)
+
+
+def _heaviest(hypotheses: FloatArray, last: float) -> tuple[FloatArray, float]:
+    """Return the heaviest hypothesis that begins by ``last``, and the weight since it begins."""
+    starts, weights = hypotheses[:, START], hypotheses[:, WEIGHT]
+    heaviest = hypotheses[np.where(starts <= last, weights, -np.inf).argmax()]
+    return heaviest, float(weights[starts >= heaviest[START] - MOVED].sum())
+
+
+def _facts(hypothesis: FloatArray) -> tuple[int, float, float]:
+    """Return the last round before a hypothesis, its mean, and its number of units."""
+    since = int(max(hypothesis[START] - 1, 0))
+    return since, float(hypothesis[H_MEAN]), float(hypothesis[H_N])
 
 
 def _together(group: list[ArmChange]) -> ArmChange:

@@ -139,6 +139,7 @@ class SlowLearner:
         self.reports: list[dict[str, Report]] = []  # of all rounds, as shares of the whole range
         self.plays: dict[int, Play] = {}
         self.rounds = self.clipped = 0
+        self.external = 0  # plans and rounds of tables
         self.repeated = False  # whether the last event repeated a report
         self.add_arms(first)
         for event in events:
@@ -246,7 +247,9 @@ class SlowLearner:
         if not event.ignore:
             check_gaps(play)
         self.add_arms(event.n)
-        for name in event.plan:
+        self.external += 1
+        for name, units_of in event.plan.items():
+            self.arms[name].plans += units_of > 0
             self.count(name, *self.seen_of(play, name), event.when)
         self.note(play)
         self.clipped += play.clipped
@@ -254,8 +257,10 @@ class SlowLearner:
     def on_table(self, event: Table) -> None:
         for number in sorted({row[0] for row in event.rows}):
             reports: dict[str, Report] = {}
+            self.external += 1
             for name in self.arms:
                 told = [loss for t, arm, loss in event.rows if (t, arm) == (number, name)]
+                self.arms[name].plans += bool(told)
                 known = [self.in_range(name, loss) for loss in told if loss is not None]
                 self.clipped += sum(outside for _, outside in known)
                 self.count(name, [loss for loss, _ in known], None, math.nan)

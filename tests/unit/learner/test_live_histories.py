@@ -229,6 +229,7 @@ class History:
         self.settings = Settings(name, {"*": others} | given, clip, rewards, **more)
         self.first = {f"{s}->{d}": 2 if (s, d) != ("A", "y") else 3 for s, d in USUAL.lanes}
         self.events: list[Event] = []
+        self.replayed: tuple[list[Event], SlowLearner] | None = None
         self.days: dict[int, Day] = {}
         self.truth: dict[int, dict[str, list[float]]] = {}
         self.shown: dict[int, dict[str, int]] = {}
@@ -243,7 +244,11 @@ class History:
         return 3600.0 * next(self.clock)
 
     def slow(self, *more: Event) -> SlowLearner:
-        return SlowLearner(self.settings, self.first, [*self.events, *more])
+        """Return the slow twin after all events; it is kept until there are other events."""
+        events = [*self.events, *more]
+        if self.replayed is None or self.replayed[0] != events:
+            self.replayed = events, SlowLearner(self.settings, self.first, events)
+        return self.replayed[1]
 
     # ------------------------------------------------------------ events
 
@@ -495,23 +500,24 @@ class History:
         table, arms = self.learner.arms(), list(slow.arms.values())
         assert table["arm"].tolist() == list(slow.arms)
         assert table["seen"].tolist() == [arm.N for arm in arms]
-        if self.all_count():
+        if self.all_count(slow):
             self.compare_beliefs(table, slow)
-        share = [arm.plans / max(slow.rounds, 1) for arm in arms]
+        share = [arm.plans / max(slow.rounds + slow.external, 1) for arm in arms]
         np.testing.assert_allclose(table["share"], share, rtol=1e-9)
         last = [time.timestamp() if time == time else math.nan for time in table["last_seen"]]
         np.testing.assert_array_equal(last, [arm.last for arm in arms])
 
-    def all_count(self) -> bool:
+    def all_count(self, slow: SlowLearner) -> bool:
         """Return whether beliefs have followed no change: the slow twin follows none."""
-        seen = self.learner.arms()["seen"].to_numpy()
+        seen = [arm.N for arm in slow.arms.values()]
         return bool((self.learner.policy_state.moments.seen == seen).all())
 
     def compare_beliefs(self, table: pd.DataFrame, slow: SlowLearner) -> None:
         means = [arm.euros / arm.N if arm.N else math.nan for arm in slow.arms.values()]
         np.testing.assert_allclose(table["average"], means, rtol=1e-9, atol=1e-9)
+        beliefs = slow.beliefs().beliefs()
         for name in ("mean", "low", "high"):
-            shares = [getattr(one, name) for one in slow.beliefs().beliefs()]
+            shares = [getattr(one, name) for one in beliefs]
             euros = [slow.in_euros(share) for share in shares]
             np.testing.assert_allclose(table[name], euros, rtol=1e-7, atol=1e-7)
 
@@ -526,7 +532,7 @@ class History:
         assert table["clipped"].tolist() == ended
         realised = [play.realised for play in plays]
         np.testing.assert_allclose(table["realised"], realised, rtol=1e-9, atol=1e-9)
-        if self.all_count():
+        if self.all_count(slow):
             expected = [play.expected for play in plays]
             np.testing.assert_allclose(table["expected"], expected, rtol=1e-7, atol=1e-7)
 

@@ -317,6 +317,32 @@ def test_history_is_learned_once(lanes: Run, tmp_path: Path) -> None:
     assert lanes("arms", "lanes", "--json").json[0]["seen"] == 1
 
 
+def test_bad_rows_of_a_history_are_shown_skipped_and_written(lanes: Run, tmp_path: Path) -> None:
+    path, skipped = tmp_path / "bills.csv", tmp_path / "bad.csv"
+    path.write_text(
+        "date;depot;to;euros\n31.12.2025;Lyon;north;90,5\n1.1.2026;Nice;north;95\n;Lyon;north;1.250,00\n"
+    )
+    words = ["learn", "lanes", path, "--arm", "depot,to", "--round", "date", "--loss", "euros"]
+    refused = lanes(*words)
+    assert (refused.code, "row 4, date is empty. " in refused.err) == (2, True)
+    assert "--skip-bad" in refused.err
+    assert "--skip-bad" in lanes(*words, "--skipped", skipped).err
+    said = lanes(*words, "--check")
+    assert "3 rows: 2 days from 2025-12-31 to 2026-01-01, 2 lanes, total 186\n1 new" in said.out
+    assert lanes("arms", "lanes", "--json").json[0]["seen"] == 0
+    options = "--skip-bad", "--skipped", skipped, "--key", "old", "--at", "2026-01-05T08:00Z"
+    told = lanes(*words, *options, "--json").json
+    assert (told["seen"], told["added"], told["skipped"]) == (2, ["Nice->north"], 1)
+    assert told["check"]["problems"][0]["row"] == 4
+    lines = skipped.read_text().splitlines()
+    assert lines == ["row;problem;date;depot;to;euros", "4;date is empty;;Lyon;north;1250,0"]
+    arms = lanes("arms", "lanes", "--json").json
+    assert arms[0]["last_seen"] == "2025-12-31T00:00:00.000000+00:00"
+    lanes("tell", "lanes", 1, "-", "--at", "2026-01-05T08:00Z", stdin=bills(lanes, 1))
+    assert lanes("plays", "lanes", "--json").json[0]["told"] == "2026-01-05T08:00:00.000000+00:00"
+    assert "expected a date or a time" in lanes("ask", "lanes", "--at", "soon").err
+
+
 # ---------------------------------------------------------------- sets
 
 

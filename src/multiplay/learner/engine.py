@@ -346,6 +346,13 @@ class Engine:
         """Learn from an external plan."""
         names = round_set.actions.names
         parsed = parse_losses(losses, names, self.state.policy, round_set.actions.unmet(action))
+        return self.absorb(round_set, action, parsed, ignore, when), parsed
+
+    def absorb(
+        self, round_set: RoundSet, action: IntArray, parsed: ParsedLosses, ignore: bool, when: float
+    ) -> Receipt:
+        """Learn from an external plan and its parsed losses."""
+        names = round_set.actions.names
         report = self._report(round_set, action, parsed, ignore)
         if not ignore:
             report.check_gaps(names)
@@ -353,7 +360,7 @@ class Engine:
         if round_set.features is not None and self.state.features is not None:
             self.state.features.keep_values(round_set.features, names)
         self.clipped += report.clipped
-        return receipt_of(None, report), parsed
+        return receipt_of(None, report)
 
     def read_table(
         self, table: Any, arm: Any, round: str, loss: str, day_first: bool | None = None
@@ -400,12 +407,15 @@ class Engine:
             new = self.state.arms.new_names(logged.arms)
             features.learn_scales(logged, (*names, *new), scales)
 
-    def check_report(self, play: PendingState, parsed: ParsedLosses, ignore: bool) -> None:
-        """Raise ``InvalidInput`` unless losses are a complete report that the policy can use."""
+    def check_report(
+        self, id: int | None, play: PendingState, parsed: ParsedLosses, ignore: bool
+    ) -> tuple[Receipt, PlayOutcome]:
+        """Return the result of a complete report of a play, without learning from it."""
         report = self._report(play.round_set, play.action[0], parsed, ignore)
         if not ignore:
             report.check_gaps(play.round_set.actions.names)
-        self.state.usable(report)
+        told, realised = receipt_of(id, report), play.round_set.realised(self.state.usable(report))
+        return told, PlayOutcome(told.seen, realised, told.clipped)
 
     def check_absorbs(self) -> None:
         """Raise ``InvalidInput`` if the policy cannot learn from external plans."""

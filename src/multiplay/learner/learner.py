@@ -19,7 +19,7 @@ from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog
-from multiplay.errors import InvalidInput
+from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.learner import snapshot
 from multiplay.learner.engine import (
@@ -32,9 +32,23 @@ from multiplay.learner.engine import (
     play_error,
     told_again,
 )
+from multiplay.learner.events import (
+    Asked,
+    Described,
+    Ended,
+    Events,
+    Learned,
+    LearnedTable,
+    Restarted,
+    Told,
+    scales_of,
+    words_of,
+)
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.plays import (
     CANCELLED,
+    NEVER,
+    PENDING,
     AnyPlay,
     Estimate,
     PendingPlay,
@@ -136,6 +150,8 @@ class Learner(Queries, HasPanel):
         self.engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         self.engine.seed, self.log = drawn, PlayLog()
         self.engine.state.log = ReportLog() if self.policy.restarts else None
+        described = self.engine.state.features
+        self.events = Events(None if described is None else described.table)
 
     @property
     def policy_state(self) -> PolicyState:
@@ -241,6 +257,7 @@ class Learner(Queries, HasPanel):
             log.keys[key], log.plans[id] = id, round_set.plan(action)
         if play.truncated:
             log.truncated.add(id)
+        self.events.all.append(Asked(id, engine.pending[id], scales_of(round_set)))
         return self._pending_play(engine, id)
 
     def tell(
@@ -288,8 +305,11 @@ class Learner(Queries, HasPanel):
         pending = engine.pending.get(id) if is_integer(id) else None
         if pending is None:
             return self._told_again(id, losses)
-        before = engine.state.told
-        result = engine.tell(id, engine.parse(losses, pending), final, ignore, when)
+        before, words = engine.state.told, words_of(engine)
+        parsed = engine.parse(losses, pending)
+        result = engine.tell(id, parsed, final, ignore, when)
+        if not result.receipt.repeated:
+            self.events.all.append(Told(int(id), parsed, final, ignore, when, words))
         line = self._line(id)
         self.log.digests[line] = result.digests
         if result.outcome is not None:
@@ -310,7 +330,82 @@ class Learner(Queries, HasPanel):
         id = self._id(play)
         self._check_waits(id)
         self.engine.cancel(id)
+        self.events.all.append(Ended(int(id)))
         self.log.end(self._line(id), CANCELLED)
+
+    def correct(
+        self, play: AnyPlay, losses: Losses, *, missing: str | None = None, at: When = None
+    ) -> Receipt:
+        """Replace the losses that were told of a play, for example after a typo.
+
+        The state is then that of a learner that was told these losses in the first place, with the
+        plans as they were chosen. Reports that were forgotten or kept by hand are computed anew.
+        All events of the learner are replayed, which takes about as long as all calls of ``tell``
+        did. The same correction again changes nothing.
+
+        Parameters
+        ----------
+        play
+            A play that was told or closed: the play, its id or its key.
+        losses, missing
+            All losses of the play, as in a final report of ``tell``.
+        at
+            The time of this call; the report keeps its own time.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(3, [3], names=["trucks"]), losses=(0, 250))
+        >>> play = learner.ask(key="Monday")
+        >>> told = learner.tell(play, {"trucks": [120.0, 12.0, 130.0]})
+        >>> print(learner.correct("Monday", {"trucks": [120.0, 125.0, 130.0]}))
+        play 1: 3 of 3 units seen
+        >>> float(learner.arms()["average"][0])
+        125.0
+        """
+        timestamp("at", at)
+        id, line = self._told_id(play)
+        place, parts = self.events.report(id)
+        now, pending = self.events.all[place], self.events.play(id)
+        ignore, parsed = self.engine.ignores(missing), self.engine.parse(losses, pending)
+        digest = parsed.digest(pending.action[0])
+        if type(now) is Told and not parts and now.parsed.digest(pending.action[0]) == digest:
+            return self._told_again(id, losses)
+        receipt, outcome = self.engine.check_report(id, pending, parsed, ignore)
+        assert isinstance(now, Told | Ended)
+        told = Told(id, parsed, True, ignore, now.when, now.words)
+        self.engine = self.events.replace(self.engine, place, parts, told)
+        self.log.digests[line] = self.log.digests.get(line, b"") + digest + parsed.digest(None)
+        self.log.tell(line, now.when, *outcome)
+        return receipt
+
+    def retract(self, play: AnyPlay, *, at: When = None) -> None:
+        """Withdraw the losses that were told of a play, which is then pending again.
+
+        The state is that of a learner that was not told them. Tell the right losses later, or
+        cancel the play if it was not carried out. Parts of a report are withdrawn as well.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(3, [3], names=["trucks"]))
+        >>> told = learner.tell(learner.ask(key="Monday"), {"trucks": [0.5, 0.5, 0.5]})
+        >>> learner.retract("Monday")
+        >>> learner.open_plays, int(learner.arms()["seen"][0])
+        (1, 0)
+        """
+        timestamp("at", at)
+        id = self._id(play)
+        parts = self.events.parts(id) if is_integer(id) and id in self.engine.pending else []
+        if parts:
+            place, parts = parts[-1], parts[:-1]
+        else:
+            id, _ = self._told_id(id)
+            place, parts = self.events.report(id)
+        self.engine, line = self.events.replace(self.engine, place, parts), self._line(id)
+        self.log.digests.pop(line, None)
+        self.log.tell(line, NEVER, 0, NEVER, 0)
+        self.log.end(line, PENDING)
 
     def expire(self, older_than: timedelta | float, *, at: When = None) -> list[int]:
         """Close or cancel all plays that are older than this; return their ids.
@@ -352,7 +447,12 @@ class Learner(Queries, HasPanel):
         ignore = engine.ignores(missing)
         action = action_of("plan", plan, round_set.given)
         round_set = engine.featured_plan(round_set, action, features)
-        return engine.learn(round_set, action, losses, ignore, when)[0]
+        words, features = words_of(engine), round_set.features
+        told, parsed = engine.learn(round_set, action, losses, ignore, when)
+        today = None if features is None else features.today
+        rest = ignore, when, words, today, scales_of(round_set)
+        self.events.all.append(Learned(round_set.base, action, parsed, *rest))
+        return told
 
     def learn_table(
         self,
@@ -405,7 +505,10 @@ class Learner(Queries, HasPanel):
         engine.check_absorbs()
         skip_bad = true_or_false("skip_bad", skip_bad, "Leave it out.")
         read = engine.read_table(table, arm, round, loss, day_first)
-        return engine.learn_all(read.learned(skip_bad))[0]
+        logged, words = read.learned(skip_bad), words_of(engine)
+        told, scales = engine.learn_all(logged)
+        self.events.all.append(LearnedTable(logged, scales, words))
+        return told
 
     def describe(self, table: Any) -> None:
         """Keep features of arms, also of arms that are not known yet; values are replaced.
@@ -425,7 +528,8 @@ class Learner(Queries, HasPanel):
         >>> sum(learner.ask().plan.values())
         2
         """
-        self.engine.describe(*self.engine.described(table))
+        arms, codes = self.engine.described(table)
+        self.events.all.append(Described(arms, codes, self.engine.describe(arms, codes)))
 
     def set_words(
         self,
@@ -487,7 +591,10 @@ class Learner(Queries, HasPanel):
         80.0
         """
         engine, log, now = self.engine, self._report_log(), timestamp("at", at)
-        return engine.restart(engine.forget(log, engine.checked_arm(arm), before, now))
+        arm = engine.checked_arm(arm)
+        left = engine.restart(engine.forget(log, arm, before, now))
+        self.events.all.append(Restarted(False, arm, before, now))
+        return left
 
     def keep(
         self, arm: str | None = None, *, since: Round | None = None, at: When = None
@@ -508,7 +615,10 @@ class Learner(Queries, HasPanel):
             The time of this call; now if not given.
         """
         engine, log, now = self.engine, self._report_log(), timestamp("at", at)
-        return engine.restart(engine.keep_reports(log, engine.checked_arm(arm), since, now))
+        arm = engine.checked_arm(arm)
+        left = engine.restart(engine.keep_reports(log, arm, since, now))
+        self.events.all.append(Restarted(True, arm, since, now))
+        return left
 
     def _report_log(self) -> ReportLog:
         self.engine.check_restarts()
@@ -526,7 +636,7 @@ class Learner(Queries, HasPanel):
 
     def save(self, path: str | Path) -> None:
         """Write the learner to one file, from which ``load`` continues bit for bit."""
-        write_record(path, snapshot.record(self.engine, self.log))
+        write_record(path, snapshot.with_events(self.engine, self.log, self.events))
 
     @classmethod
     def load(
@@ -542,6 +652,7 @@ class Learner(Queries, HasPanel):
         learner = cls.__new__(cls)
         try:
             learner.engine, learner.log = snapshot.parts_of(record, actions, policy)
+            learner.events = snapshot.events_of(record, learner.engine, learner.log)
         except InvalidInput:
             raise
         except ValueError as error:
@@ -557,7 +668,9 @@ class Learner(Queries, HasPanel):
     # ------------------------------------------------------------ private
 
     def _close(self, id: int, when: float) -> Receipt:
+        words = words_of(self.engine)
         told, outcome = self.engine.close(id, when)
+        self.events.all.append(Ended(int(id), when, words))
         self.log.tell(self._line(id), when, *outcome)
         return told
 
@@ -581,6 +694,20 @@ class Learner(Queries, HasPanel):
         known = is_among(parsed.digest(None), self.log.digests.get(line, b""))
         numbers = (int(self.log.get(line, name)) for name in ("units", "seen", "clipped"))
         return told_again(id, self.log.status(line), known, *numbers)
+
+    def _told_id(self, play: AnyPlay) -> tuple[int, int]:
+        """Return the id and the line of a play; raise ``Conflict`` unless it was told."""
+        id = self._id(play)
+        line = self._line(id)
+        status = self.log.status(line)
+        hint = {
+            PENDING: "Use tell(play, losses).",
+            CANCELLED: "Use learn(plan, losses) if the plan was carried out.",
+        }.get(status)
+        if hint is not None:
+            what = f"{id!r}, which {'is' if status == PENDING else 'was'} {status}"
+            raise Conflict("play", "a play that was told", what, hint)
+        return int(id), line
 
     def _id_of(self, key: str) -> int | None:
         return self.log.keys.get(key)

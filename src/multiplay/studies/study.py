@@ -262,7 +262,7 @@ class Study(SyncedState, HasPanel):
         Plays keep their ids and keys. ``seed`` is that of the new plays.
         """
         place = store_at(store)
-        record = read_record(as_path("path", path))
+        record = snapshot.without_events(read_record(as_path("path", path)))
         drawn = seed_or_random(seed)
         _, log = snapshot.parts_of(record, actions, policy)
         first = entry_codec.import_record(record, drawn)
@@ -470,7 +470,7 @@ class Study(SyncedState, HasPanel):
                 return entry_codec.repeated_receipt(known, self._request)
             if target.is_told(told):
                 return entry_codec.receipt_of(target.about[-1], True)
-            engine.check_report(reported, parsed, ignore)
+            engine.check_report(target.id, reported, parsed, ignore)
             draft, labels = (
                 target.draft(told, ignore),
                 target.labels(entry_codec.CORRECT, key, when),

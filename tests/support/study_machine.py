@@ -43,8 +43,8 @@ UNKNOWN, TOO_MANY = 10**6, 99  # the id of no play, more units than a lane allow
 OFTEN = [
     *["ask", "ask_today", "ask_and_tell", "repeat"] * 3,
     *["tell"] * 6,
-    *["ask_limited", "tell_again", "end", "learn", "open_again"] * 2,
-    *["expire", "learn_table", "set_words", "invalid"],
+    *["ask_limited", "tell_again", "end", "learn", "open_again", "correct"] * 2,
+    *["expire", "learn_table", "set_words", "invalid", "retract"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
 
@@ -107,6 +107,8 @@ INVALID = [
     Request("tell", (-1, {}), {"key": "a"}),
     Request("close", (0,), {}),
     Request("cancel", (None,), {}),
+    Request("correct", (UNKNOWN, {}), {}),
+    Request("retract", ("nowhere",), {}),
     Request("expire", (-HOUR,), {}),
     Request("learn", ({"nowhere": 1}, {"nowhere": [0.5]}), {}),
     Request("learn", ({"A->x": 9}, {"A->x": [0.5] * 9}), {}),
@@ -208,7 +210,7 @@ class StudyMachine(RuleBasedStateMachine):
         One rule draws the kind of request. With several rules, hypothesis would disable about half
         of them in each example, and without ask there are no plays to tell.
         """
-        needs_plays = verb in ("tell", "tell_again", "end")
+        needs_plays = verb in ("tell", "tell_again", "end", "correct", "retract")
         self.draw, self.handle = data.draw, which
         getattr(self, "ask" if needs_plays and not self.model.plays else verb)()
 
@@ -317,6 +319,17 @@ class StudyMachine(RuleBasedStateMachine):
         verb = self.draw(st.sampled_from(["close", "cancel"]))
         self._same_verb(verb, (self._name(self._some_play()),), self._key_and_time())
 
+    def correct(self) -> None:
+        """Correct a report, usually of a play that was told."""
+        play, style = self._ended_play(), self.draw(st.sampled_from(STYLES))
+        losses = self._losses(play.plan, (play.id or 0) + self.draw(PICK) % 2, style)
+        options = {"missing": self.draw(MISSING)} | self._key_and_time()
+        self._same_verb("correct", (self._name(play), losses), options)
+
+    def retract(self) -> None:
+        """Retract a report, usually of a play that was told."""
+        self._same_verb("retract", (self._name(self._ended_play()),), self._key_and_time())
+
     def expire(self) -> None:
         """Let plays expire."""
         hours = self.draw(st.sampled_from([15, 5, 0]))
@@ -389,6 +402,13 @@ class StudyMachine(RuleBasedStateMachine):
         """Draw a play, usually a pending one."""
         plays, seldom = [*self.model.plays.values()], self.draw(PICK) == 5
         play: Play = self._one_of(plays if seldom else self.model.pending or plays)
+        return play
+
+    def _ended_play(self) -> Play:
+        """Draw a play, usually one that was told."""
+        plays, seldom = [*self.model.plays.values()], self.draw(PICK) == 5
+        told = [play for play in plays if play.status == "told"]
+        play: Play = self._one_of(plays if seldom else told or plays)
         return play
 
     def _name(self, play: Play) -> Any:

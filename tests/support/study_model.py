@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import permutations
@@ -109,6 +109,7 @@ class Play:
     round: float | None = None
     excused: set[str] = field(default_factory=set)  # arms told by a full list
     reports: list[Content] = field(default_factory=list)
+    whole: Content | None = None  # the report that counts, if it came at once
     clipped: int = 0
 
     def __post_init__(self) -> None:
@@ -245,6 +246,7 @@ class Model:
         self.arms: dict[str, Arm] = {name: Arm() for name in usual.names}
         self.keys: dict[tuple[str, str], Any] = {}  # by verb and key: the request, and the answer
         self.words = {"currency": "", "unit": "unit", "arm": "lane", "round": "day"}
+        self.counted: list[tuple[int | None, Callable[[], None]]] = []  # reports, by play
         self.rounds = self.external = self.clipped = 0
         self.written = False
 
@@ -319,6 +321,7 @@ class Model:
             return draft.answer(repeated=True, final=False)
         self.plays[id] = draft
         if final:
+            draft.whole = content if draft.reports == [content] and not play.reports else None
             self.finish(draft, at)
         self.note("tell", key, (id, content, final), draft.answer(final=final))
         return draft.answer(final=final)
@@ -344,6 +347,52 @@ class Model:
             raise Refused
         play.status = CANCELLED
         self.note("cancel", key, play.id, True)
+
+    def correct(
+        self, id: Any, losses: Any, *, at: float, missing: str | None = None, key: str | None = None
+    ) -> Answer:
+        """Replace the report of a play."""
+        play, content = self.play(id), report_content(losses)
+        if isinstance(content, float) and self.terms.learns_from != "round":
+            raise Refused
+        if isinstance(content, dict) and content.keys() - play.plan.keys():
+            raise Refused
+        known: Answer | None = self.known("correct", key, (play.id, content))
+        if known is not None:
+            return *known[:4], True, *known[5:]
+        if play.status != TOLD:
+            raise Refused
+        if play.whole == content:
+            return play.answer(repeated=True)
+        ignore = self.terms.ignore if missing is None else missing == "ignore"
+        draft = Play(play.plan, play.id, play.key, play.asked, play.told, TOLD)
+        draft.take(content, self.terms, partly=ignore)
+        draft.check_told(self.terms, ignore)
+        draft.reports, draft.whole = [*play.reports, content], content
+        self.replace(play, draft)
+        self.note("correct", key, (play.id, content), draft.answer())
+        return draft.answer()
+
+    def retract(self, id: Any, *, at: float, key: str | None = None) -> None:
+        """Withdraw the report of a play, or its parts."""
+        play = self.play(id)
+        if self.known("retract", key, play.id):
+            return
+        if play.status != TOLD and not (play.status == PENDING and play.reports):
+            raise Refused
+        self.replace(play, Play(play.plan, play.id, play.key, play.asked))
+        self.note("retract", key, play.id, True)
+
+    def replace(self, play: Play, new: Play) -> None:
+        """Replace a play, and count all reports again."""
+        assert play.id is not None
+        self.plays[play.id] = new
+        counted, self.counted = self.counted, []
+        self.rounds = self.external = self.clipped = 0
+        self.arms = {name: Arm() for name in self.arms}
+        for id, count in counted:
+            if id is None or self.plays[id].status == TOLD:
+                self.learned(count, id)
 
     def expire(self, older_than: float, *, at: float, key: str | None = None) -> list[int]:
         """End old plays."""
@@ -390,11 +439,15 @@ class Model:
         play.take(content, self.terms, partly=ignore)
         play.check_told(self.terms, ignore)
         self.add_arms(day.names)
-        for name, units in plan.items():
-            self.add_units(name, play.seen_of(name), play.cost_of(name), at)
-            self.arms[name].plans += units > 0
-        self.external += 1
-        self.clipped += play.clipped
+
+        def count() -> None:
+            for name, units in plan.items():
+                self.add_units(name, play.seen_of(name), play.cost_of(name), at)
+                self.arms[name].plans += units > 0
+            self.external += 1
+            self.clipped += play.clipped
+
+        self.learned(count)
         self.note("learn", key, (dict(plan), content), play.answer())
         return play.answer()
 
@@ -417,14 +470,18 @@ class Model:
             raise Refused
         added = tuple(dict.fromkeys(arm for _, arm, _ in told if arm not in self.arms))
         self.add_arms(added)
-        for round, arm, loss, _ in inside:
-            dated = isinstance(round, datetime)
-            self.add_units(arm, 1, loss, round.timestamp() if dated else math.nan)
-        for _, arm in {(round, arm) for round, arm, _ in told}:
-            self.arms[arm].plans += 1
-        self.external += len({round for round, *_ in told})
         clipped = sum(outside for *_, outside in inside)
-        self.clipped += clipped
+
+        def count() -> None:
+            for round, arm, loss, _ in inside:
+                dated = isinstance(round, datetime)
+                self.add_units(arm, 1, loss, round.timestamp() if dated else math.nan)
+            for _, arm in {(round, arm) for round, arm, _ in told}:
+                self.arms[arm].plans += 1
+            self.external += len({round for round, *_ in told})
+            self.clipped += clipped
+
+        self.learned(count)
         seen, skipped = len(inside), len(units) - len(told)
         answer = None, seen, len(told) - seen, clipped, False, True, added, skipped
         self.note("learn_table", key, request, answer)
@@ -463,13 +520,24 @@ class Model:
 
     def finish(self, play: Play, at: float) -> None:
         """Learn from a play; it receives no more reports."""
-        play.status, play.told = TOLD, at
-        self.rounds += 1
-        self.clipped += play.clipped
-        for name, units in play.plan.items():
-            self.arms[name].plans += units > 0
-            if play.round is None:
-                self.add_units(name, play.seen_of(name), play.cost_of(name), at)
+        play.status, play.told, id = TOLD, at, play.id
+        assert id is not None
+
+        def count() -> None:
+            now = self.plays[id]  # it may be corrected
+            self.rounds += 1
+            self.clipped += now.clipped
+            for name, units in now.plan.items():
+                self.arms[name].plans += units > 0
+                if now.round is None:
+                    self.add_units(name, now.seen_of(name), now.cost_of(name), at)
+
+        self.learned(count, id)
+
+    def learned(self, count: Callable[[], None], id: int | None = None) -> None:
+        """Count a report, of a play or of an external plan; see ``replace``."""
+        self.counted.append((id, count))
+        count()
 
 
 def report_content(losses: Any) -> Content:

@@ -249,7 +249,7 @@ class Engine:
         units, phi = int(action.sum()), round_set.phi(action)
         cost = self.beliefs.cost(round_set, action, phi)
         today = None if round_set.features is None else round_set.features.today
-        numbers = when, cost, units, b"", truncated, phi, today, self.best_cost(round_set, cost)
+        numbers = when, cost, units, b"", truncated, phi, today
         pending = PendingState(play, round_set.base, key, None, *numbers)
         self._keep(id, pending, round_set)
         return pending
@@ -263,8 +263,12 @@ class Engine:
         slow = declared is None or declared.timed or declared.oracle == "search"
         if slow or math.isnan(cost):
             return math.nan
-        best = round_set.actions.best(self.beliefs.mean(round_set))
-        found = self.beliefs.cost(round_set, best, round_set.phi(best))
+        mean = self.beliefs.mean(round_set)
+        best = round_set.actions.best(mean)
+        if round_set.features is None:
+            found = round_set.cost(best, mean)
+        else:
+            found = self.beliefs.cost(round_set, best, round_set.phi(best))
         return found if self.explores(cost, found) else cost
 
     def explores(self, cost: float, best: float) -> bool:

@@ -329,6 +329,7 @@ class Replica:
         id = self.next_id
         self.engine.state.rng = self.asking.at(id)
         play = self.engine.ask(id, round_set, when, key, until)
+        play = play._replace(best=self.engine.best_cost(round_set, play.expected))
         self.next_id, self.last_set = id + 1, stored_set.digest
         return id, play
 

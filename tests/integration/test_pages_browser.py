@@ -12,7 +12,15 @@ from browser import chromium
 from effort import TIME_LIMIT
 from featured import ask_and_tell as ask_with_features
 from featured import featured_study
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
 from serving import Served
 from trucks import ask_and_tell, euros, new_study
 
@@ -30,6 +38,8 @@ OPTIONS = (
 PATHS = {
     "studies": "/",
     "new": "/new",
+    "manage": "/studies/lanes/manage",
+    "import": "/studies/lanes/import",
     "study": "/studies/lanes",
     "empty": "/studies/empty",
     "knapsack": "/studies/bag",
@@ -148,12 +158,12 @@ def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:
     page.get_by_role("link", name="New study").first.click()
     page.get_by_label("Name").fill("trucks")
     page.get_by_role("textbox", name="Suppliers").fill("Lyon 2\nLille 3")
-    page.get_by_role("textbox", name="Demanders").fill("north 4\nsouth 2")
+    page.get_by_role("textbox", name="Customers").fill("north 4\nsouth 2")
     page.get_by_label("Maximum", exact=True).fill("250")
     page.get_by_role("button", name="Create the study").click()
     expect(page.locator("#demand-error")).to_contain_text("The total supply is 5")
     expect(page.get_by_role("textbox", name="Suppliers")).to_have_value("Lyon 2\nLille 3")
-    page.get_by_role("textbox", name="Demanders").fill("north 4\nsouth 1")
+    page.get_by_role("textbox", name="Customers").fill("north 4\nsouth 1")
     page.get_by_role("button", name="Create the study").click()
 
     page.locator("#key").fill("Monday")
@@ -250,6 +260,91 @@ def test_the_keyboard_is_enough(watched: Watched, service: Service) -> None:
         assert is_seen or name == "BODY", f"the focus on {name} is not visible"
         seen.append(name)
     assert {"tell-arm0", "Save the costs", "key", "Make the plan"} <= set(seen)
+
+
+def press_until(page: Page, target: Locator) -> None:
+    """Move the focus to an element with the Tab key alone."""
+    for _ in range(100):
+        if target.evaluate("it => it === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError("the keyboard does not reach the element")
+
+
+def test_a_study_from_a_file_to_its_deletion_by_keyboard(
+    watched: Watched, service: Service, tmp_path: Path
+) -> None:
+    """The file is given to its field; all else is typed."""
+    page, rows = watched.page, ["depot;town;date;euros"]
+    for day in range(1, 22):
+        rows += [f"Lyon;north;2026-03-{day:02};{100 + day},5", f"Lille;south;2026-03-{day:02};80"]
+    file = tmp_path / "roads.csv"
+    file.write_text("\n".join([*rows, "Lyon;north;2026-03-30;cheap"]))
+    log_in(page, service)
+
+    def press(name: str, role: Any = "button") -> None:
+        press_until(page, page.get_by_role(role, name=name, exact=True).first)
+        page.keyboard.press("Enter")
+
+    press("New study", "link")
+    press_until(page, page.get_by_text("Begin with a file"))
+    page.keyboard.press("Enter")
+    press_until(page, page.locator("#file"))
+    page.locator("#file").set_input_files(file)
+    press("Read the table")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("roads")
+    expect(page.get_by_role("textbox", name="Suppliers")).to_have_value("Lyon 1\nLille 1")
+    press("Create the study")
+    expect(page.get_by_role("heading", name="Import past bills")).to_be_visible()
+    expect(page.get_by_text("'cheap' is not a number")).to_be_visible()
+    _check(page, "preview")
+    press_until(page, page.get_by_label("Leave out the row with a problem"))
+    page.keyboard.press("Space")
+    press("Import 42 rows")
+    expect(page.get_by_role("status")).to_contain_text("The bills were imported")
+    assert service.study("roads").arms()["seen"].sum() == 42
+
+    press("Studies", "link")
+    press("Plan for today of roads")
+    expect(page.get_by_role("heading", name="Current plan: plan 1")).to_be_visible()
+    press("Export and settings", "link")
+    press_until(page, page.get_by_label("Name of the copy"))
+    page.keyboard.type("trial")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("This is the copy.")
+    press_until(page, page.get_by_label("Type the name"))
+    page.keyboard.type("trial")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("The study was deleted.")
+    assert {"roads", "trial"} & {*mp.Study.list(store=service.store)} == {"roads"}
+
+
+def test_a_button_shows_that_something_is_under_way(watched: Watched, service: Service) -> None:
+    """The form is answered when the button shows it; sent again meanwhile, it does nothing."""
+    page = watched.page
+    sent: list[Route] = []
+    shown: list[str] = []
+
+    def answer(words: str) -> None:
+        shown.append(words)
+        sent[0].continue_()
+
+    log_in(page, service)
+    page.goto("/studies/empty/manage")
+    page.route("**/words", lambda route: sent.append(route))
+    page.expose_function("answer", answer)
+    button = page.get_by_role("button", name="Save the words")
+    button.evaluate(
+        """it => new MutationObserver(() => {
+          if (it.ariaBusy != "true") return;
+          it.form.requestSubmit(it);
+          answer(document.getElementById("busy").textContent);
+        }).observe(it, { attributes: true })"""
+    )
+    button.click(no_wait_after=True)
+    expect(page.get_by_role("status")).to_have_text("The words were saved.")
+    expect(button).not_to_have_attribute("aria-busy", "true")
+    assert (len(sent), shown) == (1, ["Please wait."])
 
 
 def test_every_page_is_accessible(watched: Watched, service: Service) -> None:

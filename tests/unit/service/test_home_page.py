@@ -79,7 +79,20 @@ def test_changes_say_what_was_done(place: Place) -> None:
 
 
 def plays(*realised: float) -> pd.DataFrame:
-    return pd.DataFrame({"realised": realised})
+    return pd.DataFrame({"id": range(1, len(realised) + 1), "realised": realised})
+
+
+def test_imported_days_are_in_the_curve(place: Place) -> None:
+    study = place.study(policy=mp.BootstrapCTS())
+    days = [f"2026-03-{day:02}" for day in range(1, 26)]
+    study.learn_table({"arm": ["Lyon->north"] * 25, "round": days, "loss": [*range(100, 125)]})
+    words = "124 on the last day (25 from an import or another plan), rising by"
+    assert f"Cost of the last 25 days: {words}" in text_of(place)
+    play = study.ask()
+    study.tell(play, euros(play))
+    total = sum(sum(each) for each in euros(play).values())
+    words = f"{total:.0f} on the last day (25 from an import or another plan)"
+    assert f"Cost of the last 26 days: {words}" in text_of(place)
 
 
 def test_the_small_curve_lies_within_its_picture_and_skips_unknown_costs() -> None:

@@ -491,3 +491,5 @@ def test_a_rehearsal_changes_no_play(policy: mp.Policy, monkeypatch: pytest.Monk
     replica.REHEARSED.clear()
     mp.Study.compile_all(store=studies[0].store)
     assert len(replica.REHEARSED) == 1
+    mp.Study.compile_all(store=MemoryStore())  # those of the default policy
+    assert len(replica.REHEARSED) == 2

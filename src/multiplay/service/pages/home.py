@@ -113,7 +113,7 @@ def study_card(today: StudyToday, journal: Journal, now: datetime) -> StudyCard:
         plan=_plan(today, plays, days, f"{now:%Y-%m-%d}"),
         missing=missing[:MOST_MISSING],
         more_missing=max(len(missing) - MOST_MISSING, 0),
-        curve=sparkline(plays, today.words, today.noun),
+        curve=sparkline(_all_days(journal, start, plays), today.words, today.noun),
     )
 
 
@@ -150,6 +150,16 @@ def _plan(
     return None
 
 
+def _all_days(journal: Journal, start: int, plays: pd.DataFrame) -> pd.DataFrame:
+    """Return the costs of plays and of external days, in order of time."""
+    import pandas as pd
+
+    external = play_history.external_days(journal, start).tail(ROUNDS)
+    if not len(external):
+        return plays
+    return pd.concat([plays, external]).sort_values("asked", kind="stable", na_position="first")
+
+
 def changes_text(changes: pd.DataFrame, words: Words) -> list[str]:
     """Return changes of arms as sentences, with what was done about them."""
     return [
@@ -167,7 +177,10 @@ def _arms(names: Sequence[str], words: Words) -> str:
 
 
 def sparkline(plays: pd.DataFrame, words: Words, noun: str = "cost") -> Sparkline | None:
-    """Return the small curve of the last costs; None for fewer than two."""
+    """Return the small curve of the last costs; None for fewer than two.
+
+    External days have the id 0.
+    """
     known: Any = plays[plays["realised"].notna()].tail(ROUNDS)
     costs: FloatArray = known["realised"].to_numpy(dtype=float)
     if len(costs) < 2:
@@ -187,6 +200,8 @@ def sparkline(plays: pd.DataFrame, words: Words, noun: str = "cost") -> Sparklin
     line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, middle, strict=True))
     last = f"{words.money(float(costs[-1]))} on the last {words.round}"
     text = f"{noun.capitalize()} of the last {words.rounds(len(costs))}: {last}"
+    external = int((known["id"] == 0).sum())
+    text += f" ({external} from an import or another plan)" if external else ""
     return Sparkline(points, line, f"{text}, {trend_text(curve.change(), words)}")
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from multiplay._support.atomic_files import PRIVATE, as_path, write_whole
 from multiplay._support.checks import true_or_false
 from multiplay._support.serialization import number_or_nan
+from multiplay._support.xlsx import WHOLE, Column
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.base import header_text
@@ -26,13 +27,12 @@ from multiplay.storage.journal import from_bytes, row_of, to_bytes
 from multiplay.studies import play_history
 from multiplay.studies.entry_codec import UNREADABLE
 from multiplay.studies.play_history import PlayedPlan
-from multiplay.studies.workbook import WHOLE, Column, Overview, columns_of, write_workbook
+from multiplay.studies.workbook import Overview, columns_of, write_workbook
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 CSV, PARQUET, LINES, EXCEL = ".csv", ".parquet", ".jsonl", ".xlsx"
-PACKAGES = {PARQUET: "pyarrow", EXCEL: "openpyxl"}  # with the extras "parquet" and "excel"
 PART_ROWS, PART_BYTES = 10_000, 2**24  # approximate maximum in memory
 
 INTEGER, NUMBER, TEXT, TIME, BLOB, DIGEST = "integer", "number", "text", "time", "blob", "digest"
@@ -451,11 +451,9 @@ def _checked_suffix(path: Path) -> str:
     if suffix not in (*WRITERS, EXCEL):
         expected = f"a name that ends in {CSV}, {EXCEL}, {PARQUET} or {LINES}"
         raise InvalidInput("path", expected, str(path), "Choose one of these endings.")
-    package = PACKAGES.get(suffix)
-    if package is not None and importlib.util.find_spec(package) is None:
-        extra = "excel" if suffix == EXCEL else "parquet"
-        hint = f"Run pip install 'multiplay[{extra}]', or choose {CSV} or {LINES}."
-        raise InvalidInput("path", f"the package {package} for {suffix}", f"no {package}", hint)
+    if suffix == PARQUET and importlib.util.find_spec("pyarrow") is None:
+        hint = f"Run pip install 'multiplay[parquet]', or choose {CSV} or {LINES}."
+        raise InvalidInput("path", f"the package pyarrow for {PARQUET}", "no pyarrow", hint)
     return suffix
 
 

@@ -214,7 +214,8 @@ def joined_losses(plan: dict[str, int], reports: Iterable[Any]) -> LossesByArm:
     """Return all losses of a play from its reports, which are as ``losses_by_arm`` wrote them.
 
     A list with an entry for every unit is added unit by unit; a shorter one is for units that were
-    not told before, as in ``Report.joined``.
+    not told before, as in ``Report.joined``. Arms without a unit, which have nothing or 0, are left
+    out.
 
     Examples
     --------
@@ -226,11 +227,13 @@ def joined_losses(plan: dict[str, int], reports: Iterable[Any]) -> LossesByArm:
         if not isinstance(told, dict):  # the total of all units, or nothing
             continue
         for arm, losses in told.items():
+            if arm not in plan:
+                continue
             known = joined.get(arm)
             if not isinstance(losses, list):
                 joined[arm] = losses
                 continue
-            slots = known if isinstance(known, list) else [None] * plan.get(arm, 0)
+            slots = known if isinstance(known, list) else [None] * plan[arm]
             if len(losses) == len(slots):
                 pairs = zip(slots, losses, strict=True)
                 joined[arm] = [old if new is None else new for old, new in pairs]

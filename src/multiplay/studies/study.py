@@ -745,11 +745,11 @@ class Study(SyncedState, HasPanel):
         Parameters
         ----------
         path
-            The ending is the format: ``.csv``, ``.jsonl`` (JSON lines), ``.parquet`` (needs
-            ``pip install 'multiplay[parquet]'``) or ``.xlsx`` (needs ``multiplay[excel]``). JSON
-            lines of the journal are complete: ``import_journal`` restores the study. In the other
-            formats the content of an entry is JSON text. ``.xlsx`` is always a workbook of the
-            plans, with sheets of plans, bills and arms, and a summary.
+            The ending is the format: ``.csv``, ``.xlsx``, ``.jsonl`` (JSON lines) or ``.parquet``
+            (needs ``pip install 'multiplay[parquet]'``). JSON lines of the journal are complete:
+            ``import_journal`` restores the study. In the other formats the content of an entry is
+            JSON text. ``.xlsx`` is always a workbook of the plans, with sheets of plans, bills and
+            arms, and a summary.
         plays
             True: the table of plays, as ``plays()`` gives it.
         plans, wide

@@ -49,8 +49,7 @@ def export(
     r"""Write the plans, the plays or the journal to a file. An existing file is replaced.
 
     A file that ends in .xlsx is a workbook for a spreadsheet, with sheets of plans, bills and arms,
-    and a summary. It needs pip install 'multiplay\[excel]', and Parquet needs
-    pip install 'multiplay\[parquet]'.
+    and a summary. Parquet needs pip install 'multiplay\[parquet]'.
 
     The journal as JSON lines is complete: [b]multiplay study import[/b] restores the same study
     from it.

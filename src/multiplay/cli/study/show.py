@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from multiplay._support.atomic_files import write_text
-from multiplay._support.formatting import UNKNOWN, Table, amount, counted, minute, plural
+from multiplay._support.formatting import UNKNOWN, Table, counted, minute, plural
 from multiplay.cli.app import check_suffix
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import options
@@ -289,7 +289,7 @@ def _plan_cell(name: str, value: Any, status: str) -> str:
     if name == "realised" and status != TOLD:
         return status
     if isinstance(value, float):
-        return amount(value)
+        return money_text(value)
     return UNKNOWN if value is None else str(value)
 
 

@@ -1,9 +1,10 @@
-"""Bills of 200 days as an office exports them: writes bills.csv and bills.xlsx to this folder.
+"""Bills of 200 days as an office exports them: writes bills.csv and bills.xlsx.
 
 The CSV file has semicolons, decimal commas, dates with the day first, and the encoding of a French
 spreadsheet. One amount is a remark. The tutorial docs/tutorials/spreadsheet.md uses these files.
 """
 
+import argparse
 import csv
 from datetime import date, timedelta
 from pathlib import Path
@@ -56,7 +57,9 @@ def write_xlsx(path: Path) -> None:
 
 def main() -> None:
     """Write both files."""
-    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path(__file__).parent)
+    folder = parser.parse_args().folder
     write_csv(folder / "bills.csv")
     write_xlsx(folder / "bills.xlsx")
     rows = bills()

@@ -1,11 +1,14 @@
 """The examples, run as scripts for a few rounds."""
 
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from pages import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -63,3 +66,30 @@ def test_two_months_cost_the_same_if_the_lanes_are_met_late() -> None:
     for name, regrets in example["run"](trials=100).items():
         value, error = example["ratio"](regrets)
         assert value + 2 * error < 1.3, f"{name}: {value:.2f} +- {error:.2f}"
+
+
+@pytest.mark.slow
+def test_bills_are_those_of_the_script_and_of_the_tutorial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["spreadsheet.py", "--folder", str(tmp_path)])
+    runpy.run_path(str(EXAMPLES / "spreadsheet.py"), run_name="__main__")
+    assert capsys.readouterr().out == "2400 bills of 200 days, to 2026-10-09\n"
+    assert (tmp_path / "bills.csv").read_bytes() == (EXAMPLES / "bills.csv").read_bytes()
+    first, second = (pd.read_excel(folder / "bills.xlsx") for folder in (tmp_path, EXAMPLES))
+    assert first.equals(second)
+    csv = pd.read_csv(EXAMPLES / "bills.csv", sep=";", decimal=",", encoding="cp1252")
+    assert csv[["Depot", "Customer", "Invoice"]].equals(first[["Depot", "Customer", "Invoice"]])
+    assert (csv["Amount"].str.replace(",", ".") == first["Amount"].map(_text_of)).all()
+    monkeypatch.chdir(tmp_path)
+    cells = run(EXAMPLES.parent / "docs" / "tutorials" / "spreadsheet.md")
+    for _ in range(2):
+        next(cells)
+    written = Path.cwd() / "bills.csv"
+    assert written.parent != tmp_path
+    assert written.read_bytes() == (EXAMPLES / "bills.csv").read_bytes()
+    shutil.rmtree(written.parent)
+
+
+def _text_of(amount: object) -> str:
+    return f"{amount:.2f}" if isinstance(amount, int | float) else str(amount)

@@ -62,12 +62,12 @@ def check(store: Store, answered: list[list[tuple[Request, Any]]]) -> None:
             if request.verb == "ask":
                 plan = {lane: trucks for lane, trucks in answer[1].items() if trucks}
                 assert (entry.labels.play, header["plan"]) == (answer[0], plan)
-            elif request.verb == "cancel":
+            elif request.verb in ("cancel", "retract"):
                 assert [entry.labels.play] == answer
             else:
                 said = [header[name] for name in ("seen", "missing", "clipped")]
                 assert [entry.labels.play, *said] == answer
-        ends = {"tell": "told", "close": "told", "cancel": "cancelled"}
+        ends = {"tell": "told", "close": "told", "correct": "told", "cancel": "cancelled"}
         last = {entry.labels.play: ends.get(entry.labels.kind, "pending") for entry in entries}
         assert study.plays()["status"].tolist() == [last[id] for id in ids]
         assert verified(study).ok

@@ -50,9 +50,11 @@ class Request(NamedTuple):
         if self.verb == "learn":
             return [*study.learn(LEARNED, costs(self.round, LEARNED), **options)][:4]
         id, plan = asked
-        if self.verb == "cancel":
-            study.cancel(id, **options)
+        if self.verb in ("cancel", "retract"):
+            getattr(study, self.verb)(id, **options)
             return [id]
+        if self.verb == "correct":
+            return [*study.correct(id, costs(id, plan, 7.0), **options)][:4]
         if self.verb == "close":
             return [*study.close(id, **options)][:4]
         losses: dict[str, Any] = {**costs(id, plan)}
@@ -68,6 +70,8 @@ KINDS: list[list[tuple[str, dict[str, Any]]]] = [
     [("ask", {"exclude": ["Lyon->south"]}), ("cancel", {})],
     [("learn", {})],
     [("ask", {"actions": OTHER_SETS[1]}), ("tell", {"final": False}), ("close", {})],
+    [("ask", {}), ("tell", {}), ("correct", {})],
+    [("ask", {}), ("tell", {}), ("retract", {})],
 ]
 
 

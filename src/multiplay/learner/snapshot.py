@@ -348,7 +348,7 @@ def events_of(record: Record, engine: Engine, log: PlayLog) -> Events:
         return _events(
             record.header[EVENTS], without_prefix(f"{EVENTS}/", record.arrays), state, log
         )
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, StopIteration) as error:
         raise ValueError(f"incomplete events: {error!r}") from None
 
 

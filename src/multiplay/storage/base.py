@@ -220,6 +220,12 @@ class Journal(Storage, Protocol):
         missing: the store keeps the last number and digest separately.
         """
 
+    def get(self, before: int | None = None) -> Record | None:
+        """Return the newest readable snapshot, or None if there is none.
+
+        ``before``: of those that are kept and whose field "number" is smaller.
+        """
+
     def accept(self) -> Head:
         """Accept the records that exist as the whole journal; return the last one.
 

@@ -296,12 +296,17 @@ def snapshot_row(snapshot: Record) -> SnapshotRow:
     return SnapshotRow(_digest_of_snapshot(header, arrays), header, arrays)
 
 
-def newest_readable(snapshots: Iterable[SnapshotRow]) -> Record | None:
-    """Return the first of the snapshots that is intact; None if none is."""
+def newest_readable(snapshots: Iterable[SnapshotRow], before: int | None = None) -> Record | None:
+    """Return the first of the snapshots that is intact; None if none is.
+
+    ``before``: the first whose field "number" is smaller.
+    """
     for digest, header, arrays in snapshots:
         try:
             if digest == _digest_of_snapshot(header, arrays):
-                return Record(json.loads(header), from_bytes(arrays))
+                plain = json.loads(header)
+                if before is None or plain.get("number", before) < before:
+                    return Record(plain, from_bytes(arrays))
         except (AttributeError, TypeError, ValueError, RecursionError):
             continue
     return None
@@ -420,9 +425,9 @@ class BaseJournal(Journal):
                 return self.put(snapshot)
         return self._put(snapshot_row(snapshot))
 
-    def get(self) -> Record | None:
-        """Return the newest readable snapshot."""
-        return newest_readable(self._snapshots())
+    def get(self, before: int | None = None) -> Record | None:
+        """Return the newest readable snapshot; ``before``: of those with a smaller number."""
+        return newest_readable(self._snapshots(), before)
 
     def close(self) -> None:
         """Release the resources of the handle; the next call acquires them again."""

@@ -174,6 +174,8 @@ class Replica:
         The reports that are replaced while entries are replayed; see ``rebuilt``.
     redone : dict
         The entries of the corrected reports, by the number of the entry that they replace.
+    began : int
+        The number of the entry after which the last replay with corrections began.
     """
 
     def __init__(self, engine: Engine, seed: int, first: Entry) -> None:
@@ -186,6 +188,7 @@ class Replica:
         self.usual_digest = entry_codec.set_digest(*pack(engine.state.actions, "actions"))
         self.corrections = NO_CORRECTIONS
         self.redone: dict[int, Record] = {}
+        self.began = first.number
 
     @classmethod
     def from_first_entry(
@@ -560,7 +563,7 @@ def rebuilt(
     policy: Policy | None = None,
     *,
     new: Entry | None = None,
-    base: Replica | None = None,
+    bases: Iterable[Replica] = (),
     logged: bool = False,
 ) -> Replica:
     """Return the state after the entries before number ``end``, with all corrections among them.
@@ -572,9 +575,9 @@ def rebuilt(
     ----------
     new
         A correction that is not written yet.
-    base
-        The state of a snapshot: the replay begins there if it has no report that is corrected
-        later. Otherwise it begins at the first entry.
+    bases
+        States of snapshots: the replay begins at the first that has no report that is corrected
+        later. Without one it begins at the first entry.
     logged
         With a log of all reports.
     """
@@ -582,15 +585,13 @@ def rebuilt(
     known = Corrections.of(found)
     restarts = (e.number for kind in entry_codec.RESTARTS for e, _ in journal.pairs(kind, ()))
     again = [number for number in restarts if number < known.last]
-    if base is not None:
-        later = Corrections.of([entry for entry in found if entry.number > base.number])
-        before, after = min(later.replaced, default=math.inf), max(again, default=0)
-        fits = after <= base.number < before and not logged
-    if base is None or not fits:
+    fitting = (one for one in bases if not logged and _fits(one, found, again))
+    base = next(fitting, None)
+    if base is None:
         first, logs = next(journal.entries()), logged or bool(again)
         base = Replica.from_first_entry(first, actions, policy, logged=logs)
         known = known._replace(told=base.engine.state.told)
-    base.corrections = known
+    base.corrections, base.began = known, base.number
     for entry in journal.entries(base.number + 1, base.digest):
         if entry.number >= end:
             break
@@ -598,6 +599,16 @@ def rebuilt(
     base.corrections = NO_CORRECTIONS
     base.engine.state.log = base.engine.state.log if logged else None
     return base
+
+
+def _fits(base: Replica, found: Sequence[Entry], restarts: Sequence[int]) -> bool:
+    """Return whether a replay may begin at a state: later corrections are of later reports.
+
+    ``restarts`` are the entries whose sums are computed anew, which needs all reports.
+    """
+    later = Corrections.of([entry for entry in found if entry.number > base.number])
+    first = min(later.replaced, default=math.inf)
+    return max(restarts, default=0) <= base.number < first
 
 
 def corrections(journal: Journal, end: int) -> list[Entry]:

@@ -278,17 +278,28 @@ class SyncedState(Queries):
 
     def _rebuilt(self, new: Entry | None = None) -> Replica:
         """Return the state after all entries, with all corrections, and a new one."""
-        base = self._restored()
         end = self._journal.head().number + 1
-        return rebuilt(self._journal, end, *self._given, new=new, base=base)
+        return rebuilt(self._journal, end, *self._given, new=new, bases=self._bases())
 
-    def _restored(self) -> Replica:
-        """Return the state of the newest snapshot, or that after the first entry."""
+    def _bases(self) -> Iterator[Replica]:
+        """Yield the states of the snapshots, newest first."""
+        newest = self._restored()
+        number = newest.number
+        yield newest
+        before = self._restored(before=number)
+        self._snapshot_at = number
+        yield before
+
+    def _restored(self, before: int | None = None) -> Replica:
+        """Return the state of the newest snapshot, or that after the first entry.
+
+        ``before``: of the newest one before this number.
+        """
         first = next(self._journal.entries())
         self._first = first.digest
         replica = Replica.from_first_entry(first, *self._given)
         self._given = replica.engine.state.actions, replica.engine.state.policy
-        kept = self._journal.get()
+        kept = self._journal.get() if before is None else self._journal.get(before)
         if kept is not None:
             with suppress(*entry_codec.UNREADABLE, StopIteration):  # a bad snapshot: replay
                 replica = self._from_snapshot(replica, kept)
@@ -330,10 +341,11 @@ class SyncedState(Queries):
 
     def _correct(self, draft: Record, labels: Labels) -> Replica:
         """Return the state with a correction that is not written yet, which is then used."""
-        head = self._journal.head()
-        new = self._rebuilt(Entry(head.number + 1, labels, draft, b""))
+        last = self._journal.head().number
+        new = self._rebuilt(Entry(last + 1, labels, draft, b""))
         self._changed, self._replica = True, new
-        self._snapshot_at = -1  # so that other processes need not replay the journal
+        if last > new.began + 2 * SNAPSHOT_EVERY:
+            self._snapshot_at = -1  # write one, so that other processes need not replay as much
         return new
 
     def _guarded(self, items: Iterator[T]) -> Iterator[T]:

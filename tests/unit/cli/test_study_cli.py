@@ -169,6 +169,27 @@ def test_reports_in_parts_and_plays_that_end_otherwise(lanes: Run) -> None:
     assert "cancelled" in shown
 
 
+def test_costs_are_corrected_and_retracted_by_key(lanes: Run, tmp_path: Path) -> None:
+    costs, wrong, right = tmp_path / "costs.csv", bills(lanes, 1, 12.0), bills(lanes, 1, 120.0)
+    costs.write_text(wrong)
+    assert lanes("tell", "lanes", "Monday", costs).code == 0
+    assert "multiplay study correct" in lanes("tell", "--help").out
+    said = lanes("tell", "lanes", "Monday", "-", stdin=right)
+    assert said.code == 2
+    assert "correct" in said.err
+    assert lanes("correct", "lanes", "Monday", "-", "--json", stdin=right).json["seen"] == 10
+    assert lanes("correct", "lanes", 1, "-", "--json", stdin=right).json["repeated"]
+    assert lanes("plays", "lanes", "--json").json[0]["realised"] == 1200.0
+    assert lanes("ask", "lanes", "--key", "9").code == 0
+    assert lanes("cancel", "lanes", "9", "--json").json["status"] == "cancelled"
+    assert "retracted" in lanes("retract", "lanes", "Monday").out
+    assert [play["id"] for play in lanes("pending", "lanes", "--json").json] == [1]
+    for words in (["retract", "lanes", "Monday"], ["correct", "lanes", "9", costs]):
+        assert lanes(*words).code == 2
+    assert lanes("retract", "lanes", "Sunday").code == 2
+    assert "all entries are intact" in lanes("verify", "lanes").out
+
+
 def test_old_plays_expire(lanes: Run) -> None:
     assert "no play" in lanes("expire", "lanes", "--older-than", "36h").out
     lanes("ask", "lanes")

@@ -250,3 +250,24 @@ def test_a_process_sees_the_corrections_of_others(
         assert repr(tables(study)) == found
         assert repr(tables(mp.Study.open("lanes", store=place))) == found
     assert verified(study).ok, f"{verified(study)}"
+
+
+def test_a_recent_report_is_replayed_from_the_snapshot_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if a newer snapshot has the wrong report."""
+    monkeypatch.setattr(synced, "SNAPSHOT_EVERY", 16)
+    study = created(mp.GenCTS(), MemoryStore())
+    for day in range(1, 19):
+        study.tell(study.ask(key=f"day {day}"), losses_of(study.ask(key=f"day {day}").plan, day))
+    kept = [study._journal.get(before) for before in (None, 32)]
+    assert [record and record.header["number"] for record in kept] == [32, 16]
+    began = []
+    for day in (18, 12, 2):  # told in entry 36, 24 and 4
+        plan = study.ask(key=f"day {day}").plan
+        study.correct(day, losses_of(plan, day, WRONG))
+        with study._turn() as replica:
+            began.append(replica.began)
+        assert tables(mp.Study.open("lanes", store=study.store)) == tables(study)
+    assert began == [32, 16, 0]
+    assert verified(study).ok, f"{verified(study)}"

@@ -30,15 +30,18 @@ def kl(x: float, y: float) -> float:
 
 def slow_ratio(losses: list[float]) -> float:
     """The likelihood ratio over all splits, as it is defined."""
-    n, mean = len(losses), float(np.mean(losses))
+    n, mean = len(losses), average(losses)
     return max(
         (
-            s * kl(float(np.mean(losses[:s])), mean)
-            + (n - s) * kl(float(np.mean(losses[s:])), mean)
+            s * kl(average(losses[:s]), mean) + (n - s) * kl(average(losses[s:]), mean)
             for s in range(1, n)
         ),
         default=0.0,
     )
+
+
+def average(losses: list[float]) -> float:
+    return math.fsum(losses) / len(losses)
 
 
 def tell(policy: Policy, state: Arrays, losses: list[float]) -> None:

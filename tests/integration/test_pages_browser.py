@@ -70,6 +70,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         ask_and_tell(study, 41)
     study.ask(key="2026-11-15")
     new_study(mp.storage.store_at(store), "empty")
+    words = {"currency": "EUR", "unit": "truck", "losses": (0, 2000)}
+    new_study(mp.storage.store_at(store), "german", **words)
     typing = new_study(mp.storage.store_at(store), "typing")
     for _ in range(3):
         typing.ask()
@@ -219,6 +221,69 @@ def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service)
     assert page.evaluate(drawn)
 
 
+def test_a_day_of_a_planner_in_german(browser: Browser, service: Service) -> None:
+    """Limits, a plan of the user, pasted and uploaded bills, and a correction, on a phone."""
+    context = browser.new_context(
+        base_url=service.url,
+        viewport={"width": NARROW, "height": 900},
+        locale="de-DE",
+        timezone_id="Europe/Berlin",
+    )
+    watched = Watched(context)
+    page, study = watched.page, service.study("german")
+    log_in(page, service)
+    page.goto("/studies/german")
+    page.get_by_text("Closed lanes and limits").click()
+    page.get_by_label("Lane 3", exact=True).fill("Lyon->south")
+    expect(page.get_by_label("Lane 4", exact=True)).to_be_visible()  # a row for one more
+    page.locator("#key").fill("2026-11-17")
+    page.get_by_role("button", name="Make the plan").click()
+    expect(page.get_by_role("status")).to_have_text("Plan 1 was made.")
+    (play,) = study.pending()
+    assert play.plan["Lyon->south"] == 0
+    total = f"{play.expected.total:,.0f}".replace(",", ".")  # as German writes it
+    expect(page.locator("#plan")).to_contain_text(f"should cost {total} EUR")
+
+    page.get_by_text("What would my plan cost?").click()
+    page.get_by_label("Lyon→north").last.fill("1")
+    page.get_by_label("Lyon→south").last.fill("1")
+    page.get_by_role("button", name="What would it cost?").click()
+    expect(page.locator(".answer")).to_contain_text("EUR")
+    assert page.locator(".answer").bounding_box(), "it is shown"
+
+    page.locator("#tell").get_by_text("Paste from a spreadsheet").click()
+    lanes = [lane for lane, k in play.plan.items() for _ in range(k)]
+    page.locator("#tell-rows").fill("\n".join(f"{lane}\t1000,25" for lane in lanes))
+    page.get_by_role("button", name="Fill in the fields").click()
+    expect(page.get_by_role("status")).to_have_text("Check the numbers, and save them.")
+    expect(page.locator("#tell-arm0")).to_have_value(re.compile(r"^1000\.25"))
+    page.get_by_role("button", name="Save the costs").click()
+    expect(page.locator(".status")).to_have_text("told")
+    expect(page.locator(".outcomes")).to_contain_text("5.001 EUR")
+    hour = time_in("Europe/Berlin", study.plays()["asked"][0])
+    expect(page.locator(".outcomes time")).to_have_text(re.compile(rf"\d+\.\d+\.\d+, {hour}"))
+    expect(page.locator("#zone")).to_contain_text("Europe/Berlin")
+
+    page.get_by_text("Correct the costs").click()
+    page.locator("#correct-arm0").fill("x")
+    page.get_by_role("button", name="Save the correction").click()
+    expect(page.locator("#correct-arm0")).to_be_focused()  # the field that is wrong
+    page.locator("#correct-file").set_input_files(
+        {"name": "b.csv", "mimeType": "text/csv",
+         "buffer": "\n".join(f"{lane};7,5" for lane in lanes).encode()}
+    )  # fmt: skip
+    page.get_by_role("button", name="Save the correction").click()
+    expect(page.get_by_role("status")).to_contain_text("The correction of plan 1 was saved")
+    assert study.plays()["realised"].tolist() == [37.5]
+    _check(page, "corrected")
+    context.close()
+    assert watched.errors == []
+
+
+def time_in(zone: str, when: Any) -> str:
+    return f"{when.tz_convert(zone):%H:%M}"
+
+
 def test_user_input_is_not_replaced(watched: Watched, service: Service) -> None:
     """A form without input follows the study; a form with input stays."""
     page, study = watched.page, service.study("typing")
@@ -361,9 +426,19 @@ def test_every_page_is_accessible(watched: Watched, service: Service) -> None:
         _check(page, name)
 
 
+CUT = """() => {
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  return [...document.querySelectorAll(".scroll")].filter((one) => one.scrollWidth > one.clientWidth)
+    .map((one) => [one.ariaLabel, getComputedStyle(one.querySelector("th") ?? one).position]);
+}"""
+
+
 def _check(page: Page, name: str) -> None:
     for width in (WIDE, NARROW):
         page.set_viewport_size({"width": width, "height": 900})
+        cut = page.evaluate(CUT)
+        assert width == NARROW or not cut, f"{name}: columns are cut at {width} pixels"
+        assert all(position == "sticky" for _, position in cut), f"{name}: {cut}"
         scrolls = page.evaluate("document.documentElement.scrollWidth")
         assert scrolls <= width, f"{name} scrolls sideways at {width} pixels"
         if PICTURES:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay._support.formatting import Table, amount, counted, minute, plan_text
+from multiplay._support.formatting import Table, counted, minute, plan_text, plural
 from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FEW = 20  # entries on the page of a study
 PAGE = 50  # entries on a page of the journal
+PLAIN = Words()
 WINDOW = 3 * ROUNDS  # entries that are read: a play has two, and some have more
 
 
@@ -50,7 +51,9 @@ class JournalPage(NamedTuple):
     newer: bool
 
 
-def last_entries(journal: Journal, most: int = FEW, before: int | None = None) -> JournalPage:
+def last_entries(
+    journal: Journal, most: int = FEW, before: int | None = None, words: Words = PLAIN
+) -> JournalPage:
     """Return the last entries, or the last entries before a number."""
     head = journal.head().number
     end = head + 1 if before is None else min(max(before, 0), head + 1)
@@ -59,7 +62,7 @@ def last_entries(journal: Journal, most: int = FEW, before: int | None = None) -
     for entry in journal.entries(start):
         if entry.number >= end:
             break
-        rows.append(entry_line(entry))
+        rows.append(entry_line(entry, words))
     return JournalPage(rows[::-1], head, start if start > 0 else None, end <= head)
 
 
@@ -68,57 +71,67 @@ def with_key_names(lines: Iterable[JournalLine], names: Mapping[str, str]) -> li
     return [line._replace(by=names.get(line.by or "", line.by)) for line in lines]
 
 
-def entry_line(entry: Entry) -> JournalLine:
-    """Return an entry as text."""
+def entry_line(entry: Entry, words: Words = PLAIN) -> JournalLine:
+    """Return an entry as text, in the words of the user."""
     labels, header = entry.labels, entry.record.header
     what, text = (
-        ENTRY_TEXTS[labels.kind](header) if labels.kind in ENTRY_TEXTS else (labels.kind, "")
+        ENTRY_TEXTS[labels.kind](header, words) if labels.kind in ENTRY_TEXTS else (labels.kind, "")
     )
     when = minute(time_of(labels.at))
     key = entry_codec.shown_key(labels)
     return JournalLine(entry.number, when, header.get(entry_codec.BY), what, text, labels.play, key)
 
 
-def _units(header: dict[str, Any]) -> str:
+def _units(header: dict[str, Any], words: Words) -> str:
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
-    text = f"{seen} of {counted(seen + missing, 'unit')} reported"
+    text = f"{seen} of {words.units(seen + missing)} reported"
     return text + (f", {counted(clipped, 'value')} clipped" if clipped else "")
 
 
-def _report(header: dict[str, Any]) -> str:
+def _report(header: dict[str, Any], words: Words) -> str:
     realised = header.get("realised")
-    total = "" if realised is None else f", total {amount(realised)}"
-    return _units(header) + total
+    total = "" if realised is None else f", total {words.money(realised)}"
+    return _units(header, words) + total
 
 
-def _asked(header: dict[str, Any]) -> str:
+def _asked(header: dict[str, Any], words: Words) -> str:
     expected = number_or_nan(header.get("expected"))
-    estimate = "" if math.isnan(expected) else f", expected {amount(expected)}"
-    return plan_text(header["plan"]) + estimate
+    estimate = "" if math.isnan(expected) else f", expected {words.money(expected)}"
+    return plan_text(header["plan"], arm=words.arm) + estimate
 
 
-def _restart(header: dict[str, Any], name: str, words: str) -> str:
-    arm = header["arm"] or "all arms"
-    left = counted(header["units"], "unit")
-    return f"{arm}, reports {words} round {header[name]}; {left} count"
+def _restart(header: dict[str, Any], name: str, when: str, words: Words) -> str:
+    arm = header["arm"] or f"all {plural(words.arm)}"
+    left = words.units(header["units"])
+    return f"{arm}, reports {when} {words.round} {header[name]}; {left} count"
 
 
 ENTRY_TEXTS: dict[str, Any] = {
-    entry_codec.CREATE: lambda header: ("created", "the study"),
-    entry_codec.IMPORT: lambda header: ("created", "from a saved learner"),
-    entry_codec.ASK: lambda header: ("asked", _asked(header)),
-    entry_codec.TELL: lambda header: ("told", _report(header)),
-    entry_codec.PART: lambda header: ("told in part", _units(header)),
-    entry_codec.CLOSE: lambda header: ("closed", _report(header)),
-    entry_codec.CANCEL: lambda header: ("cancelled", "without learning from it"),
-    entry_codec.CORRECT: lambda header: ("corrected", _report(header)),
-    entry_codec.RETRACT: lambda header: ("retracted", "its report no longer counts"),
-    entry_codec.EXPIRE: lambda header: ("expired", counted(len(header["plays"]), "play")),
-    entry_codec.REQUESTED: lambda header: ("repeated", f"{header['verb']}, with the same result"),
-    entry_codec.LEARN: lambda header: ("learned from an external plan", _units(header)),
-    entry_codec.TABLE: lambda header: ("learned from a table", _units(header)),
-    entry_codec.FORGET: lambda header: ("forgot", _restart(header, "before", "earlier than")),
-    entry_codec.KEEP: lambda header: ("kept", _restart(header, "since", "since")),
+    entry_codec.CREATE: lambda *_: ("created", "the study"),
+    entry_codec.IMPORT: lambda *_: ("created", "from a saved learner"),
+    entry_codec.ASK: lambda header, words: ("asked", _asked(header, words)),
+    entry_codec.TELL: lambda header, words: ("told", _report(header, words)),
+    entry_codec.PART: lambda header, words: ("told in part", _units(header, words)),
+    entry_codec.CLOSE: lambda header, words: ("closed", _report(header, words)),
+    entry_codec.CANCEL: lambda *_: ("cancelled", "without learning from it"),
+    entry_codec.CORRECT: lambda header, words: ("corrected", _report(header, words)),
+    entry_codec.RETRACT: lambda *_: ("retracted", "its report no longer counts"),
+    entry_codec.EXPIRE: lambda header, words: ("expired", counted(len(header["plays"]), "plan")),
+    entry_codec.REQUESTED: lambda header, words: (
+        "repeated",
+        f"{header['verb']}, with the same result",
+    ),
+    entry_codec.WORDS: lambda *_: ("changed", "the words of the study"),
+    entry_codec.LEARN: lambda header, words: (
+        "learned from an external plan",
+        _units(header, words),
+    ),
+    entry_codec.TABLE: lambda header, words: ("learned from a table", _units(header, words)),
+    entry_codec.FORGET: lambda header, words: (
+        "forgot",
+        _restart(header, "before", "earlier than", words),
+    ),
+    entry_codec.KEEP: lambda header, words: ("kept", _restart(header, "since", "since", words)),
 }
 
 

@@ -78,13 +78,19 @@ async def parts(context: StudyPageContext, query: PartsQuery) -> Response:
 async def _content(context: StudyPageContext, arms: str, whole: bool) -> dict[str, Any]:
     """Return the content of the page of a study."""
     now = datetime.now(UTC)
+    words = await context.read(lambda study: study.words)
     recent, lines = await context.read_journal(
-        lambda journal: (journal_views.recent_plays(journal), journal_views.last_entries(journal))
+        lambda journal: (
+            journal_views.recent_plays(journal),
+            journal_views.last_entries(journal, words=words),
+        )
     )
     seen: views.Overview = await context.read(
         lambda study: views.overview(study, recent, now, arms, whole)
     )
-    queue = await context.read_journal(lambda journal: views.pending_rows(journal, seen.queue, now))
+    queue = await context.read_journal(
+        lambda journal: views.pending_rows(journal, seen.queue, now, seen.words)
+    )
     partly = {row.id for row in queue.rows if row.told}
     query = f"?{context.request.url.query}" if arms or whole else ""
     return {
@@ -146,8 +152,9 @@ async def watch(context: StudyPageContext) -> Response:
 
 async def journal(context: StudyPageContext, query: JournalQuery) -> Response:
     """Show a page of the journal."""
+    words = await context.read(lambda study: study.words)
     page = await context.read_journal(
-        lambda journal: journal_views.last_entries(journal, journal_views.PAGE, query.before)
+        lambda journal: journal_views.last_entries(journal, journal_views.PAGE, query.before, words)
     )
     lines = await _with_key_names(context, page)
     return await context.page("journal.html", name=context.name, base=context.base, lines=lines)

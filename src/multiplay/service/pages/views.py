@@ -11,11 +11,8 @@ import numpy as np
 
 from multiplay._support.formatting import (
     Table,
-    amount,
     chosen,
-    counted,
     minute,
-    number,
 )
 from multiplay._support.serialization import number_or_nan
 from multiplay.actions import ActionSet
@@ -23,7 +20,7 @@ from multiplay.actions.transport import UNMET
 from multiplay.errors import InvalidInput
 from multiplay.learner import facts as learner_facts
 from multiplay.learner.plays import PENDING, Estimate, PendingPlay
-from multiplay.learner.words import Words
+from multiplay.learner.words import Words, money_text
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts, study_facts
 from multiplay.service.pages.bills import cost_text, field_of
@@ -52,6 +49,7 @@ MOST_WHY = 30  # rows that explain a plan
 SHOWN_PLAYS = 20  # below the chart
 MOST_ARMS = 200  # rows, unless all of them are requested
 BAR_WIDTH, BAR_MARGIN = 120.0, 5.0
+PLAIN = Words()
 
 
 class PendingPlayRow(NamedTuple):
@@ -150,6 +148,7 @@ class Overview(NamedTuple):
     name: str
     words: Words
     kind: str
+    summary: str
     policy: str
     loss_range: str
     noun: str
@@ -211,8 +210,9 @@ def overview(
         name=study.name,
         words=study.words,
         kind=set_summary(study.actions),
+        summary=found.summary,
         policy=found.policy,
-        loss_range=found.loss_range,
+        loss_range=f"{found.loss_range} {study.words.currency}".rstrip(),
         noun=study_text.wording(found).noun,
         rewards=found.rewards,
         asked=study.asked,
@@ -221,7 +221,7 @@ def overview(
         head=recent.head,
         plan=plan,
         why=why_view(pending[-1]) if pending else None,
-        arms=arm_rows(found.arms, wanted, whole),
+        arms=arm_rows(found.arms, wanted, whole, study.words),
         costs=cost_summary(found, recent),
         alarms=study_text.alarms_table(found, MOST_ALARMS),
         changed=changed_arms(found.alarms),
@@ -273,16 +273,18 @@ def recent_facts(study: Study, recent: RecentPlays, now: datetime) -> StudyFacts
     return study_facts(study, SHOWN_PLAYS, now=now, plays=[recent.plays])
 
 
-def arm_rows(table: pd.DataFrame, wanted: str = "", whole: bool = False) -> ArmRows:
+def arm_rows(
+    table: pd.DataFrame, wanted: str = "", whole: bool = False, words: Words = PLAIN
+) -> ArmRows:
     """Return the arms whose names contain ``wanted``, the most frequent in plans first."""
     part = wanted.strip().casefold()
     fits = [part in name.casefold() for name in table["arm"]]
     found = learner_facts.by_share(table[fits])
     shown = found if whole else found.head(MOST_ARMS)
-    ends = shown[["low", "high"]].to_numpy()
-    ends = ends[np.isfinite(ends)]
-    low, high = (float(ends.min()), float(ends.max())) if len(ends) else (0.0, 1.0)
-    cells = learner_facts.arms_table(shown, len(table)).rows
+    known = shown[["low", "high"]].to_numpy()
+    known = known[np.isfinite(known)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    cells = learner_facts.arms_table(shown, len(table), words=words).rows
     rows = [
         ArmRow(
             name=str(arm.arm),
@@ -297,7 +299,8 @@ def arm_rows(table: pd.DataFrame, wanted: str = "", whole: bool = False) -> ArmR
             learner_facts.rows_of(shown), cells, strict=True
         )
     ]
-    return ArmRows(rows, len(found), len(table), wanted, whole, number(low), number(high))
+    ends = (money_text(end) for end in (low, high))
+    return ArmRows(rows, len(found), len(table), wanted, whole, *ends)
 
 
 def _bar(low: float, mean: float, high: float, first: float, last: float) -> IntervalBar | None:
@@ -317,21 +320,25 @@ def _with_estimates(pending: list[PendingPlay]) -> list[PendingPlay]:
     return pending
 
 
-def pending_rows(journal: Journal, plays: list[PendingPlay], now: datetime) -> PendingPlayRows:
+def pending_rows(
+    journal: Journal, plays: list[PendingPlay], now: datetime, words: Words = PLAIN
+) -> PendingPlayRows:
     """Return the pending plays for a page, with their times and what was told so far."""
     rows = []
     for play in plays[:MOST_PENDING]:
         about = journal.of_play(play.id)
         if about and play_history.status_of(_end(about)) == PENDING:  # otherwise it was told since
-            rows.append(_pending_row(play, about, now))
+            rows.append(_pending_row(play, about, now, words))
     return PendingPlayRows(rows, len(plays) - min(len(plays), MOST_PENDING))
 
 
-def _pending_row(play: PendingPlay, about: list[Entry], now: datetime) -> PendingPlayRow:
+def _pending_row(
+    play: PendingPlay, about: list[Entry], now: datetime, words: Words
+) -> PendingPlayRow:
     asked = time_of(about[0].labels.at)
     units = int(play.action.sum())
     row = learner_facts.PendingRow(play.id, play.key, asked, units, play.expected.total, play.plan)
-    ((_, _, age, plan, _, expected),) = learner_facts.pending_table([row], 1, now).rows
+    ((_, _, age, plan, _, expected),) = learner_facts.pending_table([row], 1, now, words).rows
     return PendingPlayRow(
         id=play.id,
         key=play.key,
@@ -340,11 +347,11 @@ def _pending_row(play: PendingPlay, about: list[Entry], now: datetime) -> Pendin
         units=units,
         plan=plan,
         expected=expected,
-        told=told_so_far(about),
+        told=told_so_far(about, words),
     )
 
 
-def told_so_far(about: Iterable[Entry]) -> str:
+def told_so_far(about: Iterable[Entry], words: Words = PLAIN) -> str:
     """Return how many units of a play were reported as text, empty if none were."""
     parts = [
         entry.record.header
@@ -354,7 +361,7 @@ def told_so_far(about: Iterable[Entry]) -> str:
     if not parts:
         return ""
     seen, missing = parts[-1]["seen"], parts[-1]["missing"]
-    return f"{seen} of {counted(seen + missing, 'unit')} so far"
+    return f"{seen} of {words.units(seen + missing)} so far"
 
 
 # ---------------------------------------------------------------- one play
@@ -372,7 +379,8 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         plan = plan_view(_whole_plan(asked, study.actions), None, study)
     outcome = {} if end is None else end.record.header
     expected, realised = (
-        amount(number_or_nan(found)) for found in (header.get("expected"), outcome.get("realised"))
+        study.words.money(number_or_nan(found))
+        for found in (header.get("expected"), outcome.get("realised"))
     )
     return PlayPage(
         id=id,
@@ -383,8 +391,8 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         realised=realised,
         plan=plan,
         units=header["units"],
-        told=told_so_far(about) if pending is not None else "",
-        lines=[entry_line(entry) for entry in about],
+        told=told_so_far(about, study.words) if pending is not None else "",
+        lines=[entry_line(entry, study.words) for entry in about],
         losses=_losses(about),
         fields=dict(header["plan"]),
         why=None if pending is None else why_view(pending),

@@ -149,7 +149,7 @@ def test_a_plan_with_features_of_the_day(watched: Watched, service: Service) -> 
     page.get_by_label("weekday").select_option("Tue")
     page.get_by_label("rain").check()
     page.get_by_role("button", name="Make the plan").click()
-    expect(page.get_by_role("status")).to_have_text("Plan 13 was made.")
+    expect(page.locator(".message")).to_have_text("Plan 13 was made.")
     given = service.study("featured").day_features()
     assert given == {"fuel": 1.72, "weekday": "Tue", "rain": True}
 
@@ -171,7 +171,7 @@ def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:
     page.locator("#key").fill("Monday")
     page.get_by_role("button", name="Make the plan").click()
     expect(page.get_by_role("heading", name="Current plan: plan 1")).to_be_visible()
-    expect(page.get_by_role("status")).to_have_text("Plan 1 was made.")
+    expect(page.locator(".message")).to_have_text("Plan 1 was made.")
     assert page.locator("svg.flows path").count() >= 2
 
     for field in page.locator("#tell .telling .field").all():
@@ -179,7 +179,7 @@ def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:
         assert units
         field.locator("input").fill(" ".join(["100"] * int(units[1])))
     page.get_by_role("button", name="Save the costs").click()
-    expect(page.get_by_role("status")).to_contain_text("The outcome of plan 1 was saved")
+    expect(page.locator(".message")).to_contain_text("The outcome of plan 1 was saved")
     expect(page.locator(".status")).to_have_text("told")
     assert service.study("trucks").plays()["realised"].tolist() == [500.0]
 
@@ -238,7 +238,7 @@ def test_a_day_of_a_planner_in_german(browser: Browser, service: Service) -> Non
     expect(page.get_by_label("Lane 4", exact=True)).to_be_visible()  # a row for one more
     page.locator("#key").fill("2026-11-17")
     page.get_by_role("button", name="Make the plan").click()
-    expect(page.get_by_role("status")).to_have_text("Plan 1 was made.")
+    expect(page.locator(".message")).to_have_text("Plan 1 was made.")
     (play,) = study.pending()
     assert play.plan["Lyon->south"] == 0
     total = f"{play.expected.total:,.0f}".replace(",", ".")  # as German writes it
@@ -255,7 +255,7 @@ def test_a_day_of_a_planner_in_german(browser: Browser, service: Service) -> Non
     lanes = [lane for lane, k in play.plan.items() for _ in range(k)]
     page.locator("#tell-rows").fill("\n".join(f"{lane}\t1000,25" for lane in lanes))
     page.get_by_role("button", name="Fill in the fields").click()
-    expect(page.get_by_role("status")).to_have_text("Check the numbers, and save them.")
+    expect(page.locator(".message")).to_have_text("Check the numbers, and save them.")
     expect(page.locator("#tell-arm0")).to_have_value(re.compile(r"^1000\.25"))
     page.get_by_role("button", name="Save the costs").click()
     expect(page.locator(".status")).to_have_text("told")
@@ -273,7 +273,7 @@ def test_a_day_of_a_planner_in_german(browser: Browser, service: Service) -> Non
          "buffer": "\n".join(f"{lane};7,5" for lane in lanes).encode()}
     )  # fmt: skip
     page.get_by_role("button", name="Save the correction").click()
-    expect(page.get_by_role("status")).to_contain_text("The correction of plan 1 was saved")
+    expect(page.locator(".message")).to_contain_text("The correction of plan 1 was saved")
     assert study.plays()["realised"].tolist() == [37.5]
     _check(page, "corrected")
     context.close()
@@ -428,7 +428,8 @@ def test_every_page_is_accessible(watched: Watched, service: Service) -> None:
 
 CUT = """() => {
   document.querySelectorAll("details").forEach((one) => { one.open = true; });
-  return [...document.querySelectorAll(".scroll")].filter((one) => one.scrollWidth > one.clientWidth)
+  return [...document.querySelectorAll(".scroll")]
+    .filter((one) => one.scrollWidth > one.clientWidth)
     .map((one) => [one.ariaLabel, getComputedStyle(one.querySelector("th") ?? one).position]);
 }"""
 

@@ -136,9 +136,10 @@ class Why(HasPanel):
     Where that is 0, the play counts as the best plan. The reason of an arm is
 
     - "fixed", "closed" or "at most" where a limit of the day determines its units,
-    - "to learn" where the play has more units than the best plan, and the arm is uncertain: its
-      interval promises at least a tenth of what that of any other arm does,
-    - "instead" where it has fewer units, or more of an arm that is well known.
+    - "to learn" where the play has more units than the best plan, and the arm is uncertain: what
+      its interval leaves open is at least a tenth of that of any other arm that differs,
+    - "instead" where it has fewer units, or more of an arm that is well known. If no arm is there
+      to learn, the play avoids arms of the best plan that may be worse than believed.
 
     Attributes
     ----------
@@ -189,13 +190,12 @@ class Why(HasPanel):
 
     def _learning(self) -> str:
         words = self.words
-        learned = sorted(
-            (row for row in self.rows if row.reason == TO_LEARN),
-            key=lambda row: row.best_units - row.units,
-        )
-        parts = [self._sentence(row) for row in learned[:MOST_NAMED]]
-        more = len(learned) - MOST_NAMED
-        parts += [f"{words.arms(more)} more to learn"] if more > 0 else []
+        learned = [row for row in self.rows if row.reason == TO_LEARN]
+        named = learned or [row for row in self.rows if row.units < row.best_units]
+        named.sort(key=lambda row: -abs(row.best_units - row.units))
+        parts = [self._sentence(row) for row in named[:MOST_NAMED]]
+        more = counted(len(named) - MOST_NAMED, f"more {words.arm}")
+        parts += [f"the same for {more}"] if len(named) > MOST_NAMED else []
         extra = "extra cost of learning" if self.sense == "min" else "loss of reward by learning"
         when = "today" if words.round == "day" else f"this {words.round}"
         text = "; ".join([*parts, f"expected {extra} {when} {words.money(self.extra)}."])
@@ -205,8 +205,12 @@ class Why(HasPanel):
         """Return the units of an arm, and what is known of it."""
         words = self.words
         place = "on" if words.arm == "lane" else "of"
-        units = f"{words.units(row.units)} {place} {legible(row.arm)} to learn"
-        units += f" ({row.best_units} in the best plan)" if row.best_units else ""
+        if row.reason == TO_LEARN:
+            units = f"{words.units(row.units)} {place} {legible(row.arm)} to learn"
+            units += f" ({row.best_units} in the best plan)" if row.best_units else ""
+        else:
+            fewer = f"{row.best_units - row.units} fewer than in the best plan"
+            units = f"{words.units(row.units)} {place} {legible(row.arm)}, {fewer}"
         told = "bill" if words.currency and self.sense == "min" else "report"
         known = [f"{counted(row.seen, told)} so far"]
         if np.isfinite([row.low, row.high]).all():

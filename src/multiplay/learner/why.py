@@ -18,7 +18,7 @@ from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 LEVEL = 0.95  # of intervals
-UNCERTAIN = 0.1  # of the largest promise: an arm with less is well known
+UNCERTAIN = 0.1  # of the largest doubt: an arm with less is well known
 
 
 def explain(engine: Engine, id: int) -> Why:
@@ -84,14 +84,16 @@ def _limit(limits: PlanLimits, arm: str, units: int, best_units: int) -> str:
 def _uncertain(
     more: IntArray, believed: tuple[FloatArray, FloatArray, FloatArray], sign: float
 ) -> BoolArray:
-    """Return the arms with more units whose intervals promise much, compared with each other.
+    """Return the arms with more units that are uncertain, compared with all that differ.
 
-    The promise of an arm is what its units cost less at the better end of its interval. Where that
-    is not known, the arm is uncertain.
+    The doubt of an arm with more units is what they cost less at the better end of its interval;
+    of one with fewer units, what they would cost more at the worse end. It is infinite where the
+    interval is not known.
     """
     mean, low, high = believed
-    promise = np.maximum(more, 0) * (mean - low if sign > 0 else high - mean)
-    promise = np.where(np.isnan(promise), np.inf, promise)
-    largest = promise[more > 0].max(initial=0.0)
-    uncertain: BoolArray = (more > 0) & (promise > 0.0) & (promise >= UNCERTAIN * largest)
+    better, worse = (mean - low, high - mean) if sign > 0 else (high - mean, mean - low)
+    doubt = np.abs(more) * np.where(more > 0, better, worse)
+    doubt = np.where(np.isnan(doubt), np.inf, doubt)
+    largest = doubt[more != 0].max(initial=0.0)
+    uncertain: BoolArray = (more > 0) & (doubt > 0.0) & (doubt >= UNCERTAIN * largest)
     return uncertain

@@ -30,7 +30,7 @@ from multiplay.studies.export import (
     read_lines,
     refusal_of,
 )
-from multiplay.studies.replica import Replica
+from multiplay.studies.replica import Replica, rebuilt
 
 BEGINNINGS = (entry_codec.CREATE, entry_codec.IMPORT)
 
@@ -109,20 +109,33 @@ def import_journal(
 ) -> Journal:
     """Create a study from exported JSON lines: all of it, or nothing.
 
-    Every entry is replayed, so that the imported study can be used.
+    Every entry is replayed, so that the imported study can be used. From the first correction on,
+    that is done when all entries are there.
     """
     counter, place = ProgressCounter(progress), as_path("path", path)
     replica: Replica | None = None
+    corrected = 0  # the line of the last correction
 
     def replayed() -> Iterator[tuple[Record, Labels]]:
-        nonlocal replica
+        nonlocal replica, corrected
         for entry in counter.count(read_lines(place)):
-            with errors_of_line(entry.number + 1):
-                replica = _next(replica, entry, actions, policy)
+            if entry.labels.kind in entry_codec.CORRECTIONS:
+                corrected = entry.number + 1
+            if not corrected:
+                with errors_of_line(entry.number + 1):
+                    replica = _next(replica, entry, actions, policy)
             yield entry.record, entry.labels
 
     records = replayed()
     journal = store.create(name, *next(records), more=records)
+    if corrected:
+        try:
+            with errors_of_line(corrected):
+                replica = rebuilt(journal, journal.head().number + 1, actions, policy)
+        except BaseException:
+            journal.close()
+            store.delete(name)
+            raise
     assert replica is not None  # after the first line
     with suppress(StoreError, InvalidInput):  # a snapshot only makes opening faster
         journal.put(replica.record())

@@ -12,7 +12,7 @@ from trucks import costs, plans, tables, verified
 import multiplay as mp
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.storage import Labels, MemoryStore, Record, Store, store_at
-from multiplay.studies import entry_codec, synced
+from multiplay.studies import entry_codec, export, synced
 
 FEATURES = mp.Features(rain=mp.Flag())
 POLICIES: dict[str, mp.Policy] = {
@@ -271,3 +271,31 @@ def test_a_recent_report_is_replayed_from_the_snapshot_before_it(
         assert tables(mp.Study.open("lanes", store=study.store)) == tables(study)
     assert began == [32, 16, 0]
     assert verified(study).ok, f"{verified(study)}"
+
+
+def test_a_corrected_journal_is_exported_and_imported(tmp_path: Path) -> None:
+    """With a report that was told again after it was retracted; a wrong correction is refused."""
+    study = created(mp.GenCTS(), MemoryStore())
+    for day in range(1, 5):
+        play = study.ask(key=f"day {day}")
+        study.tell(play, losses_of(play.plan, day, WRONG))
+        if day == 2:
+            study.retract(play)
+            study.tell(play, losses_of(play.plan, day))
+        study.correct(1, losses_of(study.ask(key="day 1").plan, 1, 5.0 * day))
+    store, path = MemoryStore(), tmp_path / "lanes.jsonl"
+    study.export(path)
+    imported = mp.Study.import_journal("lanes", path, store=store)
+    assert state(imported) == state(study)
+    assert tables(imported) == tables(study)
+    assert verified(imported).ok, f"{verified(imported)}"
+    study.copy(store, name="copy")
+    assert tables(mp.Study.open("copy", store=store)) == tables(study)
+    of_ask = Record({"of": 1, "parts": []}, {})  # not a report
+    study._journal.write(of_ask, Labels("retract", None, 1))
+    journal = export.history_in(study.store, study.name)
+    content = export.Content.checked(False, False, False, ())
+    export.export(journal, tmp_path / "wrong.jsonl", content, lambda: export.overview(study))
+    with pytest.raises(InvalidInput, match="line"):
+        mp.Study.import_journal("wrong", tmp_path / "wrong.jsonl", store=store)
+    assert mp.Study.list(store=store) == ["copy", "lanes"]

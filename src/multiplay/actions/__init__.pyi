@@ -9,6 +9,7 @@ from multiplay.actions.explicit import Explicit as Explicit
 from multiplay.actions.graphs import Matching as Matching, SpanningTree as SpanningTree
 from multiplay.actions.knapsack import Knapsack as Knapsack
 from multiplay.actions.limits import Limited as Limited, limited as limited
+from multiplay.actions.model import Model as Model
 from multiplay.actions.network import Network as Network, Path as Path
 from multiplay.actions.oracle import OracleSet as OracleSet
 from multiplay.actions.program import IntegerProgram as IntegerProgram

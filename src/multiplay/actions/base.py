@@ -74,6 +74,11 @@ class ActionSet(HasPanel, ABC):
     linear : bool
         Whether the expected loss (or reward) of an action is :math:`\langle a, \mu \rangle`, where
         :math:`\mu` are the means of the arms.
+    extra : bool
+        Whether a known cost of each action is added that is not linear in it: the value of an
+        action then is :math:`\langle a, \mu + \text{offset} \rangle + h(a)`. See ``Model.known``.
+    has_known : bool
+        Whether the set has known costs in the user's unit.
     offset : array of shape (d,), or None
         What a unit of each arm is known to lose beside what is learned: the value of an action is
         then :math:`\langle a, \mu + \text{offset} \rangle`. See ``shifted``.
@@ -105,6 +110,8 @@ class ActionSet(HasPanel, ABC):
 
     cost: ClassVar[SetCost | None] = None
     linear: bool = True
+    extra: bool = False
+    has_known: bool = False
     quick_oracle: ClassVar[bool] = False  # whether a notebook may compute m and M
     arm_word: ClassVar[str] = "item"  # what pages and commands call an arm
     offset: FloatArray | None = None
@@ -281,8 +288,20 @@ class ActionSet(HasPanel, ABC):
         learned = for_each_arm(argument, means, self.d)
         return learned if self.offset is None else learned + self.offset
 
-    def shifted(self, offset: FloatArray) -> Self:
-        """Return the same set, where a unit of arm i loses a known offset_i beside its loss."""
+    @property
+    def affine(self) -> bool:
+        """Whether the value of an action is affine in the means of its arms."""
+        return self.linear or self.extra
+
+    def known_cost(self, action: ArrayLike) -> FloatArray:
+        """Return the cost of actions that is known and not told, in the user's unit."""
+        return np.zeros(np.shape(action)[:-1])
+
+    def shifted(self, offset: FloatArray, scale: float = 1.0) -> Self:
+        """Return the same set, where a unit of arm i loses a known offset_i beside its loss.
+
+        ``scale`` is the unit of the losses: known costs of the set itself are divided by it.
+        """
         other = copy(self)
         other.offset = offset
         return other

@@ -1,0 +1,158 @@
+"""Mixed-integer linear programs: solved from scratch by the HiGHS that comes with scipy.
+
+One engine for all sets: scipy brings its own HiGHS, which works beside every other library that
+brings one. Nothing is kept between two solves, so an answer depends on its question alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from multiplay.types import FloatArray
+
+if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
+    from scipy.sparse import csr_array
+
+SCALE = 2.0**13  # HiGHS has absolute tolerances: the largest cost is made as large as this
+# HiGHS prints this line where it repairs a solution, and no option turns it off
+STRAY = b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();\n"
+STDOUT = 1
+_one_at_a_time = threading.Lock()
+
+
+class Status(Enum):
+    """The outcome of a solve; the values are those of scipy."""
+
+    OPTIMAL = 0
+    OUT_OF_TIME = 1
+    INFEASIBLE = 2
+    UNBOUNDED = 3
+    OTHER = 4
+
+
+class Answer(NamedTuple):
+    """The result of a solve.
+
+    Attributes
+    ----------
+    status : Status
+        The outcome.
+    x : array or None
+        The best point, or the best one found in time, if any.
+    gap : float
+        The distance of its cost to a proved lower bound, in the unit of the costs.
+    message : str
+        The outcome in the words of HiGHS.
+    """
+
+    status: Status
+    x: FloatArray | None
+    gap: float
+    message: str
+
+
+class MixedProgram(NamedTuple):
+    r"""The points :math:`\{x : \text{low} \le A x \le \text{high}, \; l \le x \le u\}`.
+
+    Attributes
+    ----------
+    matrix : sparse array of shape (rows, columns)
+        The coefficients A.
+    low, high : arrays of shape (rows,)
+        The limits of the rows, which may be infinite.
+    lower, upper : arrays of shape (columns,)
+        The bounds of the columns, which may be infinite.
+    integer : bool array of shape (columns,)
+        The columns that are whole numbers.
+    """
+
+    matrix: csr_array[Any]
+    low: FloatArray
+    high: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: FloatArray
+
+    def solve(self, costs: FloatArray, limit: float = np.inf) -> Answer:
+        """Return a point of the least cost, or the best one found within ``limit`` seconds."""
+        answer = self._solve(costs, limit)
+        if answer.status is not Status.OTHER or not costs.any():
+            return answer
+        # HiGHS may not know which of the two it is: unbounded means that some point is feasible
+        feasible = self._solve(np.zeros_like(costs), limit)
+        if feasible.status is Status.OPTIMAL:
+            return answer._replace(status=Status.UNBOUNDED)
+        return answer._replace(status=feasible.status)
+
+    def _solve(self, costs: FloatArray, limit: float) -> Answer:
+        from scipy import optimize
+
+        factor = scale_of(costs)
+        rows = [optimize.LinearConstraint(self.matrix, self.low, self.high)] if len(self.low) else []
+        options: Any = {"mip_rel_gap": 0.0}
+        if np.isfinite(limit):
+            options["time_limit"] = max(limit, 0.0)
+        with dropped_output(STRAY):
+            found = optimize.milp(
+                costs * factor,
+                integrality=self.integer,
+                bounds=optimize.Bounds(self.lower, self.upper),
+                constraints=rows,
+                options=options,
+            )
+        x, bound = found.x, found.get("mip_dual_bound")
+        gap = np.inf
+        if found.status == Status.OPTIMAL.value:
+            gap = 0.0
+        elif x is not None and bound is not None:
+            gap = max(float(costs @ x) - bound / factor, 0.0)
+        return Answer(Status(found.status), x, gap, found.message)
+
+
+def scale_of(costs: FloatArray) -> float:
+    """Return the factor that makes the largest cost ``SCALE``."""
+    largest = float(np.abs(costs).max(initial=0.0))
+    return SCALE / largest if largest > 0 else 1.0
+
+
+@contextmanager
+def dropped_output(line: bytes) -> Iterator[None]:
+    """Run a block, and drop ``line`` from what C code prints to the standard output meanwhile.
+
+    No setting of Python reaches what C code prints: the file descriptor itself is turned to a
+    temporary file. What else came, from other threads say, is passed on when the block ends.
+    """
+    with _one_at_a_time, tempfile.TemporaryFile() as caught:
+        try:
+            kept = os.dup(STDOUT)
+        except OSError:  # a process without a standard output
+            yield
+            return
+        _flush()
+        os.dup2(caught.fileno(), STDOUT)
+        try:
+            yield
+        finally:
+            _flush()
+            os.dup2(kept, STDOUT)
+            os.close(kept)
+            caught.seek(0)
+            rest = caught.read().replace(line, b"")
+            while rest:
+                rest = rest[os.write(STDOUT, rest) :]
+
+
+def _flush() -> None:
+    """Write out what C code has printed so far."""
+    with suppress(OSError, AttributeError):
+        (ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)).fflush(None)

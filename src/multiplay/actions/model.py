@@ -1,0 +1,708 @@
+"""Optimisation models of users as action sets: arms are some of the columns of a linear model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multiplay._support import deadline
+from multiplay._support.checks import is_list, is_number, numbers, with_last_axis
+from multiplay.actions.base import ActionSet, Duplicate, owners, too_many, whole_box
+from multiplay.actions.costs import SetCost, SetSize, length
+from multiplay.actions.milp import MixedProgram, Status
+from multiplay.errors import InvalidInput
+from multiplay.types import BoolArray, FloatArray, IntArray
+
+COLUMN_FIELDS = ("lower", "upper", "integer", "cost")
+LARGEST_BOUND = 1e15
+LARGEST_KNOWN = 1e7  # known costs beyond this, relative to learned ones, would hide them
+WHOLE = 1e-9  # a row may be missed by so much of the numbers that were added
+CONTINUOUS = 1e-6  # the same, for a row with continuous columns
+REMEMBERED = 10_000  # answers, by costs
+MOST_ARMS, MOST_COLUMNS, MOST_ROWS, MOST_NONZEROS = 50, 1_000, 500, 10_000  # over HTTP
+
+
+class Model(ActionSet, vectorised=True):
+    r"""The settings of some columns of a mixed-integer linear model, the arms.
+
+    .. math::
+
+        \mathcal{A} = \{(x_i)_{i \in \text{arms}} : \;
+            & \text{low} \le A x \le \text{high}, \; \text{lower} \le x \le \text{upper}, \\
+            & x_j \in \mathbb{Z} \text{ where } \text{integer}_j\}
+
+    The other columns are *helpers*: depots that are open or not, levels of stock. Several settings
+    of the helpers for the same units of the arms are one action. The value of an action is
+
+    .. math::
+
+        \langle a, \mu + \text{cost}_{\text{arms}} \rangle + h(a), \qquad
+        h(a) = \min_{x : x_{\text{arms}} = a} \sum_{j \notin \text{arms}} \text{cost}_j x_j,
+
+    where the means :math:`\mu` are learned and all ``cost`` are known. Known costs are in the unit
+    of the losses, and are never told.
+
+    ``Model.of`` reads a model of PuLP, Pyomo, OR-Tools, cvxpy, linopy, python-mip, highspy, or an
+    MPS file. HiGHS solves it, from scratch for every question.
+
+    Parameters
+    ----------
+    columns
+        "lower", "upper" (None for no limit), "integer" and "cost", a list of each with one entry
+        for each column; "cost" may be left out.
+    rows
+        "lower" and "upper", the limits of each row; equal for an equation.
+    matrix
+        "row", "column" and "value" of every nonzero coefficient once, counted from 0.
+    arms
+        The places of the columns that are arms.
+    sense
+        "min" if units bring losses, "max" if they bring rewards; known costs are rewards then too.
+    names
+        Names of the arms.
+    constant
+        The cost of doing nothing; it has no effect on choices.
+    n
+        The largest number of units of each arm, where it is known; else it is computed.
+
+    Examples
+    --------
+    Two depots that cost 1 each when they are used, and four units to send:
+
+    >>> model = Model(
+    ...     columns={
+    ...         "lower": [0, 0, 0, 0],
+    ...         "upper": [4, 4, 1, 1],
+    ...         "integer": [True] * 4,
+    ...         "cost": [0, 0, 1, 1],
+    ...     },
+    ...     rows={"lower": [4, None, None], "upper": [4, 0, 0]},
+    ...     matrix={
+    ...         "row": [0, 0, 1, 1, 2, 2],
+    ...         "column": [0, 1, 0, 2, 1, 3],
+    ...         "value": [1, 1, 1, -4, 1, -4],
+    ...     },
+    ...     arms=[0, 1],
+    ...     names=["Lyon", "Lille"],
+    ... )
+    >>> model.best([0.3, 0.4])
+    array([4, 0])
+    >>> model.known([[4, 0], [2, 2]])
+    array([1., 2.])
+    """
+
+    cost = SetCost(
+        SetSize("arms", lambda s: length(s["arms"]), MOST_ARMS, "arms in a Model"),
+        oracle="search",
+        other=(
+            SetSize("columns", lambda s: _longest(s["columns"]), MOST_COLUMNS, "columns"),
+            SetSize("rows", lambda s: _longest(s["rows"]), MOST_ROWS, "rows"),
+            SetSize("matrix", lambda s: _longest(s["matrix"]), MOST_NONZEROS, "nonzeros"),
+        ),
+        timed=True,
+    )
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small instance, for examples."""
+        return cls(
+            columns={
+                "lower": [0, 0, 0, 0],
+                "upper": [3, 2, 1, 1],
+                "integer": [True, True, True, False],
+                "cost": [0, 0, 0, 0],
+            },
+            rows={"lower": [3, None], "upper": [4, 0]},
+            matrix={"row": [0, 0, 1, 1], "column": [0, 1, 1, 2], "value": [1, 1, 1, -2]},
+            arms=[0, 1],
+        )
+
+    @classmethod
+    def of(
+        cls, thing: Any, arms: Any, known: str | None = None, sense: str | None = None
+    ) -> Self:
+        """Return the model of another library, or of an MPS file.
+
+        Parameters
+        ----------
+        thing
+            A model of PuLP, Pyomo, OR-Tools (linear solver, model builder, MathOpt, CP-SAT), cvxpy,
+            linopy, python-mip or highspy; or the path of an MPS file.
+        arms
+            The columns that are arms: a pattern of names in which ``*`` stands for any text, such
+            as ``"x[*]"``; a list of names, patterns or places; or variables of the library.
+        known
+            The costs of the model that are known: "all", "helpers" or "nothing". It must be given
+            if arms have a cost, because that may be a guess of what is to be learned.
+        sense
+            "min" or "max", if it is not that of the model.
+        """
+        from multiplay.actions.importers import imported
+
+        return cls(**imported(thing, arms, known, sense))
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        rows: Mapping[str, Any],
+        matrix: Mapping[str, Any],
+        arms: Sequence[int],
+        sense: str = "min",
+        names: Sequence[str] | None = None,
+        constant: float = 0.0,
+        n: ArrayLike | None = None,
+    ) -> None:
+        lower, upper, integer, cost = _columns(columns)
+        low, high = _rows(rows)
+        place = _places(arms, len(lower))
+        self.columns = {
+            "lower": _bounds_as_given(lower),
+            "upper": _bounds_as_given(upper),
+            "integer": integer.tolist(),
+            "cost": cost.tolist(),
+        }
+        self.rows = {"lower": _bounds_as_given(low), "upper": _bounds_as_given(high)}
+        entries = _matrix(matrix, len(low), len(lower))
+        self.matrix = {
+            name: array.tolist()
+            for name, array in zip(("row", "column", "value"), entries, strict=True)
+        }
+        self.arms, self.constant = place.tolist(), _constant(constant)
+        self._place, self._cost = place, cost
+        self._check_arms_are_integer(integer, names)
+        self._program = _program(entries, low, high, lower, upper, integer)
+        self._scale = 1.0
+        self._answers: dict[bytes, IntArray] = {}
+        self._inside: set[bytes] = set()
+        self._heights: dict[bytes, float] = {}
+        helpers = cost.copy()
+        helpers[place] = 0.0
+        self._helper_cost, self.extra = helpers, bool(helpers.any())
+        self.linear = not self.extra
+        self.n = np.zeros(len(place), dtype=np.int64)
+        super().__init__(names, sense)
+        self.offset = cost[place] if cost[place].any() else None
+        self.has_known = self.extra or self.offset is not None or bool(self.constant)
+        with deadline.status_line(f"reading a model of {len(lower)} columns"):
+            self._check_not_negative()
+            self.n = self._most() if n is None else _given_most(n, self.d)
+        # tighter bounds: every action is within them
+        self._program.lower[place] = np.maximum(np.ceil(self._program.lower[place]), 0.0)
+        self._program.upper[place] = self.n
+
+    def __repr__(self) -> str:
+        helpers = len(self._cost) - self.d
+        known = ", known costs" if self.has_known else ""
+        return f"Model({self.d} arms, {helpers} helpers, {len(self._program.low)} rows{known})"
+
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts()
+        facts["helpers"] = str(len(self._cost) - self.d)
+        facts["rows"] = str(len(self._program.low))
+        facts["known costs"] = self._known_text()
+        return facts
+
+    def _known_text(self) -> str:
+        of_arms = 0 if self.offset is None else int((self._cost[self._place] != 0).sum())
+        of_helpers = int((self._helper_cost != 0).sum())
+        parts = [f"of {of_arms} arms" if of_arms else "", f"of {of_helpers} helpers"]
+        return " and ".join(filter(None, parts[: 1 + bool(of_helpers)])) or "none"
+
+    # ------------------------------------------------------------ known costs
+
+    def shifted(self, offset: FloatArray, scale: float = 1.0) -> Self:
+        """Return the same set in the unit of the policy: known costs divided by ``scale``.
+
+        A unit of arm i loses offset_i + cost_i / scale beside its loss.
+        """
+        other = copy(self)
+        other.offset, other._scale = offset + self._cost[self._place] / scale, scale
+        if self.extra:
+            largest = float(np.abs(self._helper_cost).max()) / scale
+            if largest > LARGEST_KNOWN:
+                raise InvalidInput(
+                    "losses",
+                    f"a range of at least {np.abs(self._helper_cost).max() / LARGEST_KNOWN:g}, for "
+                    "the known costs of the model",
+                    f"a range of {scale:g}",
+                    "Give known costs in the unit of the losses.",
+                )
+            vars(other).pop("hull", None)
+            other._answers = {}
+        return other
+
+    def known(self, action: ArrayLike) -> FloatArray:
+        """Return h(a), the least known cost of helpers for every vector; NaN outside the set.
+
+        For rewards, the largest known reward. Known costs of the arms are not in it.
+        """
+        a = with_last_axis("action", action, self.d)
+        rows = a.reshape(-1, self.d)
+        heights = np.array([self._height(row) for row in rows]) / self._scale
+        found: FloatArray = heights.reshape(a.shape[:-1])
+        return found
+
+    def known_cost(self, action: ArrayLike) -> FloatArray:
+        """Return all known costs of actions, in the user's unit."""
+        a = with_last_axis("action", action, self.d)
+        cost: FloatArray = a @ self._cost[self._place] + self.constant
+        return cost + self.known(a) * self._scale if self.extra else cost
+
+    def _height(self, action: FloatArray) -> float:
+        if not whole_box(action, self.n):
+            return math.nan
+        key = action.astype(np.int64).tobytes()
+        if key not in self._heights:
+            fixed = self._with_arms(action, action)
+            # kept for ever, and asked by contains(): not cut short
+            x = self._settled(fixed, self.sign * self._helper_cost, math.inf, empty_is_none=True)
+            self._heights[key] = math.nan if x is None else float(self._helper_cost @ x)
+        return self._heights[key]
+
+    def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
+        """Return the expected loss or reward of an action, with all known costs of columns."""
+        linear = super().value(action, means)
+        return linear + self.known(action) if self.extra else linear
+
+    def best(self, means: ArrayLike) -> IntArray:
+        """Return the action of the best value, with known costs of arms and helpers."""
+        if not self.extra:
+            return super().best(means)
+        costs = self.sign * self._whole("means", means)
+        rows = [self._answer(row, known=True) for row in costs.reshape(-1, self.d)]
+        return np.array(rows, dtype=np.int64).reshape(costs.shape)
+
+    # ------------------------------------------------------------ solving
+
+    def oracle(self, costs: FloatArray) -> IntArray:
+        """Return the best action for each row of costs of the arms; helpers cost nothing."""
+        rows = [self._answer(row, known=False) for row in costs]
+        return np.array(rows, dtype=np.int64).reshape(costs.shape)
+
+    def _answer(self, costs: FloatArray, known: bool) -> IntArray:
+        """Return the action of the least cost, from memory if it was asked for before."""
+        key = costs.tobytes() + bytes([known])
+        action = self._answers.get(key)
+        if action is None:
+            if self._answers and deadline.is_over():
+                return self._best_remembered(costs, known)
+            full = self.sign * self._helper_cost / self._scale if known else np.zeros(len(self._cost))
+            full[self._place] = costs
+            found = self._settled(self._program, full, deadline.left(), late_is_none=True)
+            if found is None:
+                return self._best_remembered(costs, known)
+            action = np.rint(found[self._place]).astype(np.int64)
+            self._inside.add(action.tobytes())
+            if deadline.was_missed():
+                return action
+            if len(self._answers) == REMEMBERED:
+                del self._answers[next(iter(self._answers))]
+            self._answers[key] = action
+        return action
+
+    def _best_remembered(self, costs: FloatArray, known: bool) -> IntArray:
+        """Return the best of the actions found before: no time is left to solve."""
+        if not self._answers:
+            raise _late()
+        found = np.unique(np.array(list(self._answers.values())), axis=0)
+        values = found @ costs
+        if known:
+            values = values + self.sign * np.nan_to_num(self.known(found))
+        best: IntArray = found[values.argmin()]
+        return best
+
+    def _settled(
+        self,
+        program: MixedProgram,
+        costs: FloatArray,
+        limit: float,
+        *,
+        empty_is_none: bool = False,
+        late_is_none: bool = False,
+    ) -> FloatArray | None:
+        """Return the best point with exact whole numbers, after checking its rows."""
+        answer = program.solve(costs, limit)
+        if answer.status is Status.OUT_OF_TIME and deadline.is_over():
+            if answer.x is None:
+                if late_is_none:
+                    return None
+                raise _late()
+            deadline.note_gap(answer.gap)
+        elif answer.status is Status.INFEASIBLE:
+            if empty_is_none:
+                return None
+            hint = "Relax a constraint or a bound."
+            raise InvalidInput("model", "at least one action", "none: it is infeasible", hint)
+        elif answer.status is Status.UNBOUNDED:
+            got = "arms or helpers without a limit"
+            raise InvalidInput(
+                "model", "a finite set of actions", got, "Give the arms upper bounds."
+            )
+        elif answer.x is None or answer.status not in (Status.OPTIMAL, Status.OUT_OF_TIME):
+            expected, got = "a model that HiGHS can solve", answer.message
+            raise InvalidInput("model", expected, got, "Use numbers of a similar size.")
+        assert answer.x is not None
+        return self._rounded(program, costs, answer.x)
+
+    def _rounded(self, program: MixedProgram, costs: FloatArray, x: FloatArray) -> FloatArray:
+        """Round the integers of a point, and solve for the others again; check all rows."""
+        whole = program.integer
+        exact = np.where(whole, np.rint(x), x)
+        if not whole.all() and (exact != x).any():
+            fixed = program._replace(
+                lower=np.where(whole, exact, program.lower),
+                upper=np.where(whole, exact, program.upper),
+            )
+            again = fixed.solve(costs)
+            if again.status is Status.OPTIMAL and again.x is not None:
+                exact = np.where(whole, exact, again.x)
+        tolerance = WHOLE if whole.all() else CONTINUOUS
+        size = abs(program.matrix) @ np.abs(exact)
+        for limits, sign in ((program.low, 1.0), (program.high, -1.0)):
+            finite = np.isfinite(limits)
+            room = sign * (program.matrix @ exact - np.where(finite, limits, 0.0))
+            slack = tolerance * (1.0 + size + np.where(finite, np.abs(limits), 0.0))
+            if (finite & (room < -slack)).any():
+                row = int((finite & (room < -slack)).argmax())
+                raise InvalidInput(
+                    "model",
+                    "numbers that HiGHS can tell apart",
+                    f"row {row}, which whole numbers break by {-room[row]:.3g}",
+                    "Make big-M constants smaller.",
+                )
+        return exact
+
+    def contains(self, action: ArrayLike) -> BoolArray:
+        """Return whether vectors are settings of the arms that some setting of helpers allows."""
+        a = with_last_axis("action", action, self.d)
+        inside = np.atleast_1d(whole_box(a, self.n)).ravel()
+        rows = a.reshape(-1, self.d)[inside]
+        inside[inside] = [self._holds(row) for row in rows]
+        answer: BoolArray = inside.reshape(a.shape[:-1])
+        return answer
+
+    def _holds(self, action: FloatArray) -> bool:
+        if action.astype(np.int64).tobytes() in self._inside:
+            return True
+        if len(self._cost) > self.d:
+            return not math.isnan(self._height(action))
+        x = np.empty(self.d)
+        x[self._place] = action
+        program = self._program
+        sums, size = program.matrix @ x, abs(program.matrix) @ np.abs(x)
+        limits = np.where(np.isfinite(program.low), np.abs(program.low), 0.0)
+        slack = WHOLE * (1.0 + size + limits)
+        inside = (sums >= program.low - slack) & (sums <= program.high + slack)
+        return bool(inside.all() and (x >= program.lower).all())
+
+    # ------------------------------------------------------------ derived sets and numbers
+
+    @cached_property
+    def m(self) -> int:
+        """Largest number of different arms in one action: y_i <= a_i, y_i <= 1, most y."""
+        from scipy import sparse
+
+        d, columns, program = self.d, len(self._cost), self._program
+        arms = sparse.csr_array((np.ones(d), (np.arange(d), self._place)), (d, columns))
+        matrix = sparse.block_array([[program.matrix, None], [-arms, sparse.eye_array(d)]])
+        counted = MixedProgram(
+            sparse.csr_array(matrix),
+            np.concatenate([program.low, np.full(d, -np.inf)]),
+            np.concatenate([program.high, np.zeros(d)]),
+            np.concatenate([program.lower, np.zeros(d)]),
+            np.concatenate([program.upper, np.ones(d)]),
+            np.concatenate([program.integer, np.ones(d, dtype=bool)]),
+        )
+        with deadline.before(math.inf):  # it is kept for ever
+            x = self._settled(counted, np.repeat([0.0, -1.0], [columns, d]), math.inf)
+        assert x is not None
+        return int(np.rint(x[columns:]).sum())
+
+    def enumerate(self, limit: int = 100_000) -> IntArray:
+        """Return all actions, arm by arm: the least and the most units given those before."""
+        if len(self._cost) == self.d and not self._is_wide():
+            return super().enumerate(limit)
+        found: list[FloatArray] = []
+        low, high = self._program.lower[self._place].copy(), self.n.astype(float)
+        self._list(0, low, high, found, limit)
+        return np.array(found, dtype=np.int64).reshape(-1, self.d)
+
+    def _is_wide(self) -> bool:
+        return bool(np.prod(self.n + 1.0) > 100_000)
+
+    def _list(
+        self, arm: int, low: FloatArray, high: FloatArray, found: list[FloatArray], limit: int
+    ) -> None:
+        if arm == self.d:
+            if self._holds(low):
+                found.append(low.copy())
+                if len(found) > limit:
+                    raise too_many(limit)
+            return
+        ends = [self._end(arm, sign, low, high) for sign in (1.0, -1.0)]
+        if ends[0] is None or ends[1] is None:
+            return
+        was = low[arm], high[arm]
+        for units in range(ends[0], ends[1] + 1):
+            low[arm] = high[arm] = units
+            self._list(arm + 1, low, high, found, limit)
+        low[arm], high[arm] = was
+
+    def _end(self, arm: int, sign: float, low: FloatArray, high: FloatArray) -> int | None:
+        costs = np.zeros(len(self._cost))
+        costs[self._place[arm]] = sign
+        x = self._settled(self._with_arms(low, high), costs, math.inf, empty_is_none=True)
+        return None if x is None else round(float(x[self._place[arm]]))
+
+    def _with_arms(self, low: FloatArray, high: FloatArray) -> MixedProgram:
+        """Return the program with other bounds of the arms."""
+        lower, upper = self._program.lower.copy(), self._program.upper.copy()
+        lower[self._place], upper[self._place] = low, high
+        return self._program._replace(lower=lower, upper=upper)
+
+    def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
+        """Change the bounds of the columns of the arms."""
+        low = np.where(fixed >= 0, fixed, self._program.lower[self._place])
+        high = np.where(fixed >= 0, fixed, most).astype(float)
+        columns = dict(self.columns)
+        for name, bound in (("lower", low), ("upper", high)):
+            values = list(columns[name])
+            for place, value in zip(self.arms, bound.tolist(), strict=True):
+                values[place] = value
+            columns[name] = values
+        made = columns, self.rows, self.matrix, self.arms, self.sense, self.names, self.constant
+        return type(self)(*made), np.zeros_like(fixed)
+
+    @cached_property
+    def _duplicate(self) -> Duplicate:
+        """A binary column for each unit; the arm becomes a helper, the sum of its copies."""
+        if self.n.max() <= 1:
+            return super()._duplicate
+        owner = owners(self.n)
+        new, before = len(owner), len(self._cost)
+        rows_before = len(self._program.low)
+        cost = self._cost.copy()
+        cost[self._place] = 0.0
+        columns = {
+            "lower": [*self.columns["lower"], *[0.0] * new],
+            "upper": [*self.columns["upper"], *[1.0] * new],
+            "integer": [*self.columns["integer"], *[True] * new],
+            "cost": [*cost.tolist(), *self._cost[self._place][owner].tolist()],
+        }
+        rows = {name: [*self.rows[name], *[0.0] * self.d] for name in ("lower", "upper")}
+        copies = np.arange(before, before + new)
+        matrix = {
+            "row": [
+                *self.matrix["row"],
+                *(rows_before + owner).tolist(),
+                *range(rows_before, rows_before + self.d),
+            ],
+            "column": [*self.matrix["column"], *copies.tolist(), *self.arms],
+            "value": [*self.matrix["value"], *[1.0] * new, *[-1.0] * self.d],
+        }
+        made = columns, rows, matrix, copies.tolist(), self.sense
+        return Duplicate(Model(*made, constant=self.constant), owner)
+
+    # ------------------------------------------------------------ checks
+
+    def _check_arms_are_integer(self, integer: BoolArray, names: Sequence[str] | None) -> None:
+        bad = self._place[~integer[self._place]]
+        if len(bad):
+            arm = self.arms.index(int(bad[0]))
+            name = repr(names[arm]) if names is not None and len(names) > arm else f"column {bad[0]}"
+            hint = "Make it integer, or count it in whole units."
+            raise InvalidInput("arms", "integer columns", f"{name}, which is continuous", hint)
+
+    def _check_not_negative(self) -> None:
+        """Raise ``InvalidInput`` if some action has negative units of an arm."""
+        for arm in np.flatnonzero(self._program.lower[self._place] < 0):
+            costs = np.zeros(len(self._cost))
+            costs[self._place[arm]] = 1.0
+            x = self._settled(self._program, costs, deadline.left())
+            assert x is not None
+            least = round(float(x[self._place[arm]]))
+            if least < 0:
+                raise InvalidInput(
+                    "arms",
+                    "units from 0 on",
+                    f"{least} units of {self.names[arm]!r}",
+                    "Use two columns for units in both directions.",
+                )
+
+    def _most(self) -> IntArray:
+        """Return the largest number of units of each arm."""
+        upper = np.floor(self._program.upper[self._place])
+        most, found = np.full(self.d, -1.0), True
+        while found:
+            costs = np.zeros(len(self._cost))
+            costs[self._place] = -1.0 * (most < upper)
+            x = self._settled(self._program, costs, deadline.left())
+            assert x is not None
+            found = bool((x[self._place] > most).any())
+            most = np.maximum(most, np.rint(x[self._place]))
+            found = found and bool((most < upper).any())
+        for arm in np.flatnonzero(most < upper):
+            costs = np.zeros(len(self._cost))
+            costs[self._place[arm]] = -1.0
+            x = self._settled(self._program, costs, deadline.left())
+            assert x is not None
+            most[arm] = np.rint(x[self._place[arm]])
+        if deadline.was_missed():
+            raise _late()
+        return most.astype(np.int64)
+
+
+def _late() -> InvalidInput:
+    return InvalidInput(
+        "model",
+        "a model that is solved in the time there is",
+        "a model that takes longer",
+        "Remove columns or rows, or raise the time limit.",
+    )
+
+
+def _longest(table: Any) -> int:
+    lists = table.values() if isinstance(table, Mapping) else ()
+    return max(map(length, lists), default=1)
+
+
+def _fields(argument: str, table: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the lists of a table, after checking that they are lists of one length."""
+    names = list(names)
+    if not isinstance(table, Mapping):
+        expected, hint = f"a dict with {', '.join(names)}", "Give a list for each."
+        raise InvalidInput(argument, expected, repr(table)[:60], hint)
+    for name in table:
+        if name not in names:
+            expected, hint = f"one of {', '.join(names)}", "Check the spelling."
+            raise InvalidInput(f"{argument}.{name}", expected, repr(name), hint)
+    for name in names:
+        if name not in table or not is_list(table[name]):
+            got = "nothing" if name not in table else repr(table[name])[:60]
+            raise InvalidInput(f"{argument}.{name}", "a list", got, "Give one entry for each.")
+        if len(table[name]) != len(table[names[0]]):
+            expected = f"{len(table[names[0]])} entries, as {names[0]} has"
+            got, hint = f"{len(table[name])}", "Give one entry for each."
+            raise InvalidInput(f"{argument}.{name}", expected, got, hint)
+    return {name: table[name] for name in names}
+
+
+def _columns(columns: Any) -> tuple[FloatArray, FloatArray, BoolArray, FloatArray]:
+    if isinstance(columns, Mapping) and "cost" not in columns and is_list(columns.get("lower")):
+        columns = {**columns, "cost": [0.0] * len(columns["lower"])}
+    given = _fields("columns", columns, COLUMN_FIELDS)
+    lower, upper = _limits("columns", given)
+    wrong = [one for one in given["integer"] if not isinstance(one, bool | np.bool_)]
+    if wrong:
+        hint = "Use True for whole numbers."
+        raise InvalidInput("columns.integer", "True or False", repr(wrong[0]), hint)
+    integer = np.array(given["integer"], dtype=bool)
+    return lower, upper, integer, numbers("columns.cost", given["cost"]).astype(float).copy()
+
+
+def _rows(rows: Any) -> tuple[FloatArray, FloatArray]:
+    return _limits("rows", _fields("rows", rows, ("lower", "upper")))
+
+
+def _limits(argument: str, given: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper limits; infinite where they are None."""
+    lower = _limit(f"{argument}.lower", given["lower"], -np.inf)
+    upper = _limit(f"{argument}.upper", given["upper"], np.inf)
+    above = lower > upper
+    if above.any():
+        place, kind = int(above.argmax()), argument.removesuffix("s")
+        got = f"{lower[place]:g} > {upper[place]:g} in {kind} {place}"
+        raise InvalidInput(argument, "lower <= upper", got, "Exchange them.")
+    return lower, upper
+
+
+def _limit(argument: str, given: Sequence[Any], missing: float) -> FloatArray:
+    values = np.empty(len(given))
+    for place, one in enumerate(given):
+        if one is None or (is_number(one) and one == missing):
+            values[place] = missing
+        elif not is_number(one) or one != one:
+            hint = "Replace it."
+            raise InvalidInput(argument, "numbers, or None for no limit", repr(one), hint)
+        elif abs(one) >= LARGEST_BOUND:
+            hint = "Use None for no limit."
+            raise InvalidInput(argument, "bounds below 1e15, or None", f"{one:g}", hint)
+        else:
+            values[place] = one
+    return values
+
+
+def _bounds_as_given(values: FloatArray) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _matrix(matrix: Any, rows: int, columns: int) -> tuple[IntArray, IntArray, FloatArray]:
+    given = _fields("matrix", matrix, ("row", "column", "value"))
+    value = numbers("matrix.value", given["value"]).astype(float)
+    places = []
+    for name, most in (("row", rows), ("column", columns)):
+        place = numbers(f"matrix.{name}", given[name])
+        outside = (place < 0) | (place >= most) | (place != np.floor(place))
+        if outside.any():
+            expected = f"rows below {rows} and columns below {columns}"
+            got = f"{name} {place[outside][0]:g}"
+            raise InvalidInput("matrix", expected, got, "Count rows and columns from 0.")
+        places.append(place.astype(np.int64))
+    row, column = places
+    pairs, count = np.unique(np.stack([row, column]), axis=1, return_counts=True)
+    if len(count) and count.max() > 1:
+        twice = pairs[:, count.argmax()]
+        got, hint = f"row {twice[0]}, column {twice[1]} twice", "Add the two up."
+        raise InvalidInput("matrix", "every nonzero once", got, hint)
+    return row, column, value
+
+
+def _places(arms: Any, columns: int) -> IntArray:
+    hint = "Give the places of the columns to learn about."
+    if not is_list(arms) or len(arms) == 0:
+        expected = "different columns, at least one"
+        raise InvalidInput("arms", expected, repr(arms)[:60], hint)
+    place = numbers("arms", arms)
+    outside = (place < 0) | (place >= columns) | (place != np.floor(place))
+    if place.ndim != 1 or outside.any():
+        expected, got = f"columns below {columns}", repr(arms)[:60]
+        raise InvalidInput("arms", expected, got, hint)
+    whole = place.astype(np.int64)
+    if len(np.unique(whole)) < len(whole):
+        raise InvalidInput("arms", "different columns, at least one", repr(arms)[:60], hint)
+    return whole
+
+
+def _constant(constant: Any) -> float:
+    if not is_number(constant) or not math.isfinite(constant):
+        raise InvalidInput("constant", "a number", repr(constant), "Leave it out for 0.")
+    return float(constant)
+
+
+def _given_most(n: ArrayLike, d: int) -> IntArray:
+    most = numbers("n", n)
+    if most.shape != (d,) or (most < 0).any() or (most != np.floor(most)).any():
+        hint = "Leave it out: it is computed."
+        raise InvalidInput("n", f"{d} whole numbers", repr(n)[:60], hint)
+    return most.astype(np.int64)
+
+
+def _program(
+    entries: tuple[IntArray, IntArray, FloatArray],
+    low: FloatArray,
+    high: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    integer: BoolArray,
+) -> MixedProgram:
+    from scipy import sparse
+
+    row, column, value = entries
+    matrix = sparse.csr_array((value, (row, column)), shape=(len(low), len(lower)))
+    return MixedProgram(matrix, low, high, lower.copy(), upper.copy(), integer)

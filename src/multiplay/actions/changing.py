@@ -89,12 +89,14 @@ class Changing(ActionSet, vectorised=True):
         else:
             first, *_ = self.sets = tuple(_one_set(t, one) for t, one in enumerate(sets, start=1))
         self.names, self.sense, self.linear = first.names, first.sense, first.linear
+        self.extra = first.extra
         self._digests = np.empty(0, dtype=np.uint32)  # of the sets of a function, once it was asked
         if isinstance(self.sets, tuple):
             for t, today in enumerate(self.sets, start=1):
                 self._check_arms(t, today)
             self.n = np.max([one.n for one in self.sets], axis=0)
             self.linear = all(one.linear for one in self.sets)
+            self.extra = all(one.affine for one in self.sets)
 
     def __repr__(self) -> str:
         sets = f"{len(self.sets)} sets" if isinstance(self.sets, tuple) else "a function of t"
@@ -202,7 +204,7 @@ class Changing(ActionSet, vectorised=True):
         """Raise ``InvalidInput``: every round has its own actions."""
         raise self._no_set()
 
-    def shifted(self, offset: object) -> NoReturn:
+    def shifted(self, offset: object, scale: float = 1.0) -> NoReturn:
         """Raise ``InvalidInput``: every round has its own objective."""
         raise self._no_set()
 

@@ -63,6 +63,7 @@ class Limited(ActionSet, vectorised=True):
         self._rest, self._units = self._without_fixed_units()
         self.n = self._rest.n + self._units
         self.linear, self.offset, self.penalty = actions.linear, actions.offset, actions.penalty
+        self.extra, self.has_known = actions.extra, actions.has_known
         super().__init__(actions.names, actions.sense)
 
     def _without_fixed_units(self) -> tuple[ActionSet, IntArray]:
@@ -104,6 +105,19 @@ class Limited(ActionSet, vectorised=True):
         """Call the oracle of the set without fixed units."""
         best: IntArray = self._rest.oracle(costs) + self._units
         return best
+
+    def shifted(self, offset: FloatArray, scale: float = 1.0) -> Self:
+        """Return the same set with an offset; known costs are those of the set without limits."""
+        other = super().shifted(offset, scale)
+        if self.has_known:
+            other._rest = self._rest.shifted(offset, scale)
+            other.offset = other._rest.offset
+            vars(other).pop("hull", None)
+        return other
+
+    def known_cost(self, action: ArrayLike) -> FloatArray:
+        """Return the known cost of actions, as A has it."""
+        return self._rest.known_cost(action) if self.has_known else super().known_cost(action)
 
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
         """Return the expected loss or reward of an action, as A has it."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay.types import FloatArray
+from multiplay.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     from scipy.sparse import csr_array
@@ -81,42 +81,47 @@ class MixedProgram(NamedTuple):
     high: FloatArray
     lower: FloatArray
     upper: FloatArray
-    integer: FloatArray
+    integer: BoolArray
 
-    def solve(self, costs: FloatArray, limit: float = np.inf) -> Answer:
-        """Return a point of the least cost, or the best one found within ``limit`` seconds."""
-        answer = self._solve(costs, limit)
+    def solve(self, costs: FloatArray, limit: float = np.inf, gap: float = 0.0) -> Answer:
+        """Return a point of the least cost, or the best one found within ``limit`` seconds.
+
+        ``gap`` is the relative gap at which the search may end; infinite for any point.
+        """
+        answer = self._solve(costs, limit, gap)
         if answer.status is not Status.OTHER or not costs.any():
             return answer
         # HiGHS may not know which of the two it is: unbounded means that some point is feasible
-        feasible = self._solve(np.zeros_like(costs), limit)
+        feasible = self._solve(np.zeros_like(costs), limit, 0.0)
         if feasible.status is Status.OPTIMAL:
             return answer._replace(status=Status.UNBOUNDED)
         return answer._replace(status=feasible.status)
 
-    def _solve(self, costs: FloatArray, limit: float) -> Answer:
+    def _solve(self, costs: FloatArray, limit: float, gap: float) -> Answer:
         from scipy import optimize
 
         factor = scale_of(costs)
-        rows = [optimize.LinearConstraint(self.matrix, self.low, self.high)] if len(self.low) else []
-        options: Any = {"mip_rel_gap": 0.0}
+        rows: Any = ()
+        if len(self.low):
+            rows = optimize.LinearConstraint(self.matrix, self.low, self.high)
+        options: Any = {"mip_rel_gap": gap}
         if np.isfinite(limit):
             options["time_limit"] = max(limit, 0.0)
         with dropped_output(STRAY):
             found = optimize.milp(
                 costs * factor,
-                integrality=self.integer,
+                integrality=self.integer.astype(np.int64),
                 bounds=optimize.Bounds(self.lower, self.upper),
                 constraints=rows,
                 options=options,
             )
         x, bound = found.x, found.get("mip_dual_bound")
-        gap = np.inf
-        if found.status == Status.OPTIMAL.value:
-            gap = 0.0
+        missed = np.inf
+        if found.status == Status.OPTIMAL.value and gap == 0.0:
+            missed = 0.0
         elif x is not None and bound is not None:
-            gap = max(float(costs @ x) - bound / factor, 0.0)
-        return Answer(Status(found.status), x, gap, found.message)
+            missed = max(float(costs @ x) - bound / factor, 0.0)
+        return Answer(Status(found.status), x, missed, found.message)
 
 
 def scale_of(costs: FloatArray) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, Self
@@ -12,15 +12,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay._support import deadline
-from multiplay._support.checks import is_list, is_number, numbers, with_last_axis
+from multiplay._support.checks import with_last_axis
 from multiplay.actions.base import ActionSet, Duplicate, owners, too_many, whole_box
 from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.milp import MixedProgram, Status
+from multiplay.actions.model_data import (
+    checked_columns,
+    checked_constant,
+    checked_matrix,
+    checked_most,
+    checked_places,
+    checked_rows,
+    longest_list,
+    plain_bounds,
+    program_of,
+)
 from multiplay.errors import InvalidInput
+from multiplay.hull import DecompositionHull, Hull, LiftedHull
 from multiplay.types import BoolArray, FloatArray, IntArray
 
-COLUMN_FIELDS = ("lower", "upper", "integer", "cost")
-LARGEST_BOUND = 1e15
 LARGEST_KNOWN = 1e7  # known costs beyond this, relative to learned ones, would hide them
 WHOLE = 1e-9  # a row may be missed by so much of the numbers that were added
 CONTINUOUS = 1e-6  # the same, for a row with continuous columns
@@ -101,9 +111,9 @@ class Model(ActionSet, vectorised=True):
         SetSize("arms", lambda s: length(s["arms"]), MOST_ARMS, "arms in a Model"),
         oracle="search",
         other=(
-            SetSize("columns", lambda s: _longest(s["columns"]), MOST_COLUMNS, "columns"),
-            SetSize("rows", lambda s: _longest(s["rows"]), MOST_ROWS, "rows"),
-            SetSize("matrix", lambda s: _longest(s["matrix"]), MOST_NONZEROS, "nonzeros"),
+            SetSize("columns", lambda s: longest_list(s["columns"]), MOST_COLUMNS, "columns"),
+            SetSize("rows", lambda s: longest_list(s["rows"]), MOST_ROWS, "rows"),
+            SetSize("matrix", lambda s: longest_list(s["matrix"]), MOST_NONZEROS, "nonzeros"),
         ),
         timed=True,
     )
@@ -124,9 +134,7 @@ class Model(ActionSet, vectorised=True):
         )
 
     @classmethod
-    def of(
-        cls, thing: Any, arms: Any, known: str | None = None, sense: str | None = None
-    ) -> Self:
+    def of(cls, thing: Any, arms: Any, known: str | None = None, sense: str | None = None) -> Self:
         """Return the model of another library, or of an MPS file.
 
         Parameters
@@ -158,25 +166,25 @@ class Model(ActionSet, vectorised=True):
         constant: float = 0.0,
         n: ArrayLike | None = None,
     ) -> None:
-        lower, upper, integer, cost = _columns(columns)
-        low, high = _rows(rows)
-        place = _places(arms, len(lower))
+        lower, upper, integer, cost = checked_columns(columns)
+        low, high = checked_rows(rows)
+        place = checked_places(arms, len(lower))
         self.columns = {
-            "lower": _bounds_as_given(lower),
-            "upper": _bounds_as_given(upper),
+            "lower": plain_bounds(lower),
+            "upper": plain_bounds(upper),
             "integer": integer.tolist(),
             "cost": cost.tolist(),
         }
-        self.rows = {"lower": _bounds_as_given(low), "upper": _bounds_as_given(high)}
-        entries = _matrix(matrix, len(low), len(lower))
+        self.rows = {"lower": plain_bounds(low), "upper": plain_bounds(high)}
+        entries = checked_matrix(matrix, len(low), len(lower))
         self.matrix = {
             name: array.tolist()
             for name, array in zip(("row", "column", "value"), entries, strict=True)
         }
-        self.arms, self.constant = place.tolist(), _constant(constant)
+        self.arms, self.constant = place.tolist(), checked_constant(constant)
         self._place, self._cost = place, cost
         self._check_arms_are_integer(integer, names)
-        self._program = _program(entries, low, high, lower, upper, integer)
+        self._program = program_of(entries, low, high, lower, upper, integer)
         self._scale = 1.0
         self._answers: dict[bytes, IntArray] = {}
         self._inside: set[bytes] = set()
@@ -191,7 +199,7 @@ class Model(ActionSet, vectorised=True):
         self.has_known = self.extra or self.offset is not None or bool(self.constant)
         with deadline.status_line(f"reading a model of {len(lower)} columns"):
             self._check_not_negative()
-            self.n = self._most() if n is None else _given_most(n, self.d)
+            self.n = self._most() if n is None else checked_most(n, self.d)
         # tighter bounds: every action is within them
         self._program.lower[place] = np.maximum(np.ceil(self._program.lower[place]), 0.0)
         self._program.upper[place] = self.n
@@ -292,7 +300,9 @@ class Model(ActionSet, vectorised=True):
         if action is None:
             if self._answers and deadline.is_over():
                 return self._best_remembered(costs, known)
-            full = self.sign * self._helper_cost / self._scale if known else np.zeros(len(self._cost))
+            full = np.zeros(len(self._cost))
+            if known:
+                full = self.sign * self._helper_cost / self._scale
             full[self._place] = costs
             found = self._settled(self._program, full, deadline.left(), late_is_none=True)
             if found is None:
@@ -309,13 +319,21 @@ class Model(ActionSet, vectorised=True):
     def _best_remembered(self, costs: FloatArray, known: bool) -> IntArray:
         """Return the best of the actions found before: no time is left to solve."""
         if not self._answers:
-            raise _late()
+            return self._any_action
         found = np.unique(np.array(list(self._answers.values())), axis=0)
         values = found @ costs
         if known:
             values = values + self.sign * np.nan_to_num(self.known(found))
         best: IntArray = found[values.argmin()]
         return best
+
+    @cached_property
+    def _any_action(self) -> IntArray:
+        """Some action, found without a time limit: where nothing is minimised, that is quick."""
+        with deadline.before(math.inf):
+            x = self._settled(self._program, np.zeros(len(self._cost)), math.inf)
+        assert x is not None
+        return np.rint(x[self._place]).astype(np.int64)
 
     def _settled(
         self,
@@ -401,6 +419,21 @@ class Model(ActionSet, vectorised=True):
         inside = (sums >= program.low - slack) & (sums <= program.high + slack)
         return bool(inside.all() and (x >= program.lower).all())
 
+    @cached_property
+    def hull(self) -> Hull:
+        """conv(A), by calls of HiGHS; lifted by known costs of helpers, if there are any."""
+        if not self.extra:
+            return DecompositionHull(self.oracle, self.n)
+
+        def cheapest(costs: FloatArray, weight: float) -> IntArray:
+            # <c, a> + w h(a) has the same minimiser as <c / w, a> + h(a)
+            return self._answer(costs / weight if weight > 0 else costs, known=weight > 0)
+
+        def height(action: IntArray) -> float:
+            return self.sign * float(self.known(action))
+
+        return LiftedHull(cheapest, height, self.n)
+
     # ------------------------------------------------------------ derived sets and numbers
 
     @cached_property
@@ -410,7 +443,8 @@ class Model(ActionSet, vectorised=True):
 
         d, columns, program = self.d, len(self._cost), self._program
         arms = sparse.csr_array((np.ones(d), (np.arange(d), self._place)), (d, columns))
-        matrix = sparse.block_array([[program.matrix, None], [-arms, sparse.eye_array(d)]])
+        blocks: Any = [[program.matrix, None], [-arms, sparse.eye_array(d)]]
+        matrix: Any = sparse.block_array(blocks)
         counted = MixedProgram(
             sparse.csr_array(matrix),
             np.concatenate([program.low, np.full(d, -np.inf)]),
@@ -515,7 +549,8 @@ class Model(ActionSet, vectorised=True):
         bad = self._place[~integer[self._place]]
         if len(bad):
             arm = self.arms.index(int(bad[0]))
-            name = repr(names[arm]) if names is not None and len(names) > arm else f"column {bad[0]}"
+            named = names is not None and len(names) > arm
+            name = repr(names[arm]) if names is not None and named else f"column {bad[0]}"
             hint = "Make it integer, or count it in whole units."
             raise InvalidInput("arms", "integer columns", f"{name}, which is continuous", hint)
 
@@ -565,144 +600,3 @@ def _late() -> InvalidInput:
         "a model that takes longer",
         "Remove columns or rows, or raise the time limit.",
     )
-
-
-def _longest(table: Any) -> int:
-    lists = table.values() if isinstance(table, Mapping) else ()
-    return max(map(length, lists), default=1)
-
-
-def _fields(argument: str, table: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return the lists of a table, after checking that they are lists of one length."""
-    names = list(names)
-    if not isinstance(table, Mapping):
-        expected, hint = f"a dict with {', '.join(names)}", "Give a list for each."
-        raise InvalidInput(argument, expected, repr(table)[:60], hint)
-    for name in table:
-        if name not in names:
-            expected, hint = f"one of {', '.join(names)}", "Check the spelling."
-            raise InvalidInput(f"{argument}.{name}", expected, repr(name), hint)
-    for name in names:
-        if name not in table or not is_list(table[name]):
-            got = "nothing" if name not in table else repr(table[name])[:60]
-            raise InvalidInput(f"{argument}.{name}", "a list", got, "Give one entry for each.")
-        if len(table[name]) != len(table[names[0]]):
-            expected = f"{len(table[names[0]])} entries, as {names[0]} has"
-            got, hint = f"{len(table[name])}", "Give one entry for each."
-            raise InvalidInput(f"{argument}.{name}", expected, got, hint)
-    return {name: table[name] for name in names}
-
-
-def _columns(columns: Any) -> tuple[FloatArray, FloatArray, BoolArray, FloatArray]:
-    if isinstance(columns, Mapping) and "cost" not in columns and is_list(columns.get("lower")):
-        columns = {**columns, "cost": [0.0] * len(columns["lower"])}
-    given = _fields("columns", columns, COLUMN_FIELDS)
-    lower, upper = _limits("columns", given)
-    wrong = [one for one in given["integer"] if not isinstance(one, bool | np.bool_)]
-    if wrong:
-        hint = "Use True for whole numbers."
-        raise InvalidInput("columns.integer", "True or False", repr(wrong[0]), hint)
-    integer = np.array(given["integer"], dtype=bool)
-    return lower, upper, integer, numbers("columns.cost", given["cost"]).astype(float).copy()
-
-
-def _rows(rows: Any) -> tuple[FloatArray, FloatArray]:
-    return _limits("rows", _fields("rows", rows, ("lower", "upper")))
-
-
-def _limits(argument: str, given: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper limits; infinite where they are None."""
-    lower = _limit(f"{argument}.lower", given["lower"], -np.inf)
-    upper = _limit(f"{argument}.upper", given["upper"], np.inf)
-    above = lower > upper
-    if above.any():
-        place, kind = int(above.argmax()), argument.removesuffix("s")
-        got = f"{lower[place]:g} > {upper[place]:g} in {kind} {place}"
-        raise InvalidInput(argument, "lower <= upper", got, "Exchange them.")
-    return lower, upper
-
-
-def _limit(argument: str, given: Sequence[Any], missing: float) -> FloatArray:
-    values = np.empty(len(given))
-    for place, one in enumerate(given):
-        if one is None or (is_number(one) and one == missing):
-            values[place] = missing
-        elif not is_number(one) or one != one:
-            hint = "Replace it."
-            raise InvalidInput(argument, "numbers, or None for no limit", repr(one), hint)
-        elif abs(one) >= LARGEST_BOUND:
-            hint = "Use None for no limit."
-            raise InvalidInput(argument, "bounds below 1e15, or None", f"{one:g}", hint)
-        else:
-            values[place] = one
-    return values
-
-
-def _bounds_as_given(values: FloatArray) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def _matrix(matrix: Any, rows: int, columns: int) -> tuple[IntArray, IntArray, FloatArray]:
-    given = _fields("matrix", matrix, ("row", "column", "value"))
-    value = numbers("matrix.value", given["value"]).astype(float)
-    places = []
-    for name, most in (("row", rows), ("column", columns)):
-        place = numbers(f"matrix.{name}", given[name])
-        outside = (place < 0) | (place >= most) | (place != np.floor(place))
-        if outside.any():
-            expected = f"rows below {rows} and columns below {columns}"
-            got = f"{name} {place[outside][0]:g}"
-            raise InvalidInput("matrix", expected, got, "Count rows and columns from 0.")
-        places.append(place.astype(np.int64))
-    row, column = places
-    pairs, count = np.unique(np.stack([row, column]), axis=1, return_counts=True)
-    if len(count) and count.max() > 1:
-        twice = pairs[:, count.argmax()]
-        got, hint = f"row {twice[0]}, column {twice[1]} twice", "Add the two up."
-        raise InvalidInput("matrix", "every nonzero once", got, hint)
-    return row, column, value
-
-
-def _places(arms: Any, columns: int) -> IntArray:
-    hint = "Give the places of the columns to learn about."
-    if not is_list(arms) or len(arms) == 0:
-        expected = "different columns, at least one"
-        raise InvalidInput("arms", expected, repr(arms)[:60], hint)
-    place = numbers("arms", arms)
-    outside = (place < 0) | (place >= columns) | (place != np.floor(place))
-    if place.ndim != 1 or outside.any():
-        expected, got = f"columns below {columns}", repr(arms)[:60]
-        raise InvalidInput("arms", expected, got, hint)
-    whole = place.astype(np.int64)
-    if len(np.unique(whole)) < len(whole):
-        raise InvalidInput("arms", "different columns, at least one", repr(arms)[:60], hint)
-    return whole
-
-
-def _constant(constant: Any) -> float:
-    if not is_number(constant) or not math.isfinite(constant):
-        raise InvalidInput("constant", "a number", repr(constant), "Leave it out for 0.")
-    return float(constant)
-
-
-def _given_most(n: ArrayLike, d: int) -> IntArray:
-    most = numbers("n", n)
-    if most.shape != (d,) or (most < 0).any() or (most != np.floor(most)).any():
-        hint = "Leave it out: it is computed."
-        raise InvalidInput("n", f"{d} whole numbers", repr(n)[:60], hint)
-    return most.astype(np.int64)
-
-
-def _program(
-    entries: tuple[IntArray, IntArray, FloatArray],
-    low: FloatArray,
-    high: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    integer: BoolArray,
-) -> MixedProgram:
-    from scipy import sparse
-
-    row, column, value = entries
-    matrix = sparse.csr_array((value, (row, column)), shape=(len(low), len(lower)))
-    return MixedProgram(matrix, low, high, lower.copy(), upper.copy(), integer)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from multiplay._support import deadline
 from multiplay._support.checks import is_list, numbers, whole_numbers, with_last_axis
-from multiplay.actions import highs
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.costs import SetCost, SetSize, length, longest
+from multiplay.actions.milp import SCALE, MixedProgram, Status, scale_of
 from multiplay.actions.oracle import OracleSet
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull
@@ -21,15 +21,11 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 Bounds = tuple[Any, Any]
 ROUNDING = 1e-9  # A a may exceed b by so much of the numbers that were added
-SCALE = 2.0**13  # HiGHS has absolute tolerances: the largest cost is made as large as this
-# HiGHS prints this line where it repairs a solution, and no option turns it off
-STRAY = b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();\n"
 TINY = 1e-100
 # What the hull may miss, times the largest beta. To prove less takes branch and bound seconds, and
 # in experiments even 1 cost no regret that could be seen.
 GAP = 0.5
 SEARCHED = 0.02  # of what may be missed: a local search looks for more than this
-OUT_OF_TIME = 1  # as scipy says it
 PROVED = 1e-8  # of SCALE: an action this near to a lower bound is the best one
 ENOUGH = 0.2  # of what the bound leaves to gain: a neighbour to stop at
 WORTH = 0.01  # of what the bound leaves to gain: below it branch and bound looks for more
@@ -126,7 +122,7 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     def solve(self, costs: FloatArray) -> IntArray:
         """Call HiGHS; after the time limit, return the best action that it has found."""
-        found = _highs(costs, self.A, self.b, self._lo, self._hi, deadline.left())
+        found = _solved(self._program(self._hi), costs, deadline.left())
         if found is not None and self.contains(found):
             return found
         if self._memory:
@@ -180,25 +176,25 @@ class IntegerProgram(OracleSet, vectorised=True):
                 break
         if now - best @ scaled > max(most, WORTH * (now - bound)) or now - bound <= most:
             return best
-        target = float(now - max(most, ENOUGH * (now - bound)))
-        return self._branch_and_bound(scaled, best, target, max(PROVED, most))
+        return self._branch_and_bound(scaled, best, max(PROVED, most) / max(abs(now), abs(bound)))
 
-    def _branch_and_bound(
-        self, costs: FloatArray, known: IntArray, target: float, gap: float
-    ) -> IntArray:
-        """Return an action that costs no more than the target, or the best up to ``gap``."""
-        found = None
-        if highs.may_stay():
-            with highs.dropped_output(STRAY):
-                found = self._program.better(costs, known, target, gap)
-            if found is None and deadline.is_over():
-                return known
-        action = self.argmin(costs) if found is None else np.rint(found).astype(np.int64)
-        return action if action @ costs < known @ costs and self.contains(action) else known
+    def _branch_and_bound(self, costs: FloatArray, known: IntArray, gap: float) -> IntArray:
+        """Return the best action up to a relative gap, or the known one."""
+        answer = self._program(self.n.astype(float)).solve(costs, deadline.left(), gap)
+        if answer.x is not None:
+            action = np.rint(answer.x).astype(np.int64)
+            if action @ costs < known @ costs and self.contains(action):
+                return action
+        deadline.is_over()  # marks the play as truncated
+        return known
 
-    @cached_property
-    def _program(self) -> highs.Program:
-        return highs.Program(self._A, self.b, self._lo, self.n)
+    def _program(self, upper: FloatArray) -> MixedProgram:
+        """Return the program with these upper bounds."""
+        from scipy import sparse
+
+        low, whole = np.full(len(self.b), -np.inf), np.ones(self.d, dtype=bool)
+        A, b, lower = sparse.csr_array(self._A), np.array(self.b), self._lo.astype(float)
+        return MixedProgram(A, low, b, lower, upper, whole)
 
     def _relaxation(self, costs: FloatArray) -> tuple[FloatArray, float]:
         """Return the best point of {A x <= b, lo <= x <= n}, and a lower bound of its costs.
@@ -206,10 +202,13 @@ class IntegerProgram(OracleSet, vectorised=True):
         Any y <= 0 gives a bound, y b + sum_i min over x_i of (costs - y A)_i x_i, whatever the
         tolerances of the solver that found y.
         """
-        answer = self._program.relaxed(costs)
-        if answer is None:  # numbers too far apart for it
+        from scipy import optimize
+
+        sides = np.column_stack([self._lo, self.n])
+        answer = optimize.linprog(costs, self._A, self.b, bounds=sides, method="highs-ds")
+        if answer.x is None or answer.status != 0:  # numbers too far apart for it
             return self._lo.astype(float), -np.inf
-        x, y = answer
+        x, y = answer.x, answer.ineqlin.marginals
         relaxed: FloatArray = np.clip(np.round(x, 6), self._lo, self.n)
         y = np.minimum(y, 0.0)
         reduced = costs - y @ self.A
@@ -226,13 +225,16 @@ class IntegerProgram(OracleSet, vectorised=True):
     @cached_property
     def m(self) -> int:
         """Largest number of different arms in one action: y_i <= a_i, y_i <= 1, most y."""
+        from scipy import sparse
+
         eye, none = np.eye(self.d), np.zeros((len(self.b), self.d))
-        A = np.block([[self.A, none], [-eye, eye]])
-        b = np.concatenate([self.b, np.zeros(self.d)])
-        lo = np.concatenate([self._lo, np.zeros(self.d)])
-        hi = np.concatenate([self.n, np.minimum(self.n, 1)])
-        costs = np.repeat([0.0, -1.0], self.d)
-        most = _highs(costs, A, b, lo, hi.astype(float), math.inf)
+        A = sparse.csr_array(np.block([[self.A, none], [-eye, eye]]))
+        high = np.concatenate([self.b, np.zeros(self.d)])
+        lower = np.concatenate([self._lo, np.zeros(self.d)])
+        upper = np.concatenate([self.n, np.minimum(self.n, 1)]).astype(float)
+        whole = np.ones(2 * self.d, dtype=bool)
+        program = MixedProgram(A, np.full(len(high), -np.inf), high, lower, upper, whole)
+        most = _solved(program, np.repeat([0.0, -1.0], self.d), math.inf)
         assert most is not None  # there was all the time
         return int(most[self.d :].sum())
 
@@ -282,30 +284,17 @@ def _no_time() -> InvalidInput:
 
 
 def _scaled(costs: FloatArray) -> FloatArray:
-    largest = np.abs(costs).max()
-    return costs * (SCALE / largest) if largest > 0 else costs
+    return costs * scale_of(costs)
 
 
-def _highs(
-    costs: FloatArray, A: FloatArray, b: FloatArray, lo: IntArray, hi: FloatArray, limit: float
-) -> IntArray | None:
+def _solved(program: MixedProgram, costs: FloatArray, limit: float) -> IntArray | None:
     """Return the best action, or the best one found within ``limit`` seconds, if any."""
-    from scipy import optimize  # takes as long to import as all the rest
-
-    with highs.dropped_output(STRAY):
-        answer = optimize.milp(
-            _scaled(costs),
-            integrality=np.ones(len(costs), dtype=np.int64),
-            bounds=optimize.Bounds(lo, hi),
-            constraints=optimize.LinearConstraint(A, ub=b) if len(b) else (),
-            options={"mip_rel_gap": 0.0, "time_limit": max(limit, 0.0)},
-        )
-    if answer.status == 0:
-        return np.rint(answer.x).astype(np.int64)
-    if answer.status == OUT_OF_TIME and deadline.is_over():
+    answer = program.solve(costs, limit)
+    late = answer.status is Status.OUT_OF_TIME and deadline.is_over()
+    if answer.status is Status.OPTIMAL or late:
         return None if answer.x is None else np.rint(answer.x).astype(np.int64)
     reason = f"HiGHS: {answer.message}"
-    if answer.status == 2:
+    if answer.status is Status.INFEASIBLE:
         expected, got = "a set with at least one action", f"an empty set ({reason})"
         raise InvalidInput("A, b, bounds", expected, got, "Relax a constraint.")
     expected, got = "a finite set", f"an unbounded set ({reason})"

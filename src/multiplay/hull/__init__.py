@@ -2,6 +2,7 @@
 
 from multiplay.hull.base import FixedHull, Hull, Regulariser
 from multiplay.hull.decomposition import DecompositionHull
+from multiplay.hull.lifted import LiftedHull
 from multiplay.hull.network import NetworkHull
 from multiplay.hull.transport import TransportHull
 
@@ -9,6 +10,7 @@ __all__ = [
     "DecompositionHull",
     "FixedHull",
     "Hull",
+    "LiftedHull",
     "NetworkHull",
     "Regulariser",
     "TransportHull",

@@ -183,7 +183,7 @@ class Beliefs:
         if state.features is not None:
             return self._expected_at_features(round_set, action, level, phi)
         total = round_set.cost(action, self.mean(round_set))
-        if not round_set.actions.linear:  # but it grows with every mean
+        if not round_set.actions.affine:  # but it grows with every mean
             ends = self.posterior.interval(level)
             low, high = (
                 np.clip(self._select(round_set, end, unknown), 0.0, 1.0)
@@ -193,7 +193,7 @@ class Beliefs:
         places = self._places(round_set)
         width = state.ranges.span * self.posterior.half_width(places, action, level)
         least, most = (float(action @ end) for end in round_set.bounds)
-        unmet = round_set.shortfall(action)
+        unmet = round_set.certain(action)
         low_end = min(max(total - width, least + unmet), total)
         return Estimate(total, low_end, max(min(total + width, most + unmet), total))
 
@@ -217,7 +217,7 @@ class Beliefs:
         assert features is not None
         assert round_set.features is not None
         mean, _ = features.posterior(self._places(round_set), round_set.features.rows)
-        if not round_set.actions.linear:
+        if not round_set.actions.affine:
             return np.clip(mean, 0.0, 1.0)
         return mean if ranges.alike else self._as_policies_see(mean, round_set)
 
@@ -241,11 +241,11 @@ class Beliefs:
         """Return the cost of an action of a round that was asked for; all its arms are known."""
         (played,) = action.nonzero()
         mean, ranges = features.means(self._places(round_set)[played], phi), self.state.ranges
-        if not round_set.actions.linear:
+        if not round_set.actions.affine:
             return self._value(round_set, action, mean)
         low, high = (end[played] for end in round_set.bounds)
         units = np.minimum(np.maximum(ranges.from_shares(mean), low), high)
-        return float(action[played] @ units) + round_set.shortfall(action)
+        return float(action[played] @ units) + round_set.certain(action)
 
     def _value(self, round_set: RoundSet, action: IntArray, mean: FloatArray) -> float:
         """Return the value of an action for the means of the arms that are played."""
@@ -270,11 +270,11 @@ class Beliefs:
         low, high = (end[played] for end in round_set.bounds)
         mean, deviation = features.posterior(places, rows)
         units = np.clip(state.ranges.from_shares(mean), low, high)
-        if not round_set.actions.linear:  # but it grows with every mean
+        if not round_set.actions.affine:  # but it grows with every mean
             width = features.quantile(level) * deviation
             ends = [self._value(round_set, action, mean + sign * width) for sign in (0, -1, 1)]
             return Estimate(ends[0], *([np.nan] * 2 if features.misfit else ends[1:]))
-        unmet, count = round_set.shortfall(action), action[played]
+        unmet, count = round_set.certain(action), action[played]
         total = float(count @ units) + unmet
         if features.misfit:
             return Estimate(total, np.nan, np.nan)

@@ -291,7 +291,7 @@ class PolicyState:
                 return known
         if given is not self.actions:
             check_set(given, self.actions, self.arms.index, self.policy)
-            if not given.linear:
+            if not given.affine:
                 self.ranges.check_plain(given)
             check_storable(given, self.actions)
         elif limits and not self.policy.changing:

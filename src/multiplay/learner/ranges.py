@@ -86,7 +86,7 @@ class Ranges:
                     f"Create the set with sense={SENSE[argument]!r}.",
                 )
         ranges = cls(argument, UNIT if given is None else given, outside, actions.names)
-        if not actions.linear:
+        if not actions.affine:
             ranges.check_plain(actions)
         return ranges
 

@@ -157,7 +157,9 @@ class RoundSet:
         if limits:
             actions = limits.apply(given)
         offset = ranges.offset(bounds, actions, policy)
-        if offset is not None:
+        if actions.has_known:
+            actions = actions.shifted(bounds.low / ranges.scale, ranges.scale)
+        elif offset is not None:
             actions = actions.shifted(offset)
         width = (bounds.high - bounds.low) / ranges.scale
         if (width < 1.0).any():
@@ -206,33 +208,33 @@ class RoundSet:
 
     def cost(self, action: IntArray, mean: FloatArray) -> float:
         """Return the cost of an action in the user's unit, for these mean losses in [0, 1]."""
-        if not self.actions.linear:
+        if not self.actions.affine:
             return float(self.actions.value(action, mean))
         if self.ranges.plain:
-            return float(mean.dot(action)) + self.shortfall(action)
+            return float(mean.dot(action)) + self.certain(action)
         units = self.bounds.low + self.ranges.scale * mean
-        return float(action @ units) + self.shortfall(action)
+        return float(action @ units) + self.certain(action)
 
-    def shortfall(self, action: IntArray) -> float:
-        """Return the cost of units that cannot be served."""
-        actions = self.actions
-        if not actions.penalty:
-            return 0.0
-        return actions.sign * actions.penalty * sum(actions.unmet(action).values())
+    def certain(self, action: IntArray) -> float:
+        """Return the cost of an action that is known: of units not served, and of the set."""
+        actions, cost = self.actions, 0.0
+        if actions.penalty:
+            cost = actions.sign * actions.penalty * sum(actions.unmet(action).values())
+        return cost + float(actions.known_cost(action)) if actions.has_known else cost
 
     def realised(self, feedback: Feedback) -> float:
         """Return the cost of the units seen of a play, in the user's unit.
 
         NaN where the cost is not the sum of their losses: it does not follow from totals.
         """
-        if not self.actions.linear:
+        if not self.actions.affine:
             return np.nan
         cost: float = sum(feedback.total[0].tolist())
         if not self.ranges.plain:
             whole = feedback.total.shape != feedback.seen.shape
             seen = feedback.count[0] if whole else feedback.seen[0]
             cost = cost * self.ranges.scale + float(seen @ self.bounds.low)
-        return cost + self.shortfall(feedback.count[0])
+        return cost + self.certain(feedback.count[0])
 
 
 def check_storable(actions: ActionSet, usual: ActionSet) -> None:

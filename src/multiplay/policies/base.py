@@ -161,6 +161,7 @@ class Policy(ABC):
     does: ClassVar[str] = ""  # a sentence for readers of plans
     learns_from: LearnsFrom = "totals"
     needs_linear: bool = False
+    lifts: bool = False
     changing: bool = False
     shared: ClassVar[tuple[str, ...]] = ()
     reads_features: bool = False
@@ -336,7 +337,7 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
             f"{policy!r}, which needs a fixed set",
             "Use BootstrapCTS, CombUCB or GenLBINFV, say.",
         )
-    if policy.needs_linear and not actions.linear:
+    if policy.needs_linear and not actions.linear and not (policy.lifts and actions.extra):
         raise InvalidInput(
             "actions",
             f"a set with a linear objective <a, means>, which {name} needs",

@@ -91,6 +91,11 @@ class Duplicated(Policy):
         """Whether the policy on the copies needs a linear objective."""
         return self.policy.needs_linear
 
+    @property
+    def lifts(self) -> bool:  # type: ignore[override]
+        """Whether the policy can play sets with known costs of whole actions."""
+        return self.policy.lifts
+
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state of the policy on the copies."""
         return self.policy.start(actions.duplicate().actions, horizon, trials)

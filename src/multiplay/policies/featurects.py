@@ -135,7 +135,7 @@ class FeatureCTS(Policy):
         rows = rows_of(actions)
         check_width(state, rows)
         means = self.draw(actions, state, rng)
-        if not actions.linear:
+        if not actions.affine:
             means = np.clip(means, 0.0, 1.0)
         action = actions.best(means)
         arms, phi = played_rows(action, rows)

@@ -5,8 +5,9 @@ from abc import abstractmethod
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.hull import Hull, Regulariser
+from multiplay.hull import Hull, LiftedHull, Regulariser
 from multiplay.kernels import ftrl as kernels
 from multiplay.policies.base import Play, Policy, PolicyCost, arm_totals
 from multiplay.policies.missing import report_counts, report_weights
@@ -70,6 +71,7 @@ class FTRL(Policy):
     does = "Mixes plans: the better a plan was, the more often it is played."
     cost = PolicyCost(oracle="often", step=2)
     needs_linear = True
+    lifts = True
 
     @abstractmethod
     def regulariser(self, state: Arrays) -> Regulariser:
@@ -104,7 +106,8 @@ class FTRL(Policy):
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         r"""Return the state :math:`\hat{L} = 0`, no reports, and an interior point."""
         shape = (trials, actions.d)
-        return {"L": np.zeros(shape), **report_counts(*shape), **actions.hull.start(trials)}
+        state = {"L": np.zeros(shape), **report_counts(*shape), **actions.hull.start(trials)}
+        return state | {"known": np.zeros(trials)} if actions.extra else state
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Choose by steps 1 and 2."""
@@ -118,8 +121,16 @@ class FTRL(Policy):
         self, actions: ActionSet, state: Arrays, costs: FloatArray, beta: FloatArray
     ) -> Arrays:
         """Return the x of step 1, as a point of the hull."""
-        warm = warm_start(actions.hull, state)
-        return actions.hull.minimise(costs, beta, self.regulariser(state), warm)
+        hull = actions.hull
+        warm = warm_start(hull, state)
+        if isinstance(hull, LiftedHull):
+            if "known" not in state:
+                expected = "a learner whose usual set has known costs of helpers too"
+                hint = "Create the learner with this set, or use BootstrapCTS."
+                raise InvalidInput("actions", expected, f"{actions!r}", hint)
+            weight = state["known"] + 1.0  # of the rounds so far and the next one
+            return hull.lifted(costs, beta, self.regulariser(state), warm, weight)
+        return hull.minimise(costs, beta, self.regulariser(state), warm)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
@@ -137,6 +148,8 @@ class FTRL(Policy):
         self.fill(state, play, feedback, q, g)
         if actions.offset is not None:
             state["L"] += actions.offset
+        if "known" in state:
+            state["known"] += 1.0
         self.learn(actions, state, play, feedback, error)
         state |= play.cache
 

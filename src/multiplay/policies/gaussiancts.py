@@ -87,7 +87,7 @@ class GaussianCTS(Averages):
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
         theta = self.draw(state, rng)
-        if not actions.linear:
+        if not actions.affine:
             theta = np.clip(theta, 0.0, 1.0)
         return Play(unseen_first(actions, state, actions.best(theta)))
 

@@ -422,7 +422,7 @@ def checked_comparator(against: object, actions: ActionSet, environment: Environ
             repr(against),
             "Leave it out.",
         )
-    if against == FIXED and not actions.linear and not environment.stationary:
+    if against == FIXED and not actions.affine and not environment.stationary:
         raise InvalidInput(
             "environment",
             f"one whose means stay the same, since {actions!r} is not linear",

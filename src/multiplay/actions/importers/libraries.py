@@ -45,7 +45,8 @@ def from_pulp(problem: Any) -> ImportedModel:
         for one, value in problem.objective.items():
             cost[places[id(one)]] += value
     low, high, entries = list[float | None](), list[float | None](), []
-    for row, constraint in enumerate(problem.constraints.values()):
+    found = problem.constraints  # a method in PuLP 4, a dict before
+    for row, constraint in enumerate(found() if callable(found) else found.values()):
         right = -float(constraint.constant)
         low.append(right if constraint.sense >= 0 else None)
         high.append(right if constraint.sense <= 0 else None)

@@ -22,6 +22,7 @@ REQUIRED = ("ROWS", "COLUMNS", "ENDATA")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?")
 INFINITY = re.compile(r"([+-]?)inf(inity)?", re.IGNORECASE)
 SENSES = {"MIN": "min", "MINIMIZE": "min", "MAX": "max", "MAXIMIZE": "max"}
+MARKERS = ("'INTORG'", "'INTEND'")
 WITH_VALUE, WITHOUT_VALUE = ("UP", "LO", "FX", "LI", "UI"), ("FR", "MI", "PL", "BV")
 LARGEST_FILE = 200_000_000  # bytes
 
@@ -58,9 +59,9 @@ def read_text(text: str) -> ImportedModel:
     ...  N cost
     ...  G demand
     ... COLUMNS
-    ...     MARKER MARKER 'MARKER' 'INTORG'
+    ...     MARKER 'MARKER' 'INTORG'
     ...     x cost 1.5 demand 1
-    ...     MARKER MARKER 'MARKER' 'INTEND'
+    ...     MARKER 'MARKER' 'INTEND'
     ... RHS
     ...     RHS demand 3
     ... BOUNDS
@@ -127,7 +128,8 @@ class _Reader:
     def _words(self) -> Iterator[list[str]]:
         """Yield the words of each line of data, after its section was set."""
         order = -1
-        for self.number, line in enumerate(self.lines, start=1):
+        for number, line in enumerate(self.lines, start=1):
+            self.number = number
             if line.startswith("*") or not line.strip():
                 continue
             if self.section == "ENDATA":
@@ -191,7 +193,8 @@ class _Reader:
 
     def _marker(self, words: list[str]) -> None:
         begins = words[-1] == "'INTORG'"
-        if words[-1] not in ("'INTORG'", "'INTEND'") or begins == self.within_marker:
+        known = len(words) == 3 and words[1] == "'MARKER'" and words[2] in MARKERS
+        if not known or begins == self.within_marker:
             raise self._error("INTORG and INTEND in turn", " ".join(words))
         self.within_marker = begins
 

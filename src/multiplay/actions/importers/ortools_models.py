@@ -11,6 +11,15 @@ from multiplay.actions.importers.selection import ImportedModel
 
 LARGEST = 2**62  # CP-SAT writes "no limit" as the largest integers
 LITERALS = ("bool_or", "bool_and", "at_most_one", "exactly_one")
+OTHER_KINDS = [
+    *("bool_xor", "all_diff", "element", "circuit", "routes", "table", "automaton", "inverse"),
+    *("reservoir", "interval", "no_overlap", "no_overlap_2d", "cumulative", "int_div", "int_mod"),
+    *("int_prod", "lin_max", "dummy_constraint"),
+]
+BEYOND_LINEAR = [
+    *("quadratic_constraints", "second_order_cone_constraints", "sos1_constraints"),
+    *("sos2_constraints", "indicator_constraints", "auxiliary_objectives"),
+]
 
 
 def from_ortools(model: Any) -> ImportedModel:
@@ -66,9 +75,7 @@ def _linear_solver(proto: Any, index: Any) -> ImportedModel:
 
 def _math_opt(proto: Any) -> ImportedModel:
     objective = proto.objective
-    others = ("quadratic_constraints", "second_order_cone_constraints", "sos1_constraints")
-    others += ("sos2_constraints", "indicator_constraints", "auxiliary_objectives")
-    found = [name for name in others if len(getattr(proto, name))]
+    found = [name for name in BEYOND_LINEAR if len(getattr(proto, name))]
     if found or len(objective.quadratic_coefficients.row_ids):
         raise refused("MathOpt", (found or ["a quadratic objective"])[0].replace("_", " "))
     variables, rows = proto.variables, proto.linear_constraints
@@ -190,10 +197,7 @@ def _columns_of(terms: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def _kind(constraint: Any) -> str:
     """Return the type of a constraint; "" if it is empty."""
-    kinds = ("linear", *LITERALS, "bool_xor", "all_diff", "element", "circuit", "routes", "table")
-    kinds += ("automaton", "inverse", "reservoir", "interval", "no_overlap", "no_overlap_2d")
-    kinds += ("cumulative", "int_div", "int_mod", "int_prod", "lin_max", "dummy_constraint")
-    for kind in kinds:
+    for kind in ("linear", *LITERALS, *OTHER_KINDS):
         has = getattr(constraint, f"has_{kind}", None)
         try:
             present = constraint.HasField(kind) if has is None else has()

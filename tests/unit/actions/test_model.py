@@ -1,0 +1,373 @@
+"""Models as action sets: against enumeration, other sets, and in a learner and a study."""
+
+import math
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.facilities import facility, listed
+
+from multiplay import (
+    LBINF,
+    Bernoulli,
+    BootstrapCTS,
+    CombUCB,
+    GenCTS,
+    GenLBINFV,
+    InvalidInput,
+    Learner,
+    Model,
+    Stochastic,
+    Study,
+    Transport,
+    simulate,
+)
+from multiplay._support.serialization import pack, unpack
+from multiplay.learner.snapshot import builder_of
+
+OPENING = [0.6, 0.5, 1.2]
+
+
+def transport_model() -> Model:
+    """Return Transport([1, 4, 5], [4, 6]) as a model with five equations."""
+    right = [1, 4, 5, 4, 6]
+    places = [(i // 2, i) for i in range(6)] + [(3 + i % 2, i) for i in range(6)]
+    return Model(
+        columns={"lower": [0] * 6, "upper": [None] * 6, "integer": [True] * 6},
+        rows={"lower": right, "upper": right},
+        matrix={
+            "row": [row for row, _ in places],
+            "column": [column for _, column in places],
+            "value": [1] * 12,
+        },
+        arms=list(range(6)),
+        names=Transport([1, 4, 5], [4, 6]).names,
+    )
+
+
+# ---------------------------------------------------------------- against a list
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_actions_known_costs_and_best_are_those_of_the_list(sense: str) -> None:
+    model = facility(OPENING, sense=sense)
+    actions, opened = listed(OPENING)
+    assert np.array_equal(np.unique(model.enumerate(), axis=0), actions)
+    # for rewards, helpers may be wasted: every depot can be open
+    heights = opened if sense == "min" else np.full(len(actions), sum(OPENING))
+    assert np.allclose(model.known(actions), heights)
+    assert model.contains(actions).all()
+    assert not model.contains([[1, 1, 1], [5, -1, 0], [4, 1, 0], [0.5, 3.5, 0]]).any()
+    assert np.isnan(model.known([1, 1, 1]))
+    assert model.n.tolist() == [4, 4, 4]
+    assert (model.M, model.m) == (4, 3)
+    rng = np.random.default_rng(5)
+    for means in rng.uniform(-1, 1, (12, 3)):
+        values = actions @ means + heights
+        assert np.allclose(model.value(actions, means), values)
+        found = model.value(model.best(means), means)
+        assert found == pytest.approx(values.min() if sense == "min" else values.max())
+        costs = model.argmin(means) @ means
+        assert costs == pytest.approx((actions @ means).min())
+
+
+def test_limits_are_those_of_the_list() -> None:
+    model, (actions, opened) = facility(OPENING), listed(OPENING)
+    learner = Learner(model)
+    asked = learner.best(at_most={"depot 1": 1}, fixed={"depot 2": 2})
+    kept = (actions[:, 0] <= 1) & (actions[:, 1] == 2)
+    values = (actions @ np.full(3, 0.5) + opened)[kept]
+    assert asked.expected.total == pytest.approx(values.min())
+    assert learner.ask(exclude=["depot 1", "depot 2"]).plan == {
+        "depot 1": 0,
+        "depot 2": 0,
+        "depot 3": 4,
+    }
+    with pytest.raises(InvalidInput, match="fixed"):
+        learner.ask(fixed={"depot 1": 3, "depot 2": 3})
+
+
+def test_copies_have_the_same_actions_and_known_costs() -> None:
+    model = facility([0.6, 0.5], demand=3)
+    copied, owner = model.duplicate()
+    everything = copied.enumerate()
+    sums = np.stack([everything[:, owner == i].sum(axis=1) for i in range(2)], axis=1)
+    assert np.array_equal(np.unique(sums, axis=0), np.unique(model.enumerate(), axis=0))
+    assert np.allclose(copied.known(everything), model.known(sums))  # type: ignore[attr-defined]
+    assert copied.M == model.M
+
+
+def test_continuous_helpers_are_solved_exactly() -> None:
+    """A level of stock z >= 2.5 - a, at 0.4 a unit: h(a) = 0.4 max(2.5 - a, 0)."""
+    model = Model(
+        columns={
+            "lower": [0, 0],
+            "upper": [4, None],
+            "integer": [True, False],
+            "cost": [0.1, 0.4],
+        },
+        rows={"lower": [2.5], "upper": [None]},
+        matrix={"row": [0, 0], "column": [0, 1], "value": [1, 1]},
+        arms=[0],
+    )
+    units = np.arange(5)[:, None]
+    assert np.allclose(model.known(units), 0.4 * np.maximum(2.5 - units[:, 0], 0))
+    assert np.allclose(model.known_cost(units), model.known(units) + 0.1 * units[:, 0])
+    assert model.best([0.0]).tolist() == [3]
+    assert model.best([0.5]).tolist() == [0]
+
+
+# ---------------------------------------------------------------- transport as a model
+
+
+def test_a_transport_as_a_model_is_the_same_set() -> None:
+    model, transport = transport_model(), Transport([1, 4, 5], [4, 6])
+    same = [np.unique(one.enumerate(), axis=0) for one in (model, transport)]
+    assert np.array_equal(*same)
+    assert (model.M, model.m, model.n.tolist()) == (10, transport.m, transport.n.tolist())
+    learners = [Learner(one, GenCTS()) for one in (model, transport)]
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        plays = [learner.ask() for learner in learners]
+        assert plays[0].plan == plays[1].plan
+        losses = {arm: rng.integers(0, 2, units).tolist() for arm, units in plays[0].plan.items()}
+        for learner, play in zip(learners, plays, strict=True):
+            learner.tell(play, losses)
+
+
+@pytest.mark.slow
+def test_ftrl_on_a_model_has_the_regret_of_the_transport() -> None:
+    """Means of 50 trials of 60 rounds; they differ by less than 4 of their deviations."""
+    world = Stochastic(Bernoulli([0.1, 0.4, 0.2, 0.3, 0.3, 0.2]))
+    final = []
+    for actions in (transport_model(), Transport([1, 4, 5], [4, 6])):
+        result = simulate(actions, world, {"GenLBINFV": GenLBINFV()}, horizon=60, trials=50)
+        final.append(result.final("GenLBINFV"))
+    deviation = math.sqrt(sum(one.var() / len(one) for one in final))
+    assert abs(final[0].mean() - final[1].mean()) < 4 * deviation
+
+
+# ---------------------------------------------------------------- the unit of known costs
+
+
+def test_known_costs_are_in_the_unit_of_the_losses() -> None:
+    euros = Learner(facility([50.0, 40.0, 90.0]), losses=(50, 250))
+    shares = Learner(facility([0.25, 0.2, 0.45]), losses=(0.25, 1.25))
+    rng = np.random.default_rng(2)
+    for _ in range(25):
+        plays = euros.ask(), shares.ask()
+        assert plays[0].plan == plays[1].plan
+        bills = {arm: rng.uniform(50, 250, units) for arm, units in plays[0].plan.items()}
+        euros.tell(plays[0], bills)
+        shares.tell(plays[1], {arm: bill / 200 for arm, bill in bills.items()})
+    plan = {"depot 1": 2, "depot 2": 2, "depot 3": 0}
+    estimate, mean = euros.expect(plan), euros.arms()["mean"]
+    assert estimate.total == pytest.approx(2 * mean[0] + 2 * mean[1] + 90.0)
+    assert estimate.total == pytest.approx(200 * shares.expect(plan).total)
+    last = euros.plays().iloc[-1]
+    opened = sum(np.array([50.0, 40.0, 90.0])[np.array(list(plays[0].plan.values())) > 0])
+    assert last["realised"] == pytest.approx(sum(map(sum, bills.values())) + opened)
+
+
+def test_known_costs_that_hide_the_losses_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="known costs of the model"):
+        Learner(facility([1e8, 1e8, 1e8]))
+
+
+# ---------------------------------------------------------------- policies
+
+
+def test_policies_that_know_the_opening_costs_beat_those_that_do_not() -> None:
+    means = [0.3, 0.25, 0.2]
+    result = simulate(
+        facility(OPENING),
+        Stochastic(Bernoulli(means)),
+        {"GenCTS": GenCTS(), "BootstrapCTS": BootstrapCTS(), "CombUCB": CombUCB()},
+        horizon=60,
+        trials=2,
+    )
+    actions, opened = listed(OPENING)
+    values = actions @ np.array(means) + opened
+    blind = actions[(actions @ np.array(means)).argmin()]
+    loss = blind @ np.array(means) + opened[(actions == blind).all(axis=1)][0] - values.min()
+    assert loss > 0.3
+    for name in ("GenCTS", "BootstrapCTS"):
+        assert result.final(name).mean() < 60 * loss
+
+
+@pytest.mark.parametrize("policy", [GenLBINFV(any_horizon=True), LBINF(horizon=100)])
+def test_ftrl_plays_on_the_lifted_set(policy: Any) -> None:
+    """E a = x, and the known costs count: with equal losses the cheapest depot wins."""
+    learner = Learner(facility([0.9, 0.1, 0.9]), policy, seed=4)
+    for _ in range(40):
+        play = learner.ask()
+        learner.tell(play, {arm: [0.5] * units for arm, units in play.plan.items()})
+    memo = learner.engine.state.arms.arrays
+    mean = (memo["weights"][0][:, None] * memo["atoms"][0]).sum(axis=0)
+    assert np.allclose(mean, memo["x"][0])
+    assert mean[1] > 2.0
+    assert memo["known"][0] == 40.0
+
+
+def test_policies_that_cannot_use_known_costs_of_helpers_are_refused() -> None:
+    from multiplay import GenAdaINF, LinTS
+
+    for policy in (GenAdaINF(), LinTS()):
+        with pytest.raises(InvalidInput, match="linear objective"):
+            Learner(facility(OPENING), policy)
+
+
+# ---------------------------------------------------------------- stored and in other processes
+
+
+def test_a_model_is_packed_and_unpacked_without_a_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = facility(OPENING)
+    packed = pack(model, "actions")
+    monkeypatch.setattr("multiplay.actions.milp.MixedProgram.solve", None)
+    again = unpack(*packed, builder_of())
+    assert again.n.tolist() == model.n.tolist()
+    assert again.columns == model.columns
+    assert again.names == model.names
+
+
+VERIFY = """
+import sys
+from multiplay import Study
+study = Study.open("depots", store=sys.argv[1])
+study.best()
+print(study.verify())
+"""
+
+
+def test_a_study_verifies_in_a_new_process(tmp_path: Any) -> None:
+    store = f"sqlite:///{tmp_path}/studies.db"
+    study = Study.create("depots", facility([30.0, 20.0, 60.0]), losses=(0, 100), store=store)
+    for day in range(6):
+        play = study.ask(exclude=["depot 2"] if day == 3 else [])
+        study.tell(play, {arm: [40.0 + day] * units for arm, units in play.plan.items()})
+    assert study.verify().ok
+    command = [sys.executable, "-c", VERIFY, store]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "all entries are intact and replay to the same state" in printed
+
+
+def test_an_answer_after_the_time_limit_is_an_action() -> None:
+    """10 depots and 20 customers: the proof takes seconds, an action a moment."""
+    rng = np.random.default_rng(0)
+    depots, J = 10, 20
+    flows = [(i, j) for i in range(depots) for j in range(J)]
+    arms = len(flows)
+    model = Model(
+        columns={
+            "lower": [0] * (arms + depots),
+            "upper": [1] * (arms + depots),
+            "integer": [True] * (arms + depots),
+            "cost": [0.0] * arms + rng.uniform(2, 3, depots).tolist(),
+        },
+        rows={"lower": [1] * J + [None] * depots, "upper": [1] * J + [0] * depots},
+        matrix={
+            "row": [
+                *(j for _, j in flows),
+                *(J + i for i, _ in flows),
+                *range(J, J + depots),
+            ],
+            "column": [*range(arms), *range(arms), *range(arms, arms + depots)],
+            "value": [1] * (2 * arms) + [-7] * depots,
+        },
+        arms=list(range(arms)),
+        n=[1] * arms,
+    )
+    learner = Learner(model, GenCTS())
+    play = learner.ask(time_limit=0.05)
+    assert model.contains(play.action)
+    assert play.action.sum() == J
+
+
+# ---------------------------------------------------------------- errors
+
+GOOD: dict[str, Any] = {
+    "columns": {"lower": [0, 0], "upper": [2, 1], "integer": [True, True], "cost": [0, 1]},
+    "rows": {"lower": [1], "upper": [2]},
+    "matrix": {"row": [0, 0], "column": [0, 1], "value": [1, 1]},
+    "arms": [0],
+}
+
+
+def columns(**changes: Any) -> dict[str, Any]:
+    return {"columns": GOOD["columns"] | changes}
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    (columns(upper=[2]), "columns.upper", "2 entries, as lower has"),
+    (columns(upper="two"), "columns.upper", "a list"),
+    (columns(kind=[1, 2]), "columns.kind", "one of lower, upper, integer, cost"),
+    ({"columns": [1, 2]}, "columns", "a dict with"),
+    ({"matrix": GOOD["matrix"] | {"column": [0, 2]}}, "matrix", "columns below 2"),
+    ({"matrix": GOOD["matrix"] | {"row": [0, -1]}}, "matrix", "rows below 1"),
+    ({"matrix": GOOD["matrix"] | {"column": [0, 0]}}, "matrix", "every nonzero once"),
+    ({"matrix": GOOD["matrix"] | {"value": [1, math.nan]}}, "matrix.value", "finite numbers"),
+    (columns(cost=[0, math.inf]), "columns.cost", "finite numbers"),
+    (columns(lower=[0, math.nan]), "columns.lower", "numbers, or None for no limit"),
+    (columns(lower=[0, "x"]), "columns.lower", "numbers, or None for no limit"),
+    (columns(upper=[2, 1e16]), "columns.upper", "bounds below 1e15, or None"),
+    (columns(lower=[3, 0]), "columns", "lower <= upper"),
+    (columns(integer=[True, 1]), "columns.integer", "True or False"),
+    ({"arms": []}, "arms", "different columns, at least one"),
+    ({"arms": [0, 0]}, "arms", "different columns, at least one"),
+    ({"arms": [2]}, "arms", "columns below 2"),
+    ({"arms": "x"}, "arms", "different columns, at least one"),
+    (columns(integer=[False, True]), "arms", "integer columns"),
+    (
+        columns(lower=[-2, 0]) | {"rows": {"lower": [-2], "upper": [2]}},
+        "arms",
+        "units from 0 on",
+    ),
+    ({"rows": {"lower": [5], "upper": [9]}}, "model", "at least one action"),
+    (
+        columns(upper=[None, 1]) | {"rows": {"lower": [1], "upper": [None]}},
+        "model",
+        "a finite set of actions",
+    ),
+    ({"constant": math.nan}, "constant", "a number"),
+    ({"sense": "least"}, "sense", "'min'"),
+    ({"names": ["a", "b"]}, "names", "1 names"),
+    ({"n": [1.5]}, "n", "1 whole numbers"),
+]
+
+
+@pytest.mark.parametrize(("changes", "argument", "expected"), BAD)
+def test_bad_data_is_refused(changes: dict[str, Any], argument: str, expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Model(**(GOOD | changes))
+    assert caught.value.argument == argument
+    assert expected in caught.value.expected
+
+
+def test_a_continuous_arm_is_named() -> None:
+    with pytest.raises(InvalidInput, match="'tonnes', which is continuous"):
+        Model(**(GOOD | columns(integer=[False, True]) | {"names": ["tonnes"]}))
+
+
+def test_rounding_that_breaks_a_row_is_refused() -> None:
+    """x <= 1e9 y with y integer: y = 1e-9 is 0 for HiGHS, and rounding it breaks the row."""
+    model = Model(
+        columns={
+            "lower": [0, 0],
+            "upper": [100, 1],
+            "integer": [True, True],
+            "cost": [0.0, 1.0],
+        },
+        rows={"lower": [1, None], "upper": [None, 0]},
+        matrix={"row": [0, 1, 1], "column": [0, 0, 1], "value": [1, 1, -1e9]},
+        arms=[0],
+        n=[100],
+    )
+    try:
+        action = model.best([0.5])
+    except InvalidInput as refused:
+        found = refused.argument, "big-M" in refused.hint
+    else:  # some builds of HiGHS solve it: then the action must be right
+        found = "model", bool(model.contains(action)) and float(model.known(action)) == 1.0
+    assert found == ("model", True)

@@ -13,6 +13,7 @@ from multiplay import (
     IntegerProgram,
     Knapsack,
     Matching,
+    Model,
     Network,
     OracleSet,
     Path,
@@ -36,6 +37,7 @@ class Shifts(OracleSet):
 
 
 SETS: list[ActionSet] = [
+    Model.example(),
     Transport([1, 4, 5], [4, 6], capacities=[[1, 1], [3, 3], [3, 4]]),
     Transport([3, 3, 2], [2, 2], slack=True, capacities=[[2, 1], [1, 2], [0, 2]]),
     Transport([3, 3], [2, 2], slack=True, sense="max"),

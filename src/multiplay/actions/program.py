@@ -180,13 +180,13 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     def _branch_and_bound(self, costs: FloatArray, known: IntArray, gap: float) -> IntArray:
         """Return the best action up to a relative gap, or the known one."""
+        if deadline.is_over():
+            return known
         answer = self._program(self.n.astype(float)).solve(costs, deadline.left(), gap)
-        if answer.x is not None:
-            action = np.rint(answer.x).astype(np.int64)
-            if action @ costs < known @ costs and self.contains(action):
-                return action
-        deadline.is_over()  # marks the play as truncated
-        return known
+        late = answer.status is Status.OUT_OF_TIME and deadline.is_over()
+        action = known if answer.x is None else np.rint(answer.x).astype(np.int64)
+        better = not late and action @ costs < known @ costs and self.contains(action)
+        return action if better else known
 
     def _program(self, upper: FloatArray) -> MixedProgram:
         """Return the program with these upper bounds."""
@@ -204,7 +204,7 @@ class IntegerProgram(OracleSet, vectorised=True):
         """
         from scipy import optimize
 
-        sides = np.column_stack([self._lo, self.n])
+        sides: Any = np.column_stack([self._lo, self.n])
         answer = optimize.linprog(costs, self._A, self.b, bounds=sides, method="highs-ds")
         if answer.x is None or answer.status != 0:  # numbers too far apart for it
             return self._lo.astype(float), -np.inf

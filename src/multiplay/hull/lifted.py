@@ -215,7 +215,8 @@ class _Step:
             direction = np.linalg.solve(system, right)[:size]
         except np.linalg.LinAlgError:
             direction = -(prices - prices.mean())
-        return direction - direction.mean()
+        centred: FloatArray = direction - direction.mean()
+        return centred
 
     def _move(
         self, A: FloatArray, places: IntArray, direction: FloatArray, prices: FloatArray

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import library_models
 import numpy as np
 import pytest
-from tests.support import library_models
-from tests.support.library_models import CUSTOMERS, DEPOTS, LANES, LEAST
+from library_models import CUSTOMERS, DEPOTS, LANES, LEAST
 
 from multiplay import InvalidInput, Model
 from multiplay.actions.importers.mps import read_text
@@ -64,7 +64,7 @@ def run(code: list[str]) -> str:
 def test_models_are_read_in_a_process_of_their_own(package: str) -> None:
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    printed = run(["-m", "tests.support.library_models", *ALONE[package]])
+    printed = run([str(Path(library_models.__file__)), *ALONE[package]])
     for library, found in json.loads(printed.splitlines()[-1]).items():
         check(library, found)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.facilities import facility, listed
+from facilities import facility, listed
 
 from multiplay import (
     LBINF,
@@ -59,7 +59,8 @@ def test_actions_known_costs_and_best_are_those_of_the_list(sense: str) -> None:
     heights = opened if sense == "min" else np.full(len(actions), sum(OPENING))
     assert np.allclose(model.known(actions), heights)
     assert model.contains(actions).all()
-    assert not model.contains([[1, 1, 1], [5, -1, 0], [4, 1, 0], [0.5, 3.5, 0]]).any()
+    outside = np.array([[1, 1, 1], [5, -1, 0], [4, 1, 0], [0.5, 3.5, 0]])
+    assert not model.contains(outside).any()
     assert np.isnan(model.known([1, 1, 1]))
     assert model.n.tolist() == [4, 4, 4]
     assert (model.M, model.m) == (4, 3)
@@ -124,8 +125,8 @@ def test_continuous_helpers_are_solved_exactly() -> None:
 
 def test_a_transport_as_a_model_is_the_same_set() -> None:
     model, transport = transport_model(), Transport([1, 4, 5], [4, 6])
-    same = [np.unique(one.enumerate(), axis=0) for one in (model, transport)]
-    assert np.array_equal(*same)
+    own, others = (np.unique(one.enumerate(), axis=0) for one in (model, transport))
+    assert np.array_equal(own, others)
     assert (model.M, model.m, model.n.tolist()) == (10, transport.m, transport.n.tolist())
     learners = [Learner(one, GenCTS()) for one in (model, transport)]
     rng = np.random.default_rng(1)

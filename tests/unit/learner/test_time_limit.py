@@ -93,9 +93,9 @@ def test_branch_and_bound_stops() -> None:
     known = np.zeros(4, dtype=np.int64)
     costs = -np.ones(4)
     with deadline.before(0.0) as limit:
-        assert PROGRAM._branch_and_bound(costs, known, -1e9, 1e-8) is known
+        assert PROGRAM._branch_and_bound(costs, known, 1e-8) is known
     assert limit.truncated
-    assert PROGRAM._branch_and_bound(costs, known, -1e9, 1e-8).sum() == PROGRAM.M
+    assert PROGRAM._branch_and_bound(costs, known, 1e-8).sum() == PROGRAM.M
 
 
 def test_a_program_is_made_in_time_or_not_at_all() -> None:

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from multiplay._support import deadline
 from multiplay._support.checks import with_last_axis
 from multiplay.actions.base import ActionSet, Duplicate, owners, too_many, whole_box
-from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.milp import MixedProgram, Status
 from multiplay.actions.model_data import (
     checked_columns,
@@ -23,7 +22,6 @@ from multiplay.actions.model_data import (
     checked_most,
     checked_places,
     checked_rows,
-    longest_list,
     plain_bounds,
     program_of,
 )
@@ -35,7 +33,6 @@ LARGEST_KNOWN = 1e7  # known costs beyond this, relative to learned ones, would 
 WHOLE = 1e-9  # a row may be missed by so much of the numbers that were added
 CONTINUOUS = 1e-6  # the same, for a row with continuous columns
 REMEMBERED = 10_000  # answers, by costs
-MOST_ARMS, MOST_COLUMNS, MOST_ROWS, MOST_NONZEROS = 50, 1_000, 500, 10_000  # over HTTP
 
 
 class Model(ActionSet, vectorised=True):
@@ -107,16 +104,7 @@ class Model(ActionSet, vectorised=True):
     array([1., 2.])
     """
 
-    cost = SetCost(
-        SetSize("arms", lambda s: length(s["arms"]), MOST_ARMS, "arms in a Model"),
-        oracle="search",
-        other=(
-            SetSize("columns", lambda s: longest_list(s["columns"]), MOST_COLUMNS, "columns"),
-            SetSize("rows", lambda s: longest_list(s["rows"]), MOST_ROWS, "rows"),
-            SetSize("matrix", lambda s: longest_list(s["matrix"]), MOST_NONZEROS, "nonzeros"),
-        ),
-        timed=True,
-    )
+    cost = None  # not offered by the service: a solve cannot be stopped there
 
     @classmethod
     def example(cls) -> Self:

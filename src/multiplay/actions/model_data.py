@@ -8,19 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay._support.checks import is_list, is_number, numbers
-from multiplay.actions.costs import length
 from multiplay.actions.milp import MixedProgram
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 COLUMN_FIELDS = ("lower", "upper", "integer", "cost")
 LARGEST_BOUND = 1e15
-
-
-def longest_list(table: Any) -> int:
-    """Return the length of the longest list of a table, and 1 for anything else."""
-    lists = table.values() if isinstance(table, Mapping) else ()
-    return max(map(length, lists), default=1)
 
 
 def _fields(argument: str, table: Any, names: Iterable[str]) -> dict[str, Any]:

@@ -656,3 +656,46 @@ def test_a_study_is_renamed(lanes: Run) -> None:
     for old, new in (("lanes", "ways"), ("roads", "roads"), ("roads", " ")):
         said = lanes("rename", old, new)
         assert (said.code, "name: expected" in said.err) == (2, True)
+
+
+MODEL = """NAME depots
+ROWS
+ N  cost
+ E  demand
+ L  room
+COLUMNS
+    M1  'MARKER'  'INTORG'
+    x[north]  demand  1  room  1
+    x[south]  demand  1  cost  0.5
+    open  cost  30  room  -5
+    M2  'MARKER'  'INTEND'
+RHS
+    RHS  demand  4
+BOUNDS
+ UP BND x[north] 5
+ UP BND x[south] 5
+ BV BND open
+ENDATA
+"""
+
+
+def test_a_study_of_an_optimisation_model(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "plan.mps"
+    path.write_text(MODEL)
+    create = ("create", "depots", "--model", path, "--losses", "0,100")
+    made = run(*create, "--arms", "x[*]", "--known", "helpers", "--json")
+    assert made.json["arms"] == ["x[north]", "x[south]"]
+    plan = run("ask", "depots", "--exclude", "x[south]", "--json").json["plan"]
+    assert plan == {"x[north]": 4, "x[south]": 0}
+    assert run("best", "depots", "--json").json["plan"] == {"x[north]": 0, "x[south]": 4}
+    for options, words in (
+        ((), "--arms: expected the columns that are arms"),
+        (("--arms", "x[*]"), "--known: expected 'all', 'helpers' or 'nothing'"),
+        (("--arms", "y[*]", "--known", "all"), "--arms: expected a name or pattern"),
+        (("--arms", "x[*]", "--known", "all", "--supply", "1", "--demand", "1"), "--set: expected"),
+    ):
+        refused = run(*create, *options)
+        assert refused.code != 0
+        assert words in " ".join(refused.err.split())
+    path.write_text("ROWS\n")
+    assert "--model, line 1: expected" in run(*create, "--arms", "x", "--known", "all").err

@@ -148,7 +148,7 @@ EXAMPLES: list[actions.ActionSet] = [
 
 
 def test_every_set_is_either_offered_or_not() -> None:
-    others = {"Changing", "Duplicate", "Limited"}
+    others = {"Changing", "Duplicate", "Limited", "Model"}
     assert SETS.keys() == classes_of(actions).keys() - others
     assert POLICIES.keys() == classes_of(policies).keys() - {"Play"}
 

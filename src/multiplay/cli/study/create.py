@@ -1,6 +1,7 @@
 """Command study create: a new study from options or a file."""
 
 import shlex
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -51,8 +52,17 @@ def create(
         str | None,
         typer.Option(
             metavar="LANES.csv",
-            help="Features of the arms, a row for each. Or A,B,C: the names of items or arms.",
+            help="Features of the arms, a row for each. Or A,B,C: the names of items or arms. "
+            "With --model: the columns that are arms, such as 'x[*]'.",
         ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="PLAN.mps", help="An optimisation model; needs --arms."),
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(help="Costs in the model that are known: all, helpers, or nothing."),
     ] = None,
     declared: features.FeaturesFile = None,
     policy: Annotated[
@@ -150,6 +160,8 @@ def create(
 
         multiplay study create ads --budget 9 --caps news=6,radio=4 --rewards 0,5
 
+        multiplay study create depots --model plan.mps --arms 'x[*]' --known helpers
+
         multiplay study create lanes --set lanes.toml --store sqlite:///plans.db
 
         multiplay study create lanes --set lanes.toml --features features.toml --arms lanes.csv
@@ -158,14 +170,17 @@ def create(
     """
     table = arms if arms is not None and arms.lower().endswith(".csv") else None
     arms = arms if table is None else None
+    of_model = None if model is None else options.model_set(model, arms, known)
+    arms = arms if model is None else None
     given_set = options.SetOptions(
         *(supply, demand, suppliers, demanders, slack or None, surplus or None, shortage),
         *(weights, capacity, total, caps, arms),
     )
     actions = given_set.made("min" if rewards is None else "max")
-    if (actions is None) == (file is None):
-        got = "no set" if file is None else "a file and options"
+    if sum(one is not None for one in (actions, file, of_model)) != 1:
+        got = "no set" if file is None and of_model is None and actions is None else "several sets"
         raise InvalidInput("--set", "one action set", got, options.WHICH)
+    actions = actions if of_model is None else of_model
     chosen: dict[str, Any] = {}
     if file is not None:
         read = options.read_set(file)

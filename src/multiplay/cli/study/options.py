@@ -13,7 +13,7 @@ import typer
 from multiplay import actions, policies
 from multiplay._support.builder import Builder, check_keys, classes_of, unknown
 from multiplay._support.serialization import settings
-from multiplay.actions import ActionSet, Budget, Knapsack, Transport
+from multiplay.actions import ActionSet, Budget, Knapsack, Model, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
@@ -68,8 +68,8 @@ DURATIONS = {  # singular, as arguments of timedelta
     **dict.fromkeys(("s", "second"), "seconds"),
 }
 WHICH = (
-    "Give --set FILE.toml, --supply with --demand, --weights with --capacity, or --budget with "
-    "--caps."
+    "Give --set FILE.toml, --supply with --demand, --weights with --capacity, --budget with "
+    "--caps, or --model with --arms."
 )
 FILE_HINT = 'Write [actions] and below it type = "Transport", for example.'
 
@@ -95,6 +95,19 @@ def read_set(path: Path) -> SetFileContent:
         None if policy is None else made(strategies, "policy", policy, Policy),
         {key: plain[key] for key in KEYS if key in plain},
     )
+
+
+def model_set(path: Path, arms: str | None, known: str | None) -> Model:
+    """Return the set of --model, --arms and --known; several patterns are separated by blanks."""
+    if arms is None:
+        hint = "Use --arms 'x[*]', for example."
+        raise InvalidInput("--arms", "the columns that are arms", "nothing", hint)
+    try:
+        return Model.of(path, arms=arms.split(), known=known)
+    except InvalidInput as error:
+        names = {"thing": "--model", "arms": "--arms", "known": "--known"}
+        argument = names.get(error.argument, f"--model, {error.argument}")
+        raise InvalidInput(argument, error.expected, error.got, error.hint) from None
 
 
 def policy_named(name: str) -> Policy:

@@ -41,5 +41,5 @@
   if (zoned && zone) zoned.textContent = `Times are in the zone ${zone}.`;
   document.addEventListener("htmx:after:swap", localise);
   localise();
-  document.querySelector("[aria-invalid], .errors")?.focus();
+  (document.querySelector("[aria-invalid]") ?? document.querySelector(".errors"))?.focus();
 })();

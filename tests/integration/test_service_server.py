@@ -330,7 +330,7 @@ def test_a_demonstration_that_cannot_begin_leaves_the_key_of_another(
 ) -> None:
     store = f"sqlite:///{tmp_path / 'keys.db'}"
     first = demonstration.new_key(store)
-    monkeypatch.setattr(demonstration, "prepare", lambda store: None)  # a year takes seconds
+    monkeypatch.setattr(demonstration, "prepare", lambda store: {})  # a year takes seconds
     command = ["serve", "--demonstration", "--store", store, "--port"]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = CliRunner().invoke(app, [*command, str(taken.getsockname()[1])])

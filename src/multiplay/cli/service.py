@@ -56,16 +56,13 @@ def serve(
     from multiplay.service.auth.keys import has_keys
     from multiplay.service.server.run import serve as run
     from multiplay.service.settings import Settings
-    from multiplay.service.studies.demonstration import NAME, new_key, note, prepare
+    from multiplay.service.studies.demonstration import new_key, prepare
     from multiplay.service.studies.limits import ServiceLimits
 
     if workers > 1 and store.startswith("memory:"):
         hint = "Use a file, or one worker."
         raise InvalidInput("--store", "a store that workers can share", repr(store), hint)
-    notes: dict[str, str] = {}
-    if demonstration:
-        prepare(store)
-        notes = {NAME: note(store)}
+    notes = prepare(store) if demonstration else {}
     open = not demonstration and not has_keys(store)
     if open and not is_loopback(host):
         raise InvalidInput(

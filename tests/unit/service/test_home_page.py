@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import multiplay as mp
 from multiplay.learner.words import Words
 from multiplay.reports.study_curve import Curve
 from multiplay.service.pages import home
+from multiplay.service.studies import demonstration
 
 EUR = Words("EUR", "truck", "lane", "day")
 
@@ -71,7 +73,7 @@ def test_changes_say_what_was_done(place: Place) -> None:
     for day in range(40):
         play = study.ask()
         study.tell(play.id, {"Lyon->north": [120.0 + day % 3 if day < 25 else 239.0 - day % 3] * 2})
-    words = "Change: Lyon→north: 121 EUR before, 238 EUR since day 26. Older reports"
+    words = "Change: Lyon→north: 121 EUR before, 238 EUR after day 25. Older reports"
     assert f"{words} no longer count." in text_of(place)
     study.keep("Lyon->north")
     assert "no longer count" not in text_of(place)
@@ -132,3 +134,35 @@ def test_who_may_only_read_gets_no_button(place: Place) -> None:
     page = place.get("/").text
     assert "There is no plan for today" in page
     assert 'action="/studies/lanes/ask"' not in page
+
+
+@pytest.mark.slow
+def test_the_demonstration_follows_its_change_and_says_what_it_saved(tmp_path: Path) -> None:
+    store = tmp_path / "demonstration.db"
+    notes = demonstration.prepare(store)
+    assert demonstration.prepare(store) == notes  # of the same year
+    rng = np.random.default_rng(demonstration.SEED)
+    means = dict(zip(demonstration._plans().names, rng.uniform(80, 300, 12), strict=True))
+    trucks = sum(demonstration.DEPOTS.values())
+    spent = other = 0.0
+    with mp.Study.open(demonstration.NAME, store=store) as study:
+        for play, of_play in study.plans().query("status == 'told'").groupby("id"):
+            assert isinstance(play, int)
+            means_then = dict(means)
+            means_then["Lille->coast"] += 120.0 * (play > 200)
+            spent += sum(means_then[row.arm] * row.units for row in of_play.itertuples())
+            for (depot, supply), (town, demand) in product(
+                demonstration.DEPOTS.items(), demonstration.TOWNS.items()
+            ):
+                other += means_then[f"{depot}->{town}"] * supply * demand / trucks
+        text = f"cost {other:,.0f} EUR: {other - spent:,.0f} EUR more ({other / spent - 1:.0%})"
+        assert f"Its plans cost {spent:,.0f} EUR" in notes[demonstration.NAME]
+        assert text in notes[demonstration.NAME]
+        ((arm, since, acted),) = study.drift()[["arm", "since", "acted"]].to_numpy().tolist()
+        assert (arm, acted) == ("Lille->coast", True)
+        assert 190 <= since <= 210
+        belief = study.arms(level=0.99).set_index("arm").loc[arm]
+        assert belief["low"] < means[arm] + 120.0 < belief["high"]
+        assert study.why(study.pending()[0]).explores is False
+    with browsing(f"sqlite:///{store}", notes=notes) as place:
+        assert notes["trucks"] in place.get("/studies/trucks").text

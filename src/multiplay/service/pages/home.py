@@ -164,7 +164,7 @@ def changes_text(changes: pd.DataFrame, words: Words) -> list[str]:
     """Return changes of arms as sentences, with what was done about them."""
     return [
         f"{_arms(row.arms, words)}: {words.money(row.before)} before, {words.money(row.after)} "
-        f"since {words.round} {row.since + 1}. "
+        f"after {words.round} {row.since}. "
         + ("Older reports no longer count." if row.acted else "Older reports still count.")
         for row in rows_of(changes)
     ]

@@ -26,6 +26,7 @@ from multiplay.reports.study import StudyFacts, study_facts
 from multiplay.service.pages.bills import cost_text, field_of
 from multiplay.service.pages.features import DayField, Drivers, day_fields, drivers
 from multiplay.service.pages.forms import as_typed
+from multiplay.service.pages.home import MOST_CHANGES, changes_text
 from multiplay.service.pages.journal_views import (
     CostSummary,
     JournalLine,
@@ -162,6 +163,7 @@ class Overview(NamedTuple):
     arms: ArmRows
     costs: CostSummary
     alarms: Table
+    changes: list[str]
     changed: list[ChangedArm]
     restarts: bool
     names: tuple[str, ...]
@@ -224,6 +226,7 @@ def overview(
         arms=arm_rows(found.arms, wanted, whole, study.words),
         costs=cost_summary(found, recent),
         alarms=study_text.alarms_table(found, MOST_ALARMS),
+        changes=changes_text(found.alarms.head(MOST_CHANGES), study.words),
         changed=changed_arms(found.alarms),
         restarts=study.policy.restarts,
         names=study.known_arms[:MOST_ARMS],

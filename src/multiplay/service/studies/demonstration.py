@@ -25,10 +25,11 @@ ROAD_WORKS = (200, 7, 120.0)  # first day, lane, and additional cost of a truck
 SEED = 2026
 
 
-def prepare(store: Place) -> None:
-    """Create the study if it does not exist."""
+def prepare(store: Place) -> dict[str, str]:
+    """Create the study if it does not exist; return the notes for the pages of studies."""
     if NAME not in Study.list(store=store):
         _year(store)
+    return {NAME: note(store)}
 
 
 def new_key(store: Place) -> str:

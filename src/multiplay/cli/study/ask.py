@@ -33,23 +33,21 @@ from multiplay.studies.wire import of_why
 AtMost = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="ARM=N", help="Largest number of units of an arm in this round; repeatable."
+        metavar="ARM=N", help="Largest number of units of an arm on this day; repeatable."
     ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option(metavar="ARM", help="An arm that is not played in this round; repeatable."),
+    typer.Option(metavar="ARM", help="An arm that is not used on this day; repeatable."),
 ]
 Fixed = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="ARM=N", help="Exact number of units of an arm in this round; repeatable."
-    ),
+    typer.Option(metavar="ARM=N", help="Exact number of units of an arm on this day; repeatable."),
 ]
 TimeLimit = Annotated[
     float | None,
     typer.Option(
-        metavar="SECONDS", help="Answer within this time, if necessary with a truncated play."
+        metavar="SECONDS", help="Answer within this time, if necessary with a truncated plan."
     ),
 ]
 
@@ -99,7 +97,7 @@ def ask(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for the plan of the next round.
+    """Ask for the plan of the next day.
 
     With [b]--key[/b], such as the date, the command may be repeated: the same key always gives the
     same plan. If the set of this round differs from the usual set, give the difference:
@@ -171,7 +169,7 @@ def best(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Show the best plan by current estimates, without exploration. It is not a play.
+    """Show the best plan by current estimates, without exploration. Nothing is recorded.
 
     The options are those of [b]multiplay study ask[/b]. Without features, those of the last play
     are used.

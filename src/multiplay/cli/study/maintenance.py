@@ -38,7 +38,7 @@ def export(
         bool, typer.Option("--plays", help="Export the table of plays instead of the journal.")
     ] = False,
     plans: Annotated[
-        bool, typer.Option("--plans", help="Export the plans, a row for each play and arm.")
+        bool, typer.Option("--plans", help="Export the plans, a row for each plan and arm.")
     ] = False,
     wide: Annotated[
         bool, typer.Option("--wide", help="Export the plans, a column for each arm.")
@@ -88,7 +88,7 @@ def import_file(
         Path, typer.Argument(help="An exported journal (.jsonl), or a saved learner (.npz).")
     ],
     seed: Annotated[
-        int, typer.Option(min=0, help="Random seed of future plays, for an imported learner.")
+        int, typer.Option(min=0, help="Random seed of future plans, for an imported learner.")
     ] = 0,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -126,7 +126,7 @@ def import_file(
 
 @study.command()
 def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """Replay the whole journal, and compare every play and the state bit for bit.
+    """Replay the whole journal, and compare every plan and the state bit for bit.
 
     Plays of a different version or processor cannot be compared bit for bit: they are counted as
     not checked, and their digests, feasibility and effect on the state are compared instead.

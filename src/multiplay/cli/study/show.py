@@ -48,13 +48,13 @@ def show(
     name: Name,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
-    last: Annotated[int, typer.Option(min=0, help="Number of last plays to show.")] = LAST,
+    last: Annotated[int, typer.Option(min=0, help="Number of last plans to show.")] = LAST,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write an HTML page to this file instead.")
     ] = None,
     level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
 ) -> None:
-    """Show a study: estimates of all arms, costs of rounds, pending plays, alarms, next steps.
+    """Show a study: estimates of all arms, costs of days, pending plans, alarms, next steps.
 
     With [b]--html[/b], write the same as an HTML page with figures, in one file that loads nothing
     else.
@@ -141,7 +141,7 @@ def list_all(store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
 @study.command()
 def pending(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """Show the pending plays: those whose losses were not told yet, oldest first.
+    """Show the pending plans: those whose losses were not told yet, oldest first.
 
     Examples:
 
@@ -222,10 +222,10 @@ def plays(
     name: Name,
     last: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of plays; 20 if not given, or all with --json."),
+        typer.Option(min=1, help="Number of plans; 20 if not given, or all with --json."),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show the plans: a row for each play and arm.")
+        bool, typer.Option("--plan", help="Show the plans: a row for each plan and arm.")
     ] = False,
     wide: Annotated[
         bool, typer.Option("--wide", help="Show the plans: a column for each arm.")
@@ -233,7 +233,7 @@ def plays(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Show the last plays with their expected and actual totals, and with their plans.
+    """Show the last plans with their expected and actual totals, or with the units of each arm.
 
     To write all of them to a file, use [b]multiplay study export[/b].
 
@@ -264,7 +264,7 @@ def plays(
 
 
 def _print_plans(known: Study, wide: bool, last: int | None, as_json: bool) -> None:
-    """Print the plans of the last plays."""
+    """Print the last plans, with the units of each arm."""
     plans = known.plans(wide=wide)
     few = FEW if last is None and not as_json else last
     if few is not None:

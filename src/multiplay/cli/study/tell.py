@@ -29,7 +29,7 @@ from multiplay.learner.words import Words
 from multiplay.studies.wire import of_table_check
 
 NamedPlay = Annotated[
-    str, typer.Argument(metavar="PLAY", help="The number of the play, or its key.")
+    str, typer.Argument(metavar="PLAN", help="The number of the plan, or its key.")
 ]
 CostsTable = Annotated[
     str | None,
@@ -70,7 +70,7 @@ def tell(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the costs of the units of a play. The study learns from them.
+    """Tell the costs of the units of a plan. The study learns from them.
 
     The table has a row for each unit, with the columns [b]arm[/b] and [b]loss[/b]. An empty
     loss means that the unit did not report:
@@ -116,7 +116,7 @@ def close(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Close a play after partial reports: the other units will not report.
+    """Close a plan after partial reports: the other units will not report.
 
     Examples:
 
@@ -139,7 +139,7 @@ def cancel(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Discard a play that was not carried out: the study learns nothing from it.
+    """Discard a plan that was not carried out: the study learns nothing from it.
 
     Examples:
 
@@ -159,14 +159,14 @@ def cancel(
 def expire(
     name: Name,
     older_than: Annotated[
-        str, typer.Option(metavar="TIME", help="The age of a play, such as 7d, 36h or 90min.")
+        str, typer.Option(metavar="TIME", help="The age of a plan, such as 7d, 36h or 90min.")
     ],
     key: Key = None,
     at: At = None,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """End the pending plays that are older than a given age, because no report will come.
+    """End the pending plans that are older than a given age, because no report will come.
 
     A play with partial reports is closed: the study learns from them. Other plays are cancelled.
 
@@ -204,7 +204,7 @@ def correct(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Replace the costs that were told of a play: a typo, or a bill that was changed.
+    """Replace the costs that were told of a plan: a typo, or a bill that was changed.
 
     The table or [b]--losses[/b] has all costs of the play, as in [b]multiplay study tell[/b]. The
     study is then as if they had been told in the first place; plans that were chosen before stay
@@ -235,7 +235,7 @@ def retract(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw the costs that were told of a play: it is pending again.
+    """Withdraw the costs that were told of a plan: it is pending again.
 
     The study is then as if they had not been told. Tell the right ones later, or cancel the play
     if it was not carried out. The key of an external plan or of a table withdraws its costs.

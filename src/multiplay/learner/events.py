@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from multiplay.beliefs.restart import ReportLog
-from multiplay.errors import Conflict
+from multiplay.errors import Conflict, InvalidInput
 from multiplay.features.table import ArmFeatures, Scales, Values
 from multiplay.learner.engine import Engine, ReportResult, Round
 from multiplay.learner.logged_data import LoggedData
@@ -134,7 +135,8 @@ class Restarted(NamedTuple):
         if self.keep and isinstance(given, int):
             given = min(given, engine.state.told)
         restart = engine.keep_reports if self.keep else engine.forget
-        engine.restart(restart(log, self.arm, given, self.now))
+        with suppress(InvalidInput):  # the reports before that time were retracted
+            engine.restart(restart(log, self.arm, given, self.now))
 
 
 Event = Asked | Told | Ended | Learned | LearnedTable | Described | Restarted
@@ -200,7 +202,11 @@ class Events:
         changed = self.without([place, *parts] if new is None else parts)
         if new is not None:
             changed[place - len(parts)] = new
-        engine = self.replayed(changed, live)
+        try:
+            engine = self.replayed(changed, live)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            hint = "The file that the learner was loaded from is damaged: restore a backup."
+            raise InvalidInput("events", "plays and reports as saved", f"{error}", hint) from error
         self.all = changed
         return engine
 

@@ -121,6 +121,18 @@ def test_a_retracted_play_is_pending_as_if_it_had_not_been_told(policy: str) -> 
     assert contents(learner) == contents(expected)
 
 
+def test_a_time_before_all_reports_that_are_left_forgets_nothing() -> None:
+    learner = mp.Learner(plans(), mp.CombUCB(), losses=(0, 250))
+    told = [learner.ask(at=float(k)) for k in range(3)]
+    for k, play in enumerate(told):
+        learner.tell(play, costs(k, play.plan), at=10.0 * k + 1)
+    learner.forget(before=datetime.fromtimestamp(5.0, UTC), at=50.0)
+    assert learner.arms()["seen"].sum() == 15
+    learner.retract(told[0])
+    assert learner.engine.state.told == 2
+    assert learner.engine.state.moments.rounds == 2
+
+
 def test_bad_corrections_are_refused_and_change_nothing(tmp_path: Path) -> None:
     learner, right = lived(mp.GenCTS())
     before, lane = contents(learner), next(iter(right[1]))

@@ -312,7 +312,7 @@ class Queries(ABC):
         ...     told = learner.learn({"air": 2}, {"air": [40.0, 44.0]})
         >>> why = learner.why(learner.ask())
         >>> why.explores, [row.reason for row in why.rows]
-        (True, ['to learn', 'instead'])
+        (True, ['instead', 'to learn'])
         """
         with self._current() as engine:
             id = self._id(play)

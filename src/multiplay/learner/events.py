@@ -13,7 +13,7 @@ from multiplay.errors import Conflict, InvalidInput
 from multiplay.features.table import ArmFeatures, Scales, Values
 from multiplay.learner.engine import Engine, ReportResult, Round
 from multiplay.learner.logged_data import LoggedData
-from multiplay.learner.plays import PendingState
+from multiplay.learner.plays import PendingState, external_line
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import RoundSet
@@ -162,6 +162,18 @@ class Events:
     ) -> None:
         self.all: list[Event] = []
         self.table, self.begin = None if table is None else copied(table), begin
+
+    def external(self) -> list[tuple[float, ...]]:
+        """Return the numbers of each external plan and each round of logged data."""
+        lines = list[tuple[float, ...]]()
+        for event in self.all:
+            if isinstance(event, Learned):
+                seen = event.parsed.seen(event.action)
+                units = int(event.action.sum())
+                lines.append(external_line(event.when, units, seen, event.parsed.total))
+            elif isinstance(event, LearnedTable):
+                lines += [external_line(*line) for line in event.logged.totals()]
+        return lines
 
     def report(self, id: int) -> tuple[int, list[int]]:
         """Return the place of the final report of a play, and the places of its parts.

@@ -56,6 +56,8 @@ from multiplay.learner.plays import (
     Receipt,
     Remaining,
     duration_seconds,
+    external_table,
+    joined_tables,
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
@@ -628,9 +630,15 @@ class Learner(Queries, HasPanel):
 
     # ------------------------------------------------------------ history
 
-    def plays(self) -> pd.DataFrame:
-        """Return a table of all plays: id, key, when asked and told, units, expected, realised."""
-        return self.log.frame()
+    def plays(self, *, external: bool = False) -> pd.DataFrame:
+        """Return a table of all plays: id, key, when asked and told, units, expected, realised.
+
+        ``external``: True for external plans and rounds of logged data as well. They come first, in
+        order of time, with id 0 and the status "external".
+        """
+        if not true_or_false("external", external, "Leave it out."):
+            return self.log.frame()
+        return joined_tables([external_table(self.events.external()), self.log.frame()])
 
     # ------------------------------------------------------------ save and load
 

@@ -69,6 +69,15 @@ class LoggedData(NamedTuple):
         """The number of rounds."""
         return int(self.round.max(initial=-1)) + 1
 
+    def totals(self) -> list[tuple[float, int, int, float]]:
+        """Return the time, the units, the units with a loss and their total of each round."""
+        known = ~np.isnan(self.loss)
+        units, seen = np.bincount(self.round), np.bincount(self.round[known], minlength=self.rounds)
+        totals = np.bincount(self.round, weights=np.where(known, self.loss, 0.0))
+        when = self.times if len(self.times) else np.full(len(units), np.nan)
+        columns = (one.tolist() for one in (when, units, seen, totals))
+        return list(zip(*columns, strict=True))
+
     def time(self, round: int) -> float:
         """Return the time of a round; NaN if it is not known."""
         return float(self.times[round]) if len(self.times) else np.nan

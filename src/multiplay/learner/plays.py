@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -738,6 +738,30 @@ def plays_table(ids: list[int], keys: list[str | None], numbers: FloatArray) -> 
             **table,
         }
     )
+
+
+def joined_tables(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return tables of plays as one table."""
+    import pandas as pd
+
+    parts = [*tables]
+    full = [part for part in parts if len(part)]
+    return pd.concat(full, ignore_index=True) if len(full) > 1 else (full or parts)[0]
+
+
+def external_line(when: float, units: float, seen: float, total: float) -> tuple[float, ...]:
+    """Return the numbers of an external plan, as in ``COLUMNS``; ``total`` is its cost."""
+    realised = total if seen else NEVER
+    return when, when, units, seen, NEVER, realised, 0, STATUS.index(EXTERNAL)
+
+
+def external_table(
+    lines: Sequence[tuple[float, ...]], keys: Sequence[str | None] | None = None
+) -> pd.DataFrame:
+    """Return lines of external plans as a table, in order of time."""
+    names = [None] * len(lines) if keys is None else list(keys)
+    table = plays_table([0] * len(lines), names, np.array(lines, dtype=float))
+    return table.sort_values("asked", kind="stable", ignore_index=True, na_position="first")
 
 
 def times(seconds: FloatArray) -> pd.DatetimeIndex:

@@ -51,6 +51,19 @@ class ParsedLosses(NamedTuple):
     round: float | None = None
     gaps: bool = False
 
+    def seen(self, played: IntArray) -> int:
+        """Return the number of units of a play whose losses are known."""
+        if self.round is not None:
+            return int(played.sum())
+        return int((~np.isnan(self.units)).sum()) + sum(int(played[i]) for i in self.totals)
+
+    @property
+    def total(self) -> float:
+        """The sum of all losses."""
+        if self.round is not None:
+            return self.round
+        return float(np.nansum(self.units)) + sum(self.totals.values())
+
     def digest(self, played: IntArray | None) -> bytes:
         """Return a digest of 16 bytes that is equal for reports of equal content in any form.
 

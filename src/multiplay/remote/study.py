@@ -39,6 +39,7 @@ from multiplay.learner.plays import (
     Remaining,
     Why,
     duration_seconds,
+    joined_tables,
     play_id,
     timestamp,
 )
@@ -567,11 +568,12 @@ class RemoteStudy(HasPanel):
 
     # ------------------------------------------------------------ history
 
-    def plays(self, *, chunk: int | None = None) -> Any:
+    def plays(self, *, external: bool = False, chunk: int | None = None) -> Any:
         """Return a table of all plays; an iterator of parts of ``chunk`` rows if it is given."""
+        external = true_or_false("external", external, "Leave it out.")
         if chunk is not None:
-            return self._tables(checked_chunk(chunk))
-        return wire.to_table(self._rows(), export.PLAYS)
+            return self._tables(checked_chunk(chunk), external)
+        return joined_tables(self._tables(ROWS, external))
 
     def plans(self, *, wide: bool = False) -> pd.DataFrame:
         """Return a table of all plans; as ``Study.plans``."""
@@ -683,13 +685,16 @@ class RemoteStudy(HasPanel):
     def _play(self, plain: Plain) -> PendingPlay:
         return wire.to_play(plain, self.why, lambda: self.words)
 
-    def _rows(self, plans: bool = False) -> Iterator[Plain]:
-        query = {"limit": ROWS} | ({"plans": "true"} if plans else {})
+    def _rows(self, which: str | None = None) -> Iterator[Plain]:
+        query = {"limit": ROWS} | ({} if which is None else {which: "true"})
         pages = self._client.pages(self._path("plays"), query)
         return (row for page in pages for row in page)
 
-    def _tables(self, rows: int) -> Iterator[pd.DataFrame]:
+    def _tables(self, rows: int, external: bool = False) -> Iterator[pd.DataFrame]:
         """Yield the table of plays in parts; one empty part if there are no plays."""
+        days = self._rows("external") if external else iter(())
+        while part := [*islice(days, rows)]:
+            yield wire.to_table(part, export.PLAYS)
         left = self._rows()
         part = [*islice(left, rows)]
         yield wire.to_table(part, export.PLAYS)
@@ -752,7 +757,7 @@ class RemoteHistory:
 
     def plans(self) -> Iterator[PlayedPlan]:
         """Yield all plays with their plans and losses, in order."""
-        return map(wire.to_played_plan, self._study._rows(plans=True))
+        return map(wire.to_played_plan, self._study._rows("plans"))
 
 
 def found_study(client: ServiceClient, named: str | None, of_key: str | None) -> RemoteStudy:

@@ -14,13 +14,14 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Losses, is_key, play_error, told_again
 from multiplay.learner.plays import (
     CANCELLED,
-    EXTERNAL,
     NEVER,
     PENDING,
     STATUS,
     TOLD,
     AnyPlay,
     Receipt,
+    external_line,
+    external_table,
     play_id,
     plays_table,
 )
@@ -140,8 +141,7 @@ def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
     """Return external plans and imported days, in order of time, in the columns of plays.
 
     Their id is 0. What was retracted is left out, and corrected losses are as they were corrected.
-    ``start`` is the number of the first entry
-    that is read.
+    ``start`` is the number of the first entry that is read.
     """
     changed = {
         entry.record.header[entry_codec.OF]: entry
@@ -157,8 +157,7 @@ def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
             found = [_plan_line(entry, last)] if kind == LEARN else _lines_of_table(journal, entry)
             keys += [entry_codec.shown_key(entry.labels) if kind == LEARN else None] * len(found)
             lines += found
-    table = plays_table([0] * len(keys), keys, np.array(lines, dtype=float))
-    return table.sort_values("asked", kind="stable", ignore_index=True, na_position="first")
+    return external_table(lines, keys)
 
 
 def _plan_line(entry: Entry, last: Entry) -> tuple[float, ...]:
@@ -168,7 +167,14 @@ def _plan_line(entry: Entry, last: Entry) -> tuple[float, ...]:
     played = PlayedPlan({}, plan, joined_losses(plan, [losses]))
     known = [total for *_, total in played.outcomes() if total is not None]
     total = sum(known) if isinstance(losses, dict) else number_or_nan(losses)
-    return _external_line(entry.labels.at, sum(plan.values()), said["seen"], total)
+    return external_line(entry.labels.at, sum(plan.values()), said["seen"], total)
+
+
+def external_tables(journal: Journal, chunk: int) -> Iterator[pd.DataFrame]:
+    """Yield ``external_days`` in tables of ``chunk`` rows; none if there are no such days."""
+    table = external_days(journal)
+    for first in range(0, len(table), chunk):
+        yield table[first : first + chunk].reset_index(drop=True)
 
 
 def _lines_of_table(journal: Journal, entry: Entry) -> list[tuple[float, ...]]:
@@ -183,19 +189,7 @@ def _lines_of_table(journal: Journal, entry: Entry) -> list[tuple[float, ...]]:
 
 def _table_lines(entry: Entry) -> list[tuple[float, ...]]:
     """Return the numbers of each day of an imported table."""
-    rounds, losses = (entry.record.arrays[name] for name in ("round", "loss"))
-    times = entry.record.arrays.get(entry_codec.TIMES)
-    known = ~np.isnan(losses)
-    units, seen = np.bincount(rounds), np.bincount(rounds, weights=known)
-    totals = np.bincount(rounds, weights=np.where(known, losses, 0.0))
-    when = np.full(len(units), NEVER) if times is None else times
-    columns = (one.tolist() for one in (when, units, seen, totals))
-    return [_external_line(*line) for line in zip(*columns, strict=True)]
-
-
-def _external_line(when: float, units: float, seen: float, total: float) -> tuple[float, ...]:
-    realised = total if seen else NEVER
-    return when, when, units, seen, NEVER, realised, 0, STATUS.index(EXTERNAL)
+    return [external_line(*line) for line in entry_codec.logged_data_of(entry.record).totals()]
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

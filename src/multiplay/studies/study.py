@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import timedelta
+from itertools import chain
 from os import PathLike
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
@@ -28,6 +29,7 @@ from multiplay.learner.plays import (
     Receipt,
     Remaining,
     duration_seconds,
+    joined_tables,
     timestamp,
 )
 from multiplay.learner.reports import parse_losses
@@ -683,19 +685,19 @@ class Study(SyncedState, HasPanel):
 
     # ------------------------------------------------------------ history
 
-    def plays(self, *, chunk: int | None = None) -> Any:
+    def plays(self, *, external: bool = False, chunk: int | None = None) -> Any:
         """Return a table of all plays: id, key, when asked and told, units, expected, realised.
 
-        ``chunk``: yield the table in parts of this number of rows, for a long history.
+        ``external``: True for external plans and imported days as well. They come first, in order
+        of time, with id 0 and the status "external". ``chunk``: yield the table in parts of this
+        number of rows, for a long history.
         """
         rows = play_history.CHUNK if chunk is None else play_history.checked_chunk(chunk)
-        parts = self._guarded(play_history.play_tables(self._journal, rows))
-        if chunk is not None:
-            return parts
-        import pandas as pd
-
-        tables = [*parts]
-        return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+        tables = play_history.play_tables(self._journal, rows)
+        if true_or_false("external", external, "Leave it out."):
+            tables = chain(play_history.external_tables(self._journal, rows), tables)
+        parts = self._guarded(tables)
+        return joined_tables(parts) if chunk is None else parts
 
     def plans(self, *, wide: bool = False) -> Any:
         """Return a table of all plans, with a row for each play and arm that was played.

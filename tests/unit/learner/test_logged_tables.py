@@ -292,6 +292,34 @@ def test_a_study_replays_dates_new_arms_and_skipped_rows() -> None:
     pd.testing.assert_frame_equal(learner.arms(), study.arms())
 
 
+def test_external_plans_and_imported_days_are_rows_of_plays(tmp_path: Path) -> None:
+    """Before the plays, in order of time, in a study and in a learner that was saved."""
+    study = Study.create("days", PLANS, losses=(0, 250), store="memory://external-days")
+    learner, plan = new(), {"Lyon->north": 1, "Lyon->south": 1, "Lille->south": 1}
+    first = datetime(2026, 12, 1, tzinfo=UTC)
+    for one in (study, learner):
+        one.learn_table(bills(loss=[120.5, None, 80.0]))
+        one.learn(
+            plan, {"Lyon->north": [50.0], "Lyon->south": [60.0], "Lille->south": 7.5}, at=first
+        )
+        one.ask(at=first)
+        assert len(one.plays()) == 1
+    learner.save(tmp_path / "learner.npz")
+    for one in (study, learner, Learner.load(tmp_path / "learner.npz")):
+        rows = one.plays(external=True)
+        assert rows["status"].tolist() == ["external"] * 3 + ["pending"]
+        assert rows["id"].tolist() == [0, 0, 0, 1]
+        days = rows["asked"].dt.strftime("%m-%d").tolist()
+        assert days == ["12-01", "12-30", "12-31", "12-01"]
+        assert rows["realised"].tolist()[:3] == [117.5, 120.5, 80.0]
+        assert rows["units"].tolist()[:3] == [3, 1, 2]
+        assert rows["seen"].tolist()[:3] == [3, 1, 1]
+    parts = [len(part) for part in study.plays(external=True, chunk=2)]
+    assert parts == [2, 1, 1]
+    with refused("external: expected True or False"):
+        study.plays(external=1)  # type: ignore[arg-type]
+
+
 def test_bills_of_a_round_are_read_like_history() -> None:
     parts = {"depot": ["Lyon", "Lyon"], "customer": ["south", "south"], "euros": ["1.020,5", None]}
     assert read_bills(parts, ["depot", "customer"], "euros") == {"Lyon->south": [1020.5, None]}

@@ -230,6 +230,9 @@ def plays(
     wide: Annotated[
         bool, typer.Option("--wide", help="Show the plans: a column for each arm.")
     ] = False,
+    external: Annotated[
+        bool, typer.Option("--external", help="Show external plans and imported days as well.")
+    ] = False,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -252,7 +255,8 @@ def plays(
     with opened(name, store) as known:
         if plan or wide:
             return _print_plans(known, wide, last, as_json)
-        rows = (row for table in known.plays(chunk=CHUNK) for row in table.to_dict("records"))
+        tables = known.plays(external=external, chunk=CHUNK)
+        rows = (row for table in tables for row in table.to_dict("records"))
         if as_json:
             return _print_list(rows if last is None else deque(rows, last))
         few = deque(rows, FEW if last is None else last)

@@ -143,6 +143,10 @@ class PlaysQuery(PageQuery):
     """A page of the list of plays."""
 
     plans: bool = Field(default=False, description="Whether plays have their plan and losses.")
+    external: bool = Field(
+        default=False,
+        description="The external plans and imported days instead of plays, in order of time.",
+    )
 
 
 class PlayQuery(BaseModel):
@@ -638,7 +642,7 @@ class PlayRow(BaseModel):
 
     id: int
     key: str | None
-    status: Literal["pending", "told", "cancelled"]
+    status: Literal["pending", "told", "cancelled", "external"]
     asked: str | None
     told: str | None
     units: int

@@ -232,6 +232,10 @@ async def list_plays(context: StudyContext, query: models.PlaysQuery) -> Respons
     first, limit, size = paging.from_cursor(query.cursor, 0), query.limit, context.limits.page
 
     def act(journal: Journal) -> Any:
+        if query.external:
+            days = play_history.external_days(journal)
+            after = first + limit if first + limit < len(days) else None
+            return paging.page(wire.of_table(days[first : first + limit]), after)
         if query.plans:
             found = play_history.played_plans(journal, first, limit + 1)
             rows = ((number + 1, wire.of_played_plan(played)) for number, played in found)

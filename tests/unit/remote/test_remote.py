@@ -418,7 +418,8 @@ def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path:
     assert errors[0] == errors[1]
     assert "row 0, cost: 9e+09 is outside 0 to 250" in errors[0]
     assert "row 3, cost: '?' is not a number" in errors[0]
-    days = [[*one.plays(external=True, chunk=4)] for one in (study, local)]
+    both: tuple[Any, Any] = study, local
+    days = [list(each.plays(external=True, chunk=4)) for each in both]
     assert [len(part) for part in days[0]] == [len(part) for part in days[1]]
     assert pd.concat(days[0]).equals(pd.concat(days[1]))
     assert study.plays(external=True).equals(local.plays(external=True))

@@ -759,7 +759,7 @@ def external_table(
     lines: Sequence[tuple[float, ...]], keys: Sequence[str | None] | None = None
 ) -> pd.DataFrame:
     """Return lines of external plans as a table, in order of time."""
-    names = [None] * len(lines) if keys is None else list(keys)
+    names: list[str | None] = [None] * len(lines) if keys is None else list(keys)
     table = plays_table([0] * len(lines), names, np.array(lines, dtype=float))
     return table.sort_values("asked", kind="stable", ignore_index=True, na_position="first")
 

@@ -419,9 +419,9 @@ def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path:
     assert "row 0, cost: 9e+09 is outside 0 to 250" in errors[0]
     assert "row 3, cost: '?' is not a number" in errors[0]
     both: tuple[Any, Any] = study, local
-    days = [list(each.plays(external=True, chunk=4)) for each in both]
-    assert [len(part) for part in days[0]] == [len(part) for part in days[1]]
-    assert pd.concat(days[0]).equals(pd.concat(days[1]))
+    chunks = [list(each.plays(external=True, chunk=4)) for each in both]
+    assert [len(part) for part in chunks[0]] == [len(part) for part in chunks[1]]
+    assert pd.concat(chunks[0]).equals(pd.concat(chunks[1]))
     assert study.plays(external=True).equals(local.plays(external=True))
     for table in (path, bad, split):
         assert study.check_table(table, *columns) == local.check_table(table, *columns)

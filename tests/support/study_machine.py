@@ -487,9 +487,12 @@ class StudyMachine(RuleBasedStateMachine):
         fresh = self.studies.open(self.name)
         self.handles.append(fresh)
         view, believed = self._look(fresh), beliefs(fresh)
+        plans = fresh.plans()
+        check_plans(plans, self.model)
         for study in self.handles:
             assert View.of(study).same(view), "all handles must have the same view"
             assert beliefs(study) == believed, "all handles must have the same beliefs"
+            assert study.plans().equals(plans), "all handles must have the same plans"
         if hasattr(fresh, "verify"):
             verified = fresh.verify()
             assert verified.ok, f"{verified}"
@@ -554,6 +557,17 @@ def check(view: View, model: Model, policy: Policy) -> None:
     assert view.pending == pending, "pending(): the pending plays, oldest first"
     assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"
     assert view.words == model.words, "words"
+
+
+def check_plans(table: Any, model: Model) -> None:
+    """Compare the table of plans with the model."""
+    rows = table.groupby("id")
+    for play in model.plays.values():
+        plan = {arm: n for arm, n in play.plan.items() if n and arm in model.arms}
+        units = dict(rows.get_group(play.id)[["arm", "units"]].to_numpy()) if plan else {}
+        assert units == plan, "plans(): the units of each arm that was played"
+        if plan and play.status == "told":
+            assert rows["seen"].sum()[play.id] == play.seen, "plans(): the units that were told"
 
 
 def _close(found: Any, expected: list[float], what: str) -> None:

@@ -32,9 +32,9 @@ class Target(NamedTuple):
     @classmethod
     def of(cls, journal: Journal, play: AnyPlay) -> Target:
         """Return the play of an id or a key, or the external plan or table of a key."""
-        if isinstance(play, str) and is_key(play) and play_history.id_of(journal, play) is None:
+        if isinstance(play, str) and is_key(play):
             external = journal.find((LEARN, TABLE), play)
-            if external is not None:
+            if external is not None and not _is_carried_out(journal, play):
                 found = corrections(journal, journal.head().number + 1)
                 own = [entry for entry in found if entry.record.header[OF] == external.number]
                 return cls(journal, [external, *own])
@@ -153,3 +153,12 @@ class Target(NamedTuple):
 
     def _conflict(self, what: str, hint: str) -> Conflict:
         return Conflict("play", "a play that was told", f"{self.name}, {what}", hint)
+
+
+def _is_carried_out(journal: Journal, key: str) -> bool:
+    """Return whether there is a play with this key that was not cancelled."""
+    id = play_history.id_of(journal, key)
+    if id is None:
+        return False
+    end = play_history.pair_of(journal.of_play(id))[1]
+    return play_history.status_of(end) != CANCELLED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,9 +106,14 @@ def played_plans(
 ) -> Iterator[tuple[int, PlayedPlan]]:
     """Yield all plays with their plans and losses, in order, each after the number of its entry.
 
-    ``start`` is the number of the first entry that is read, ``chunk`` how many plays are read
-    together.
+    External plans are among them, with id 0; imported tables are not. ``start`` is the number of
+    the first entry that is read, ``chunk`` how many plays are read together.
     """
+    external = _external_plans(journal, start)
+    return merge(external, _own_plans(journal, start, chunk), key=lambda one: one[0])
+
+
+def _own_plans(journal: Journal, start: int, chunk: int) -> Iterator[tuple[int, PlayedPlan]]:
     pairs = journal.pairs(ASK, ENDS, start)
     while batch := [*islice(pairs, chunk)]:
         for row, (asked, end) in zip(rows_of(table_of(batch)), batch, strict=True):
@@ -143,11 +149,7 @@ def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
     Their id is 0. What was retracted is left out, and corrected losses are as they were corrected.
     ``start`` is the number of the first entry that is read.
     """
-    changed = {
-        entry.record.header[entry_codec.OF]: entry
-        for entry in corrections(journal, journal.head().number + 1)
-        if entry.labels.play is None
-    }
+    changed = _corrected_plans(journal)
     keys, lines = list[str | None](), list[tuple[float, ...]]()
     for kind in (LEARN, TABLE):
         for entry, _ in journal.pairs(kind, (), start):
@@ -158,6 +160,32 @@ def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
             keys += [entry_codec.shown_key(entry.labels) if kind == LEARN else None] * len(found)
             lines += found
     return external_table(lines, keys)
+
+
+def _corrected_plans(journal: Journal) -> dict[int, Entry]:
+    """Return the last correction of each external plan or table, by the number of its entry."""
+    return {
+        entry.record.header[entry_codec.OF]: entry
+        for entry in corrections(journal, journal.head().number + 1)
+        if entry.labels.play is None
+    }
+
+
+def _external_plans(journal: Journal, start: int) -> list[tuple[int, PlayedPlan]]:
+    """Return the external plans that were not retracted, each after the number of its entry."""
+    entries = [entry for entry, _ in journal.pairs(LEARN, (), start)]
+    changed = _corrected_plans(journal) if entries else {}
+    pairs = [(entry, changed.get(entry.number, entry)) for entry in entries]
+    kept = [pair for pair in pairs if pair[1].labels.kind != RETRACT]
+    keys = [entry_codec.shown_key(entry.labels) for entry, _ in kept]
+    lines = np.array([_plan_line(*pair) for pair in kept], dtype=float)
+    found: list[tuple[int, PlayedPlan]] = []
+    rows = rows_of(plays_table([0] * len(kept), keys, lines))
+    for row, (entry, last) in zip(rows, kept, strict=True):
+        plan = entry.record.header["plan"] or {}
+        losses = joined_losses(plan, [last.record.header["losses"]])
+        found.append((entry.number, PlayedPlan(row, plan, losses)))
+    return found
 
 
 def _plan_line(entry: Entry, last: Entry) -> tuple[float, ...]:

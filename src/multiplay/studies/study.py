@@ -702,6 +702,8 @@ class Study(SyncedState, HasPanel):
     def plans(self, *, wide: bool = False) -> Any:
         """Return a table of all plans, with a row for each play and arm that was played.
 
+        External plans are among them, with id 0 and the status "external"; imported tables are not.
+
         Parameters
         ----------
         wide

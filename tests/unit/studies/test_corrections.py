@@ -299,3 +299,16 @@ def test_a_corrected_journal_is_exported_and_imported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="line"):
         mp.Study.import_journal("wrong", tmp_path / "wrong.jsonl", store=store)
     assert mp.Study.list(store=store) == ["copy", "lanes"]
+
+
+def test_the_key_of_a_cancelled_play_is_that_of_the_plan_that_was_driven() -> None:
+    study = created(POLICIES["GenCTS"], MemoryStore())
+    study.cancel(study.ask(key="Monday"))
+    study.learn(EXTERNAL, losses_of(EXTERNAL, 1, WRONG), key="Monday")
+    told = study.correct("Monday", losses_of(EXTERNAL, 1))
+    assert (told.id, told.seen) == (None, 5)
+    right = sum(map(sum, losses_of(EXTERNAL, 1).values()))
+    assert study.plans()["loss"].sum() == pytest.approx(right)
+    study.retract("Monday")
+    assert (study.plans()["status"] == "cancelled").all()
+    assert study.verify().ok

@@ -524,8 +524,15 @@ def test_plans_say_what_was_asked_and_told(study: Study) -> None:
             assert row.realised == pytest.approx(plays.loc[id, "realised"], nan_ok=True)
         (line,) = wide[wide["id"] == id].to_dict("records")
         assert {arm: line[arm] for arm in PLANS.names if line.get(arm)} == plan
-    assert set(plans["id"]) == set(range(1, before + 5))
-    assert wide[list(plays.columns)[:2]].equals(study.plays()[list(plays.columns)[:2]])
+    external = plans[plans["id"] == 0]
+    assert external[["status", "arm", "units", "seen"]].to_numpy().tolist() == [
+        ["external", "Lyon->north", 1, 1],
+        ["external", "Lyon->süd", 1, 0],
+        ["external", "Lille->süd", 1, 0],
+    ]
+    assert set(plans["id"]) == set(range(before + 5))
+    own = wide[wide["id"] > 0].reset_index(drop=True)[list(plays.columns)[:2]]
+    assert own.equals(study.plays()[list(plays.columns)[:2]])
 
 
 def test_plans_are_the_same_in_all_files(study: Study, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_notebooks_show_what_they_show_of_a_study(study: mp.RemoteStudy) -> None
     ask_and_tell(study, 3)
     study.ask(key="<today>")
     here = mp.Study.open("lanes", store=MEMORY)
-    ours, theirs = (one._repr_html_().split("<p>Pending plays")[1] for one in (here, study))
+    ours, theirs = (one._repr_html_().split("<p>Pending plans")[1] for one in (here, study))
     assert ours == theirs
     assert "4 asked, 1 pending" in study._repr_html_()
     gone = mp.RemoteStudy(study._client, "gone")

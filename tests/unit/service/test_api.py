@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pandas as pd
@@ -362,14 +363,15 @@ def test_metrics_of_a_study(client: Client) -> None:
 def test_metrics_of_a_study_need_a_key_that_may_read_it(store: Path, client: Client) -> None:
     client.post(f"{STUDY}/ask")
     assert values(client)
-    new_study(store_at(store), "others").disconnect()
+    unused = f"unused {uuid4()}"  # metrics are those of the process, with studies of other tests
+    new_study(store_at(store), unused).disconnect()
     tokens = {
-        study: api_keys.create(store, "read", study=study).token for study in ("lanes", "others")
+        study: api_keys.create(store, "read", study=study).token for study in ("lanes", unused)
     }
     assert not values(client)
     headers = {study: {"Authorization": f"Bearer {token}"} for study, token in tokens.items()}
     assert values(client, headers["lanes"])
-    assert not values(client, headers["others"])
+    assert not values(client, headers[unused])
     unknown = {"Authorization": f"Bearer {tokens['lanes'][:-1]}x"}
     assert client.get("/metrics", headers=unknown).status_code == 401
 

@@ -16,13 +16,10 @@ EVERY = 30.0  # seconds between two lines about a part of a long command, withou
 
 
 class Deadline:
-    """A time to stop; ``truncated`` is True once a computation has stopped because of it.
-
-    ``gap`` is the most by which the last outcome may be worse than the best, if that is known.
-    """
+    """A time to stop; ``truncated`` is True once a computation has stopped because of it."""
 
     def __init__(self, until: float) -> None:
-        self.until, self.truncated, self.gap = until, False, math.nan
+        self.until, self.truncated = until, False
 
 
 NEVER = Deadline(math.inf)
@@ -66,11 +63,6 @@ def is_over() -> bool:
         return False
     deadline.truncated = True
     return True
-
-
-def note_gap(gap: float) -> None:
-    """Note by how much the outcome of a computation that was stopped may miss the best."""
-    _now.get().gap = gap
 
 
 def was_missed() -> bool:

@@ -49,15 +49,12 @@ class Answer(NamedTuple):
         The outcome.
     x : array or None
         The best point, or the best one found in time, if any.
-    gap : float
-        The distance of its cost to a proved lower bound, in the unit of the costs.
     message : str
         The outcome in the words of HiGHS.
     """
 
     status: Status
     x: FloatArray | None
-    gap: float
     message: str
 
 
@@ -100,7 +97,6 @@ class MixedProgram(NamedTuple):
     def _solve(self, costs: FloatArray, limit: float, gap: float) -> Answer:
         from scipy import optimize
 
-        factor = scale_of(costs)
         rows: Any = ()
         if len(self.low):
             rows = optimize.LinearConstraint(self.matrix, self.low, self.high)
@@ -109,19 +105,13 @@ class MixedProgram(NamedTuple):
             options["time_limit"] = max(limit, 0.0)
         with dropped_output(STRAY):
             found = optimize.milp(
-                costs * factor,
+                costs * scale_of(costs),
                 integrality=self.integer.astype(np.int64),
                 bounds=optimize.Bounds(self.lower, self.upper),
                 constraints=rows,
                 options=options,
             )
-        x, bound = found.x, found.get("mip_dual_bound")
-        missed = np.inf
-        if found.status == Status.OPTIMAL.value and gap == 0.0:
-            missed = 0.0
-        elif x is not None and bound is not None:
-            missed = max(float(costs @ x) - bound / factor, 0.0)
-        return Answer(Status(found.status), x, missed, found.message)
+        return Answer(Status(found.status), found.x, found.message)
 
 
 def scale_of(costs: FloatArray) -> float:

@@ -339,7 +339,6 @@ class Model(ActionSet, vectorised=True):
                 if late_is_none:
                     return None
                 raise _late()
-            deadline.note_gap(answer.gap)
         elif answer.status is Status.INFEASIBLE:
             if empty_is_none:
                 return None

@@ -75,12 +75,18 @@ class PlayedPlan(NamedTuple):
     def outcomes(self) -> Iterator[tuple[str, int, int, float | None]]:
         """Yield each arm with its units, the units that were told, and their total loss.
 
+        The total is None if nothing was told of the arm alone.
+
         Examples
         --------
         >>> [*PlayedPlan({}, {"air": 2, "sea": 3}, {"air": [7.0, None], "sea": 6.0}).outcomes()]
         [('air', 2, 1, 7.0), ('sea', 3, 3, 6.0)]
         """
+        together = not self.losses and self.row.get("seen") == sum(self.plan.values())
         for arm, units in self.plan.items():
+            if together:  # the total of all units was told
+                yield arm, units, units, None
+                continue
             told = self.losses.get(arm, [])
             if isinstance(told, list):
                 known = [loss for loss in told if loss is not None]

@@ -34,7 +34,7 @@ def date_seconds(
     >>> date_seconds("day", ["1970-01-02", "02.01.1970 00:00", date(1970, 1, 2), "Monday"])
     [86400.0, 86400.0, 86400.0, None]
     >>> date_seconds("day", ["01/02/1970", "01/31/1970"])
-    [2678400.0, 2592000.0]
+    [86400.0, 2592000.0]
     """
     texts = [value for value in values if isinstance(value, str)]
     order = _is_day_first(argument, texts) if day_first is None else day_first

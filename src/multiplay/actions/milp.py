@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay.types import BoolArray, FloatArray
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     from scipy.sparse import csr_array
@@ -79,6 +79,23 @@ class MixedProgram(NamedTuple):
     lower: FloatArray
     upper: FloatArray
     integer: BoolArray
+
+    def counting(self, place: IntArray) -> MixedProgram:
+        """Return the program with binary columns y_i <= x_i at the end, for the columns given."""
+        from scipy import sparse
+
+        d, columns = len(place), len(self.lower)
+        chosen = sparse.csr_array((np.ones(d), (np.arange(d), place)), (d, columns))
+        blocks: Any = [[self.matrix, None], [-chosen, sparse.eye_array(d)]]
+        matrix: Any = sparse.block_array(blocks)
+        return MixedProgram(
+            sparse.csr_array(matrix),
+            np.concatenate([self.low, np.full(d, -np.inf)]),
+            np.concatenate([self.high, np.zeros(d)]),
+            np.concatenate([self.lower, np.zeros(d)]),
+            np.concatenate([self.upper, np.ones(d)]),
+            np.concatenate([self.integer, np.ones(d, dtype=bool)]),
+        )
 
     def solve(self, costs: FloatArray, limit: float = np.inf, gap: float = 0.0) -> Answer:
         """Return a point of the least cost, or the best one found within ``limit`` seconds.

@@ -426,22 +426,9 @@ class Model(ActionSet, vectorised=True):
     @cached_property
     def m(self) -> int:
         """Largest number of different arms in one action: y_i <= a_i, y_i <= 1, most y."""
-        from scipy import sparse
-
-        d, columns, program = self.d, len(self._cost), self._program
-        arms = sparse.csr_array((np.ones(d), (np.arange(d), self._place)), (d, columns))
-        blocks: Any = [[program.matrix, None], [-arms, sparse.eye_array(d)]]
-        matrix: Any = sparse.block_array(blocks)
-        counted = MixedProgram(
-            sparse.csr_array(matrix),
-            np.concatenate([program.low, np.full(d, -np.inf)]),
-            np.concatenate([program.high, np.zeros(d)]),
-            np.concatenate([program.lower, np.zeros(d)]),
-            np.concatenate([program.upper, np.ones(d)]),
-            np.concatenate([program.integer, np.ones(d, dtype=bool)]),
-        )
+        columns, counted = len(self._cost), self._program.counting(self._place)
         with deadline.before(math.inf):  # it is kept for ever
-            x = self._settled(counted, np.repeat([0.0, -1.0], [columns, d]), math.inf)
+            x = self._settled(counted, np.repeat([0.0, -1.0], [columns, self.d]), math.inf)
         assert x is not None
         return int(np.rint(x[columns:]).sum())
 

@@ -190,11 +190,16 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     def _program(self, upper: FloatArray) -> MixedProgram:
         """Return the program with these upper bounds."""
+        return self._unbounded._replace(upper=upper)
+
+    @cached_property
+    def _unbounded(self) -> MixedProgram:
+        """The program without upper bounds; its matrix is made once, not for every solve."""
         from scipy import sparse
 
         low, whole = np.full(len(self.b), -np.inf), np.ones(self.d, dtype=bool)
         A, b, lower = sparse.csr_array(self._A), np.array(self.b), self._lo.astype(float)
-        return MixedProgram(A, low, b, lower, upper, whole)
+        return MixedProgram(A, low, b, lower, np.full(self.d, np.inf), whole)
 
     def _relaxation(self, costs: FloatArray) -> tuple[FloatArray, float]:
         """Return the best point of {A x <= b, lo <= x <= n}, and a lower bound of its costs.
@@ -225,15 +230,7 @@ class IntegerProgram(OracleSet, vectorised=True):
     @cached_property
     def m(self) -> int:
         """Largest number of different arms in one action: y_i <= a_i, y_i <= 1, most y."""
-        from scipy import sparse
-
-        eye, none = np.eye(self.d), np.zeros((len(self.b), self.d))
-        A = sparse.csr_array(np.block([[self.A, none], [-eye, eye]]))
-        high = np.concatenate([self.b, np.zeros(self.d)])
-        lower = np.concatenate([self._lo, np.zeros(self.d)])
-        upper = np.concatenate([self.n, np.minimum(self.n, 1)]).astype(float)
-        whole = np.ones(2 * self.d, dtype=bool)
-        program = MixedProgram(A, np.full(len(high), -np.inf), high, lower, upper, whole)
+        program = self._program(self.n.astype(float)).counting(np.arange(self.d))
         most = _solved(program, np.repeat([0.0, -1.0], self.d), math.inf)
         assert most is not None  # there was all the time
         return int(most[self.d :].sum())

@@ -119,13 +119,7 @@ class DecompositionHull(Hull):
 
     def harmless(self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser) -> FloatArray:
         """Return the largest duality gap with which a step may end, for every trial."""
-        barrier, _, root, shannon = np.moveaxis(regulariser.phi, 2, 0)
-        largest = (beta * (barrier + root + shannon)).max(axis=1)
-        gaps: FloatArray = np.maximum(
-            self.gap / np.maximum(largest, np.finfo(float).tiny),
-            ROUNDING * (1.0 + np.abs(costs) @ self.n),
-        )
-        return gaps
+        return harmless_gaps(self.gap, self.n, costs, beta, regulariser)
 
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
@@ -342,10 +336,7 @@ class DecompositionHull(Hull):
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw atom k with probability w_k: the mean is x by construction."""
-        action = np.empty(point["x"].shape, dtype=np.int64)
-        uniform = rng.random((len(action), 1))[:, 0]
-        careful.draw(point["atoms"], point["weights"], uniform, action)
-        return action
+        return drawn_atoms(point, rng)
 
     def _spanning(self, actions: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
         """Find actions that span all others.
@@ -391,6 +382,27 @@ class DecompositionHull(Hull):
         point["weights"][t] = np.concatenate([shares, np.zeros(self.real)])
         point["inverse"][t] = inverse = self._inverse(basis)
         return inverse
+
+
+def harmless_gaps(
+    gap: float, n: FloatArray, costs: FloatArray, beta: FloatArray, regulariser: Regulariser
+) -> FloatArray:
+    """Return, for every trial, ``gap`` over the largest beta, or what rounding leaves unknown."""
+    barrier, _, root, shannon = np.moveaxis(regulariser.phi, 2, 0)
+    largest = (beta * (barrier + root + shannon)).max(axis=1)
+    gaps: FloatArray = np.maximum(
+        gap / np.maximum(largest, np.finfo(float).tiny),
+        ROUNDING * (1.0 + np.abs(costs) @ n),
+    )
+    return gaps
+
+
+def drawn_atoms(point: Arrays, rng: Rng) -> IntArray:
+    """Return an atom of each trial, drawn with the probability that is its weight."""
+    action = np.empty(point["x"].shape, dtype=np.int64)
+    uniform = rng.random((len(action), 1))[:, 0]
+    careful.draw(point["atoms"], point["weights"], uniform, action)
+    return action
 
 
 def _independent(rows: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from multiplay._support import deadline
 from multiplay.hull.base import Hull, Regulariser, not_converged
-from multiplay.hull.decomposition import HARMLESS, ROUNDING
+from multiplay.hull.decomposition import HARMLESS, drawn_atoms, harmless_gaps
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -116,13 +116,7 @@ class LiftedHull(Hull):
 
     def harmless(self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser) -> FloatArray:
         """Return the largest duality gap with which a step may end, for every trial."""
-        barrier, _, root, shannon = np.moveaxis(regulariser.phi, 2, 0)
-        largest = (beta * (barrier + root + shannon)).max(axis=1)
-        gaps: FloatArray = np.maximum(
-            HARMLESS / np.maximum(largest, np.finfo(float).tiny),
-            ROUNDING * (1.0 + np.abs(costs) @ self.n),
-        )
-        return gaps
+        return harmless_gaps(HARMLESS, self.n, costs, beta, regulariser)
 
     def height(self, point: Arrays) -> FloatArray:
         """Return y, the mean of the known costs, in each trial."""
@@ -131,13 +125,7 @@ class LiftedHull(Hull):
 
     def draw(self, point: Arrays, rng: Rng) -> IntArray:
         """Draw atom k with probability w_k: the mean is (x, y) by construction."""
-        weights = point["weights"]
-        uniform = rng.random((len(weights), 1))
-        cumulated = weights.cumsum(axis=1)
-        chosen = (cumulated <= uniform * cumulated[:, -1:]).sum(axis=1)
-        last = weights.shape[1] - 1 - (weights[:, ::-1] > 0).argmax(axis=1)
-        action: IntArray = point["atoms"][np.arange(len(weights)), np.minimum(chosen, last)]
-        return action
+        return drawn_atoms(point, rng)
 
 
 class _Step:

@@ -34,6 +34,7 @@ from multiplay import (
     Play,
     Policy,
     Replay,
+    Rule,
     Stochastic,
     Transport,
     actions,
@@ -76,6 +77,13 @@ def check_contexts(contexts: Contexts) -> None:
     check_environment(Contextual(np.full(contexts.p, 0.2), contexts), PLANS)
 
 
+def check_rule(rule: Rule) -> None:
+    check_settings(rule)
+    plans = Budget(3, [2, 2], names=["air", "sea"])
+    assert plans.contains(rule.plan(plans))
+    assert rule.text
+
+
 CHECKS: dict[type, Callable[[Any], None]] = {
     ActionSet: check_actions,
     Policy: lambda policy: check_policy(policy, PLANS),
@@ -83,6 +91,7 @@ CHECKS: dict[type, Callable[[Any], None]] = {
     Distribution: check_distribution,
     Oblivious: check_losses,
     Contexts: check_contexts,
+    Rule: check_rule,
 }
 
 

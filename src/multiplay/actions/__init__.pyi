@@ -13,4 +13,10 @@ from multiplay.actions.model import Model as Model
 from multiplay.actions.network import Network as Network, Path as Path
 from multiplay.actions.oracle import OracleSet as OracleSet
 from multiplay.actions.program import IntegerProgram as IntegerProgram
+from multiplay.actions.rules import (
+    FixedPlan as FixedPlan,
+    InProportion as InProportion,
+    PriceList as PriceList,
+    Rule as Rule,
+)
 from multiplay.actions.transport import Transport as Transport

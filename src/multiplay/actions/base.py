@@ -261,6 +261,39 @@ class ActionSet(HasPanel, ABC):
     def oracle(self, costs: FloatArray) -> IntArray:
         """Return the best action for each row of ``costs``, which are finite and (rows, d)."""
 
+    def argmin_increasing(self, costs: ArrayLike) -> IntArray:
+        r"""Return the cheapest action where each unit of an arm costs no less than the one before.
+
+        .. math::
+
+            \operatorname*{arg\,min}_{a \in \mathcal{A}} \sum_i \sum_{k=1}^{a_i} c_{ik},
+            \qquad c_{i1} \le c_{i2} \le \dots \le c_{i n_i}
+
+        So the cost of an arm is convex in its units. The last axis of ``costs`` has the
+        :math:`n_1` units of arm 1, then the units of arm 2, and so on.
+
+        Examples
+        --------
+        >>> from multiplay import Budget
+        >>> Budget(3, caps=[3, 2]).argmin_increasing([1, 4, 9, 2, 3])  # 1 + 2 + 3
+        array([1, 2])
+        """
+        given = with_last_axis("costs", costs, int(self.n.sum()))
+        rows = given.reshape(-1, given.shape[-1])
+        return self._argmin_increasing(rows).reshape(*given.shape[:-1], self.d)
+
+    def _argmin_increasing(self, costs: FloatArray) -> IntArray:
+        used = np.flatnonzero(self.n)
+        if self.n.max() <= 1:
+            rows = np.zeros((len(costs), self.d))
+            rows[:, used] = costs
+            return self.oracle(rows)
+        chosen = self._interchangeable.actions.argmin(costs)
+        action = np.zeros((len(costs), self.d), dtype=np.int64)
+        first = (np.cumsum(self.n) - self.n)[used]
+        action[:, used] = np.add.reduceat(chosen, first, axis=1)
+        return action
+
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
         r"""Return the expected loss or reward of an action, along the last axis.
 
@@ -428,6 +461,11 @@ class ActionSet(HasPanel, ABC):
             "actions", "a set that can be duplicated", type(self).__name__, "Implement duplicate()."
         )
 
+    @property
+    def _interchangeable(self) -> "Duplicate":
+        """A copied problem with n_i copies of arm i, each of which can replace another one."""
+        return self._duplicate
+
     @cached_property
     def hull(self) -> Hull:
         """conv(A): minimise over it, and draw an action with a given mean."""
@@ -508,6 +546,12 @@ def owners(n: IntArray) -> IntArray:
             "Use the policy without Duplicated: it needs no copies.",
         )
     return np.repeat(np.arange(len(n)), n)
+
+
+def unit_numbers(n: IntArray) -> IntArray:
+    """Return the number of every copy among those of its arm, from 1."""
+    first = np.repeat(np.cumsum(n) - n, n)
+    return np.arange(1, int(n.sum()) + 1) - first
 
 
 def whole_box(action: FloatArray, n: IntArray) -> BoolArray:

@@ -230,8 +230,10 @@ class FlowSet(ActionSet, vectorised=True):
     @cached_property
     def _duplicate(self) -> Duplicate:
         """The network with n_i parallel arcs of capacity 1 for arm i."""
-        if self.n.max() <= 1:
-            return super()._duplicate
+        return super()._duplicate if self.n.max() <= 1 else self._interchangeable
+
+    @cached_property
+    def _interchangeable(self) -> Duplicate:
         owner = owners(self.n)
         free = self._free
         arcs = np.concatenate([self.arms[owner], free])

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, numbers, whole_numbers, with_last_axis
-from multiplay.actions.base import ActionSet, read_only
+from multiplay.actions.base import ActionSet, owners, read_only, unit_numbers
 from multiplay.actions.budget import Budget
 from multiplay.errors import InvalidInput
 from multiplay.hull import FixedHull, Hull
@@ -104,6 +104,11 @@ class Limited(ActionSet, vectorised=True):
     def oracle(self, costs: FloatArray) -> IntArray:
         """Call the oracle of the set without fixed units."""
         best: IntArray = self._rest.oracle(costs) + self._units
+        return best
+
+    def _argmin_increasing(self, costs: FloatArray) -> IntArray:
+        free = unit_numbers(self.n) > self._units[owners(self.n)]
+        best: IntArray = self._rest._argmin_increasing(costs[:, free]) + self._units
         return best
 
     def shifted(self, offset: FloatArray, scale: float = 1.0) -> Self:

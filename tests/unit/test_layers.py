@@ -30,6 +30,7 @@ LAYERS = [
     ["actions"],
     ["environments", "policies"],
     ["results"],
+    ["savings"],
     ["simulation", "learner", "theory"],
     ["studies"],
     ["testing", "experiments"],

@@ -14,6 +14,7 @@ from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_integer, true_or_false
 from multiplay._support.serialization import pack
 from multiplay._support.suggestions import suggestion
+from multiplay._support.words import Words, given_words
 from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import Conflict, InvalidInput, NotFound
@@ -27,7 +28,6 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
-from multiplay.learner.words import Words, given_words
 from multiplay.policies import Duplicated, FeatureCTS, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.bootstrapcts import FOLLOWING

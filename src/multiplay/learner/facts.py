@@ -26,10 +26,10 @@ from multiplay._support.formatting import (
     time_ago,
 )
 from multiplay._support.html import Panel
+from multiplay._support.words import Words, money_text
 from multiplay.learner.engine import Engine
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.queries import arms_frame
-from multiplay.learner.words import Words, money_text
 from multiplay.types import IntArray
 
 if TYPE_CHECKING:  # imported where they are used: they take as long as all the rest

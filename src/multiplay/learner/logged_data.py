@@ -14,6 +14,7 @@ from multiplay._support.dates import date_seconds
 from multiplay._support.formatting import counted
 from multiplay._support.frames import column, in_order, table_file
 from multiplay._support.serialization import number_or_none
+from multiplay._support.words import Words
 from multiplay.actions.base import look
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
@@ -22,7 +23,6 @@ from multiplay.features.table import item
 from multiplay.learner.plays import FAR
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import EXACT, Report
-from multiplay.learner.words import Words
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest

@@ -26,11 +26,11 @@ from multiplay._support.formatting import (
     plural,
 )
 from multiplay._support.html import HasPanel, Panel
+from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.features.table import Values
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import RoundSet
-from multiplay.learner.words import Words, money_text
 from multiplay.policies import Play
 from multiplay.types import Arrays, FloatArray, IntArray
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from multiplay._support.checks import is_integer, probability
 from multiplay._support.formatting import number
+from multiplay._support.words import Words
 from multiplay.actions import ActionSet
 from multiplay.beliefs.changes import changes_of
 from multiplay.errors import InvalidInput, NotFound
@@ -22,7 +23,6 @@ from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, Plan, Why, p
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.learner.why import explain
-from multiplay.learner.words import Words
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest

@@ -15,6 +15,7 @@ from multiplay._support.deadline import checked_limit
 from multiplay._support.frames import TableFile, table_file
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import brief, completed
+from multiplay._support.words import Words, given_words
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.features import Features
@@ -44,7 +45,6 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.queries import LEVEL, checked_by
-from multiplay.learner.words import Words, given_words
 from multiplay.policies import Policy
 from multiplay.random import seed_or_random
 from multiplay.storage import Entry, Head, Record

@@ -18,9 +18,9 @@ from multiplay._support.formatting import (
     plan_text,
     plural,
 )
+from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
-from multiplay.learner.words import Words, money_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
 

@@ -15,6 +15,7 @@ from multiplay._support.checks import is_integer, true_or_false
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import number_or_nan
+from multiplay._support.words import given_words
 from multiplay.actions import ActionSet, Transport
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
@@ -34,7 +35,6 @@ from multiplay.learner.plays import (
 )
 from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
-from multiplay.learner.words import given_words
 from multiplay.policies import Policy
 from multiplay.random import Streams, seed_or_random
 from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Store

@@ -23,6 +23,7 @@ from multiplay._support.serialization import (
     pack,
     types_in,
 )
+from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import rows_by_arm
@@ -38,7 +39,6 @@ from multiplay.learner.reports import (
     unwrapped,
     with_gaps,
 )
-from multiplay.learner.words import Words
 from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, PLAYS, TEXT, TIME, frame_of
 from multiplay.studies.play_history import PlayedPlan, rows_of
 from multiplay.types import Arrays

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay._support.formatting import plural
+from multiplay._support.words import Words
 from multiplay._support.xlsx import AMOUNT, DAY, SHARE, TIME, WHOLE, Column, Workbook
-from multiplay.learner.words import Words
 from multiplay.studies.play_history import PlayedPlan, rows_of
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest

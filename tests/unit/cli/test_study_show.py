@@ -28,13 +28,13 @@ from multiplay._support.formatting import (
     minute,
     percent,
 )
+from multiplay._support.words import Words, money_text
 from multiplay.cli import app
 from multiplay.cli.study import drawing
 from multiplay.cli.study import show as command
 from multiplay.cli.study.drawing import interval_bar
 from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import STATUS, TOLD, plays_table
-from multiplay.learner.words import Words, money_text
 from multiplay.reports import study as reading
 from multiplay.reports import study_text
 from multiplay.reports.study import BestPlan, study_facts

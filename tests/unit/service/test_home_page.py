@@ -13,7 +13,7 @@ from page_client import Place, browsing
 from trucks import euros
 
 import multiplay as mp
-from multiplay.learner.words import Words
+from multiplay._support.words import Words
 from multiplay.reports.study_curve import Curve
 from multiplay.service.pages import home
 from multiplay.service.studies import demonstration

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from multiplay._support.formatting import UNKNOWN, Table, plural
+from multiplay._support.words import Words
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import features, options
@@ -26,7 +27,6 @@ from multiplay.cli.study.app import (
     time_of,
 )
 from multiplay.learner.plays import MOST_ROWS_SHOWN, PendingPlay, Why, of_text
-from multiplay.learner.words import Words
 from multiplay.reports.study_text import outlook
 from multiplay.studies.wire import of_why
 

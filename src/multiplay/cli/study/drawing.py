@@ -11,9 +11,9 @@ from rich.text import Text
 
 from multiplay._support.formatting import Table as TextTable
 from multiplay._support.formatting import abbreviated, plural
+from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
-from multiplay.learner.words import Words, money_text
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import Stretch

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from multiplay._support.atomic_files import write_text
 from multiplay._support.formatting import UNKNOWN, Table, counted, minute, plural
+from multiplay._support.words import money_text
 from multiplay.cli.app import check_suffix
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import options
@@ -30,7 +31,6 @@ from multiplay.cli.study.ask import plain_play
 from multiplay.cli.study.drawing import draw_study
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import TOLD
-from multiplay.learner.words import money_text
 from multiplay.reports.study import LAST, study_facts
 from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table

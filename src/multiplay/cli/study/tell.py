@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from multiplay._support.words import Words
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
     AsJson,
@@ -25,7 +26,6 @@ from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck, read_bills
 from multiplay.learner.plays import Receipt, Remaining, of_text
-from multiplay.learner.words import Words
 from multiplay.studies.wire import of_table_check
 
 NamedPlay = Annotated[

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from multiplay._support.words import LONGEST_WORD
 from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
-from multiplay.learner.words import LONGEST_WORD
 from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.service.api import paging
 from multiplay.service.studies.limits import POLICIES, SETS

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from multiplay._support.formatting import number
+from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
-from multiplay.learner.words import Words
 
 MISSING = "-"  # a unit that was not reported
 RESERVED = (".", "..")  # names with a meaning of their own in a URL

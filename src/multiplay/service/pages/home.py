@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from multiplay._support.formatting import plan_text
+from multiplay._support.words import Words
 from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import TOLD, PendingPlay
-from multiplay.learner.words import Words
 from multiplay.reports.study_curve import Change, Curve
 from multiplay.service.pages.features import day_fields
 from multiplay.service.pages.plans import set_summary

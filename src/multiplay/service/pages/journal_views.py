@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay._support.formatting import Table, counted, minute, plan_text, plural
 from multiplay._support.serialization import number_or_nan
+from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
-from multiplay.learner.words import Words
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import MOST as ROUNDS

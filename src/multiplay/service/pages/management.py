@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck
-from multiplay.learner.words import Words
 from multiplay.service.api.models import ExportQuery
 from multiplay.service.api.routes import file_response
 from multiplay.service.pages import render

@@ -15,12 +15,12 @@ from multiplay._support.formatting import (
     minute,
 )
 from multiplay._support.serialization import number_or_nan
+from multiplay._support.words import Words, money_text
 from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
 from multiplay.errors import InvalidInput
 from multiplay.learner import facts as learner_facts
 from multiplay.learner.plays import PENDING, Estimate, PendingPlay
-from multiplay.learner.words import Words, money_text
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts, study_facts
 from multiplay.service.pages.bills import cost_text, field_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from multiplay._support.words import Words
 from multiplay.actions import Transport
-from multiplay.learner.words import Words
 from multiplay.service.auth import keys
 from multiplay.studies import Study, entry_codec
 from multiplay.studies.study import Place

@@ -1,0 +1,349 @@
+"""Smoothed beliefs: mean losses of every past day, from all reports before and after it.
+
+The bill of a unit of arm i on day t is
+
+    mu[i, t] + D[t] + E[i, t] + noise,
+
+where mu is a random walk of each arm (variance q a week), D the effect of the day on all arms
+(variance kappa), and E the effect of the day on one arm (variance lam). All are Gaussian. The
+result is averaged over a grid of q, kappa and lam, weighted by their likelihood: there is no
+optimiser, and the same reports give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay.types import FloatArray, IntArray
+
+# The grid, in variances of the bill of a unit.
+DRIFTS = (1e-6, 0.01, 0.1, 0.6)  # q, of a week
+COMMON = (0.0, 0.05, 0.5)  # kappa, of a day
+OWN = (0.0, 0.1, 0.5)  # lam, of an arm on a day
+POWERS = (0, 1, 2)  # of the mean, to which the variance of a bill may be proportional
+PSEUDO_UNITS = 4.0  # of the common variance, in that of each arm
+FEWEST_PAIRS = 20  # degrees of freedom within days, below which differences between days count too
+NEGLIGIBLE = 1e-6  # weight of a model that is left out
+MOST_BINS = 120  # of time, in which means are constant
+MOST_ENTRIES = 4_000_000  # of the covariances of all arms between bins
+
+
+class Reports(NamedTuple):
+    """Reports of all days; arrays are (days, arms).
+
+    Attributes
+    ----------
+    place : array of shape (days,)
+        The time of each day, in weeks.
+    units : array
+        The number of units seen.
+    total, squares : array
+        The sum of their losses and of their squares; NaN for squares that are not known.
+    low, high : array of shape (arms,)
+        The range of the losses of each arm.
+    """
+
+    place: FloatArray
+    units: FloatArray
+    total: FloatArray
+    squares: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+class Contrast(NamedTuple):
+    """Posterior of weighted sums of means: one for each group of days.
+
+    Attributes
+    ----------
+    mean : array of shape (groups,)
+        The expected sums.
+    covariance : array of shape (groups, groups)
+        Their covariance.
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """The mean and the standard deviation of the sum over all groups."""
+        return float(self.mean.sum()), math.sqrt(max(float(self.covariance.sum()), 0.0))
+
+    @property
+    def deviation(self) -> FloatArray:
+        """The standard deviation of each group."""
+        found: FloatArray = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))
+        return found
+
+
+class Smoothed:
+    """Beliefs about the mean losses of past days.
+
+    Parameters
+    ----------
+    reports
+        All reports. Days are in any order.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> bills = rng.normal([50.0, 80.0], 5.0, size=(20, 2))
+    >>> ends = np.zeros(2), np.full(2, 100.0)
+    >>> reports = Reports(np.arange(20) / 7, np.ones((20, 2)), bills, bills**2, *ends)
+    >>> difference = np.tile([-1.0, 1.0], (20, 1)) / 20
+    >>> mean, deviation = Smoothed(reports).contrast(difference, np.zeros(20, int)).total
+    >>> bool(abs(mean - 30) < 2 * deviation < 10)
+    True
+    """
+
+    def __init__(self, reports: Reports) -> None:
+        self.reports = reports
+        units = reports.units
+        self._seen = units > 0
+        self._average = np.divide(reports.total, units, out=np.zeros_like(units), where=self._seen)
+        self._n = units.sum(axis=0)
+        self._known = self._n > 0
+        self._fit_spread()
+        self._fit_prior()
+        self._bin()
+
+    # ------------------------------------------------------------ what the grid has in common
+
+    def _fit_spread(self) -> None:
+        """Estimate the variance of a bill of each arm, within a day."""
+        units, average = self.reports.units, self._average
+        within = np.where(units > 1, self.reports.squares - units * average**2, 0.0)
+        told = np.isfinite(within) & (units > 1)
+        squares = np.where(told, np.maximum(within, 0.0), 0.0).sum(axis=0)
+        freedom = np.where(told, units - 1, 0.0).sum(axis=0)
+        if freedom.sum() < FEWEST_PAIRS:
+            more, pairs = self._between()
+            squares, freedom = squares + more, freedom + pairs
+        span = self.reports.high - self.reports.low
+        least = 1e-10 * float((span**2).max())
+        mean = self._n @ self._arm_means() / max(self._n.sum(), 1.0)
+        means = np.where(self._known, self._arm_means(), mean)
+        best, self.pooled = -math.inf, 0.0
+        for power in POWERS if (means > 0).all() else POWERS[:1]:
+            shape = (means / mean) ** power if power else np.ones_like(means)
+            scale = max(float((squares / shape).sum() / max(freedom.sum(), 1.0)), least)
+            target = scale * shape
+            fit = -0.5 * float((freedom * np.log(target) + squares / target).sum())
+            if fit > best:
+                best = fit
+                self._variance = (squares + PSEUDO_UNITS * target) / (freedom + PSEUDO_UNITS)
+        self.pooled = max(float(squares.sum() / max(freedom.sum(), 1.0)), least)
+
+    def _between(self) -> tuple[FloatArray, FloatArray]:
+        """Return the squared differences of an arm from one day to the next, and their number."""
+        squares, pairs = np.zeros(len(self._n)), np.zeros(len(self._n))
+        order = np.argsort(self.reports.place, kind="stable")
+        for arm in np.flatnonzero(self._seen.sum(axis=0) > 1):
+            days = order[self._seen[order, arm]]
+            step = np.diff(self._average[days, arm])
+            inverse = 1.0 / self.reports.units[days, arm]
+            squares[arm] = (step**2 / (inverse[1:] + inverse[:-1])).sum()
+            pairs[arm] = len(step)
+        return squares, pairs
+
+    def _arm_means(self) -> FloatArray:
+        return np.asarray(self.reports.total.sum(axis=0) / np.maximum(self._n, 1.0))
+
+    def _fit_prior(self) -> None:
+        """Set mean and variance of the first day: of arms that are alike, or of the range."""
+        low, high = self.reports.low, self.reports.high
+        self._prior_mean, self._prior_variance = (low + high) / 2, (high - low) ** 2 / 12
+        seen, means = self._known, self._arm_means()
+        count = int(seen.sum())
+        if count < 2:
+            return
+        noise = (self._variance / np.maximum(self._n, 1.0))[seen].mean()
+        apart = max(float(means[seen].var(ddof=1)) - noise, 0.1 * noise)
+        self._prior_mean = np.where(seen, means[seen].mean(), self._prior_mean)
+        self._prior_variance = np.where(seen, apart * (1 + 2 / count), self._prior_variance)
+
+    def _bin(self) -> None:
+        """Divide the time into bins of equal length, within which means are constant."""
+        place, arms = self.reports.place, max(len(self._n), 1)
+        most = max(min(MOST_BINS, int(math.sqrt(MOST_ENTRIES / arms))), 2)
+        exact, bins = np.unique(place, return_inverse=True)
+        if len(exact) > most:
+            length = np.ptp(place) / most
+            number = np.minimum(np.floor((place - place.min()) / length), most - 1)
+            used, bins = np.unique(number, return_inverse=True)
+            exact = place.min() + (used + 0.5) * length
+        self._times, self.bins = exact, bins.astype(np.int64)
+
+    # ------------------------------------------------------------ the grid
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """The posterior weights of the models, by q, lam and kappa."""
+        fit = np.array([[day.fit for day in lanes.days()] for lanes in self._all()])
+        weights = np.exp(fit - fit.max()).reshape(len(DRIFTS), len(OWN), len(COMMON))
+        return np.asarray(weights / weights.sum())
+
+    def _all(self) -> Iterator[_Lanes]:
+        for drift in DRIFTS:
+            for own in OWN:
+                yield _Lanes(self, drift * self.pooled, own * self.pooled)
+
+    def _likely(self) -> Iterator[tuple[float, _Days]]:
+        """Yield the models that matter, with their weights."""
+        weights = np.where(self.weights > NEGLIGIBLE, self.weights, 0.0)
+        weights /= weights.sum()
+        for i, drift in enumerate(DRIFTS):
+            for j, own in enumerate(OWN):
+                if weights[i, j].any():
+                    lanes = _Lanes(self, drift * self.pooled, own * self.pooled)
+                    for weight, day in zip(weights[i, j], lanes.days(), strict=True):
+                        if weight:
+                            yield float(weight), day
+
+    def contrast(self, weights: FloatArray, groups: IntArray) -> Contrast:
+        """Return the posterior of the sums of weights[t, i] * mean[t, i] over days of a group.
+
+        ``weights`` are (days, arms). ``groups`` has the group of each day, from 0; the weights of a
+        day of group -1 are 0.
+        """
+        count = int(groups.max()) + 1
+        mean, within, between = np.zeros(count), np.zeros((count, count)), np.zeros((count, count))
+        for weight, day in self._likely():
+            one = day.contrast(weights, groups, count)
+            mean += weight * one.mean
+            within += weight * one.covariance
+            between += weight * np.outer(one.mean, one.mean)
+        return Contrast(mean, within + between - np.outer(mean, mean))
+
+    def means(self) -> FloatArray:
+        """Return the expected mean loss of each arm in each bin of time, (bins, arms)."""
+        found = np.zeros((len(self._times), len(self._n)))
+        for weight, day in self._likely():
+            found += weight * day.means()
+        return found
+
+
+class _Lanes:
+    """The posterior of the random walks of all arms, without effects of days on all arms.
+
+    A Kalman filter and smoother for each arm, all arms at once.
+    """
+
+    def __init__(self, smoothed: Smoothed, drift: float, own: float) -> None:
+        self.smoothed, self.drift, self.own = smoothed, drift, own
+        units, seen = smoothed.reports.units, smoothed._seen
+        variance = smoothed._variance
+        self.precision = np.where(seen, units / (variance + units * own), 0.0)  # (days, arms)
+        self.rest = np.where(seen, smoothed._average - smoothed._prior_mean, 0.0)
+        bins, count = smoothed.bins, len(smoothed._times)
+        shape = count, units.shape[1]
+        sums, weighted = np.zeros(shape), np.zeros(shape)
+        np.add.at(sums, bins, self.precision)
+        np.add.at(weighted, bins, self.precision * self.rest)
+        predicted, filtered = np.empty(shape), np.empty(shape)  # variances
+        means, ahead = np.empty(shape), np.empty(shape)
+        variance, mean = smoothed._prior_variance, np.zeros(shape[1])
+        gaps = np.append(0.0, np.diff(smoothed._times)) * drift
+        fit = 0.0
+        for k in range(count):
+            predicted[k] = variance = variance + gaps[k]
+            ahead[k] = mean
+            variance = 1.0 / (1.0 / predicted[k] + sums[k])
+            residual = weighted[k] - sums[k] * mean
+            fit -= 0.5 * float(np.log1p(predicted[k] * sums[k]).sum())
+            fit += 0.5 * float((residual**2 * variance + 2 * mean * weighted[k]).sum())
+            fit -= 0.5 * float((mean**2 * sums[k]).sum())
+            mean = mean + variance * residual
+            filtered[k], means[k] = variance, mean
+        logs = np.log(self.precision, out=np.zeros_like(self.precision), where=seen)
+        fit += 0.5 * float(logs.sum() - (self.precision * self.rest**2).sum())
+        self.fit = fit
+        covariance = np.empty((count, count, shape[1]))  # smoothed, between bins
+        covariance[-1, -1] = filtered[-1]
+        for k in range(count - 2, -1, -1):
+            gain = filtered[k] / predicted[k + 1]
+            means[k] += gain * (means[k + 1] - ahead[k + 1])
+            last = covariance[k + 1, k + 1]
+            covariance[k, k] = filtered[k] + gain**2 * (last - predicted[k + 1])
+            covariance[k, k + 1 :] = covariance[k + 1 :, k] = gain * covariance[k + 1, k + 1 :]
+        self.means = means  # less the prior mean
+        self.covariance = np.ascontiguousarray(covariance.transpose(2, 0, 1))
+
+    @cached_property
+    def of_days(self) -> tuple[FloatArray, FloatArray]:
+        """The precision of sums of reports of each day, (days, days), and their weighted rest."""
+        bins, precision = self.smoothed.bins, self.precision
+        found = np.diag(precision.sum(axis=1))
+        for arm in np.flatnonzero(self.smoothed._known):
+            days = np.flatnonzero(precision[:, arm])
+            weight, at = precision[days, arm], bins[days]
+            covariance = self.covariance[arm][np.ix_(at, at)]
+            found[np.ix_(days, days)] -= weight[:, None] * covariance * weight
+        return found, (precision * (self.rest - self.means[bins])).sum(axis=1)
+
+    def days(self) -> Iterator[_Days]:
+        """Yield the models of effects of the day on all arms."""
+        for common in COMMON:
+            yield _Days(self, common * self.smoothed.pooled)
+
+
+class _Days:
+    """The posterior of one model: random walks, and effects of days on all arms."""
+
+    def __init__(self, lanes: _Lanes, common: float) -> None:
+        self.lanes, self.fit = lanes, lanes.fit
+        count = len(lanes.precision)
+        self.effect = np.zeros(count)
+        self.root: FloatArray | None = None
+        if common > 0:
+            precision, rest = lanes.of_days
+            factor = np.linalg.cholesky(np.eye(count) / common + precision)
+            inverse = np.linalg.inv(factor)  # covariance = inverse' inverse
+            half = inverse @ rest
+            self.root, self.effect = inverse, inverse.T @ half
+            self.fit += 0.5 * float(half @ half)
+            self.fit -= float(np.log(factor.diagonal()).sum()) + 0.5 * count * math.log(common)
+
+    def means(self) -> FloatArray:
+        """Return the expected mean of each arm in each bin, (bins, arms)."""
+        lanes, smoothed = self.lanes, self.lanes.smoothed
+        pull = np.zeros_like(lanes.means)
+        np.add.at(pull, smoothed.bins, lanes.precision * self.effect[:, None])
+        shift = np.einsum("ikl,li->ki", lanes.covariance, pull)
+        return np.asarray(smoothed._prior_mean + lanes.means - shift)
+
+    def contrast(self, weights: FloatArray, groups: IntArray, count: int) -> Contrast:
+        """Return the posterior of one model; see ``Smoothed.contrast``."""
+        lanes, smoothed = self.lanes, self.lanes.smoothed
+        bins, precision = smoothed.bins, lanes.precision
+        counted = groups >= 0
+        # the effect of a day on an arm is known in part, from the bills of that day
+        gain = lanes.own * precision
+        left = np.where(counted[:, None], weights * (1 - gain), 0.0)
+        known = np.where(counted[:, None], weights * gain * lanes.rest, 0.0).sum(axis=1)
+        unknown = np.where(counted[:, None], weights**2 * lanes.own * (1 - gain), 0.0).sum(axis=1)
+        group = np.where(counted, groups, 0)
+        mean: FloatArray = np.bincount(group, known, count).astype(float)
+        covariance: FloatArray = np.diag(np.bincount(group, unknown, count).astype(float))
+        level = np.where(counted, weights @ smoothed._prior_mean, 0.0)
+        mean += np.bincount(group, level, count)
+        on_days = np.zeros((count, len(bins)))
+        on_days[group, np.arange(len(bins))] = left.sum(axis=1)
+        for arm in np.flatnonzero(left.any(axis=0)):
+            sums = np.zeros((count, len(smoothed._times)))
+            np.add.at(sums, (group, bins), left[:, arm])
+            pulled = sums @ lanes.covariance[arm]
+            mean += sums @ lanes.means[:, arm]
+            covariance += pulled @ sums.T
+            on_days -= pulled[:, bins] * precision[:, arm]
+        if self.root is not None:
+            mean += on_days @ self.effect
+            half = on_days @ self.root.T
+            covariance += half @ half.T
+        return Contrast(mean, covariance)

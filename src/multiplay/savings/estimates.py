@@ -1,0 +1,327 @@
+"""Estimates of savings: plays compared with the plans of a rule on the same days."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from multiplay._support.formatting import percent, plan_text
+from multiplay._support.words import Words
+from multiplay.beliefs.smoothed import Contrast, Reports, Smoothed
+from multiplay.errors import InvalidInput
+from multiplay.savings.days import Bills, PlayedDay, calendar
+from multiplay.savings.saved import Evidence, Saved, WeekSaved
+from multiplay.types import FloatArray, IntArray
+
+FEWEST_DAYS = 10
+FEW_BILLS = 5
+RECENT = 4.0  # weeks
+MOST_NEVER = 0.25  # shares of the rule's units
+MOST_STALE = 0.30
+MOST_NAMED = 5  # arms in a sentence
+METHODS = ("model", "dr", "ips")
+
+Ranges = tuple[float, float] | Mapping[str, tuple[float, float]]
+
+
+def estimate(
+    days: Sequence[PlayedDay],
+    bills: Sequence[Bills],
+    plans: Sequence[IntArray | None],
+    ranges: Ranges,
+    *,
+    level: float = 0.95,
+    method: str = "model",
+    rule: str = "",
+    moved: Collection[str] = (),
+    entry: int | None = None,
+    words: Words | None = None,
+) -> Saved:
+    """Return what the plays of some days saved against the plans of a rule.
+
+    Parameters
+    ----------
+    days
+        The plays that were told, in their order.
+    bills
+        Losses that count as bills only.
+    plans
+        The plan of the rule for each day, over the arms of its set; None where it has none, which
+        is counted as left out. To leave out days before or after a date, pass their ``bills``.
+    ranges
+        The range of the losses of a unit in the user's unit: of all arms, or by arm.
+    level
+        The level of the intervals.
+    method
+        "model" (the belief model, smoothed), "dr" (doubly robust) or "ips" (importance weighting);
+        the last two need the logged x of all days.
+    rule
+        The rule in words, such as "in proportion".
+    moved
+        The arms whose mean has changed, by ``drift``.
+    entry
+        The last entry of the journal that was read.
+    words
+        The words in which the result is shown.
+    """
+    if method not in METHODS:
+        raise InvalidInput("method", "'model', 'dr' or 'ips'", repr(method), "Leave it out.")
+    history = History(days, bills, ranges, words or Words())
+    compared = history.compare(plans)
+    result = history.saved(compared, level, rule, moved)
+    return replace(result, entry=entry)
+
+
+def cost_of_learning(
+    days: Sequence[PlayedDay],
+    bills: Sequence[Bills],
+    ranges: Ranges,
+    *,
+    level: float = 0.95,
+    entry: int | None = None,
+    words: Words | None = None,
+) -> Saved:
+    """Return what the plays cost more than the best plans by all that is known at the end.
+
+    The best plan of each day is that for the means of the last day. Parameters are those of
+    ``estimate``. The total is what was paid too much: at least 0, but for errors of the estimate.
+    """
+    history = History(days, bills, ranges, words or Words())
+    means = history.smoothed.means()[-1]
+    plans = [day.actions.best(means[history.places(day.actions.names)]) for day in days]
+    result = history.saved(history.compare(plans), level, "the best plan by what is known now", ())
+    weeks = [row._replace(saved=-row.saved, low=-row.high, high=-row.low) for row in result.weeks]
+    ends = -result.high, -result.low
+    return replace(
+        result,
+        total=-result.total,
+        low=ends[0],
+        high=ends[1],
+        share=-result.share,
+        weeks=tuple(weeks),
+        trust="",
+        entry=entry,
+        learning=True,
+    )
+
+
+class Compared(NamedTuple):
+    """Days of which the rule has a plan.
+
+    Attributes
+    ----------
+    plan, played : arrays of shape (days, arms)
+        The units of the rule and of the plays; 0 on days that are left out.
+    certain : array of shape (days,)
+        What the plan costs more than the play, of costs that are known.
+    week : array of integers
+        The week of each day; -1 on days that are left out.
+    """
+
+    plan: FloatArray
+    played: FloatArray
+    certain: FloatArray
+    week: IntArray
+
+    @property
+    def left_out(self) -> int:
+        """The number of days without a plan."""
+        return int((self.week < 0).sum())
+
+
+class History:
+    """Plays and bills of a study, as arrays over all days and arms; bills are before the plays.
+
+    Parameters
+    ----------
+    days, bills, ranges, words
+        As in ``estimate``.
+    """
+
+    def __init__(
+        self, days: Sequence[PlayedDay], bills: Sequence[Bills], ranges: Ranges, words: Words
+    ) -> None:
+        _check(days)
+        self.days, self.words = days, words
+        self.sign, self.sense = days[0].actions.sign, days[0].actions.sense
+        everything = [*bills, *(day.bills for day in days)]
+        names = dict.fromkeys(name for one in everything for name in one.names)
+        self.names = tuple(names)
+        self._place = {name: place for place, name in enumerate(names)}
+        self.first, self.calendar = len(bills), calendar(bills, days)
+        shape = len(everything), len(names)
+        units, total, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        for t, one in enumerate(everything):
+            at = self.places(one.names)
+            units[t, at], total[t, at], squares[t, at] = one.units, one.total, one.squares
+        if not units.any():
+            expected, hint = "losses of single arms", "Report the losses of each arm."
+            raise InvalidInput("study", expected, "only totals of rounds", hint)
+        low, high = self._ends(ranges)
+        self.reports = Reports(self.calendar.place, units, total, squares, low, high)
+
+    def places(self, names: tuple[str, ...]) -> IntArray:
+        """Return the places of some arms among all arms."""
+        return np.array([self._place[name] for name in names], dtype=np.int64)
+
+    def _ends(self, ranges: Ranges) -> tuple[FloatArray, FloatArray]:
+        by_arm = ranges if isinstance(ranges, Mapping) else dict.fromkeys(self.names, ranges)
+        ends = np.array([by_arm[name] for name in self.names], dtype=float)
+        return ends[:, 0], ends[:, 1]
+
+    @cached_property
+    def smoothed(self) -> Smoothed:
+        """The beliefs about all past days."""
+        return Smoothed(self.reports)
+
+    def compare(self, plans: Sequence[IntArray | None]) -> Compared:
+        """Return the plans of a rule beside the plays."""
+        if len(plans) != len(self.days):
+            raise ValueError(f"{len(plans)} plans for {len(self.days)} days")
+        shape = len(plans), len(self.names)
+        plan, played, certain = np.zeros(shape), np.zeros(shape), np.zeros(len(plans))
+        week = self.calendar.week.copy()
+        for t, (day, one) in enumerate(zip(self.days, plans, strict=True)):
+            if one is None:
+                week[t] = -1
+                continue
+            at = self.places(day.actions.names)
+            plan[t, at], played[t, at] = one, day.action
+            certain[t] = day.certain(one) - day.certain(day.action)
+        compared = Compared(plan, played, certain, week)
+        if 2 * compared.left_out > len(plans):
+            got = f"plans of {len(plans) - compared.left_out} of {len(plans)}"
+            hint = "Use FixedPlan(..., nearest=True), or a rule that has a plan for each set."
+            raise InvalidInput("against", "a plan of at least half of the days", got, hint)
+        return compared
+
+    def saved(self, compared: Compared, level: float, rule: str, moved: Collection[str]) -> Saved:
+        """Return the saving by the belief model."""
+        thin, never, stale = self._shares(compared)
+        found = self._contrast(compared)
+        width = NormalDist().inv_cdf((1 + level) / 2)
+        total, deviation = found.total
+        paid = self._paid(compared)
+        rule_cost = paid + self.sign * total
+        used = np.unique(compared.week[compared.week >= 0])
+        count = np.bincount(compared.week[compared.week >= 0])
+        weeks = tuple(
+            WeekSaved(
+                self.calendar.labels[k],
+                int(count[k]),
+                float(found.mean[k]),
+                float(found.mean[k] - width * found.deviation[k]),
+                float(found.mean[k] + width * found.deviation[k]),
+            )
+            for k in used
+        )
+        return Saved(
+            total=total,
+            low=total - width * deviation,
+            high=total + width * deviation,
+            share=total / abs(rule_cost) if rule_cost else math.nan,
+            weeks=weeks,
+            rests_on=self._evidence(compared),
+            thin=thin,
+            never=never,
+            stale=stale,
+            left_out=compared.left_out,
+            trust=self._trust(compared, stale, moved),
+            paid=paid,
+            days=len(self.days) - compared.left_out,
+            rule=rule,
+            level=level,
+            words=self.words,
+            sense=self.sense,
+        )
+
+    def _contrast(self, compared: Compared) -> Contrast:
+        """Return the saving of each week by the belief model."""
+        nothing = np.zeros((self.first, len(self.names)))
+        weights = np.concatenate([nothing, self.sign * (compared.plan - compared.played)])
+        groups = np.concatenate([np.full(self.first, -1), compared.week])
+        found = self.smoothed.contrast(weights, groups)
+        kept = compared.week >= 0
+        certain = np.bincount(compared.week[kept], compared.certain[kept], len(found.mean))
+        return Contrast(found.mean + self.sign * certain, found.covariance)
+
+    def _paid(self, compared: Compared) -> float:
+        """Return what the compared plays cost; units not reported cost what is believed."""
+        kept = compared.week >= 0
+        units, total = self.reports.units[self.first :], self.reports.total[self.first :]
+        missing = compared.played - units
+        paid = float(total[kept].sum())
+        paid += sum(
+            day.certain(day.action) for day, one in zip(self.days, kept, strict=True) if one
+        )
+        if missing[kept].any():
+            means = self.smoothed.means()[self.smoothed.bins[self.first :]]
+            paid += float((missing * means)[kept].sum())
+        return paid
+
+    # ------------------------------------------------------------ what it rests on
+
+    def _shares(self, compared: Compared) -> tuple[float, float, float]:
+        """Return thin, never and stale; raise ``InvalidInput`` if too much was never seen."""
+        asked = compared.plan.sum(axis=0)
+        whole = max(asked.sum(), 1.0)
+        bills = self.reports.units.sum(axis=0)
+        place = self.calendar.place
+        recent = self.reports.units[place > place[self.first :].max() - RECENT].sum(axis=0)
+        thin, never, stale = (
+            float(asked[few].sum() / whole)
+            for few in (bills < FEW_BILLS, bills == 0, recent < FEW_BILLS)
+        )
+        if never > MOST_NEVER:
+            arms = np.flatnonzero((bills == 0) & (asked > 0))
+            named = plan_text({self.names[i]: int(asked[i]) for i in arms}, arm=self.words.arm)
+            lanes = self._arms_word
+            got = f"{percent(never)} on {lanes} that were never played: {named}"
+            expected = f"a rule of whose units at most {percent(MOST_NEVER)} are on unknown {lanes}"
+            hint = "Their cost is not known. Compare with a rule that uses other arms."
+            raise InvalidInput("against", expected, got, hint)
+        return thin, never, stale
+
+    @property
+    def _arms_word(self) -> str:
+        return self.words.arms(2).partition(" ")[2]
+
+    def _trust(self, compared: Compared, stale: float, moved: Collection[str]) -> str:
+        asked = compared.plan.sum(axis=0)
+        if any(asked[self._place[name]] for name in moved if name in self._place):
+            return f"prices have moved on {self._arms_word} that were not played"
+        if stale > MOST_STALE:
+            return (
+                f"{percent(stale)} of the rule's units are on {self._arms_word} with fewer than "
+                f"{FEW_BILLS} bills in the last {RECENT:.0f} weeks, whose prices may have moved"
+            )
+        return ""
+
+    def _evidence(self, compared: Compared) -> tuple[Evidence, ...]:
+        asked, played = compared.plan.sum(axis=0), compared.played.sum(axis=0)
+        bills, seen = self.reports.units.sum(axis=0), self.reports.units > 0
+        latest = np.argsort(self.calendar.place, kind="stable")
+        found = []
+        for i in np.flatnonzero((asked > 0) | (played > 0)):
+            days = latest[seen[latest, i]]
+            last = self.calendar.dates[days[-1]] if len(days) else ""
+            row = Evidence(self.names[i], int(asked[i]), int(played[i]), int(bills[i]), last)
+            found.append(row)
+        return tuple(sorted(found, key=lambda row: -row.rule_units))
+
+
+def _check(days: Sequence[PlayedDay]) -> None:
+    """Raise ``InvalidInput`` where nothing can be said."""
+    if len(days) < FEWEST_DAYS:
+        expected, hint = f"at least {FEWEST_DAYS} plays told", "Report more plays first."
+        raise InvalidInput("study", expected, len(days), hint)
+    odd = next((day.actions for day in days if not day.actions.affine), None)
+    if odd is not None:
+        expected, hint = "sets whose value is the sum of their units", "Savings need such a set."
+        raise InvalidInput("study", expected, f"{odd!r}", hint)

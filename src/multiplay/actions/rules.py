@@ -245,8 +245,9 @@ def _split(actions: ActionSet) -> FloatArray:
         whole = whole.actions
     if isinstance(whole, Transport):
         supply, demand = whole.supply.astype(float), whole.demand.astype(float)
-        return np.outer(supply, demand).ravel() / max(supply.sum(), demand.sum(), 1.0)
-    return actions.M * actions.n / max(int(actions.n.sum()), 1)
+        return np.outer(supply, demand).ravel() / float(max(supply.sum(), demand.sum(), 1.0))
+    split: FloatArray = actions.M * actions.n / max(int(actions.n.sum()), 1)
+    return split
 
 
 def _rounded_split(plans: Transport) -> IntArray:

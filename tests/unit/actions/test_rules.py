@@ -109,27 +109,36 @@ def test_rules_are_plain_data(rule: mp.Rule) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "argument"),
+    ("kind", "given", "argument"),
     [
-        (lambda: PriceList({}), "prices"),
-        (lambda: PriceList([1.0, 2.0]), "prices"),
-        (lambda: PriceList({1: 2.0}), "prices"),
-        (lambda: PriceList({"a": float("nan")}), "prices['a']"),
-        (lambda: PriceList({"a": "4"}), "prices['a']"),
-        (lambda: PriceList({"r1": 1}).plan(Budget(1, [1, 1])), "prices"),
-        (lambda: FixedPlan({"a": 1.5}), "units['a']"),
-        (lambda: FixedPlan({"a": -1}), "units['a']"),
-        (lambda: FixedPlan({"a": True}), "units['a']"),
-        (lambda: FixedPlan({"a": 1}, nearest="yes"), "nearest"),
-        (lambda: FixedPlan({"Lyon": 1}).plan(Budget(1, [1, 1])), "units"),
-        (lambda: FixedPlan({"Lyon": 0}).plan(Budget(1, [1, 1])), "units"),
-        (lambda: InProportion().plan("trucks"), "actions"),
+        (PriceList, {}, "prices"),
+        (PriceList, [1.0, 2.0], "prices"),
+        (PriceList, {1: 2.0}, "prices"),
+        (PriceList, {"a": float("nan")}, "prices['a']"),
+        (PriceList, {"a": "4"}, "prices['a']"),
+        (FixedPlan, {"a": 1.5}, "units['a']"),
+        (FixedPlan, {"a": -1}, "units['a']"),
+        (FixedPlan, {"a": True}, "units['a']"),
     ],
 )
-def test_refusals(make: Any, argument: str) -> None:
+def test_settings_that_are_refused(kind: type, given: Any, argument: str) -> None:
     with refused(argument):
-        make()
+        kind(given)
+
+
+@pytest.mark.parametrize(
+    ("rule", "argument"),
+    [
+        (PriceList({"r1": 1}), "prices"),
+        (FixedPlan({"Lyon": 1}), "units"),
+        (FixedPlan({"Lyon": 0}), "units"),
+    ],
+)
+def test_sets_without_a_plan_of_the_rule(rule: mp.Rule, argument: str) -> None:
+    with refused(argument):
+        rule.plan(Budget(1, [1, 1]))
 
 
 def test_series_are_read_by_label() -> None:
-    assert PriceList(pd.Series({"a": 1, "b": 2.5})).prices == {"a": 1.0, "b": 2.5}
+    prices: Any = pd.Series({"a": 1, "b": 2.5})
+    assert PriceList(prices).prices == {"a": 1.0, "b": 2.5}

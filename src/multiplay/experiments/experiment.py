@@ -27,7 +27,7 @@ from multiplay.simulation.simulate import MOST_TRIALS
 from multiplay.types import FloatArray
 
 KEYS = (
-    *("title", "horizon", "trials", "seed", "record", "block", "against"),
+    *("title", "horizon", "trials", "seed", "record", "block", "against", "delay"),
     *("draw", "actions", "environment", "policies"),
 )
 NEEDED = ("horizon", "trials", "actions", "environment", "policies")
@@ -44,7 +44,7 @@ class Experiment:
         The title of figures and reports.
     actions, environment, policies
         The set of actions, the source of losses, and the policies by name.
-    horizon, trials, seed, record, block, against
+    horizon, trials, seed, record, block, against, delay
         As for ``simulate``.
 
     Examples
@@ -72,6 +72,7 @@ class Experiment:
     record: Any
     block: int | None
     against: str | None = None
+    delay: Any = 0
 
     def check(self) -> None:
         """Raise ``InvalidInput`` if the parts do not fit together; the error names the key."""
@@ -108,6 +109,7 @@ class Experiment:
                 resume=resume,
                 title=self.title,
                 against=self.against,
+                delay=self.delay,
             )
         except InvalidInput:
             self.check()  # the same refusal, with the key of the file
@@ -200,6 +202,7 @@ def build(plain: Mapping[str, Any], folder: Path = Path()) -> Experiment:
         record=plain.get("record"),
         block=plain.get("block"),
         against=plain.get("against"),
+        delay=plain.get("delay", 0),
         **sizes,
     )
 

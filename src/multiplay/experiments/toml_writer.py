@@ -21,8 +21,7 @@ def experiment_file(result: Result) -> str:
     rounds = result.dataset["round"].values.tolist()
     if rounds != recorded_rounds(plain["horizon"], None).tolist():
         lines.append(f"record = {toml(rounds)}")
-    if "against" in plain:
-        lines.append(f"against = {toml(plain['against'])}")
+    lines += [f"{key} = {toml(plain[key])}" for key in ("against", "delay") if key in plain]
     for key in ("actions", "environment", "policies"):
         lines += ["", f"[{key}]"]
         lines += [f"{_key(k)} = {toml(v)}" for k, v in plain[key].items() if v is not None]

@@ -12,8 +12,9 @@ from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet
 from multiplay.environments import Adversarial, Corrupted, Environment, World
 from multiplay.environments.base import largest_change
+from multiplay.feedback import Feedback
 from multiplay.kernels.units import inside_box
-from multiplay.policies import Policy
+from multiplay.policies import Play, Policy
 from multiplay.policies.base import drop_warm_start, no_action, shown
 from multiplay.random import POLICY, Streams
 from multiplay.results.measured import EACH_ROUND, FIXED, Measured
@@ -28,7 +29,8 @@ class Block(NamedTuple):
     """The unit of work: some trials of one policy. Its numbers depend on no other block.
 
     ``best`` is the best fixed action of each trial, where it was computed before; ``against`` is
-    the comparator of the regret: that action, or the best action of each round.
+    the comparator of the regret: that action, or the best action of each round. The losses of round
+    t are told ``delay[(t - 1) % len(delay)]`` rounds later.
     """
 
     actions: ActionSet
@@ -40,6 +42,7 @@ class Block(NamedTuple):
     rounds: IntArray
     best: IntArray | None = None
     against: str = FIXED
+    delay: tuple[int, ...] = (0,)
 
 
 def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> Measured:
@@ -77,6 +80,7 @@ def _play_rounds(
     check = ActionCheck(policy, current, trials, block.rounds)
     reads = policy.reads_features
     state = policy.start(_featured(current, world, 1) if reads else current, horizon, trials)
+    delayed = DelayedReports(block.delay) if any(block.delay) else None
     stride = max(1, horizon // 100)
     for t in range(1, last + 1):
         before, current = current, actions.at(t)
@@ -87,7 +91,13 @@ def _play_rounds(
         action = chosen.action
         check.add(t, current, action)
         seen = world.observe(action)
-        policy.update(shows, state, chosen, shown(policy, seen.feedback), rng)
+        if delayed is None:
+            policy.update(shows, state, chosen, shown(policy, seen.feedback), rng)
+        else:
+            state |= chosen.cache  # before the next choice, not with a late report
+            delayed.add(t, Report(shows, Play(action, chosen.memo), shown(policy, seen.feedback)))
+            for report in delayed.due(t):
+                policy.update(report.actions, state, report.play, report.feedback, rng)
         recorder.add(t, current, action, seen)
         if t % stride == 0:
             advance(stride)
@@ -98,6 +108,31 @@ def _featured(actions: ActionSet, world: World, t: int) -> ActionSet:
     """Return the set of round t with its features, if there are any."""
     rows = world.contexts(t)
     return actions if rows is None else actions.featured(rows)
+
+
+class Report(NamedTuple):
+    """What a policy is told of one round: the set with its features, the play and the losses."""
+
+    actions: ActionSet
+    play: Play
+    feedback: Feedback
+
+
+class DelayedReports:
+    """The reports that were not told yet, by the round after which they are told."""
+
+    def __init__(self, delay: tuple[int, ...]) -> None:
+        self.delay = delay
+        self.waiting: dict[int, list[Report]] = {}
+
+    def add(self, t: int, report: Report) -> None:
+        """Take the report of round t."""
+        told = t + self.delay[(t - 1) % len(self.delay)]
+        self.waiting.setdefault(told, []).append(report)
+
+    def due(self, t: int) -> list[Report]:
+        """Return the reports that are told after round t, oldest first."""
+        return self.waiting.pop(t, [])
 
 
 class ActionCheck:

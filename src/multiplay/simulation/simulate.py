@@ -14,9 +14,11 @@ from multiplay._support.atomic_files import as_path, missing_folders, taken_back
 from multiplay._support.checks import (
     EXACT,
     check_instance,
+    is_integer,
     is_list,
     is_number,
     positive_integer,
+    shortened,
     whole_numbers,
 )
 from multiplay._support.serialization import describe
@@ -66,6 +68,7 @@ def simulate(
     resume: bool = False,
     title: str = "",
     against: str | None = None,
+    delay: int | Sequence[int] = 0,
 ) -> Result:
     r"""Play every policy for ``horizon`` rounds in ``trials`` independent trials.
 
@@ -126,6 +129,10 @@ def simulate(
         non-stationary losses. It is the default with features (``Contextual``), and the only one
         for changing sets (``Changing``). A nonlinear objective has a best fixed action only where
         the means stay the same; the best action of each round is defined in all environments.
+    delay
+        Late feedback: how many rounds later the losses of a round are told. A list has the delays
+        of rounds 1, 2, ... and repeats, the same in all trials. Losses that would be told after the
+        last round are never told; the regret counts all rounds.
 
     Returns
     -------
@@ -175,7 +182,7 @@ def simulate(
             repr(executor),
             "Give an executor, or leave it out.",
         )
-    rounds = recorded_rounds(horizon, record)
+    rounds, delays = recorded_rounds(horizon, record), checked_delay(delay)
     environment.check(actions, horizon, trials)
     marks = {int(at): str(text) for at, text in environment.marks(horizon).items()}
     if seed is None:
@@ -195,6 +202,7 @@ def simulate(
             "seed": seed,
             "rounds": rounds,
             **({} if against == usual else {"against": against}),
+            **({"delay": delay} if any(delays) else {}),
         }
     )
     collected = CollectedBlocks(len(by_name), trials, actions.d, len(rounds))
@@ -226,9 +234,19 @@ def simulate(
             for place, found in run_blocks(ahead, ranges, workers, lambda *_: None, horizon):
                 best[ranges[place]] = found
         blocks = [
-            Block(actions, environment, players[k], horizon, some, seed, rounds, known, against)
+            Block(
+                actions,
+                environment,
+                players[k],
+                horizon,
+                some,
+                seed,
+                rounds,
+                _rows(best, some),
+                against,
+                delays,
+            )
             for k, some in work
-            for known in [_rows(best, some)]
         ]
         for place, measured in run_blocks(play, blocks, workers, advance, horizon, _effort):
             finished = *work[place], measured
@@ -398,6 +416,16 @@ def _warn_if_actions_are_equal(
             "regret of every policy is 0. Check the means of the arms, or use a different set.",
             stacklevel=3 if PYTHON_SUGGESTS else 4,  # the call of ``simulate``
         )
+
+
+def checked_delay(delay: object) -> tuple[int, ...]:
+    """Return the delays of the first rounds, which repeat, after checking them."""
+    delays = tuple(delay) if isinstance(delay, list | tuple | np.ndarray) else (delay,)
+    hint = "Use delay=3, for example, or a list such as [0, 0, 3]."
+    if not delays or not all(is_integer(one) and 0 <= one <= EXACT for one in delays):
+        expected = "whole numbers of rounds, 0 or more"
+        raise InvalidInput("delay", expected, shortened(repr(delay)), hint)
+    return tuple(map(int, delays))
 
 
 def usual_comparator(actions: ActionSet, environment: Environment) -> str:

@@ -1,7 +1,5 @@
 """GenAdaINF against a plain twin, its identity, its bound and the numbers that it is known by."""
 
-import heapq
-
 import numpy as np
 import pytest
 from known import check_known
@@ -20,7 +18,6 @@ from multiplay import (
     Knapsack,
     Learner,
     Network,
-    Play,
     Policy,
     RandomWalk,
     Stochastic,
@@ -32,7 +29,7 @@ from multiplay.policies.genadainf import minimiser
 from multiplay.random import POLICY, Streams
 from multiplay.theory import genadainf_realised, realised_bound
 from multiplay.theory.adainf import psi
-from multiplay.types import Arrays, FloatArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 PAPER = Transport([1, 4, 5], [4, 6])
 MANY = Transport([8, 32, 40], [32, 48])
@@ -283,36 +280,23 @@ def test_all_known_numbers(scale: int, regime: str) -> None:
 
 
 def late_regret(
-    policy: Policy, scale: int, delays: FloatArray, trials: int, horizon: int
+    policy: Policy, scale: int, delays: IntArray, trials: int, horizon: int
 ) -> FloatArray:
     """Regret where the losses of round t come after delays[t] more rounds have begun."""
     plans = Transport(scale * PAPER.supply, scale * PAPER.demand)
     environment = paper.environments(horizon, trials, seed=2)["stochastic"]
-    rows = range(trials)
-    world, rng = environment.open(plans, horizon, rows, 2), Streams.spawn(2, POLICY, rows)
-    means = paper.costs(trials, 2)
-    best = (plans.best(means) * means).sum(axis=1)
-    state = policy.start(plans, horizon, trials)
-    pending: list[tuple[float, int, Play, Feedback]] = []
-    regret = np.zeros(trials)
-    for t in range(horizon):
-        play = policy.choose(plans, state, rng)
-        state |= play.cache
-        regret += (play.action * means).sum(axis=1) - best
-        bare = Play(play.action, play.memo)
-        heapq.heappush(pending, (t + delays[t], t, bare, world.observe(play.action).feedback))
-        while pending and pending[0][0] <= t:
-            _, _, told, feedback = heapq.heappop(pending)
-            policy.update(plans, state, told, feedback, rng)
-    return regret
+    late = delays.tolist()
+    return simulate(plans, environment, {"it": policy}, horizon, trials, 2, delay=late).final("it")
 
 
 def check_delays(scales: tuple[int, ...], trials: int, horizon: int) -> None:
-    out_of_order = np.random.default_rng(3).exponential(20, horizon).round()
-    delays = {"ten": (np.full(horizon, 10.0), 2), "hundred": (np.full(horizon, 100.0), 5)}
+    out_of_order = np.random.default_rng(3).exponential(20, horizon).round().astype(int)
+    delays = {"ten": (np.full(horizon, 10), 2), "hundred": (np.full(horizon, 100), 5)}
     delays["out of order"] = (out_of_order, 2)
     for scale in scales:
-        prompt = late_regret(GenAdaINF(), scale, np.zeros(horizon), trials, horizon).mean()
+        prompt = late_regret(
+            GenAdaINF(), scale, np.zeros(horizon, dtype=int), trials, horizon
+        ).mean()
         for name, (late, times) in delays.items():
             regret = late_regret(GenAdaINF(), scale, late, trials, horizon).mean()
             rival = late_regret(GenLBINFV(), scale, late, trials, horizon).mean()

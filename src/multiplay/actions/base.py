@@ -326,6 +326,10 @@ class ActionSet(HasPanel, ABC):
         """Whether the value of an action is affine in the means of its arms."""
         return self.linear or self.extra
 
+    def known(self, action: ArrayLike) -> FloatArray:
+        """Return h(a), the known cost of whole actions beside the offset; 0 without ``extra``."""
+        return np.zeros(np.shape(action)[:-1])
+
     def known_cost(self, action: ArrayLike) -> FloatArray:
         """Return the cost of actions that is known and not told, in the user's unit."""
         return np.zeros(np.shape(action)[:-1])

@@ -154,12 +154,14 @@ class Changing(ActionSet, vectorised=True):
         if isinstance(self.sets, tuple) or len(self._digests) == horizon:
             return self
         known, most = copy(self), np.zeros(self.d, dtype=np.int64)
-        known._digests, known.linear = np.empty(horizon, dtype=np.uint32), True
+        known._digests = np.empty(horizon, dtype=np.uint32)
+        known.linear = known.extra = True
         for t in range(1, horizon + 1):
             today = self.at(t)
             np.maximum(most, today.n, out=most)
             known._digests[t - 1] = _digest(today)
             known.linear &= today.linear
+            known.extra &= today.affine
         known.n = most
         return known
 

@@ -120,6 +120,10 @@ class Limited(ActionSet, vectorised=True):
             vars(other).pop("hull", None)
         return other
 
+    def known(self, action: ArrayLike) -> FloatArray:
+        """Return h(a), as A has it."""
+        return self._rest.known(action) if self.extra else super().known(action)
+
     def known_cost(self, action: ArrayLike) -> FloatArray:
         """Return the known cost of actions, as A has it."""
         return self._rest.known_cost(action) if self.has_known else super().known_cost(action)

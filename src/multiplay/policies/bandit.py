@@ -36,7 +36,11 @@ class Bandit(Policy):
 
     def listed(self, actions: ActionSet) -> Listed:
         """Return all actions in coordinates, or raise ``InvalidInput`` if there are too many."""
-        all_actions(type(self).__name__, actions, self.limit, "LinTS, which does not list actions")
+        name = type(self).__name__
+        if actions.offset is not None:
+            expected = f"a set without known costs of arms, which {name} cannot use"
+            raise InvalidInput("actions", expected, f"{actions!r}", "Use LinTS or LinUCB.")
+        all_actions(name, actions, self.limit, "LinTS, which does not list actions")
         return actions.listed(self.limit)
 
     def rounds(self, horizon: int | None) -> int:

@@ -118,6 +118,9 @@ class Policy(ABC):
     needs_linear : bool
         Whether the expected loss (or reward) of an action must be :math:`\langle a, \ell \rangle`.
         A class attribute.
+    uses_known : bool
+        Whether a policy that needs a linear objective uses known costs of whole actions,
+        ``actions.known``, beside it. A class attribute.
     changing : bool
         Whether the set may be another one in every round. Then every array of the state has shape
         (trials,), or (trials, d, ...) with the arms on its second axis, beside what ``warm`` and
@@ -161,7 +164,7 @@ class Policy(ABC):
     does: ClassVar[str] = ""  # a sentence for readers of plans
     learns_from: LearnsFrom = "totals"
     needs_linear: bool = False
-    lifts: bool = False
+    uses_known: bool = False
     changing: bool = False
     shared: ClassVar[tuple[str, ...]] = ()
     reads_features: bool = False
@@ -337,7 +340,7 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
             f"{policy!r}, which needs a fixed set",
             "Use BootstrapCTS, CombUCB or GenLBINFV, say.",
         )
-    if policy.needs_linear and not actions.linear and not (policy.lifts and actions.extra):
+    if policy.needs_linear and not (actions.linear or (policy.uses_known and actions.extra)):
         raise InvalidInput(
             "actions",
             f"a set with a linear objective <a, means>, which {name} needs",
@@ -369,6 +372,14 @@ def all_actions(policy: str, actions: ActionSet, limit: int, instead: str) -> In
             f"more in {actions!r}",
             f"Use {instead}; or write {policy}(limit=...).",
         ) from error
+
+
+def known_values(actions: ActionSet, everything: IntArray) -> FloatArray | float:
+    """Return what is known of the value of each action: its offsets, and h(a)."""
+    values: FloatArray | float = 0.0
+    if actions.offset is not None:
+        values = everything @ actions.offset
+    return values + actions.known(everything) if actions.extra else values
 
 
 def check_play(

@@ -92,9 +92,9 @@ class Duplicated(Policy):
         return self.policy.needs_linear
 
     @property
-    def lifts(self) -> bool:  # type: ignore[override]
+    def uses_known(self) -> bool:  # type: ignore[override]
         """Whether the policy can play sets with known costs of whole actions."""
-        return self.policy.lifts
+        return self.policy.uses_known
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state of the policy on the copies."""

@@ -8,7 +8,7 @@ import numpy as np
 from multiplay._support.checks import integer_setting
 from multiplay.actions import ActionSet
 from multiplay.policies.averages import Averages, averages, unseen_first
-from multiplay.policies.base import Play, PolicyCost, all_actions
+from multiplay.policies.base import Play, PolicyCost, all_actions, known_values
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -69,6 +69,7 @@ class ESCB(Averages):
     does = "Plays the plan whose total may still be the best."
     cost = PolicyCost(most_actions=10_000, capped=("limit",))
     needs_linear = True
+    uses_known = True
 
     limit: int = 10_000
 
@@ -92,8 +93,7 @@ class ESCB(Averages):
         f = np.log(t) + 4 * m * np.log(np.log(np.maximum(t, math.e)))
         mean, samples = averages(state), np.maximum(state["count"], 1)
         value = np.zeros((len(t), len(everything)))
-        if actions.offset is not None:
-            value += everything @ actions.offset
+        value += known_values(actions, everything)
         doubt = np.zeros_like(value)
         for i, a in enumerate(everything.T.astype(float)):  # a sum in the same order in any company
             value += mean[:, i, None] * a

@@ -91,6 +91,7 @@ class FPLIX(Policy):
     does = "Plays the plan that is best after random bonuses, and assumes nothing about results."
     cost = PolicyCost(oracle="often in update", capped=("cap",))
     needs_linear = True
+    uses_known = True
     changing = True
     partial = True
     absorbs = True
@@ -121,18 +122,21 @@ class FPLIX(Policy):
         if actions.offset is not None:
             costs += actions.sign * (eta * state["t"])[:, None] * actions.offset
         bonus = exponential(rng.random(costs.shape))
-        return Play(actions.argmin(costs - bonus), {"costs": costs, "eta": eta})
+        memo = {"costs": costs, "eta": eta}
+        if actions.extra:
+            memo["known"] = eta * state["t"]
+        return Play(_leader(actions, costs - bonus, memo), memo)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Learn by steps 2 and 3, with the costs and the rate that the action was chosen with."""
-        costs, eta = play.memo["costs"], play.memo["eta"]
+        eta = play.memo["eta"]
         gamma = np.minimum(eta, 1.0) if self.gamma is None else np.full(len(eta), self.gamma)
         played, mean = feedback.count >= 1, feedback.mean
         g, b = report_weights(state, feedback), predicted(state)
         mean = np.where(g == 1, mean, b + g * (mean - b))
-        K = self.repetitions(actions, costs, gamma, played, rng)
+        K = self.repetitions(actions, play.memo, gamma, played, rng)
         state["L"] += np.where(played, mean * K, 0.0)
         state["t"] += 1
         if len(actions.closed):
@@ -163,9 +167,10 @@ class FPLIX(Policy):
         return eta
 
     def repetitions(
-        self, actions: ActionSet, costs: FloatArray, gamma: FloatArray, wanted: BoolArray, rng: Rng
+        self, actions: ActionSet, memo: Arrays, gamma: FloatArray, wanted: BoolArray, rng: Rng
     ) -> IntArray:
         """Return K for the given trials: those not done repeat step 1, in growing batches."""
+        costs = memo["costs"]
         K = np.full(costs.shape, self.cap)
         stream = _fork(rng, len(costs))
         missing, done, batch = wanted.copy(), 0, FIRST_BATCH
@@ -175,7 +180,7 @@ class FPLIX(Policy):
             some = Streams(stream.state[rows])
             bonus, coin = some.random((len(rows), 2, batch, actions.d)).swapaxes(0, 1)
             stream.state[rows] = some.state
-            again = actions.argmin(costs[rows, None, :] - exponential(bonus)) >= 1
+            again = _leader(actions, costs[rows, None, :] - exponential(bonus), memo, rows) >= 1
             again |= coin < gamma[rows, None, None]
             found = missing[rows] & again.any(axis=1)
             K[rows] = np.where(found, done + 1 + again.argmax(axis=1), K[rows])
@@ -183,6 +188,20 @@ class FPLIX(Policy):
             rows = rows[missing[rows].any(axis=1)]
             done, batch = done + batch, 2 * batch
         return K
+
+
+def _leader(
+    actions: ActionSet, costs: FloatArray, memo: Arrays, rows: IntArray | None = None
+) -> IntArray:
+    """Return the action of the least <a, costs> + known h(a), ``known`` being that of the memo.
+
+    It is also that of the least <a, costs / known> + h(a).
+    """
+    if not actions.extra:
+        return actions.argmin(costs)
+    weight = memo["known"] if rows is None else memo["known"][rows]
+    means = actions.sign * costs / weight.reshape(-1, *[1] * (costs.ndim - 1))
+    return actions.best(means if actions.offset is None else means - actions.offset)
 
 
 def exponential(uniform: FloatArray) -> FloatArray:

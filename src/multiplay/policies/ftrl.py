@@ -71,7 +71,7 @@ class FTRL(Policy):
     does = "Mixes plans: the better a plan was, the more often it is played."
     cost = PolicyCost(oracle="often", step=2)
     needs_linear = True
-    lifts = True
+    uses_known = True
 
     @abstractmethod
     def regulariser(self, state: Arrays) -> Regulariser:

@@ -7,7 +7,7 @@ import numpy as np
 from multiplay._support.checks import integer_setting
 from multiplay.actions import ActionSet
 from multiplay.kernels import regression as kernels
-from multiplay.policies.base import Play, PolicyCost, all_actions
+from multiplay.policies.base import Play, PolicyCost, all_actions, known_values
 from multiplay.policies.regression import MOST_ARMS, Regression, unknown_first
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -90,7 +90,7 @@ class LinUCB(Regression):
         index = np.empty((len(state["t"]), len(x)))
         radius = -actions.sign * self.radius(actions, state)
         kernels.believe(state["seen"], state["R"], state["z"], radius, x, index)
-        return index
+        return index + known_values(actions, self.compared(actions))
 
     def radius(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the confidence radius of theta in the norm of V, once V has an inverse."""

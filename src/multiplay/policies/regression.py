@@ -34,6 +34,7 @@ class Regression(Policy):
 
     learns_from = "round"
     needs_linear = True
+    uses_known = True
 
     sigma: float | None
 

@@ -43,7 +43,7 @@ class RegretRecorder:
             best = best.of(actions, means)
         kernels.book(
             t,
-            actions.linear,
+            actions.affine,
             action,
             best,
             means,
@@ -54,7 +54,10 @@ class RegretRecorder:
             self.plays,
             self.sums,
         )
-        if not actions.linear:
+        if actions.extra:
+            known = actions.known(action) - (actions.known(best) if self.known else 0.0)
+            self.sums[[kernels.PSEUDO, kernels.PAID]] += known
+        elif not actions.linear:
             self.sums[kernels.PSEUDO] += actions.value(action, means) - actions.value(best, means)
         if t in self.rounds:
             self.curves.append(self.sums[[kernels.PSEUDO, kernels.PAID]])
@@ -67,12 +70,14 @@ class RegretRecorder:
         pseudo, paid = np.stack(self.curves, axis=2)
         excess = self.plays[kernels.EXCESS].astype(float)
         if not self.known:
-            best = self.actions.best(self.arms[kernels.MEANS] / horizon)[:, None, :]
-            known = np.multiply.outer(sorted(self.rounds), self._offset)
+            best = self.actions.best(self.arms[kernels.MEANS] / horizon)
+            offsets = np.multiply.outer(sorted(self.rounds), self._offset)
             for curve, sums in zip((pseudo, paid), np.stack(self.history, axis=2), strict=True):
-                curve -= (best * (sums + known)).sum(axis=2)
+                curve -= (best[:, None, :] * (sums + offsets)).sum(axis=2)
+                if self.actions.extra:
+                    curve -= np.multiply.outer(self.actions.known(best), sorted(self.rounds))
             excess[:] = np.nan
-        if not self.actions.linear:
+        if not self.actions.affine:
             paid[:] = np.nan
         S1, S2 = self.arms[[kernels.S1, kernels.S2]]
         S0_played = np.maximum(self.plays[kernels.S0_PLAYED], 1)
@@ -99,6 +104,9 @@ class RegretRecorder:
         """Return the total loss of the best fixed action, where there is one."""
         if isinstance(self.actions, Changing):
             return np.full(len(S1), np.nan)
+        if self.actions.extra:
+            mean = S1 / horizon
+            return horizon * self.actions.value(self.actions.best(mean), mean)
         sums = S1 + horizon * self._offset
         least: FloatArray = (self.actions.argmin(self.actions.sign * sums) * sums).sum(axis=1)
         return least

@@ -117,7 +117,7 @@ class Instance:
             got = f"shape {self.means.shape}"
             raise InvalidInput("means", f"{actions.d} numbers", got, "Give the means of one trial.")
         everything = actions.enumerate(limit)
-        self.best, others, gaps = ranked(everything, actions.sign * self.means)
+        self.best, others, gaps = ranked(actions, everything, self.means)
         played = np.where(others >= 1, gaps[:, None], np.inf)
         self.Delta: FloatArray = played.min(axis=0, initial=np.inf)
 

@@ -44,7 +44,7 @@ class LowerBound(HasPanel):
         Plays z that reach it, per :math:`\log T` and beyond those of the best action: in T rounds
         arm i is played about :math:`a^*_i T + z_i \log T` times. Not negative on the arms that the
         best action leaves out; of any sign on its own; :math:`\langle z, \ell \rangle = c` (-c for
-        rewards).
+        rewards) on a set without known costs.
     active : array of shape (k, d)
         The actions that the exploration is there to rule out: with less they could be the best.
     best : array of shape (d,)
@@ -127,7 +127,8 @@ def lower_bound(
     Parameters
     ----------
     actions
-        A set with linear losses or rewards and one best action.
+        A set with linear losses or rewards and one best action. Known costs of arms and of whole
+        actions (``Model``) are part of the gaps.
     means
         The mean loss (or reward) of a unit of each arm; a number if it is the same for all.
     family
@@ -192,8 +193,11 @@ def lower_bound(
     here = means if actions.sense == "min" else family.mirrored(means)
     everything = _listed(actions, limit)
     if everything is None:
-        return _arm_by_arm(actions, actions.sign * means, here, family, counts)
-    best, alternatives, gaps = ranked(everything, actions.sign * means)
+        if actions.extra:
+            raise _too_large(actions, "a set with at most this many actions, with known costs")
+        losses = means if actions.offset is None else means + actions.offset
+        return _arm_by_arm(actions, actions.sign * losses, here, family, counts)
+    best, alternatives, gaps = ranked(actions, everything, means)
     left_out = np.where(best == 0, alternatives, 0).astype(float)
     candidates = family.reachable(here, left_out, gaps)
     if not candidates.any():
@@ -222,7 +226,7 @@ def _from_totals(actions: ActionSet, means: FloatArray, family: Family, limit: i
             f"{listed.K} actions",
             "Take a smaller set: with feedback='total' they do not fit into one table.",
         )
-    best, alternatives, gaps = ranked(listed.E, actions.sign * means)
+    best, alternatives, gaps = ranked(actions, listed.E, means)
     variances = alternatives @ np.broadcast_to(family.variance, actions.d)
     game = totals_game(best @ listed.S, alternatives @ listed.S, gaps, variances)
     return _nothing_to_learn(best) if game is None else _solution(game, best, alternatives, gaps)
@@ -373,12 +377,17 @@ def _listed(actions: ActionSet, limit: int) -> IntArray | None:
         return None
 
 
-def ranked(everything: IntArray, losses: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the best action, all others, and how much more they lose."""
-    first = int((everything @ losses).argmin())
+def ranked(
+    actions: ActionSet, everything: IntArray, means: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the best action, all others, and how much more they lose, with known costs."""
+    losses = actions.sign * (means if actions.offset is None else means + actions.offset)
+    known = actions.sign * actions.known(everything) if actions.extra else np.zeros(len(everything))
+    first = int((everything @ losses + known).argmin())
     best, alternatives = everything[first].copy(), np.delete(everything, first, axis=0)
-    gaps: FloatArray = (alternatives - best) @ losses
-    tied = gaps <= TIE * ((alternatives + best) @ np.abs(losses))
+    gaps: FloatArray = (alternatives - best) @ losses + np.delete(known - known[first], first)
+    size = np.abs(known).max() + (alternatives + best) @ np.abs(losses)
+    tied = gaps <= TIE * size
     if tied.any():
         raise _two_best(best, alternatives[tied][0])
     return best, alternatives, gaps
@@ -387,7 +396,7 @@ def ranked(everything: IntArray, losses: FloatArray) -> tuple[IntArray, IntArray
 def _checked_means(actions: ActionSet, means: ArrayLike, family: Family) -> FloatArray:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
     check_instance("family", family, Family, "Gaussian(variance=0.25) or Bernoulli()")
-    if not actions.linear:
+    if not actions.affine:
         raise InvalidInput(
             "actions",
             "a set whose losses are linear in the action",

@@ -239,7 +239,7 @@ def test_resampling_estimates_the_inverse_of_the_probability(cap: int, gamma: fl
     costs = np.tile([2.0, 3.0], (trials, 1))
     wanted = np.ones((trials, 2), dtype=bool)
     rng = many_streams(trials)
-    K = policy.repetitions(TWO, costs, np.full(trials, gamma), wanted, rng)
+    K = policy.repetitions(TWO, {"costs": costs}, np.full(trials, gamma), wanted, rng)
     q = np.array([1 - math.exp(-1) / 2, math.exp(-1) / 2])
     p = q + (1 - q) * gamma
     expected = (1 - (1 - p) ** cap) / p

@@ -9,6 +9,7 @@ import typer
 
 from multiplay._support.csv_format import CsvFormat
 from multiplay._support.frames import TableFile, read_file
+from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableProblem
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 
 STDIN = "-"
 PLAIN = CsvFormat()
+PROPORTION = "in-proportion"
 
 Separator = Annotated[
     str | None,
@@ -63,6 +65,41 @@ def read_table(
     if file.format not in (None, PLAIN) and sep is None and decimal is None:
         typer.echo(f"{source}: {file.format}", err=True)
     return file
+
+
+def rule_named(option: str, text: str) -> Rule:
+    """Return the rule in-proportion, or of a file with arms and prices, or arms and units.
+
+    Where a set does not have the plan of a file, the nearest plan counts.
+
+    Examples
+    --------
+    >>> rule_named("--baseline", "in-proportion")
+    InProportion()
+    """
+    if text == PROPORTION:
+        return InProportion()
+    if "." not in text:
+        hint = f"Write {option} {PROPORTION}, or the name of a file: {option} prices.csv."
+        raise InvalidInput(option, "a rule", repr(text), hint)
+    table = read_csv(text, "arm", option)
+    kinds = [name for name in ("price", "units") if name in table]
+    if "arm" not in table or len(kinds) != 1:
+        hint = "Name the columns arm and price, or arm and units, in the first line."
+        got = ", ".join(map(str, table.columns))
+        raise InvalidInput(option, "the columns arm and price, or arm and units", got, hint)
+    (kind,) = kinds
+    twice = table.index[table["arm"].duplicated()]
+    if len(twice):
+        where, got = f"{option}, line {twice[0] + 2}", f"{table['arm'][twice[0]]!r} again"
+        raise InvalidInput(where, "every arm once", got, "Leave one of the lines out.")
+    values = dict(zip(table["arm"], table[kind].tolist(), strict=True))
+    try:
+        return PriceList(values) if kind == "price" else FixedPlan(values, nearest=True)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{option}, {error.argument}", error.expected, error.got, error.hint
+        ) from None
 
 
 def write_skipped(path: Path, file: TableFile, problems: Sequence[TableProblem]) -> None:

@@ -28,6 +28,7 @@ ARROW = "->"
 DAY_FIRST = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})")
 CURRENCY = re.compile(r"(?<=\d)[^\S\t\r\n]*(?:[€$£¥]|[A-Z]{3})(?=[\t;\r\n]|$)")  # after a number
 ROWS, FILE = "rows", "file"  # names of the fields
+OTHER_PLAN = "Check the spelling. If you drove another plan, enter it under “Another plan”."
 
 
 class Row(NamedTuple):
@@ -179,21 +180,30 @@ def cost_text(costs: Iterable[float | None]) -> str:
     return " ".join(MISSING if cost is None else as_typed(cost) for cost in costs)
 
 
-def of_form(form: Form, arms: Sequence[str], key: str | None) -> Bills | None:
-    """Return the bills that were pasted or uploaded; None after recording an error."""
+def of_form(
+    form: Form, arms: Sequence[str], key: str | None, hint: str = OTHER_PLAN
+) -> Bills | None:
+    """Return the bills that were pasted or uploaded; None after recording an error.
+
+    ``hint`` says what to do about a name that is not among the arms.
+    """
     place = FILE if FILE in form.files else ROWS
     with form.noting(place):
         try:
             if place == FILE:
-                return of_rows(*_rows_of_file(form.files[FILE]), arms, key)
-            return of_rows(*_rows_of_text(form.get(ROWS), arms), arms, key)
+                return of_rows(*_rows_of_file(form.files[FILE]), arms, key, hint)
+            return of_rows(*_rows_of_text(form.get(ROWS), arms), arms, key, hint)
         except csv.Error as error:
             raise InvalidInput(place, "a table", str(error), "Save it again as CSV.") from None
     return None
 
 
 def of_rows(
-    rows: Sequence[Row], found: CsvFormat | None, arms: Sequence[str], key: str | None
+    rows: Sequence[Row],
+    found: CsvFormat | None,
+    arms: Sequence[str],
+    key: str | None,
+    hint: str = OTHER_PLAN,
 ) -> Bills:
     """Return the bills in rows: the name of an arm, in one cell or two, and its cost.
 
@@ -216,7 +226,7 @@ def of_rows(
         if day is not None and days and day not in days:
             left_out += 1
             continue
-        arm, rest = _arm(row, cells, known)
+        arm, rest = _arm(row, cells, known, hint)
         numbers = [cell for cell in rest if cell and (_is_cost(cell, found) or not header)]
         if not numbers or (header and len(numbers) > 1):
             got = ", ".join(map(repr, numbers)) or "none"
@@ -237,12 +247,13 @@ def _header(rows: Sequence[Row], known: Mapping[str, str], found: CsvFormat | No
     return bool(cells) and not value and _named(cells, known) is None
 
 
-def _arm(row: Row, cells: Sequence[str], known: Mapping[str, str]) -> tuple[str, list[str]]:
+def _arm(
+    row: Row, cells: Sequence[str], known: Mapping[str, str], hint: str
+) -> tuple[str, list[str]]:
     """Return the arm that a row names, and its other cells."""
     found = _named(cells, known)
     if found is None:
         got = ", ".join(map(repr, cells))[:80]
-        hint = "Check the spelling. If you drove another plan, enter it under “Another plan”."
         raise InvalidInput("rows", f"a name of this plan in row {row.line}", got, hint)
     return found
 

@@ -16,6 +16,7 @@ MAX_SHORTER = 60  # halvings of one step
 NEAR = 0.95  # of the way to 0 or n that a step may go
 RIDGE = 1e-12  # of the curvature: directions in which only the known cost changes have none
 ENOUGH = 1e-4  # of the slope that a step must realise
+ROUNDING = 1e-15  # of the objective: smaller differences are not seen
 
 
 class LiftedHull(Hull):
@@ -184,7 +185,7 @@ class _Step:
             spread = prices[active].max() - prices[active].min()
             if mean - outside[entering] > max(spread, 0.5 * gap):
                 active[entering] = True
-            elif spread * self.w[active].size <= 0.1 * gap or active.sum() == 1:
+            elif spread <= 0.1 * gap or active.sum() == 1:
                 return
             places = np.flatnonzero(active)
             direction = self._newton(A[places], prices[places])
@@ -233,7 +234,7 @@ class _Step:
             self.w[places] = np.maximum(new, 0.0)
             self.w /= self.w.sum()
             self._mix()
-            if self._value() <= before + ENOUGH * length * slope:
+            if self._value() <= before + ENOUGH * length * slope + ROUNDING * abs(before):
                 return True
             length *= 0.5
         self.w[places] = old

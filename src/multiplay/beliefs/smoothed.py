@@ -19,12 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 # The grid, in variances of the bill of a unit.
 DRIFTS = (1e-6, 0.01, 0.1, 0.6)  # q, of a week
 COMMON = (0.0, 0.05, 0.5)  # kappa, of a day
 OWN = (0.0, 0.1, 0.5)  # lam, of an arm on a day
+WALKS = np.array([(drift, own) for drift in DRIFTS for own in OWN])
 POWERS = (0, 1, 2)  # of the mean, to which the variance of a bill may be proportional
 PSEUDO_UNITS = 4.0  # of the common variance, in that of each arm
 FEWEST_PAIRS = 20  # degrees of freedom within days, below which differences between days count too
@@ -112,6 +113,7 @@ class Smoothed:
         self._fit_spread()
         self._fit_prior()
         self._bin()
+        self.rest = np.where(self._seen, self._average - self.prior_mean, 0.0)
 
     # ------------------------------------------------------------ what the grid has in common
 
@@ -137,7 +139,7 @@ class Smoothed:
             fit = -0.5 * float((freedom * np.log(target) + squares / target).sum())
             if fit > best:
                 best = fit
-                self._variance = (squares + PSEUDO_UNITS * target) / (freedom + PSEUDO_UNITS)
+                self.variance = (squares + PSEUDO_UNITS * target) / (freedom + PSEUDO_UNITS)
         self.pooled = max(float(squares.sum() / max(freedom.sum(), 1.0)), least)
 
     def _between(self) -> tuple[FloatArray, FloatArray]:
@@ -158,15 +160,15 @@ class Smoothed:
     def _fit_prior(self) -> None:
         """Set mean and variance of the first day: of arms that are alike, or of the range."""
         low, high = self.reports.low, self.reports.high
-        self._prior_mean, self._prior_variance = (low + high) / 2, (high - low) ** 2 / 12
+        self.prior_mean, self.prior_variance = (low + high) / 2, (high - low) ** 2 / 12
         seen, means = self._known, self._arm_means()
         count = int(seen.sum())
         if count < 2:
             return
-        noise = (self._variance / np.maximum(self._n, 1.0))[seen].mean()
+        noise = (self.variance / np.maximum(self._n, 1.0))[seen].mean()
         apart = max(float(means[seen].var(ddof=1)) - noise, 0.1 * noise)
-        self._prior_mean = np.where(seen, means[seen].mean(), self._prior_mean)
-        self._prior_variance = np.where(seen, apart * (1 + 2 / count), self._prior_variance)
+        self.prior_mean = np.where(seen, means[seen].mean(), self.prior_mean)
+        self.prior_variance = np.where(seen, apart * (1 + 2 / count), self.prior_variance)
 
     def _bin(self) -> None:
         """Divide the time into bins of equal length, within which means are constant."""
@@ -178,33 +180,46 @@ class Smoothed:
             number = np.minimum(np.floor((place - place.min()) / length), most - 1)
             used, bins = np.unique(number, return_inverse=True)
             exact = place.min() + (used + 0.5) * length
-        self._times, self.bins = exact, bins.astype(np.int64)
+        self.times, self.bins = exact, bins.astype(np.int64)
 
     # ------------------------------------------------------------ the grid
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The posterior weights of the models, by q, lam and kappa."""
-        fit = np.array([[day.fit for day in lanes.days()] for lanes in self._all()])
-        weights = np.exp(fit - fit.max()).reshape(len(DRIFTS), len(OWN), len(COMMON))
+        """The posterior weights of the models, by (q, lam), and by kappa."""
+        fit = np.zeros((len(WALKS), len(COMMON)))
+        for place, day in self._models(np.ones(fit.shape, bool)):
+            fit[place] = day.fit
+        weights = np.exp(fit - fit.max())
         return np.asarray(weights / weights.sum())
-
-    def _all(self) -> Iterator[_Lanes]:
-        for drift in DRIFTS:
-            for own in OWN:
-                yield _Lanes(self, drift * self.pooled, own * self.pooled)
 
     def _likely(self) -> Iterator[tuple[float, _Days]]:
         """Yield the models that matter, with their weights."""
         weights = np.where(self.weights > NEGLIGIBLE, self.weights, 0.0)
         weights /= weights.sum()
-        for i, drift in enumerate(DRIFTS):
-            for j, own in enumerate(OWN):
-                if weights[i, j].any():
-                    lanes = _Lanes(self, drift * self.pooled, own * self.pooled)
-                    for weight, day in zip(weights[i, j], lanes.days(), strict=True):
-                        if weight:
-                            yield float(weight), day
+        for place, day in self._models(weights > 0):
+            yield float(weights[place]), day
+
+    def _models(self, wanted: BoolArray) -> Iterator[tuple[tuple[int, int], _Days]]:
+        """Yield the wanted models with their places; all of them are kept if they are small."""
+        entries = len(self._n) * len(self.times) ** 2
+        at_once = max(MOST_ENTRIES // entries, 1)
+        if at_once >= len(WALKS):
+            yield from ((place, day) for place, day in self._kept if wanted[place])
+            return
+        walks = np.flatnonzero(wanted.any(axis=1))
+        for some in np.split(walks, range(at_once, len(walks), at_once)):
+            yield from ((place, day) for place, day in self._of(some) if wanted[place])
+
+    @cached_property
+    def _kept(self) -> list[tuple[tuple[int, int], _Days]]:
+        return list(self._of(np.arange(len(WALKS))))
+
+    def _of(self, walks: IntArray) -> Iterator[tuple[tuple[int, int], _Days]]:
+        """Yield the models of some random walks, which are computed together."""
+        for number, walk in zip(walks.tolist(), random_walks(self, WALKS[walks]), strict=True):
+            for place, common in enumerate(COMMON):
+                yield (number, place), _Days(walk, common * self.pooled)
 
     def contrast(self, weights: FloatArray, groups: IntArray) -> Contrast:
         """Return the posterior of the sums of weights[t, i] * mean[t, i] over days of a group.
@@ -223,86 +238,104 @@ class Smoothed:
 
     def means(self) -> FloatArray:
         """Return the expected mean loss of each arm in each bin of time, (bins, arms)."""
-        found = np.zeros((len(self._times), len(self._n)))
+        found = np.zeros((len(self.times), len(self._n)))
         for weight, day in self._likely():
             found += weight * day.means()
         return found
 
 
-class _Lanes:
+class _Walk:
     """The posterior of the random walks of all arms, without effects of days on all arms.
 
-    A Kalman filter and smoother for each arm, all arms at once.
+    Attributes
+    ----------
+    own
+        The variance lam.
+    precision, rest : arrays of shape (days, arms)
+        The precision of the average of a day, given the mean, and that average less the prior mean.
+    means : array of shape (bins, arms)
+        The posterior means, less the prior mean.
+    covariance : array of shape (arms, bins, bins)
+        The posterior covariances.
+    fit : float
+        The logarithm of the likelihood.
     """
 
-    def __init__(self, smoothed: Smoothed, drift: float, own: float) -> None:
-        self.smoothed, self.drift, self.own = smoothed, drift, own
-        units, seen = smoothed.reports.units, smoothed._seen
-        variance = smoothed._variance
-        self.precision = np.where(seen, units / (variance + units * own), 0.0)  # (days, arms)
-        self.rest = np.where(seen, smoothed._average - smoothed._prior_mean, 0.0)
-        bins, count = smoothed.bins, len(smoothed._times)
-        shape = count, units.shape[1]
-        sums, weighted = np.zeros(shape), np.zeros(shape)
-        np.add.at(sums, bins, self.precision)
-        np.add.at(weighted, bins, self.precision * self.rest)
-        predicted, filtered = np.empty(shape), np.empty(shape)  # variances
-        means, ahead = np.empty(shape), np.empty(shape)
-        variance, mean = smoothed._prior_variance, np.zeros(shape[1])
-        gaps = np.append(0.0, np.diff(smoothed._times)) * drift
-        fit = 0.0
-        for k in range(count):
-            predicted[k] = variance = variance + gaps[k]
-            ahead[k] = mean
-            variance = 1.0 / (1.0 / predicted[k] + sums[k])
-            residual = weighted[k] - sums[k] * mean
-            fit -= 0.5 * float(np.log1p(predicted[k] * sums[k]).sum())
-            fit += 0.5 * float((residual**2 * variance + 2 * mean * weighted[k]).sum())
-            fit -= 0.5 * float((mean**2 * sums[k]).sum())
-            mean = mean + variance * residual
-            filtered[k], means[k] = variance, mean
-        logs = np.log(self.precision, out=np.zeros_like(self.precision), where=seen)
-        fit += 0.5 * float(logs.sum() - (self.precision * self.rest**2).sum())
-        self.fit = fit
-        covariance = np.empty((count, count, shape[1]))  # smoothed, between bins
-        covariance[-1, -1] = filtered[-1]
-        for k in range(count - 2, -1, -1):
-            gain = filtered[k] / predicted[k + 1]
-            means[k] += gain * (means[k + 1] - ahead[k + 1])
-            last = covariance[k + 1, k + 1]
-            covariance[k, k] = filtered[k] + gain**2 * (last - predicted[k + 1])
-            covariance[k, k + 1 :] = covariance[k + 1 :, k] = gain * covariance[k + 1, k + 1 :]
-        self.means = means  # less the prior mean
-        self.covariance = np.ascontiguousarray(covariance.transpose(2, 0, 1))
+    def __init__(
+        self,
+        smoothed: Smoothed,
+        own: float,
+        precision: FloatArray,
+        means: FloatArray,
+        covariance: FloatArray,
+        fit: float,
+    ) -> None:
+        self.smoothed, self.own, self.precision = smoothed, own, precision
+        self.means, self.covariance, self.fit = means, covariance, fit
+        self.rest = smoothed.rest
 
     @cached_property
     def of_days(self) -> tuple[FloatArray, FloatArray]:
-        """The precision of sums of reports of each day, (days, days), and their weighted rest."""
+        """The precision of the effect of each day, (days, days), and its weighted rest."""
         bins, precision = self.smoothed.bins, self.precision
         found = np.diag(precision.sum(axis=1))
-        for arm in np.flatnonzero(self.smoothed._known):
+        for arm in np.flatnonzero(precision.any(axis=0)):
             days = np.flatnonzero(precision[:, arm])
             weight, at = precision[days, arm], bins[days]
-            covariance = self.covariance[arm][np.ix_(at, at)]
-            found[np.ix_(days, days)] -= weight[:, None] * covariance * weight
+            covariance = self.covariance[arm][at[:, None], at]
+            found[days[:, None], days] -= weight[:, None] * covariance * weight
         return found, (precision * (self.rest - self.means[bins])).sum(axis=1)
 
-    def days(self) -> Iterator[_Days]:
-        """Yield the models of effects of the day on all arms."""
-        for common in COMMON:
-            yield _Days(self, common * self.smoothed.pooled)
+
+def random_walks(smoothed: Smoothed, walks: FloatArray) -> list[_Walk]:
+    """Return the posteriors for some pairs (q, lam), in variances of a bill, (pairs, 2).
+
+    A Kalman filter and smoother of each arm, all pairs and arms at once.
+    """
+    drift, own = (smoothed.pooled * walks).T[..., None, None]  # (pairs, 1, 1)
+    units, rest, bins = smoothed.reports.units, smoothed.rest, smoothed.bins
+    precision = units / (smoothed.variance + units * own)  # (pairs, days, arms)
+    count, pairs, arms = len(smoothed.times), len(walks), units.shape[1]
+    sums, weighted = np.zeros((2, count, pairs, arms))
+    by_day = precision.transpose(1, 0, 2)
+    np.add.at(sums, bins, by_day)
+    np.add.at(weighted, bins, by_day * rest[:, None])
+    predicted, filtered, ahead, means = np.empty((4, count, pairs, arms))
+    gaps = np.append(0.0, np.diff(smoothed.times))
+    variance, mean = np.tile(smoothed.prior_variance, (pairs, 1)), np.zeros((pairs, arms))
+    for k in range(count):
+        predicted[k] = variance + gaps[k] * drift[:, 0]
+        ahead[k] = mean
+        variance = predicted[k] / (1.0 + predicted[k] * sums[k])
+        mean = mean + variance * (weighted[k] - sums[k] * mean)
+        filtered[k], means[k] = variance, mean
+    residual = weighted - sums * ahead
+    fit = residual**2 * filtered + ahead * (weighted + residual) - np.log1p(predicted * sums)
+    seen = np.log(precision, out=np.zeros_like(precision), where=precision > 0)
+    fits = 0.5 * fit.sum(axis=(0, 2)) + 0.5 * (seen - precision * rest**2).sum(axis=(1, 2))
+    covariance = np.empty((count, count, pairs, arms))
+    covariance[-1, -1] = filtered[-1]
+    for k in range(count - 2, -1, -1):
+        gain = filtered[k] / predicted[k + 1]
+        means[k] += gain * (means[k + 1] - ahead[k + 1])
+        later = covariance[k + 1, k + 1 :]
+        covariance[k, k + 1 :] = covariance[k + 1 :, k] = gain * later
+        covariance[k, k] = filtered[k] + gain**2 * (later[0] - predicted[k + 1])
+    each = np.ascontiguousarray(covariance.transpose(2, 3, 0, 1))
+    parts = zip(own.ravel().tolist(), precision, means.transpose(1, 0, 2), each, fits, strict=True)
+    return [_Walk(smoothed, *part) for part in parts]
 
 
 class _Days:
     """The posterior of one model: random walks, and effects of days on all arms."""
 
-    def __init__(self, lanes: _Lanes, common: float) -> None:
-        self.lanes, self.fit = lanes, lanes.fit
-        count = len(lanes.precision)
+    def __init__(self, walk: _Walk, common: float) -> None:
+        self.walk, self.fit = walk, float(walk.fit)
+        count = len(walk.precision)
         self.effect = np.zeros(count)
         self.root: FloatArray | None = None
         if common > 0:
-            precision, rest = lanes.of_days
+            precision, rest = walk.of_days
             factor = np.linalg.cholesky(np.eye(count) / common + precision)
             inverse = np.linalg.inv(factor)  # covariance = inverse' inverse
             half = inverse @ rest
@@ -312,34 +345,34 @@ class _Days:
 
     def means(self) -> FloatArray:
         """Return the expected mean of each arm in each bin, (bins, arms)."""
-        lanes, smoothed = self.lanes, self.lanes.smoothed
-        pull = np.zeros_like(lanes.means)
-        np.add.at(pull, smoothed.bins, lanes.precision * self.effect[:, None])
-        shift = np.einsum("ikl,li->ki", lanes.covariance, pull)
-        return np.asarray(smoothed._prior_mean + lanes.means - shift)
+        walk, smoothed = self.walk, self.walk.smoothed
+        pull = np.zeros_like(walk.means)
+        np.add.at(pull, smoothed.bins, walk.precision * self.effect[:, None])
+        shift = np.einsum("ikl,li->ki", walk.covariance, pull)
+        return np.asarray(smoothed.prior_mean + walk.means - shift)
 
     def contrast(self, weights: FloatArray, groups: IntArray, count: int) -> Contrast:
         """Return the posterior of one model; see ``Smoothed.contrast``."""
-        lanes, smoothed = self.lanes, self.lanes.smoothed
-        bins, precision = smoothed.bins, lanes.precision
+        walk, smoothed = self.walk, self.walk.smoothed
+        bins, precision = smoothed.bins, walk.precision
         counted = groups >= 0
         # the effect of a day on an arm is known in part, from the bills of that day
-        gain = lanes.own * precision
+        gain = walk.own * precision
         left = np.where(counted[:, None], weights * (1 - gain), 0.0)
-        known = np.where(counted[:, None], weights * gain * lanes.rest, 0.0).sum(axis=1)
-        unknown = np.where(counted[:, None], weights**2 * lanes.own * (1 - gain), 0.0).sum(axis=1)
+        known = np.where(counted[:, None], weights * gain * walk.rest, 0.0).sum(axis=1)
+        unknown = np.where(counted[:, None], weights**2 * walk.own * (1 - gain), 0.0).sum(axis=1)
         group = np.where(counted, groups, 0)
         mean: FloatArray = np.bincount(group, known, count).astype(float)
         covariance: FloatArray = np.diag(np.bincount(group, unknown, count).astype(float))
-        level = np.where(counted, weights @ smoothed._prior_mean, 0.0)
+        level = np.where(counted, weights @ smoothed.prior_mean, 0.0)
         mean += np.bincount(group, level, count)
         on_days = np.zeros((count, len(bins)))
         on_days[group, np.arange(len(bins))] = left.sum(axis=1)
         for arm in np.flatnonzero(left.any(axis=0)):
-            sums = np.zeros((count, len(smoothed._times)))
+            sums = np.zeros((count, len(smoothed.times)))
             np.add.at(sums, (group, bins), left[:, arm])
-            pulled = sums @ lanes.covariance[arm]
-            mean += sums @ lanes.means[:, arm]
+            pulled = sums @ walk.covariance[arm]
+            mean += sums @ walk.means[:, arm]
             covariance += pulled @ sums.T
             on_days -= pulled[:, bins] * precision[:, arm]
         if self.root is not None:

@@ -93,9 +93,8 @@ def cost_of_learning(
     ``estimate``. The total is what was paid too much: at least 0, but for errors of the estimate.
     """
     history = History(days, bills, ranges, words or Words())
-    means = history.smoothed.means()[-1]
-    plans = [day.actions.best(means[history.places(day.actions.names)]) for day in days]
-    result = history.saved(history.compare(plans), level, "the best plan by what is known now", ())
+    compared = history.compare(history.best_plans())
+    result = history.saved(compared, level, "the best plan by what is known now", ())
     weeks = [row._replace(saved=-row.saved, low=-row.high, high=-row.low) for row in result.weeks]
     ends = -result.high, -result.low
     return replace(
@@ -179,6 +178,11 @@ class History:
     def smoothed(self) -> Smoothed:
         """The beliefs about all past days."""
         return Smoothed(self.reports)
+
+    def best_plans(self) -> list[IntArray]:
+        """Return the best plan of each day, for the means of the last day."""
+        means = self.smoothed.means()[-1]
+        return [day.actions.best(means[self.places(day.actions.names)]) for day in self.days]
 
     def compare(self, plans: Sequence[IntArray | None]) -> Compared:
         """Return the plans of a rule beside the plays."""

@@ -1,0 +1,269 @@
+"""Savings: coverage of their intervals, bias, weeks, other policies and speed, against limits.
+
+Command line: ``python -m benchmarks.savings --only totals --trials 60 --jobs 2``. Trials are
+studies of every world. Without ``--trials`` there are as many as the limits were stated for, which
+takes half an hour on one core.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+if __name__ == "__main__":
+    from benchmarks import ONE_THREAD
+
+    os.environ.update(ONE_THREAD)  # before the import of numpy
+
+import numpy as np
+
+from benchmarks.harness import Runner, Section, Target, command
+from multiplay import (
+    ActionSet,
+    Feedback,
+    GenCTS,
+    GenLBINFV,
+    InProportion,
+    Policy,
+    Streams,
+    Transport,
+)
+from multiplay._support.words import Words
+from multiplay.policies.base import drop_warm_start
+from multiplay.savings.days import DAY, PlayedDay
+from multiplay.savings.estimates import History
+from multiplay.types import FloatArray, IntArray
+
+Rng = np.random.Generator
+DAYS, LANES, MOST, HIGHEST = 60, 9, 250.0, 1.4  # most: the range of a bill
+LOW = 0.6  # bills are a mean times LOW to HIGHEST
+NAMES = [f"{depot}->{town}" for depot in "ABC" for town in ("north", "south", "coast")]
+PATTERN = np.array([20.0, 10.0, 5.0, 0.0, -5.0, -15.0, -15.0])  # of a week
+POLICIES: dict[str, Policy] = {"GenCTS": GenCTS(), "GenLBINFV": GenLBINFV()}
+STUDIES, BLOCK, SEED = 400, 20, 4207
+Z = 1.96
+
+
+class Case(NamedTuple):
+    """A policy in a world, which is stationary unless ``world`` is the name of another."""
+
+    policy: str
+    world: str
+    fixed: bool = False
+    history: int = 0
+
+    @property
+    def text(self) -> str:
+        """The world in words."""
+        more = ", fixed set" if self.fixed else ", history" if self.history else ""
+        return self.world + more
+
+
+THOMPSON = ("stationary", "drift", "toll", "weekly", "weeklylane", "days", "laneday", "disasters")
+CASES = [
+    *(Case("GenCTS", world) for world in THOMPSON),
+    Case("GenCTS", "stationary", fixed=True),
+    Case("GenCTS", "stationary", history=20),
+    *(Case("GenLBINFV", world) for world in ("stationary", "drift", "weekly")),
+    Case("GenLBINFV", "stationary", history=20),
+]
+
+
+@cache
+def set_of(t: int) -> ActionSet:
+    """Return the set of day t: a demand that varies, and supplies 8:9:10 of it."""
+    demand = np.random.default_rng([2026, t]).integers([4, 5, 3], [9, 10, 8]) if t else [6, 7, 5]
+    share = np.array([8, 9, 10]) * np.sum(demand) / 27
+    supply = np.floor(share).astype(int)
+    supply[np.argsort(supply - share, kind="stable")[: np.sum(demand) - supply.sum()]] += 1
+    return Transport(supply, demand, names=NAMES)
+
+
+def truth(case: Case, rng: Rng, studies: int) -> FloatArray:
+    """Draw the mean cost of a unit by study, day and lane, before a bill is cut to its range."""
+    mean = np.repeat(rng.uniform(40, 160, (studies, 1, LANES)), DAYS, axis=1)
+    week = np.arange(DAYS) % 7
+    if case.world == "drift":
+        mean += rng.normal(0, 3, mean.shape).cumsum(axis=1)
+    if case.world == "toll":
+        mean[np.arange(studies), 30:, rng.integers(0, LANES, studies)] += 60
+    if case.world in ("weekly", "weeklylane"):
+        mean += PATTERN[week][:, None]
+    if case.world == "weeklylane":
+        mean += rng.normal(0, 10, (studies, 7, LANES))[:, week]
+    if case.world == "days":
+        mean += rng.normal(0, 15, (studies, DAYS, 1))
+    if case.world == "laneday":
+        mean += rng.normal(0, 10, mean.shape)
+    return np.maximum(mean, 5.0)
+
+
+def expected(case: Case, mean: FloatArray) -> FloatArray:
+    """Return the expected bill of a unit, cut to its range."""
+    over = HIGHEST * mean > MOST
+    cut = (MOST**2 - (LOW * mean) ** 2) / 2 + MOST * (HIGHEST * mean - MOST)
+    cost = np.where(over, cut / ((HIGHEST - LOW) * mean), mean)
+    return 0.97 * cost + 0.03 * MOST if case.world == "disasters" else cost
+
+
+def bills(case: Case, mean: FloatArray, most: int, rng: Rng) -> FloatArray:
+    """Draw the bills of a day: (studies, lanes, units)."""
+    drawn = np.minimum(mean[..., None] * rng.uniform(LOW, HIGHEST, (*mean.shape, most)), MOST)
+    if case.world == "disasters":
+        drawn[rng.random(drawn.shape) < 0.03] = MOST
+    return drawn
+
+
+class Studies(NamedTuple):
+    """Studies that were played: their days, how many came before, and the true costs."""
+
+    days: list[list[PlayedDay]]
+    history: int
+    means: FloatArray  # (studies, days, lanes)
+    lists: FloatArray  # the prices of the price list, (studies, lanes)
+
+
+def played(case: Case, first: int, studies: int, policy: Policy | None = None) -> Studies:
+    """Play some studies at once: trials of the policy are studies."""
+    rng = np.random.default_rng([SEED, CASES.index(case), first])
+    drawn = truth(case, rng, studies)
+    lists = drawn.mean(axis=1) * np.exp(rng.normal(0, 0.25, (studies, LANES)))
+    streams = Streams.spawn(SEED, CASES.index(case), range(first, first + studies))
+    policy = policy or POLICIES[case.policy]
+    before = set_of(0 if case.fixed else 1)
+    state = policy.start(before, None, studies)
+    days: list[list[PlayedDay]] = [[] for _ in range(studies)]
+    for t in range(DAYS):
+        actions = set_of(0 if case.fixed else t + 1)
+        if actions is not before:
+            drop_warm_start(policy, state, before)
+        before = actions
+        most = int(actions.n.max())
+        cost = bills(case, drawn[:, t], most, rng)
+        x: FloatArray | None = None
+        if t < case.history:
+            action = np.tile(InProportion().plan(actions), (studies, 1))
+        else:
+            play = policy.choose(actions, state, streams)
+            action, x = play.action, play.memo.get("x")
+        cost = np.where(np.arange(most) < action[..., None], cost, 0.0)
+        units = np.ascontiguousarray(cost).reshape(studies, -1) / MOST
+        starts = np.arange(LANES + 1) * most
+        feedback = Feedback(action, cost.sum(axis=2) / MOST, units, starts)
+        if t < case.history:
+            policy.absorb(actions, state, feedback, streams)
+        else:
+            policy.update(actions, state, play, feedback, streams)
+        for k in range(studies):
+            sums = cost[k].sum(axis=1), (cost[k] ** 2).sum(axis=1)
+            mean = None if x is None else x[k].copy()
+            one = PlayedDay(DAY * t, "", actions, action[k], action[k], *sums, mean)
+            days[k].append(one)
+    return Studies(days, case.history, expected(case, drawn), lists)
+
+
+class Found(NamedTuple):
+    """One estimate: its true value, and that of every week with its interval."""
+
+    true: float
+    total: float
+    low: float
+    high: float
+    trust: bool
+    thin: float
+    agrees: bool | None
+    weeks: list[tuple[float, float, float]]  # true, low, high
+
+
+def measured(case: Case, first: int, studies: int) -> list[dict[str, Found]]:
+    """Return the estimates of some studies, against each rule."""
+    return list(_measured(played(case, first, studies)))
+
+
+def _measured(found: Studies) -> Iterator[dict[str, Found]]:
+    for k, days in enumerate(found.days):
+        told, mine = days[: found.history], days[found.history :]
+        means = found.means[k, found.history :]
+        history = History(mine, [day.bills for day in told], (0.0, MOST), Words())
+        proportion = [InProportion().plan(day.actions) for day in mine]
+        listed = [day.actions.best(found.lists[k]) for day in mine]
+        best = history.best_plans()
+        yield {
+            name: _compared(history, plans, means, sign)
+            for name, plans, sign in (
+                ("proportion", proportion, 1.0),
+                ("price list", listed, 1.0),
+                ("cost of learning", best, -1.0),
+            )
+        }
+
+
+def _compared(history: History, plans: Sequence[IntArray], means: FloatArray, sign: float) -> Found:
+    saved = history.saved(history.compare(plans), 0.95, "", ())
+    true = np.array(
+        [
+            (plan - day.action) @ mean
+            for plan, day, mean in zip(plans, history.days, means, strict=True)
+        ]
+    )
+    by_week = np.bincount(history.calendar.week, true)
+    weeks = [(float(w), row.low, row.high) for w, row in zip(by_week, saved.weeks, strict=True)]
+    ends = sorted((sign * saved.low, sign * saved.high))
+    trust = not saved.trust
+    total = sign * float(true.sum()), sign * saved.total
+    return Found(*total, *ends, trust, saved.thin, saved.agrees, weeks)
+
+
+def totals(trials: int | None, run: Runner) -> list[Section]:
+    """Measure coverage and bias of totals and weeks."""
+    studies = trials or STUDIES
+    jobs = {
+        (case, first): (measured, (case, first, min(BLOCK, studies - first)))
+        for case in CASES
+        for first in range(0, studies, BLOCK)
+    }
+    done, rows, targets = run(jobs), [], []
+    for case in CASES:
+        every = [one for (of, _), block in done.items() if of == case for one in block]
+        for rule in every[0]:
+            row = summary([one[rule] for one in every])
+            rows.append({"policy": case.policy, "world": case.text, "against": rule} | row)
+            targets += list(_limits(case, rule, row))
+    shows = (
+        f"{studies} studies of each world, seed {SEED}. Half: median half width. Standard error of "
+        f"a coverage of 95 %: {100 * np.sqrt(0.95 * 0.05 / studies):.1f} %."
+    )
+    return [Section("Savings", shows, rows, targets)]
+
+
+def summary(found: Sequence[Found]) -> dict[str, Any]:
+    """Return a row of the table."""
+    error = np.array([one.total - one.true for one in found])
+    weeks = [low <= true <= high for one in found for true, low, high in one.weeks]
+    return {
+        "true": float(np.mean([one.true for one in found])),
+        "cover, %": 100 * float(np.mean([one.low <= one.true <= one.high for one in found])),
+        "bias": float(error.mean()),
+        "se of bias": float(error.std() / np.sqrt(len(error))),
+        "rmse": float(np.sqrt((error**2).mean())),
+        "half": float(np.median([(one.high - one.low) / 2 for one in found])),
+        "weeks, %": 100 * float(np.mean(weeks)),
+        "thin": float(np.mean([one.thin for one in found])),
+        "trusted, %": 100 * float(np.mean([one.trust for one in found])),
+    }
+
+
+def _limits(case: Case, rule: str, row: dict[str, Any]) -> Iterator[Target]:
+    what = f"{case.policy}, {case.text}, {rule}"
+    if case.world == "toll":
+        return
+    for column in ("cover, %", "weeks, %"):
+        yield Target(f"{what}: {column}", row[column], 92.0, at_least=True)
+        yield Target(f"{what}: {column}", row[column], 97.0)
+    yield Target(f"{what}: |bias|", abs(row["bias"]), row["half"] / Z / 2)
+
+
+TOPICS = {"totals": totals}
+
+if __name__ == "__main__":
+    command("benchmarks.savings", __doc__, TOPICS)

@@ -16,6 +16,7 @@ from multiplay._support.words import Words
 from multiplay.beliefs.smoothed import Contrast, Reports, Smoothed
 from multiplay.errors import InvalidInput
 from multiplay.savings.days import Bills, PlayedDay, calendar
+from multiplay.savings.importance import LoggedDays, averages_before, difference
 from multiplay.savings.saved import Evidence, Saved, WeekSaved
 from multiplay.types import FloatArray, IntArray
 
@@ -25,6 +26,7 @@ RECENT = 4.0  # weeks
 MOST_NEVER = 0.25  # shares of the rule's units
 MOST_STALE = 0.30
 MOST_NAMED = 5  # arms in a sentence
+DISAGREES = 3.0  # joint standard errors
 METHODS = ("model", "dr", "ips")
 
 Ranges = tuple[float, float] | Mapping[str, tuple[float, float]]
@@ -74,8 +76,17 @@ def estimate(
         raise InvalidInput("method", "'model', 'dr' or 'ips'", repr(method), "Leave it out.")
     history = History(days, bills, ranges, words or Words())
     compared = history.compare(plans)
-    result = history.saved(compared, level, rule, moved)
-    return replace(result, entry=entry)
+    model = history.saved(compared, level, rule, moved)
+    logged = history.logged(compared)
+    if method == "model":
+        agrees = None if logged is None else history.agrees(compared, logged)
+        return replace(model, entry=entry, agrees=agrees)
+    if logged is None:
+        expected = "plays with a logged x, of a policy such as GenLBINFV"
+        hint = "Use method='model', which needs none."
+        raise InvalidInput("method", expected, f"{method!r} for plays without it", hint)
+    found = history.weighted(compared, logged, method)
+    return replace(history.with_numbers(model, compared, found), entry=entry, method=method)
 
 
 def cost_of_learning(
@@ -208,41 +219,46 @@ class History:
     def saved(self, compared: Compared, level: float, rule: str, moved: Collection[str]) -> Saved:
         """Return the saving by the belief model."""
         thin, never, stale = self._shares(compared)
-        found = self._contrast(compared)
-        width = NormalDist().inv_cdf((1 + level) / 2)
-        total, deviation = found.total
-        paid = self._paid(compared)
-        rule_cost = paid + self.sign * total
-        used = np.unique(compared.week[compared.week >= 0])
-        count = np.bincount(compared.week[compared.week >= 0])
-        weeks = tuple(
-            WeekSaved(
-                self.calendar.labels[k],
-                int(count[k]),
-                float(found.mean[k]),
-                float(found.mean[k] - width * found.deviation[k]),
-                float(found.mean[k] + width * found.deviation[k]),
-            )
-            for k in used
-        )
-        return Saved(
-            total=total,
-            low=total - width * deviation,
-            high=total + width * deviation,
-            share=total / abs(rule_cost) if rule_cost else math.nan,
-            weeks=weeks,
+        result = Saved(
+            total=0.0,
+            low=0.0,
+            high=0.0,
+            share=0.0,
             rests_on=self._evidence(compared),
             thin=thin,
             never=never,
             stale=stale,
             left_out=compared.left_out,
             trust=self._trust(compared, stale, moved),
-            paid=paid,
+            paid=self._paid(compared),
             days=len(self.days) - compared.left_out,
             rule=rule,
             level=level,
             words=self.words,
             sense=self.sense,
+        )
+        return self.with_numbers(result, compared, self._contrast(compared))
+
+    def with_numbers(self, result: Saved, compared: Compared, found: Contrast) -> Saved:
+        """Return a result with the estimates of its weeks and of the total."""
+        width = NormalDist().inv_cdf((1 + result.level) / 2)
+        total, deviation = found.total
+        rule_cost = abs(result.paid + self.sign * total)
+        count = np.bincount(compared.week[compared.week >= 0])
+        half = width * found.deviation
+        rows = zip(self.calendar.labels, count, found.mean, half, strict=False)
+        weeks = [
+            WeekSaved(label, int(days), float(mean), float(mean - one), float(mean + one))
+            for label, days, mean, one in rows
+            if days
+        ]
+        return replace(
+            result,
+            total=total,
+            low=total - width * deviation,
+            high=total + width * deviation,
+            share=total / rule_cost if rule_cost else math.nan,
+            weeks=tuple(weeks),
         )
 
     def _contrast(self, compared: Compared) -> Contrast:
@@ -254,6 +270,35 @@ class History:
         kept = compared.week >= 0
         certain = np.bincount(compared.week[kept], compared.certain[kept], len(found.mean))
         return Contrast(found.mean + self.sign * certain, found.covariance)
+
+    def logged(self, compared: Compared) -> LoggedDays | None:
+        """Return the compared days with their logged x; None if it is not logged on all of them."""
+        kept = np.flatnonzero(compared.week >= 0)
+        x = np.zeros((len(kept), len(self.names)))
+        for row, t in enumerate(kept):
+            day = self.days[t]
+            if day.x is None:
+                return None
+            x[row, self.places(day.actions.names)] = day.x
+        at = self.first + kept
+        units, total = self.reports.units[at], self.reports.total[at]
+        before = averages_before(self.reports)[at]
+        return LoggedDays(compared.plan[kept], compared.played[kept], x, units, total, before)
+
+    def weighted(self, compared: Compared, logged: LoggedDays, method: str) -> Contrast:
+        """Return the saving of each week without the belief model."""
+        found, error = difference(logged, method)
+        kept = compared.week >= 0
+        week, count = compared.week[kept], int(compared.week.max()) + 1
+        mean = np.bincount(week, found + compared.certain[kept], count)
+        return Contrast(self.sign * mean, np.diag(np.bincount(week, error**2, count)))
+
+    def agrees(self, compared: Compared, logged: LoggedDays) -> bool | None:
+        """Return whether the doubly robust estimate is near that of the model."""
+        if ((logged.plan > 0) & ~(logged.x > 0)).any():
+            return None
+        one, other = self._contrast(compared).total, self.weighted(compared, logged, "dr").total
+        return abs(one[0] - other[0]) <= DISAGREES * math.hypot(one[1], other[1])
 
     def _paid(self, compared: Compared) -> float:
         """Return what the compared plays cost; units not reported cost what is believed."""

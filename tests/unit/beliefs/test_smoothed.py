@@ -1,0 +1,143 @@
+"""Smoothed beliefs equal a dense Gaussian posterior in which every effect is a coordinate."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from multiplay.beliefs import smoothed
+from multiplay.beliefs.smoothed import Reports, Smoothed
+from multiplay.types import FloatArray, IntArray
+
+
+def drawn_reports(seed: int, days: int = 7, arms: int = 3, most: int = 6) -> Reports:
+    """Return bills of some days; the last arm has none."""
+    rng = np.random.default_rng(seed)
+    units = rng.integers(0, most + 1, (days, arms)).astype(float)
+    units[:, -1] = 0
+    units[0, 0] = most
+    means, shape = rng.uniform(30, 90, arms), (days, arms, most)
+    bills = means[:, None] * rng.uniform(0.6, 1.4, shape) + rng.normal(0, 8, (days, 1, 1))
+    bills[np.arange(most) >= units[..., None]] = 0
+    place = np.sort(rng.uniform(0, 2, days))
+    ends = np.zeros(arms), np.full(arms, 200.0)
+    return Reports(place, units, bills.sum(axis=2), (bills**2).sum(axis=2), *ends)
+
+
+def variances(reports: Reports) -> tuple[list[float], float]:
+    """Return the variance of a bill of each arm, and that of all arms, by loops."""
+    days, arms = reports.units.shape
+    squares, freedom, bills, total = ([0.0] * arms for _ in range(4))
+    for t, i in itertools.product(range(days), range(arms)):
+        n = reports.units[t, i]
+        if n:
+            squares[i] += reports.squares[t, i] - reports.total[t, i] ** 2 / n
+            freedom[i] += n - 1
+            bills[i] += n
+            total[i] += reports.total[t, i]
+    assert sum(freedom) >= smoothed.FEWEST_PAIRS, "else differences between days count"
+    overall = sum(total) / sum(bills)
+    mean = [total[i] / bills[i] if bills[i] else overall for i in range(arms)]
+    best: tuple[float, list[float]] = (-math.inf, [])
+    for power in (0, 1, 2):
+        scale = sum(squares[i] / mean[i] ** power for i in range(arms)) / sum(freedom)
+        target = [scale * mean[i] ** power for i in range(arms)]
+        fit = sum(-freedom[i] * math.log(target[i]) - squares[i] / target[i] for i in range(arms))
+        own = [(squares[i] + 4 * target[i]) / (freedom[i] + 4) for i in range(arms)]
+        best = max(best, (fit, own))
+    return best[1], sum(squares) / sum(freedom)
+
+
+def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and covariance of contrasts: all models, all effects, one large matrix."""
+    days, arms = reports.units.shape
+    variance, pooled = variances(reports)
+    bills = reports.units.sum(axis=0)
+    seen = [i for i in range(arms) if bills[i]]
+    mean = {i: reports.total[:, i].sum() / bills[i] for i in seen}
+    noise = np.mean([variance[i] / bills[i] for i in seen])
+    apart = max(np.var(list(mean.values()), ddof=1) - noise, 0.1 * noise) * (1 + 2 / len(seen))
+    centre = [np.mean(list(mean.values())) if i in seen else 100.0 for i in range(arms)]
+    first = [apart if i in seen else 200.0**2 / 12 for i in range(arms)]
+    cells = list(itertools.product(range(days), range(arms)))
+    rows = [cell for cell in cells if reports.units[cell]]
+    y = np.array([reports.total[cell] / reports.units[cell] for cell in rows])
+    contrast = np.zeros((groups.max() + 1, len(cells)))
+    for place, (t, i) in enumerate(cells):
+        contrast[groups[t], place] = weights[t, i]
+    shown = np.array([[row == cell for cell in cells] for row in rows], float)
+    fits, found = [], []
+    for q, kappa, lam in itertools.product(smoothed.DRIFTS, smoothed.COMMON, smoothed.OWN):
+        prior = np.zeros((len(cells), len(cells)))  # of the mean of every cell
+        for (a, (t, i)), (b, (s, j)) in itertools.product(enumerate(cells), repeat=2):
+            if i == j:
+                elapsed = min(reports.place[t], reports.place[s]) - reports.place.min()
+                prior[a, b] += first[i] + q * pooled * elapsed + lam * pooled * (t == s)
+            prior[a, b] += kappa * pooled * (t == s)
+        level = np.array([centre[i] for _, i in cells])
+        errors = np.diag([variance[i] / reports.units[t, i] for t, i in rows])
+        of_bills = shown @ prior @ shown.T + errors
+        gain = prior @ shown.T @ np.linalg.inv(of_bills)
+        posterior = level + gain @ (y - shown @ level)
+        covariance = prior - gain @ shown @ prior
+        fits.append(multivariate_normal(shown @ level, of_bills).logpdf(y))
+        found.append((contrast @ posterior, contrast @ covariance @ contrast.T))
+    likely = np.exp(np.array(fits) - max(fits))
+    likely /= likely.sum()
+    whole = sum(w * m for w, (m, _) in zip(likely, found, strict=True))
+    spread = [
+        w * (v + np.outer(m - whole, m - whole)) for w, (m, v) in zip(likely, found, strict=True)
+    ]
+    return whole, sum(spread)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_contrasts_equal_a_dense_posterior(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans differ in their numbers of units, so that effects of days do not cancel."""
+    monkeypatch.setattr(smoothed, "NEGLIGIBLE", 0.0)
+    reports = drawn_reports(seed)
+    rng = np.random.default_rng([7, seed])
+    weights = rng.integers(-3, 4, reports.units.shape).astype(float)
+    groups = np.arange(len(weights)) // 4
+    mean, covariance = dense(reports, weights, groups)
+    found = Smoothed(reports).contrast(weights, groups)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.covariance, covariance, rtol=1e-9, atol=1e-9 * covariance.max()
+    )
+
+
+def test_the_order_of_days_and_the_size_of_batches_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reports = drawn_reports(5)
+    weights = np.random.default_rng(0).normal(size=reports.units.shape)
+    groups = np.arange(len(weights)) // 4
+    mean, covariance = Smoothed(reports).contrast(weights, groups)
+    order = np.random.default_rng(1).permutation(len(weights))
+    shuffled = Reports(*(part[order] for part in reports[:4]), *reports[4:])
+    again = Smoothed(shuffled).contrast(weights[order], groups[order])
+    np.testing.assert_allclose(again.mean, mean, rtol=1e-9)
+    monkeypatch.setattr(smoothed, "MOST_ENTRIES", 2 * 3 * 7**2)  # two pairs at once
+    small = Smoothed(reports).contrast(weights, groups)
+    np.testing.assert_allclose(small.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(small.covariance, covariance, rtol=1e-12)
+
+
+def test_only_totals_and_constant_bills() -> None:
+    """Without squares, the noise is learned between days; bills may have none."""
+    rng = np.random.default_rng(3)
+    units = np.full((30, 2), 2.0)
+    total = rng.normal([100.0, 160.0], 10.0, (30, 2))  # of two units: variance 50 of each
+    ends, difference = (np.zeros(2), np.full(2, 200.0)), np.tile([-1.0, 1.0], (30, 1)) / 30
+    unknown = Smoothed(Reports(np.arange(30) / 7, units, total, np.full((30, 2), np.nan), *ends))
+    assert 25 < unknown.pooled < 100
+    mean, deviation = unknown.contrast(difference, np.zeros(30, int)).total
+    assert abs(mean - 30) < 3 * deviation < 6
+    same = np.tile([40.0, 70.0], (30, 1))
+    constant = Smoothed(Reports(np.arange(30) / 7, np.ones((30, 2)), same, same**2, *ends))
+    mean, deviation = constant.contrast(difference, np.zeros(30, int)).total
+    assert mean == pytest.approx(30, abs=1e-3)
+    assert deviation < 0.1

@@ -12,8 +12,8 @@ HASHES := $(BIN)/uv pip compile --quiet --python-platform linux --python-version
 
 # Extras that .venv/installed-NAME installs.
 EXTRAS-service := service
-EXTRAS-dev := dev,test,docs,bench,cluster,examples,excel,parquet,postgresql,service
-EXTRAS-docs := cluster,docs,service,testing
+EXTRAS-dev := dev,test,docs,bench,cluster,examples,excel,gym,parquet,postgresql,service
+EXTRAS-docs := cluster,docs,gym,service,testing
 EXTRAS-release := release
 EXTRAS-bench := bench,postgresql,service
 

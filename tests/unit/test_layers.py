@@ -31,7 +31,7 @@ LAYERS = [
     ["environments", "policies"],
     ["results"],
     ["savings"],
-    ["simulation", "learner", "theory"],
+    ["simulation", "gym", "learner", "theory"],
     ["studies"],
     ["testing", "experiments"],
     ["reports", "remote"],

@@ -6,8 +6,9 @@ takes half an hour on one core.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
@@ -162,17 +163,24 @@ def played(case: Case, first: int, studies: int, policy: Policy | None = None) -
     return Studies(days, case.history, expected(case, drawn), lists)
 
 
-class Found(NamedTuple):
-    """One estimate: its true value, and that of every week with its interval."""
+class Interval(NamedTuple):
+    """An estimate with the ends of its interval."""
 
-    true: float
     total: float
     low: float
     high: float
-    trust: bool
+
+
+class Found(NamedTuple):
+    """One estimate beside its true value, every week, and other methods."""
+
+    true: float
+    model: Interval
+    weeks: list[tuple[float, Interval]]
+    trusted: bool
     thin: float
-    agrees: bool | None
-    weeks: list[tuple[float, float, float]]  # true, low, high
+    agrees: bool | None = None
+    others: Mapping[str, Interval] = MappingProxyType({})
 
 
 def measured(case: Case, first: int, studies: int) -> list[dict[str, Found]]:
@@ -199,19 +207,30 @@ def _measured(found: Studies) -> Iterator[dict[str, Found]]:
 
 
 def _compared(history: History, plans: Sequence[IntArray], means: FloatArray, sign: float) -> Found:
-    saved = history.saved(history.compare(plans), 0.95, "", ())
-    true = np.array(
-        [
-            (plan - day.action) @ mean
-            for plan, day, mean in zip(plans, history.days, means, strict=True)
-        ]
-    )
+    compared = history.compare(plans)
+    saved = history.saved(compared, 0.95, "", ())
+    more = [plan - day.action for plan, day in zip(plans, history.days, strict=True)]
+    true = (np.array(more) * means).sum(axis=1)
     by_week = np.bincount(history.calendar.week, true)
-    weeks = [(float(w), row.low, row.high) for w, row in zip(by_week, saved.weeks, strict=True)]
-    ends = sorted((sign * saved.low, sign * saved.high))
-    trust = not saved.trust
-    total = sign * float(true.sum()), sign * saved.total
-    return Found(*total, *ends, trust, saved.thin, saved.agrees, weeks)
+    weeks = [
+        (sign * float(truth), _interval(row.saved, row.low, row.high, sign))
+        for truth, row in zip(by_week, saved.weeks, strict=True)
+    ]
+    model = _interval(saved.total, saved.low, saved.high, sign)
+    found = Found(sign * float(true.sum()), model, weeks, not saved.trust, saved.thin)
+    logged = history.logged(compared)
+    if logged is None or sign < 0:
+        return found
+    others = {}
+    for method in ("ips", "dr"):
+        one = history.with_numbers(saved, compared, history.weighted(compared, logged, method))
+        others[method] = Interval(one.total, one.low, one.high)
+    return found._replace(agrees=history.agrees(compared, logged), others=others)
+
+
+def _interval(total: float, low: float, high: float, sign: float) -> Interval:
+    low, high = sorted((sign * low, sign * high))
+    return Interval(sign * total, low, high)
 
 
 def totals(trials: int | None, run: Runner) -> list[Section]:
@@ -238,19 +257,31 @@ def totals(trials: int | None, run: Runner) -> list[Section]:
 
 def summary(found: Sequence[Found]) -> dict[str, Any]:
     """Return a row of the table."""
-    error = np.array([one.total - one.true for one in found])
-    weeks = [low <= true <= high for one in found for true, low, high in one.weeks]
-    return {
+    pairs = [(one.true, one.model) for one in found]
+    error = np.array([model.total - true for true, model in pairs])
+    row = {
         "true": float(np.mean([one.true for one in found])),
-        "cover, %": 100 * float(np.mean([one.low <= one.true <= one.high for one in found])),
+        "cover, %": covered(pairs),
         "bias": float(error.mean()),
         "se of bias": float(error.std() / np.sqrt(len(error))),
         "rmse": float(np.sqrt((error**2).mean())),
-        "half": float(np.median([(one.high - one.low) / 2 for one in found])),
-        "weeks, %": 100 * float(np.mean(weeks)),
+        "half": float(np.median([(one.model.high - one.model.low) / 2 for one in found])),
+        "weeks, %": covered([week for one in found for week in one.weeks]),
         "thin": float(np.mean([one.thin for one in found])),
-        "trusted, %": 100 * float(np.mean([one.trust for one in found])),
+        "trusted, %": 100 * float(np.mean([one.trusted for one in found])),
     }
+    for method in found[0].others:
+        pairs = [(one.true, one.others[method]) for one in found]
+        error = np.array([other.total - true for true, other in pairs])
+        row[f"{method} cover, %"] = covered(pairs)
+        row[f"{method} rmse"] = float(np.sqrt((error**2).mean()))
+        row["agrees, %"] = 100 * float(np.mean([bool(one.agrees) for one in found]))
+    return row
+
+
+def covered(pairs: Sequence[tuple[float, Interval]]) -> float:
+    """Return the share of true values within their intervals, in percent."""
+    return 100 * float(np.mean([one.low <= true <= one.high for true, one in pairs]))
 
 
 def _limits(case: Case, rule: str, row: dict[str, Any]) -> Iterator[Target]:

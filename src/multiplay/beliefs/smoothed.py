@@ -124,8 +124,8 @@ class Smoothed:
         told = np.isfinite(within) & (units > 1)
         squares = np.where(told, np.maximum(within, 0.0), 0.0).sum(axis=0)
         freedom = np.where(told, units - 1, 0.0).sum(axis=0)
+        more, pairs, changes = self._between()
         if freedom.sum() < FEWEST_PAIRS:
-            more, pairs = self._between()
             squares, freedom = squares + more, freedom + pairs
         span = self.reports.high - self.reports.low
         least = 1e-10 * float((span**2).max())
@@ -140,19 +140,24 @@ class Smoothed:
             if fit > best:
                 best = fit
                 self.variance = (squares + PSEUDO_UNITS * target) / (freedom + PSEUDO_UNITS)
-        self.pooled = max(float(squares.sum() / max(freedom.sum(), 1.0)), least)
+        # units of a day may cost the same: then days differ more than units
+        days = changes.sum() / 2 / max(pairs.sum(), 1.0)
+        self.pooled = max(float(squares.sum() / max(freedom.sum(), 1.0)), float(days), least)
 
-    def _between(self) -> tuple[FloatArray, FloatArray]:
-        """Return the squared differences of an arm from one day to the next, and their number."""
-        squares, pairs = np.zeros(len(self._n)), np.zeros(len(self._n))
+    def _between(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the squared changes of the average of each arm from a day to the next.
+
+        They are in variances of a unit; then there is their number, and their sum as they are.
+        """
+        scaled, pairs, changes = np.zeros((3, len(self._n)))
         order = np.argsort(self.reports.place, kind="stable")
         for arm in np.flatnonzero(self._seen.sum(axis=0) > 1):
             days = order[self._seen[order, arm]]
-            step = np.diff(self._average[days, arm])
+            squares = np.diff(self._average[days, arm]) ** 2
             inverse = 1.0 / self.reports.units[days, arm]
-            squares[arm] = (step**2 / (inverse[1:] + inverse[:-1])).sum()
-            pairs[arm] = len(step)
-        return squares, pairs
+            scaled[arm] = (squares / (inverse[1:] + inverse[:-1])).sum()
+            pairs[arm], changes[arm] = len(squares), squares.sum()
+        return scaled, pairs, changes
 
     def _arm_means(self) -> FloatArray:
         return np.asarray(self.reports.total.sum(axis=0) / np.maximum(self._n, 1.0))

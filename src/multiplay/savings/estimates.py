@@ -275,7 +275,7 @@ class History:
         """Return the compared days with their logged x; None if it is not logged on all of them."""
         kept = np.flatnonzero(compared.week >= 0)
         x = np.zeros((len(kept), len(self.names)))
-        for row, t in enumerate(kept):
+        for row, t in enumerate(kept.tolist()):
             day = self.days[t]
             if day.x is None:
                 return None
@@ -290,8 +290,10 @@ class History:
         found, error = difference(logged, method)
         kept = compared.week >= 0
         week, count = compared.week[kept], int(compared.week.max()) + 1
-        mean = np.bincount(week, found + compared.certain[kept], count)
-        return Contrast(self.sign * mean, np.diag(np.bincount(week, error**2, count)))
+        mean, variance = np.zeros((2, count))
+        np.add.at(mean, week, found + compared.certain[kept])
+        np.add.at(variance, week, error**2)
+        return Contrast(self.sign * mean, np.diag(variance))
 
     def agrees(self, compared: Compared, logged: LoggedDays) -> bool | None:
         """Return whether the doubly robust estimate is near that of the model."""

@@ -11,6 +11,8 @@ from multiplay.beliefs import smoothed
 from multiplay.beliefs.smoothed import Reports, Smoothed
 from multiplay.types import FloatArray, IntArray
 
+BY_DAY = ("place", "units", "total", "squares")
+
 
 def drawn_reports(seed: int, days: int = 7, arms: int = 3, most: int = 6) -> Reports:
     """Return bills of some days; the last arm has none."""
@@ -117,7 +119,8 @@ def test_the_order_of_days_and_the_size_of_batches_change_nothing(
     groups = np.arange(len(weights)) // 4
     mean, covariance = Smoothed(reports).contrast(weights, groups)
     order = np.random.default_rng(1).permutation(len(weights))
-    shuffled = Reports(*(part[order] for part in reports[:4]), *reports[4:])
+    by_day = {name: getattr(reports, name)[order] for name in BY_DAY}
+    shuffled = reports._replace(**by_day)
     again = Smoothed(shuffled).contrast(weights[order], groups[order])
     np.testing.assert_allclose(again.mean, mean, rtol=1e-9)
     monkeypatch.setattr(smoothed, "MOST_ENTRIES", 2 * 3 * 7**2)  # two pairs at once

@@ -63,7 +63,7 @@ class Rule(ABC):
     @property
     @abstractmethod
     def text(self) -> str:
-        """The rule in a few words, such as "in proportion"."""
+        """The rule in a few words, such as "a price list"."""
 
     @abstractmethod
     def plan(self, actions: ActionSet) -> IntArray:
@@ -103,7 +103,7 @@ class InProportion(Rule):
     @property
     def text(self) -> str:
         """The rule in a few words."""
-        return "in proportion"
+        return "a split in proportion"
 
     def plan(self, actions: ActionSet) -> IntArray:
         """Return the action nearest to a split in proportion."""

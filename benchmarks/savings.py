@@ -80,6 +80,12 @@ def set_of(t: int) -> ActionSet:
     return Transport(supply, demand, names=NAMES)
 
 
+@cache
+def split_of(t: int) -> IntArray:
+    """Return the plan of day t in proportion."""
+    return InProportion().plan(set_of(t))
+
+
 def truth(case: Case, rng: Rng, studies: int) -> FloatArray:
     """Draw the mean cost of a unit by study, day and lane, before a bill is cut to its range."""
     mean = np.repeat(rng.uniform(40, 160, (studies, 1, LANES)), DAYS, axis=1)
@@ -122,6 +128,7 @@ class Studies(NamedTuple):
     history: int
     means: FloatArray  # (studies, days, lanes)
     lists: FloatArray  # the prices of the price list, (studies, lanes)
+    splits: list[IntArray]  # in proportion, of each day
 
 
 def played(case: Case, first: int, studies: int, policy: Policy | None = None) -> Studies:
@@ -131,11 +138,12 @@ def played(case: Case, first: int, studies: int, policy: Policy | None = None) -
     lists = drawn.mean(axis=1) * np.exp(rng.normal(0, 0.25, (studies, LANES)))
     streams = Streams.spawn(SEED, CASES.index(case), range(first, first + studies))
     policy = policy or POLICIES[case.policy]
-    before = set_of(0 if case.fixed else 1)
+    numbers = [0 if case.fixed else t + 1 for t in range(DAYS)]
+    splits, before = [split_of(t) for t in numbers], set_of(numbers[0])
     state = policy.start(before, None, studies)
     days: list[list[PlayedDay]] = [[] for _ in range(studies)]
     for t in range(DAYS):
-        actions = set_of(0 if case.fixed else t + 1)
+        actions = set_of(numbers[t])
         if actions is not before:
             drop_warm_start(policy, state, before)
         before = actions
@@ -143,7 +151,7 @@ def played(case: Case, first: int, studies: int, policy: Policy | None = None) -
         cost = bills(case, drawn[:, t], most, rng)
         x: FloatArray | None = None
         if t < case.history:
-            action = np.tile(InProportion().plan(actions), (studies, 1))
+            action = np.tile(splits[t], (studies, 1))
         else:
             play = policy.choose(actions, state, streams)
             action, x = play.action, play.memo.get("x")
@@ -160,7 +168,7 @@ def played(case: Case, first: int, studies: int, policy: Policy | None = None) -
             mean = None if x is None else x[k].copy()
             one = PlayedDay(DAY * t, "", actions, action[k], action[k], *sums, mean)
             days[k].append(one)
-    return Studies(days, case.history, expected(case, drawn), lists)
+    return Studies(days, case.history, expected(case, drawn), lists, splits)
 
 
 class Interval(NamedTuple):
@@ -193,7 +201,7 @@ def _measured(found: Studies) -> Iterator[dict[str, Found]]:
         told, mine = days[: found.history], days[found.history :]
         means = found.means[k, found.history :]
         history = History(mine, [day.bills for day in told], (0.0, MOST), Words())
-        proportion = [InProportion().plan(day.actions) for day in mine]
+        proportion = [found.splits[t] for t in range(found.history, DAYS)]
         listed = [day.actions.best(found.lists[k]) for day in mine]
         best = history.best_plans()
         yield {

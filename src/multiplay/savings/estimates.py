@@ -98,10 +98,10 @@ def cost_of_learning(
     entry: int | None = None,
     words: Words | None = None,
 ) -> Saved:
-    """Return what the plays cost more than the best plans by all that is known at the end.
+    """Return what the plays cost more than the best plans, by all that is known now.
 
-    The best plan of each day is that for the means of the last day. Parameters are those of
-    ``estimate``. The total is what was paid too much: at least 0, but for errors of the estimate.
+    The best plan of a day is that for the means of the day, from all reports before and after it.
+    Parameters are those of ``estimate``.
     """
     history = History(days, bills, ranges, words or Words())
     compared = history.compare(history.best_plans())
@@ -191,9 +191,12 @@ class History:
         return Smoothed(self.reports)
 
     def best_plans(self) -> list[IntArray]:
-        """Return the best plan of each day, for the means of the last day."""
-        means = self.smoothed.means()[-1]
-        return [day.actions.best(means[self.places(day.actions.names)]) for day in self.days]
+        """Return the best plan of each day, for the means of that day as they are known now."""
+        means = self.smoothed.means()[self.smoothed.bins[self.first :]]
+        return [
+            day.actions.best(one[self.places(day.actions.names)])
+            for day, one in zip(self.days, means, strict=True)
+        ]
 
     def compare(self, plans: Sequence[IntArray | None]) -> Compared:
         """Return the plans of a rule beside the plays."""

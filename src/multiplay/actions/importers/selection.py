@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from multiplay._support.checks import is_integer
+from multiplay._support.patterns import matches
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray
@@ -174,8 +174,7 @@ def _places_of(model: ImportedModel, one: Any) -> list[int]:
 
 def _matching(names: Sequence[str], pattern: str) -> list[int]:
     """Return the places of the names that a pattern matches; only ``*`` is special in it."""
-    expression = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-    places = [place for place, name in enumerate(names) if expression.fullmatch(name)]
+    places = [place for place, name in enumerate(names) if matches(pattern, name)]
     if not places:
         some = ", ".join(map(repr, names[:MOST_NAMES]))
         close = suggestion(pattern, names)

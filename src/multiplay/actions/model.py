@@ -411,15 +411,14 @@ class Model(ActionSet, vectorised=True):
         """conv(A), by calls of HiGHS; lifted by known costs of helpers, if there are any."""
         if not self.extra:
             return DecompositionHull(self.oracle, self.n)
+        return LiftedHull(self._cheapest, self._signed_height, self.n)
 
-        def cheapest(costs: FloatArray, weight: float) -> IntArray:
-            # <c, a> + w h(a) has the same minimiser as <c / w, a> + h(a)
-            return self._answer(costs / weight if weight > 0 else costs, known=weight > 0)
+    def _cheapest(self, costs: FloatArray, weight: float) -> IntArray:
+        # <c, a> + w h(a) has the same minimiser as <c / w, a> + h(a)
+        return self._answer(costs / weight if weight > 0 else costs, known=weight > 0)
 
-        def height(action: IntArray) -> float:
-            return self.sign * float(self.known(action))
-
-        return LiftedHull(cheapest, height, self.n)
+    def _signed_height(self, action: IntArray) -> float:
+        return self.sign * float(self.known(action))
 
     # ------------------------------------------------------------ derived sets and numbers
 

@@ -127,8 +127,7 @@ class RandomAction(Policy):
 
     Every vertex of :math:`\operatorname{conv}(\mathcal{A})` has a positive probability, though not
     the same one. It learns nothing: a policy that is not far below this curve does not either, and
-    units that were not seen make no difference. ``multiplay.policies.Uniform`` is another name of
-    it (``multiplay.Uniform`` is a distribution of losses).
+    units that were not seen make no difference.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Models as action sets: against enumeration, other sets, and in a learner and a study."""
 
 import math
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -223,6 +224,14 @@ def test_a_model_is_packed_and_unpacked_without_a_solve(monkeypatch: pytest.Monk
     assert again.n.tolist() == model.n.tolist()
     assert again.columns == model.columns
     assert again.names == model.names
+
+
+def test_a_model_whose_hull_was_used_is_pickled_for_other_processes() -> None:
+    model = facility(OPENING)
+    start = model.hull.start(1)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.hull.start(1)["atoms"], start["atoms"])
+    assert np.array_equal(again.best([0.3, 0.2, 0.1]), model.best([0.3, 0.2, 0.1]))
 
 
 VERIFY = """

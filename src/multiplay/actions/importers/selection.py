@@ -110,7 +110,7 @@ def known_costs(model: ImportedModel, arms: Sequence[int], known: str | None) ->
             raise InvalidInput(
                 "known",
                 "'all', 'helpers' or 'nothing', because arms have costs in the model",
-                f"nothing, and a cost of {value:g} for {name!r}",
+                f"None, and a cost of {value:g} for {name!r}",
                 "Use 'helpers' if these costs are guesses of what is to be learned, or 'all' if "
                 "they are known and what is learned comes on top.",
             )

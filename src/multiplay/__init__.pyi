@@ -11,6 +11,7 @@ from multiplay.features import *
 from multiplay.feedback import Feedback as Feedback
 from multiplay.hull import Regulariser as Regulariser
 from multiplay.learner import (
+    Allowance as Allowance,
     Estimate as Estimate,
     Learner as Learner,
     PendingPlay as PendingPlay,

@@ -20,6 +20,7 @@ from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.features import Features
 from multiplay.features.table import Scales
+from multiplay.learner.allowance import FOUND, AllowanceSettings, AllowanceState
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.features import FeatureState, new_table
 from multiplay.learner.logged_data import KnownArms, LoggedData, ReadTable, read_table, reports
@@ -28,7 +29,7 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
-from multiplay.policies import Duplicated, FeatureCTS, Policy
+from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.random import Streams
@@ -110,15 +111,20 @@ class Engine:
         The seed of all random numbers, if it is known.
     words : Words
         The words in which plans and costs are shown.
+    allowance : AllowanceState or None
+        What the plays may cost more than a baseline, if that is limited.
     """
 
-    def __init__(self, state: PolicyState, missing: str = "refuse") -> None:
+    def __init__(
+        self, state: PolicyState, missing: str = "refuse", allowance: AllowanceState | None = None
+    ) -> None:
         self.state, self.beliefs, self.missing = state, Beliefs(state), missing
         self.horizon = own_horizon(state.policy)
         self.seed: int | None = None
         self.pending: dict[int, PendingState] = {}
         self.asked = self.clipped = 0
         self.words = self.default_words
+        self.allowance = allowance
 
     @classmethod
     def create(
@@ -133,6 +139,7 @@ class Engine:
         changing: bool,
         features: Features | None = None,
         arms: Any = None,
+        allowance: AllowanceSettings | None = None,
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
@@ -152,7 +159,12 @@ class Engine:
         if missing == "ignore" and not policy.partial:
             raise _unable(policy, "a policy that allows missing units, because missing='ignore'")
         ranges = Ranges.chosen(losses, rewards, outside, actions)
-        return cls(PolicyState(actions, policy, ranges, rng, table=table), missing)
+        state = PolicyState(actions, policy, ranges, rng, table=table)
+        if allowance is None:
+            return cls(state, missing)
+        limit = AllowanceState(allowance, actions.d)
+        limit.check(state)
+        return cls(state, missing, limit)
 
     def __str__(self) -> str:
         state, pending = self.state, len(self.pending)
@@ -239,12 +251,42 @@ class Engine:
         check_instance("actions", given, ActionSet, "Transport([1, 4, 5], [4, 6])")
         return PlanLimits.given(at_most, exclude, fixed, given.names)
 
+    def baseline(self, round_set: RoundSet, given: Any) -> IntArray | None:
+        """Return the baseline's plan of a round, for the argument of ``ask``; None without one."""
+        if self.allowance is not None:
+            return self.allowance.baseline(round_set, given)
+        if given is not None:
+            hint = "Create the learner with baseline='each day', or leave it out."
+            raise InvalidInput("baseline", "no plan without an allowance", "a plan", hint)
+        return None
+
+    def baseline_again(self, round_set: RoundSet, memo: Arrays) -> IntArray | None:
+        """Return the baseline's plan of a play of the past: by the rule, or as it was given."""
+        if self.allowance is None:
+            return None
+        given = None if self.allowance.has_rule else memo[FOUND][0]
+        return self.allowance.baseline(round_set, given)
+
     def ask(
-        self, id: int, round_set: RoundSet, when: float, key: str | None, until: float = math.inf
+        self,
+        id: int,
+        round_set: RoundSet,
+        when: float,
+        key: str | None,
+        until: float = math.inf,
+        baseline: IntArray | None = None,
     ) -> PendingState:
-        """Choose a play before a deadline, and keep it; return it with its warm start."""
+        """Choose a play before a deadline, and keep it; return it with its warm start.
+
+        ``baseline`` is the baseline's plan, if there is an allowance.
+        """
+        drawn_from = self.state.rng.state.copy()
         with deadline.status_line("choosing a play"):
             play, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
+        if self.allowance is not None and baseline is not None:
+            play = Play(play.action, {**play.memo, FOUND: baseline[None]}, play.cache)
+            rng = Streams(drawn_from)
+            play = self.allowance.limited(self.state, round_set, play, when, rng)
         action = play.action[0]
         units, phi = int(action.sum()), round_set.phi(action)
         cost = self.beliefs.cost(round_set, action, phi)
@@ -328,7 +370,9 @@ class Engine:
 
     def cancel(self, id: int) -> None:
         """Discard a play."""
-        del self.pending[id]
+        play = self.pending.pop(id)
+        if self.allowance is not None and FOUND in play.memo:
+            self.allowance.remove(self.state, play.round_set, play.play)
 
     def late(self, latest: float) -> dict[int, bool]:
         """Return the plays asked before this time; True to close, False to cancel."""
@@ -527,6 +571,8 @@ class Engine:
         if round_set.features is not None and self.state.features is not None:
             self.state.features.keep(round_set.features, round_set.base.actions)
         self.pending[id] = play.without_cache()
+        if self.allowance is not None:
+            self.allowance.add(self.state, round_set, play.play)
         self.asked += 1
 
     def _report(

@@ -248,7 +248,8 @@ class Events:
         if self.begin is None:
             table = None if self.table is None else copied(self.table)
             made = old.actions, old.policy, old.ranges, old.rng
-            engine = Engine(PolicyState(*made, table=table), live.missing)
+            limit = None if live.allowance is None else live.allowance.fresh()
+            engine = Engine(PolicyState(*made, table=table), live.missing, limit)
             engine.state.log = ReportLog() if old.policy.restarts else None
         else:
             engine = self.begin()

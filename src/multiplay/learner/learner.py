@@ -17,11 +17,12 @@ from multiplay._support.atomic_files import as_path, remove_stale_drafts
 from multiplay._support.checks import is_integer, true_or_false
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Rule
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.learner import snapshot
+from multiplay.learner.allowance import FOUND, SURE, AllowanceSettings, is_restricted
 from multiplay.learner.engine import (
     Engine,
     Losses,
@@ -145,10 +146,16 @@ class Learner(Queries, HasPanel):
         unit: str | None = None,
         arm: str | None = None,
         round: str | None = None,
+        baseline: Rule | str | None = None,
+        allowance: float | None = None,
+        sure: float = SURE,
+        per: str | None = None,
     ) -> None:
         drawn = seed_or_random(seed)
         rng, settings = Streams.spawn(drawn, POLICY, [0]), (losses, rewards, outside, missing)
-        self.engine = Engine.create(actions, policy, rng, *settings, changing, features, arms)
+        limit = AllowanceSettings.given(baseline, allowance, sure, per)
+        rest = changing, features, arms, limit
+        self.engine = Engine.create(actions, policy, rng, *settings, *rest)
         self.engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         self.engine.seed, self.log = drawn, PlayLog()
         self.engine.state.log = ReportLog() if self.policy.restarts else None
@@ -215,6 +222,7 @@ class Learner(Queries, HasPanel):
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
         features: Any = None,
+        baseline: Units | None = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -235,6 +243,8 @@ class Learner(Queries, HasPanel):
             ``{"fuel": 1.72, "rain": {"Lyon->south": True, "*": False}}``, or a table with a column
             "arm". A value comes, first found, from here by arm, from here for all arms, or from the
             table of the arms. Values of arms that are new are kept.
+        baseline
+            The plan that you would use in this round, for a learner with ``baseline="each day"``.
         time_limit
             Seconds for the choice. If the policy has not finished by then, the play is still an
             action of the set, drawn so that learning from it is not biased, and marked as
@@ -250,7 +260,8 @@ class Learner(Queries, HasPanel):
         when, round_set = timestamp("at", at), engine.round_set(actions, at_most, exclude, fixed)
         round_set = engine.featured(round_set, features)
         id, line = log.next_id, len(log)
-        play = engine.ask(id, round_set, when, key, until)
+        base = engine.baseline(round_set, baseline)
+        play = engine.ask(id, round_set, when, key, until, base)
         action = play.action[0]
         log.ask(when, round_set.actions.names, play.units, play.expected)
         if round_set.may_lack:
@@ -691,7 +702,13 @@ class Learner(Queries, HasPanel):
         action = np.array([plan[name] for name in arms], dtype=np.int64)
         then = Estimate(self.log.get(line, "expected"), math.nan, math.nan)
         made = id, action, dict(plan), key, lambda: then, lambda: self.why(id)
-        return PendingPlay(*made, id in self.log.truncated, lambda: self.words)
+        base, restricted = None, False
+        if self.engine.allowance is not None:
+            play = self.events.play(id)
+            base = play.round_set.plan(play.memo[FOUND][0])
+            restricted = is_restricted(play.play)
+        rest = id in self.log.truncated, lambda: self.words, base, restricted
+        return PendingPlay(*made, *rest)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Return the receipt of a report of a play that is not pending."""

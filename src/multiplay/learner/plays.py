@@ -328,6 +328,12 @@ class PendingPlay(HasEstimate):
         learning from it is not biased, but it is not the play of a complete choice.
     why : method
         Explains the play: see ``Why``.
+    baseline : dict or None
+        The plan of the baseline, by the names of the arms; None for a learner without an allowance.
+    restricted : bool
+        Whether the allowance changed the plan of the policy.
+    explores : int or None
+        The number of units that differ from the baseline; None without one.
     expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
@@ -355,6 +361,8 @@ class PendingPlay(HasEstimate):
     _why: Callable[[], Why] = field(repr=False, compare=False)
     truncated: bool = False
     _words: Callable[[], Words] = field(default=Words, repr=False, compare=False)
+    baseline: dict[str, int] | None = None
+    restricted: bool = False
 
     def __init__(
         self,
@@ -366,9 +374,21 @@ class PendingPlay(HasEstimate):
         why: Callable[[], Why],
         truncated: bool = False,
         words: Callable[[], Words] = Words,
+        baseline: dict[str, int] | None = None,
+        restricted: bool = False,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
         of_plan = {"id": id, "action": action, "plan": plan, "key": key, "truncated": truncated}
         self.__dict__.update(of_plan, _expect=expect, _why=why, _words=words)
+        self.__dict__.update(baseline=baseline, restricted=restricted)
+
+    @property
+    def explores(self) -> int | None:
+        """The number of units that differ from the baseline; None without one."""
+        if self.baseline is None:
+            return None
+        both = [(self.plan.get(arm, 0), units) for arm, units in self.baseline.items()]
+        more = sum(max(units - of_baseline, 0) for units, of_baseline in both)
+        return max(more, sum(max(of_baseline - units, 0) for units, of_baseline in both))
 
     def why(self) -> Why:
         """Return what differs from the best plan by the present beliefs, and what for.

@@ -16,6 +16,7 @@ from multiplay.actions import ActionSet
 from multiplay.beliefs.changes import changes_of
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.features import Features
+from multiplay.learner.allowance import FOUND, Allowance, is_restricted
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.logged_data import TableCheck
@@ -202,6 +203,17 @@ class Queries(ABC):
             level = probability("level", level, LEVEL)
             return effects_frame(engine.state, level, by)
 
+    def allowance(self) -> Allowance:
+        """Return how much of the allowance is left, by what is believed now.
+
+        Raises ``InvalidInput`` without a baseline.
+        """
+        with self._current() as engine:
+            if engine.allowance is None:
+                hint = "Create it with baseline=InProportion(), for example."
+                raise InvalidInput("allowance", "a learner with a baseline", "none", hint)
+            return engine.allowance.report(engine.state)
+
     def check_table(
         self,
         table: Any,
@@ -381,7 +393,11 @@ class Queries(ABC):
             return self._expected(round_set, play.action[0], play.phi)
 
         made = id, action, round_set.plan(action), play.key, expect, lambda: self.why(id)
-        return PendingPlay(*made, play.truncated, lambda: self.words)
+        baseline = None
+        if FOUND in play.memo:
+            baseline = round_set.plan(play.memo[FOUND][0])
+        rest = baseline, is_restricted(play.play)
+        return PendingPlay(*made, play.truncated, lambda: self.words, *rest)
 
 
 CHANGE_COLUMNS: dict[str, type] = {

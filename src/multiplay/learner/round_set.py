@@ -222,6 +222,11 @@ class RoundSet:
             cost = actions.sign * actions.penalty * sum(actions.unmet(action).values())
         return cost + float(actions.known_cost(action)) if actions.has_known else cost
 
+    def certain_of(self, actions: IntArray) -> FloatArray:
+        """Return the known cost of actions along the last axis."""
+        rows = actions.reshape(-1, actions.shape[-1])
+        return np.array([self.certain(row) for row in rows]).reshape(actions.shape[:-1])
+
     def realised(self, feedback: Feedback) -> float:
         """Return the cost of the units seen of a play, in the user's unit.
 

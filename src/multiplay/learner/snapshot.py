@@ -30,6 +30,8 @@ from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.features.table import Scales
+from multiplay.learner import allowance
+from multiplay.learner.allowance import AllowanceState
 from multiplay.learner.engine import Engine
 from multiplay.learner.events import (
     Asked,
@@ -59,6 +61,7 @@ FORMAT = 4  # of snapshots; 3 is that of version 0.9
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
+ALLOWANCE = "allowance"  # in a header
 EVENTS = "events"  # in a header, and before the names of arrays
 OUTCOMES = ("arm", "round", "loss", "times")  # arrays of logged data
 REPORTS, FEATURES = "told/", "features/"  # before the names of arrays
@@ -97,6 +100,10 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     today = {str(id): play.today for id, play in pending.items() if play.today}
     if today:
         header["today"] = today
+    arrays: Arrays = {"rng": state.rng.state}
+    if engine.allowance is not None:
+        header[ALLOWANCE], of_allowance = engine.allowance.record()
+        arrays |= with_prefix(allowance.PREFIX, of_allowance)
     if engine.words != engine.default_words:
         header["words"] = engine.words._asdict()
     if log is None:
@@ -106,7 +113,6 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
         header["hurried"] = [id for id, play in pending.items() if play.truncated]
     else:
         header["seed"] = engine.seed
-    arrays: Arrays = {"rng": state.rng.state}
     if state.features is not None:
         header["features"], of_features = state.features.record()
         arrays |= with_prefix(FEATURES, of_features)
@@ -237,7 +243,11 @@ def _parts(
             report = _report(play.action[0], without_prefix(f"reports/{id}/", arrays))
             units, own = int(play.action.sum()), None if phi is None else phi[k]
             pending[id] = PendingState(play, sets[number], key, report, units=units, phi=own)
-    engine = Engine(state, header["missing"])
+    limit = None
+    if ALLOWANCE in header:
+        own_arrays = without_prefix(allowance.PREFIX, arrays)
+        limit = AllowanceState.restored(header[ALLOWANCE], own_arrays, builder_of())
+    engine = Engine(state, header["missing"], limit)
     engine.set_words(**header.get("words", {}))
     engine.clipped = header["clipped"]
     if header["log"] is None:

@@ -8,6 +8,7 @@ from multiplay.policies.baselines import (
 )
 from multiplay.policies.bootstrapcts import BootstrapCTS as BootstrapCTS
 from multiplay.policies.combucb import CombUCB as CombUCB
+from multiplay.policies.conservative import Conservative as Conservative
 from multiplay.policies.duplicated import Duplicated as Duplicated
 from multiplay.policies.escb import ESCB as ESCB
 from multiplay.policies.exploration import ExplorationByOptimisation as ExplorationByOptimisation

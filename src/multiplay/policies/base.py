@@ -238,6 +238,24 @@ class Policy(ABC):
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Choose an action in every trial; the state does not change."""
 
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray | None:
+        r"""Return the :math:`\theta` of which ``choose`` plays the best action, (trials, d).
+
+        It draws the same random numbers as ``choose``, which plays ``actions.best(index)`` where
+        all arms were seen. None if the policy does not play the best action for one such vector;
+        then it cannot be limited by an allowance.
+
+        Examples
+        --------
+        >>> from multiplay import CombUCB, FollowTheLeader, GenLBINFV, Streams, Transport
+        >>> plans, rng = Transport([1, 4, 5], [4, 6]), Streams.spawn(0, 0, [0])
+        >>> for policy in (FollowTheLeader(), GenLBINFV()):
+        ...     print(policy.index(plans, policy.start(plans, None, 1), rng))
+        [[0. 0. 0. 0. 0. 0.]]
+        None
+        """
+        return None
+
     @abstractmethod
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng

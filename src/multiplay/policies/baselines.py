@@ -53,7 +53,12 @@ class FollowTheLeader(Averages):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the leader."""
-        return Play(unseen_first(actions, state, actions.best(averages(state))))
+        action = actions.best(self.index(actions, state, rng))
+        return Play(unseen_first(actions, state, action))
+
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return the averages."""
+        return averages(state)
 
 
 @dataclass(frozen=True)

@@ -169,10 +169,10 @@ class BootstrapCTS(Forgetting):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
-        return Play(actions.best(self.draw(actions, state, rng)))
+        return Play(actions.best(self.index(actions, state, rng)))
 
-    def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        r"""Return :math:`\theta`."""
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        r"""Return :math:`\theta`, one draw of the mean of each arm."""
         moments, d = state["moments"], actions.d
         theta = np.empty(moments.shape[:2])
         shift = np.zeros(d) if actions.offset is None else actions.offset

@@ -90,7 +90,12 @@ class CombUCB(Averages):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for the bounds."""
-        return Play(unseen_first(actions, state, actions.best(self.bounds(actions, state))))
+        action = actions.best(self.index(actions, state, rng))
+        return Play(unseen_first(actions, state, action))
+
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return the bounds."""
+        return self.bounds(actions, state)
 
     def bounds(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the lower confidence bounds of losses, or the upper ones of rewards."""

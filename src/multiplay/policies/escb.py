@@ -62,7 +62,7 @@ class ESCB(Averages):
     [[0, 2], [1, 1], [2, 0]]
     >>> seen, lost = np.array([[100.0, 100.0]]), np.array([[50.0, 50.0]])
     >>> state = {"t": np.array([100]), "count": seen, "sum": lost}
-    >>> ESCB().index(two, state).round(2)
+    >>> ESCB().indices(two, state).round(2)
     array([[0.42, 0.59, 0.42]])
     """
 
@@ -83,10 +83,10 @@ class ESCB(Averages):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Compare all actions."""
-        best = (actions.sign * self.index(actions, state)).argmin(axis=1)
+        best = (actions.sign * self.indices(actions, state)).argmin(axis=1)
         return Play(unseen_first(actions, state, self.compared(actions)[best]))
 
-    def index(self, actions: ActionSet, state: Arrays) -> FloatArray:
+    def indices(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the index of every action, in the order of ``actions.enumerate()``."""
         everything = self.compared(actions)
         t, m = state["t"].astype(float), (everything > 0).sum(axis=1).max()

@@ -86,10 +86,13 @@ class GaussianCTS(Averages):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
+        action = actions.best(self.index(actions, state, rng))
+        return Play(unseen_first(actions, state, action))
+
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""
         theta = self.draw(state, rng)
-        if not actions.affine:
-            theta = np.clip(theta, 0.0, 1.0)
-        return Play(unseen_first(actions, state, actions.best(theta)))
+        return theta if actions.affine else np.clip(theta, 0.0, 1.0)
 
     def draw(self, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`."""

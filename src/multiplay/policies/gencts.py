@@ -87,8 +87,11 @@ class GenCTS(Forgetting):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw of the posterior."""
-        theta = rng.beta(state["p"], state["q"])
-        return Play(actions.best(theta))
+        return Play(actions.best(self.index(actions, state, rng)))
+
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        r"""Return :math:`\theta`, one draw of the posterior."""
+        return rng.beta(state["p"], state["q"])
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng

@@ -81,10 +81,10 @@ class LinUCB(Regression):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Compare all actions."""
-        best = (actions.sign * self.index(actions, state)).argmin(axis=1)
+        best = (actions.sign * self.indices(actions, state)).argmin(axis=1)
         return Play(unknown_first(actions, state, self.compared(actions)[best]))
 
-    def index(self, actions: ActionSet, state: Arrays) -> FloatArray:
+    def indices(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the index of every action, in the order of ``actions.enumerate()``."""
         x = self.compared(actions)[:, actions.spanning.J].astype(float)
         index = np.empty((len(state["t"]), len(x)))

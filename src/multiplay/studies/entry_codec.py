@@ -28,7 +28,8 @@ from multiplay.beliefs.restart import Restart
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
-from multiplay.learner import features, snapshot
+from multiplay.learner import allowance, features, snapshot
+from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
 from multiplay.learner.logged_data import NO_TIMES, LoggedData
 from multiplay.learner.plays import (
@@ -77,6 +78,7 @@ AT_REQUEST = "request"  # in an entry: the request that wrote it
 BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
 # Exceptions that content of a different program can raise where it is read or replayed.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+BASELINE, RESTRICTED = "baseline", "restricted"  # in an entry of a play: see allowance
 BEST = "best"  # in an entry of a play: the expected cost of the best plan then
 WITH = "with"  # in an entry: the version and the processor that wrote it
 MARKS = {BY, AT_REQUEST, WITH}  # fields that replay does not give
@@ -257,6 +259,7 @@ def ask_record(
         "expected": number_or_none(play.expected),
         **({} if math.isnan(play.best) else {BEST: play.best}),
         **({"hurried": True} if play.truncated else {}),
+        **_of_allowance(play),
         **stored_set.header(),
         **features.header,
     }
@@ -267,6 +270,14 @@ def ask_record(
         | with_prefix(CACHE, play.play.cache)
     )
     return Record(header, arrays)
+
+
+def _of_allowance(play: PendingState) -> dict[str, Any]:
+    """Return the baseline's plan of a play, and whether the allowance changed the play."""
+    if FOUND not in play.memo:
+        return {}
+    plan = plan_of(play.memo[FOUND][0], play.round_set.actions.names)
+    return {BASELINE: plan} | ({RESTRICTED: True} if is_restricted(play.play) else {})
 
 
 def explored(record: Record) -> bool | None:
@@ -341,9 +352,12 @@ def is_truncated(record: Record) -> bool:
 def play_of(record: Record, names: Sequence[str]) -> Play:
     """Return the play of a record."""
     action = action_of_plan(record.header["plan"], names)
-    return Play(
-        action[None], without_prefix(MEMO, record.arrays), without_prefix(CACHE, record.arrays)
-    )
+    return Play(action[None], memo_of(record), without_prefix(CACHE, record.arrays))
+
+
+def memo_of(record: Record) -> Arrays:
+    """Return the memo of the play of a record."""
+    return without_prefix(MEMO, record.arrays)
 
 
 def plan_of(action: IntArray, names: Sequence[str]) -> dict[str, int]:
@@ -578,7 +592,18 @@ def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, st
     if state.features is not None:
         header["features"], of_features = features.table_record(state.features.table)
         arrays |= with_prefix(snapshot.FEATURES, of_features)
+    if engine.allowance is not None:
+        header[snapshot.ALLOWANCE], of_rule = engine.allowance.settings.record()
+        arrays |= with_prefix(allowance.PREFIX, of_rule)
     return Record(header, arrays)
+
+
+def allowance_of(record: Record) -> AllowanceSettings | None:
+    """Return the settings of the allowance in the first entry of a study, if there is one."""
+    if snapshot.ALLOWANCE not in record.header:
+        return None
+    arrays = without_prefix(allowance.PREFIX, record.arrays)
+    return AllowanceSettings.of(record.header[snapshot.ALLOWANCE], arrays, builder_of())
 
 
 def table_of(record: Record) -> ArmFeatures | None:

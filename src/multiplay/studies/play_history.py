@@ -369,6 +369,16 @@ def plan_again(replica: Replica, asked: Record) -> tuple[IntArray, dict[str, int
     return action, round_set.plan(action)
 
 
+def baseline_again(replica: Replica, asked: Record) -> tuple[dict[str, int] | None, bool]:
+    """Return the baseline's plan of a closed play, and whether the allowance changed the play."""
+    plan = asked.header.get(entry_codec.BASELINE)
+    if plan is None:
+        return None, False
+    round_set, _ = replica.round_set_of(asked)
+    action = entry_codec.action_of_plan(plan, round_set.actions.names)
+    return round_set.plan(action), bool(asked.header.get(entry_codec.RESTRICTED))
+
+
 def told_before(
     replica: Replica,
     about: Sequence[Entry],

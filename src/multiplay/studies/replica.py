@@ -223,6 +223,7 @@ class Replica:
             **made_of,
             features=None if table is None else table.features,
             arms=table,
+            allowance=entry_codec.allowance_of(record),
         )
         engine.set_words(**header.get("words", {}))
         if header[snapshot.VERSION] <= VERSION_0_9:
@@ -327,11 +328,12 @@ class Replica:
         when: float,
         key: str | None,
         until: float = math.inf,
+        baseline: IntArray | None = None,
     ) -> tuple[int, PendingState]:
-        """Choose the next play."""
+        """Choose the next play; ``baseline`` is the baseline's plan, if there is an allowance."""
         id = self.next_id
         self.engine.state.rng = self.asking.at(id)
-        play = self.engine.ask(id, round_set, when, key, until)
+        play = self.engine.ask(id, round_set, when, key, until, baseline)
         play = play._replace(best=self.engine.best_cost(round_set, play.expected))
         self.next_id, self.last_set = id + 1, stored_set.digest
         return id, play
@@ -377,7 +379,8 @@ class Replica:
         if check is not Check.NOTHING and labels.play != self.next_id:
             raise ReplayMismatch(f"it has play {labels.play}, but the next play is {self.next_id}")
         if check is Check.BITS and not truncated:
-            _, chosen = self.ask(round_set, stored_set, labels.at, key)
+            baseline = self.engine.baseline_again(round_set, entry_codec.memo_of(record))
+            _, chosen = self.ask(round_set, stored_set, labels.at, key, baseline=baseline)
             return entry_codec.ask_record(chosen, stored_set, self.stored_features(round_set))
         assert labels.play is not None  # an ask is of a play
         play, header = entry_codec.play_of(record, round_set.actions.names), record.header

@@ -16,10 +16,11 @@ from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import number_or_nan
 from multiplay._support.words import given_words
-from multiplay.actions import ActionSet, Transport
+from multiplay.actions import ActionSet, Rule, Transport
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import snapshot
+from multiplay.learner.allowance import SURE, AllowanceSettings
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
@@ -127,6 +128,10 @@ class Study(SyncedState, HasPanel):
         unit: str | None = None,
         arm: str | None = None,
         round: str | None = None,
+        baseline: Rule | str | None = None,
+        allowance: float | None = None,
+        sure: float = SURE,
+        per: str | None = None,
         store: Place = PLACE,
         key: str | None = None,
         by: str | None = None,
@@ -141,6 +146,8 @@ class Study(SyncedState, HasPanel):
             As in ``Learner``. The random numbers of round t come from (seed, t).
         currency, unit, arm, round
             The words in which plans and costs are shown; as in ``Learner``.
+        baseline, allowance, sure, per
+            What plans may cost more than those of a rule; as in ``Learner``.
         store
             The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
             machines, ``memory://`` for tests. The file ``multiplay.db`` if not given.
@@ -150,7 +157,8 @@ class Study(SyncedState, HasPanel):
             The author of the entries that are written.
         """
         drawn, made_of = seed_or_random(seed), (losses, rewards, outside, missing, changing)
-        engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of, features, arms)
+        rest = features, arms, AllowanceSettings.given(baseline, allowance, sure, per)
+        engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of, *rest)
         words = engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         record = entry_codec.create_record(engine, drawn, changing, words)
         record = entry_codec.signed(record, by)
@@ -363,6 +371,7 @@ class Study(SyncedState, HasPanel):
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
         features: Any = None,
+        baseline: Units | None = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -380,9 +389,12 @@ class Study(SyncedState, HasPanel):
                 actions, engine.limits(actions, at_most, exclude, fixed)
             )
             round_set = engine.featured(round_set, features)
-            stored = replica.stored_features(round_set)
+            stored, base = (
+                replica.stored_features(round_set),
+                engine.baseline(round_set, baseline),
+            )
             self._changed = True  # new arms are added before the policy may fail
-            id, play = replica.ask(round_set, stored_set, when, key, until)
+            id, play = replica.ask(round_set, stored_set, when, key, until, base)
             asked, result = self._pending_play(engine, id), dict[str, Any]()
             if self._request is not None:
                 asked = _settled(asked)
@@ -919,7 +931,8 @@ class Study(SyncedState, HasPanel):
             entry_codec.is_truncated(asked.record),
         )
         made = id, action, plan, key, lambda: then, lambda: self.why(id)
-        return PendingPlay(*made, truncated, lambda: self.words)
+        of_allowance = play_history.baseline_again(replica, asked.record)
+        return PendingPlay(*made, truncated, lambda: self.words, *of_allowance)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
@@ -963,7 +976,8 @@ def _settled(result: T) -> T:
         return result
     now = result.expected
     made = result.id, result.action, result.plan, result.key, lambda: now, result.why
-    return cast(T, PendingPlay(*made, result.truncated, result._words))
+    rest = result.truncated, result._words, result.baseline, result.restricted
+    return cast(T, PendingPlay(*made, *rest))
 
 
 def _opened(

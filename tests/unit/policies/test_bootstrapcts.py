@@ -46,7 +46,7 @@ def repeated(state: Arrays, trials: int) -> Arrays:
 
 def drawn(policy: BootstrapCTS, state: Arrays, actions: ActionSet = ARMS) -> FloatArray:
     """Return many draws of the means of all arms, from one state."""
-    return policy.draw(actions, repeated(state, TRIALS), Streams.spawn(5, POLICY, range(TRIALS)))
+    return policy.index(actions, repeated(state, TRIALS), Streams.spawn(5, POLICY, range(TRIALS)))
 
 
 REPORTS: dict[str, list[dict[int, Report]]] = {
@@ -112,7 +112,7 @@ def test_draws_stay_in_the_range_of_the_arm(seed: int) -> None:
         losses = [(top * rng.choice([0.0, 0.5, 1.0], 3)).tolist() for top in upper]
         BootstrapCTS().absorb(ARMS, state, feedback_of(losses), Streams.spawn(0, POLICY, [0]))
     rng_of = Streams.spawn(int(rng.integers(9)), POLICY, range(50))
-    theta = BootstrapCTS().draw(ARMS.bounded(upper), repeated(state, 50), rng_of)
+    theta = BootstrapCTS().index(ARMS.bounded(upper), repeated(state, 50), rng_of)
     assert ((theta >= 0) & (theta <= upper)).all()
 
 

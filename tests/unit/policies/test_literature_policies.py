@@ -192,7 +192,7 @@ def test_escb_equals_a_slow_loop(actions: ActionSet) -> None:
                 value += a[i] * state["sum"][trial, i] / state["count"][trial, i]
                 doubt += a[i] ** 2 / state["count"][trial, i]
             slow.append(actions.sign * value - math.sqrt(f / 2 * doubt))
-        fast = actions.sign * policy.index(actions, state)[trial]
+        fast = actions.sign * policy.indices(actions, state)[trial]
         assert np.allclose(fast, slow, rtol=1e-12, atol=1e-12)
         assert (chosen[trial] == everything[np.argmin(fast)]).all()
 

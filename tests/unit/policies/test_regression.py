@@ -193,7 +193,7 @@ def test_linucb_equals_a_slow_loop(sigma: float | None, actions: ActionSet) -> N
     state, plays, totals = told(actions, 40)
     policy, s, J = LinUCB(sigma), actions.spanning.s, actions.spanning.J
     chosen = policy.choose(actions, state, NO_RNG).action
-    index = policy.index(actions, state)
+    index = policy.indices(actions, state)
     everything = actions.enumerate()
     first = plays[:s, 0][:, J].astype(float)
     for trial in range(3):

@@ -1,0 +1,332 @@
+"""Allowance of a learner: what its plays may cost more than those of a baseline."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multiplay._support.checks import shortened
+from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
+from multiplay.actions import Rule
+from multiplay.errors import InvalidInput
+from multiplay.kernels import moments as columns
+from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.round_set import RoundSet, action_of
+from multiplay.policies import Play
+from multiplay.policies.allowance import (
+    WEEK,
+    Margin,
+    SafePlans,
+    all_squares,
+    baseline_plan,
+    check_allowance,
+    check_index,
+    ends,
+    safe_plans,
+    z_of,
+)
+from multiplay.random import Streams
+from multiplay.types import Arrays, FloatArray, IntArray
+
+EACH_DAY = "each day"
+SHARE, SURE = 0.03, 0.99  # by default
+FOUND, WANTED, ETA, PERIOD = "baseline", "wanted", "eta", "period"  # in the memo of a play
+PREFIX = "allowance/"  # before the names of arrays
+DAY, MONDAY = 86_400.0, 3  # seconds; 1 January 1970 was a Thursday
+
+
+class Allowance(NamedTuple):
+    r"""How much of an allowance is left, by what is believed of the means now.
+
+    With units A of all plays, B of the baseline, means m and variances v:
+
+    .. math::
+
+        \text{spent} &= \langle A - B, m \rangle, \\
+        \text{left} &= \alpha \langle B, m \rangle - \text{spent}, \\
+        \text{sure\_of} &= \text{left} - z \sqrt{\textstyle\sum_i v_i ((1 + \alpha) B_i - A_i)^2}.
+
+    All are in the user's unit. For rewards, ``spent`` is what the plays brought less than the
+    baseline.
+
+    Attributes
+    ----------
+    spent : float
+        What the plays are expected to cost more than those of the baseline; negative if they cost
+        less.
+    left : float
+        What they may cost more from now on.
+    sure_of : float
+        The part of it that is left with the probability ``sure``; may be negative.
+    days : int
+        The number of plays, cancelled ones left out.
+    restricted : int
+        The number of plays that the allowance changed.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, InProportion, Learner
+    >>> plans = Budget(20, [20, 20], names=["air", "sea"])
+    >>> learner = Learner(plans, losses=(0, 100), baseline=InProportion(), allowance=0.1)
+    >>> for day in range(9):
+    ...     play = learner.ask()
+    ...     costs = {"air": [80.0] * play.plan["air"], "sea": [20.0] * play.plan["sea"]}
+    ...     told = learner.tell(play, costs)
+    >>> play.baseline, play.plan["sea"] > 10, play.explores > 0
+    ({'air': 10, 'sea': 10}, True, True)
+    >>> used = learner.allowance()
+    >>> used.days, used.spent < 0 < used.sure_of < used.left
+    (9, True)
+    """
+
+    spent: float
+    left: float
+    sure_of: float
+    days: int
+    restricted: int
+
+
+class AllowanceSettings(NamedTuple):
+    """Settings of an allowance: the rule or "each day", the share, the probability, the period."""
+
+    baseline: Rule | str
+    allowance: float
+    sure: float
+    per: str | None
+
+    @classmethod
+    def given(cls, baseline: Any, allowance: Any, sure: Any, per: Any) -> AllowanceSettings | None:
+        """Return the settings of a learner, after checking them; None without a baseline."""
+        if baseline is None:
+            if allowance is not None or per is not None:
+                argument = "allowance" if per is None else "per"
+                got, hint = "no baseline", "Use baseline=InProportion(), for example."
+                raise InvalidInput("baseline", f"a rule, because {argument} is given", got, hint)
+            return None
+        if not isinstance(baseline, Rule) and not (
+            isinstance(baseline, str) and baseline == EACH_DAY
+        ):
+            hint = "Use InProportion(), or 'each day' and give the plan with ask(baseline=...)."
+            got = shortened(repr(baseline))
+            raise InvalidInput("baseline", "a rule that a journal can keep", got, hint)
+        share = SHARE if allowance is None else allowance
+        check_allowance(share, sure, per)
+        pack(baseline, "baseline")
+        return cls(baseline, float(share), float(sure), per)
+
+    def record(self) -> tuple[dict[str, Any], Arrays]:
+        """Return the settings as plain data and arrays."""
+        plain, arrays = pack(self.baseline, "baseline")
+        header = {"baseline": plain, "allowance": self.allowance, "sure": self.sure}
+        return header | ({} if self.per is None else {"per": self.per}), arrays
+
+    @classmethod
+    def of(cls, header: dict[str, Any], arrays: Arrays, builder: Any) -> AllowanceSettings:
+        """Return the settings of a record."""
+        rest = header["allowance"], header["sure"], header.get("per")
+        return cls(unpack(header["baseline"], arrays, builder), *rest)
+
+
+class AllowanceState:
+    """Units of all plays and of their baselines, and the plan that stays within the allowance.
+
+    Plays count when they are asked for; a play that is cancelled does not count. What was told does
+    not change them. Sums are whole numbers, so that the order of plays makes no difference.
+
+    Attributes
+    ----------
+    settings : AllowanceSettings
+        The rule, the share, the probability and the period.
+    units : array of shape (2, arms)
+        Units of the plays, and of the baseline, of the present period.
+    known : array of shape (2,)
+        Their known costs.
+    period : int
+        The number of the week, or 0.
+    days, restricted : int
+        The number of plays, and of those that the allowance changed, of all periods.
+    """
+
+    def __init__(self, settings: AllowanceSettings, arms: int) -> None:
+        self.settings = settings
+        self.units, self.known = np.zeros((2, arms), dtype=np.int64), np.zeros(2)
+        self.period = self.days = self.restricted = 0
+
+    @property
+    def has_rule(self) -> bool:
+        """Whether a rule gives the baseline, and not the argument of ``ask``."""
+        return isinstance(self.settings.baseline, Rule)
+
+    def check(self, state: PolicyState) -> None:
+        """Raise ``InvalidInput`` unless an allowance fits the parts of a learner."""
+        if state.features is not None:
+            expected = "no features, because an allowance compares means that do not depend on them"
+            raise InvalidInput("features", expected, "features", "Leave out the baseline.")
+        check_index(state.policy, state.usual.actions, state.arms.arrays)
+        argument, low = state.ranges.argument, state.ranges.origin
+        if low < 0:
+            expected, got = "0 or more, because an allowance is a share", f"a range from {low:g}"
+            raise InvalidInput(argument, expected, got, "Leave out the baseline.")
+        if isinstance(self.settings.baseline, Rule):
+            baseline_plan(self.settings.baseline, state.usual.actions)
+
+    # ------------------------------------------------------------ plans
+
+    def baseline(self, round_set: RoundSet, given: Any) -> IntArray:
+        """Return the baseline's plan of a round; ``given`` is the argument of ``ask``."""
+        rule = self.settings.baseline
+        if isinstance(rule, Rule):
+            if given is not None:
+                hint = "Leave it out, or create the learner with baseline='each day'."
+                expected = f"no plan, because the learner has a rule: {rule.text}"
+                raise InvalidInput("baseline", expected, shortened(repr(given)), hint)
+            return baseline_plan(rule, round_set.actions)
+        if given is None:
+            hint = "Use ask(baseline={...}), because the learner has baseline='each day'."
+            raise InvalidInput("baseline", "the plan that you would use", "nothing", hint)
+        return action_of("baseline", given, round_set.actions)
+
+    def limited(
+        self, state: PolicyState, round_set: RoundSet, play: Play, when: float, rng: Streams
+    ) -> Play:
+        """Return a play of the policy within the allowance; its memo has the baseline.
+
+        ``rng`` are the random numbers before the policy drew some: its index is drawn with the
+        same ones, where it is needed.
+        """
+        actions, period = round_set.actions, self._period(when)
+        places, (baseline,) = state.arms.places(actions.names), play.memo[FOUND]
+        margin = self._margin(state, round_set, places, baseline, period)
+
+        def costs() -> FloatArray:
+            index = state.policy.index(actions, state.arms.cut(places), rng)
+            assert index is not None  # see check
+            whole = index if actions.offset is None else index + actions.offset
+            sampled: FloatArray = actions.sign * state.ranges.scale * whole
+            return sampled
+
+        known = round_set.certain_of if actions.has_known else None
+        found = safe_plans(actions, costs, play.action, play.memo[FOUND], margin, known)
+        return self._play(play, found, period)
+
+    def _play(self, play: Play, found: SafePlans, period: int) -> Play:
+        memo = {WANTED: play.action, ETA: found.eta, PERIOD: np.array([period])}
+        return Play(found.action, play.memo | memo, play.cache)
+
+    def _margin(
+        self,
+        state: PolicyState,
+        round_set: RoundSet,
+        places: IntArray | None,
+        baseline: IntArray,
+        period: int,
+    ) -> Margin:
+        sign, arms = state.actions.sign, len(state.arms.names)
+        factor, z = 1.0 + sign * self.settings.allowance, z_of(self.settings.sure)
+        units, known = self._grown(arms), self.known
+        if period != self.period:
+            units, known = np.zeros_like(units), np.zeros(2)
+        left = factor * units[1] - units[0]
+        mean, variance = beliefs(state)
+        today = np.arange(arms) if places is None else places
+        target = left[today] + factor * baseline
+        absent = np.ones(arms, dtype=bool)
+        absent[today] = False
+        certain = round_set.certain(baseline)
+        gain = sign * (left[absent] @ mean[absent] + factor * (known[1] + certain) - known[0])
+        if not round_set.actions.has_known:  # then all plans of the set have the same known costs
+            gain -= sign * certain
+        doubt = variance[absent] @ left[absent] ** 2
+        rows = target[None], mean[today][None], variance[today][None]
+        return Margin(sign, *rows, z, np.array([gain]), np.array([doubt]))
+
+    def _period(self, when: float) -> int:
+        """Return the number of the week of a play; plays of the past count for the present."""
+        if self.settings.per != WEEK or math.isnan(when):
+            return self.period
+        return max(self.period, int((when // DAY + MONDAY) // 7))
+
+    # ------------------------------------------------------------ what counts
+
+    def add(self, state: PolicyState, round_set: RoundSet, play: Play) -> None:
+        """Count a play that was asked for."""
+        period = int(play.memo[PERIOD][0])
+        if period != self.period:
+            self.units, self.known = np.zeros_like(self.units), np.zeros(2)
+            self.period = period
+        self._count(state, round_set, play, 1)
+
+    def remove(self, state: PolicyState, round_set: RoundSet, play: Play) -> None:
+        """Leave out a play that was cancelled."""
+        self._count(state, round_set, play, -1)
+
+    def _count(self, state: PolicyState, round_set: RoundSet, play: Play, times: int) -> None:
+        self.days += times
+        self.restricted += times * is_restricted(play)
+        if int(play.memo[PERIOD][0]) != self.period:
+            return
+        both = np.concatenate([play.action, play.memo[FOUND]])
+        self.units = self._grown(len(state.arms.names))
+        places = state.arms.places(round_set.actions.names)
+        self.units[:, slice(None) if places is None else places] += times * both
+        self.known = self.known + times * np.array([round_set.certain(one) for one in both])
+
+    def _grown(self, arms: int) -> IntArray:
+        """Return the units of all arms; those of new arms are 0."""
+        more = arms - self.units.shape[1]
+        return np.pad(self.units, ((0, 0), (0, more))) if more else self.units
+
+    def report(self, state: PolicyState) -> Allowance:
+        """Return how much is left."""
+        sign, share = state.actions.sign, self.settings.allowance
+        mean, variance = beliefs(state)
+        (played, base), known = self._grown(len(mean)), self.known
+        spent = sign * float((played - base) @ mean + known[0] - known[1])
+        left = share * float(base @ mean + known[1]) - spent
+        weight = (1.0 + sign * share) * base - played
+        doubt = z_of(self.settings.sure) * math.sqrt(float(variance @ weight**2))
+        return Allowance(spent, left, left - doubt, self.days, self.restricted)
+
+    # ------------------------------------------------------------ records
+
+    def record(self) -> tuple[dict[str, Any], Arrays]:
+        """Return settings and state as plain data and arrays."""
+        header, arrays = self.settings.record()
+        counts = {"period": self.period, "days": self.days, "restricted": self.restricted}
+        own = {"units": self.units, "known": self.known}
+        return header | counts, own | with_prefix("baseline/", arrays)
+
+    @classmethod
+    def restored(cls, header: dict[str, Any], arrays: Arrays, builder: Any) -> AllowanceState:
+        """Return the state of a record."""
+        settings = AllowanceSettings.of(header, without_prefix("baseline/", arrays), builder)
+        units = arrays["units"].astype(np.int64)
+        state = cls(settings, units.shape[1])
+        state.units, state.known = units, arrays["known"].astype(float)
+        state.period, state.days = header["period"], header["days"]
+        state.restricted = header["restricted"]
+        return state
+
+    def fresh(self) -> AllowanceState:
+        """Return the state before the first play."""
+        return AllowanceState(self.settings, 0)
+
+
+def beliefs(state: PolicyState) -> tuple[FloatArray, FloatArray]:
+    """Return means and variances of what is believed of all arms, in the user's unit."""
+    ranges, sums = state.ranges, state.moments.sums
+    n, reports, mean, between, within, dof = (
+        sums[:, column]
+        for column in (columns.N, columns.R, columns.MEAN, columns.B, columns.W, columns.DOF)
+    )
+    squares = all_squares(n, reports, within, between, dof)
+    low, high = ((end - ranges.origin) / ranges.span for end in ranges.of(state.arms.names))
+    m, v = ends(n, mean, squares, low, high)
+    return ranges.from_shares(m), ranges.span**2 * v
+
+
+def is_restricted(play: Play) -> bool:
+    """Return whether the allowance changed a play."""
+    return WANTED in play.memo and bool((play.memo[WANTED] != play.action).any())

@@ -1,0 +1,320 @@
+"""Allowance: plans whose cost stays within a share of that of a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multiplay._support.checks import check_instance, is_number
+from multiplay.actions import ActionSet, Rule
+from multiplay.actions.base import owners, unit_numbers
+from multiplay.actions.limits import Limited
+from multiplay.errors import InvalidInput
+from multiplay.policies.base import Policy
+from multiplay.random import Streams
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+
+ETAS = 2.0 ** (np.arange(-10, 13) / 2)  # multipliers of the safety constraint
+RENEWALS = 3  # of the point at which the deviation is bounded by a parabola
+MOST_COPIES = 20_000  # units of a set in which plans between proposal and baseline are searched
+TINY = 1e-12  # deviation, so that one can divide by it
+BASELINE = np.inf  # eta where no plan was found to be safe
+WEEK = "week"
+ROUNDS_OF_WEEK = 7  # in a simulation, whose rounds have no dates
+
+Known = Callable[[IntArray], FloatArray]  # the known cost of actions along the last axis
+
+
+class Margin(NamedTuple):
+    r"""How far a plan stays within the allowance, with the doubt about the means subtracted.
+
+    After plays with units A in all, where the baseline would have had B, and with today's baseline
+    b, the expected cost of all plays is at most :math:`1 + \alpha` times that of the baseline if
+
+    .. math::
+
+        \langle T - a, \mu \rangle \ge 0, \qquad T = (1 + \alpha)(B + b) - A.
+
+    T is known; only the means :math:`\mu` are not. With means m and variances v of what is believed
+    of them, a plan counts as safe if
+
+    .. math::
+
+        g(a) = \langle T - a, m \rangle - z \sqrt{\textstyle\sum_i v_i (T_i - a_i)^2} \ge 0.
+
+    Rewards have :math:`1 - \alpha`, and :math:`\langle a - T, \mu \rangle`. One bound for all arms
+    together is much less strict than one for each arm, and that is what makes it useful. It is an
+    approximation, by the normal distribution, for every round on its own.
+
+    Attributes
+    ----------
+    sign : float
+        1 for losses, -1 for rewards.
+    target, mean, variance : arrays of shape (rows, d)
+        T, m and v.
+    z : float
+        How many standard deviations are subtracted.
+    gain, doubt : arrays of shape (rows,)
+        What arms outside of the set add to the mean and to the variance, and known costs.
+
+    Examples
+    --------
+    Two arms, of which the second is not known well: three units of it are too many.
+
+    >>> target, mean, variance = np.array([[4.0, 1.0]]), np.array([[0.5, 0.4]]), [[0.0, 0.04]]
+    >>> nothing = np.zeros(1)
+    >>> margin = Margin(1.0, target, mean, np.array(variance), 2.0, nothing, nothing)
+    >>> margin.of(np.array([[[3, 1], [1, 3]]])).round(3)
+    array([[ 0.5, -0.1]])
+    """
+
+    sign: float
+    target: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    z: float
+    gain: FloatArray
+    doubt: FloatArray
+
+    def of(self, actions: IntArray, known: Known | None = None) -> FloatArray:
+        """Return g of some actions for each row, (rows, k, d)."""
+        left = self.target[:, None] - actions
+        mean = self.sign * np.einsum("rkd,rd->rk", left, self.mean) + self.gain[:, None]
+        if known is not None:
+            mean -= self.sign * known(actions)
+        margin: FloatArray = mean - self.z * self.deviation(left)
+        return margin
+
+    def deviation(self, left: FloatArray) -> FloatArray:
+        """Return the standard deviation of <left, means>, (rows, k)."""
+        variance = np.einsum("rkd,rd->rk", left * left, self.variance)
+        deviation: FloatArray = np.sqrt(variance + self.doubt[:, None])
+        return deviation
+
+    def rows(self, which: IntArray) -> Margin:
+        """Return the margins of some rows."""
+        target, mean, variance = (one[which] for one in (self.target, self.mean, self.variance))
+        rest = self.z, self.gain[which], self.doubt[which]
+        return Margin(self.sign, target, mean, variance, *rest)
+
+
+class SafePlans(NamedTuple):
+    """Plans within an allowance, one in each row.
+
+    Attributes
+    ----------
+    action : array of shape (rows, d)
+        The plans.
+    eta : array of shape (rows,)
+        The multiplier with which the plan was found; 0 for a proposal, infinite for the baseline.
+    restricted : array of shape (rows,)
+        Whether the proposal was not played.
+    """
+
+    action: IntArray
+    eta: FloatArray
+    restricted: BoolArray
+
+
+def safe_plans(
+    actions: ActionSet,
+    costs: Callable[[], FloatArray],
+    proposal: IntArray,
+    baseline: IntArray,
+    margin: Margin,
+    known: Known | None = None,
+) -> SafePlans:
+    r"""Return the proposal where it is safe, and otherwise a safe plan of little cost.
+
+    On networks, the safe plan of the least cost is searched by a multiplier :math:`\eta`. With
+    :math:`\sqrt{Q} \le Q / (2 s) + s / 2` the constraint is a sum over the arms, and unit k of arm
+    i costs
+
+    .. math::
+
+        c_i + \eta \Bigl(m_i + \frac{z v_i}{2 s} \bigl((T_i - k)^2 - (T_i - k + 1)^2\bigr)\Bigr),
+
+    which increases with k: ``actions.argmin_increasing``. 23 values of :math:`\eta` are tried, and
+    s is renewed twice; every plan that is found is tested by the exact margin. The result is safe,
+    and not always the best safe plan. Without a safe plan, and on other sets, it is the baseline.
+
+    Parameters
+    ----------
+    actions
+        The set.
+    costs
+        Returns what a unit of each arm costs by the policy's index, (rows, d); negative for
+        rewards. Called only where a proposal is not safe.
+    proposal, baseline
+        The policy's plans, and those of the rule, (rows, d).
+    margin
+        What is safe.
+    known
+        The known cost of actions, for a set that has one.
+
+    Examples
+    --------
+    The proposal would put three units on an arm that is not known; one is within the allowance.
+
+    >>> from multiplay import Budget
+    >>> plans, nothing = Budget(3, caps=[3, 3]), np.zeros(1)
+    >>> target, mean, variance = np.array([[[4.0, 0.0]], [[0.5, 0.5]], [[0.0, 0.04]]])
+    >>> margin = Margin(1.0, target, mean, variance, 2.0, nothing, nothing)
+    >>> sampled, proposal, baseline = np.array([[0.5, 0.1]]), np.array([[0, 3]]), np.array([[3, 0]])
+    >>> safe_plans(plans, lambda: sampled, proposal, baseline, margin).action
+    array([[2, 1]])
+    """
+    action, eta = proposal.copy(), np.zeros(len(proposal))
+    safe = margin.of(proposal[:, None], known)[:, 0] >= 0.0
+    restricted: BoolArray = ~safe & (proposal != baseline).any(axis=1)
+    which = np.flatnonzero(restricted)
+    if len(which):
+        part = costs()[which], proposal[which], baseline[which], margin.rows(which), known
+        action[which], eta[which] = _between(actions, *part)
+        restricted = (action != proposal).any(axis=1)
+    return SafePlans(action, eta, restricted)
+
+
+def _between(
+    actions: ActionSet,
+    costs: FloatArray,
+    near: IntArray,
+    baseline: IntArray,
+    margin: Margin,
+    known: Known | None,
+) -> tuple[IntArray, FloatArray]:
+    """Return safe plans of little cost, and their multipliers; the baseline if none is found.
+
+    The first parabola touches the deviation of the plans ``near``, the next ones those of the best
+    plans so far.
+    """
+    best, eta = baseline.copy(), np.full(len(costs), BASELINE)
+    n = actions.n
+    if not _is_network(actions) or known is not None or not 0 < n.sum() <= MOST_COPIES:
+        return best, eta
+    rows, owner, k = np.arange(len(costs)), owners(n), unit_numbers(n)
+    safe = margin.of(baseline[:, None])[:, 0] >= 0.0
+    least = np.where(safe, (costs * baseline).sum(axis=1), np.inf)
+    target, cheap = margin.target[:, owner], costs[:, owner]
+    mean = margin.sign * margin.mean[:, owner]
+    for _ in range(RENEWALS):
+        s = np.maximum(margin.deviation((margin.target - near)[:, None]), TINY)
+        slope = margin.z * margin.variance[:, owner] * (2 * (k - target) - 1) / (2 * s)
+        priced = cheap[:, None] + ETAS[:, None] * (mean + slope)[:, None]
+        found = actions.argmin_increasing(priced)
+        margins = margin.of(found)
+        total = np.where(margins >= 0.0, np.einsum("rkd,rd->rk", found, costs), np.inf)
+        chosen = total.argmin(axis=1)
+        better = total[rows, chosen] < least
+        best[better], eta[better] = found[rows, chosen][better], ETAS[chosen][better]
+        least = np.minimum(least, total[rows, chosen])
+        near = found[rows, np.where(np.isinf(total[rows, chosen]), margins.argmax(axis=1), chosen)]
+    return best, eta
+
+
+def _is_network(actions: ActionSet) -> bool:
+    """Return whether actions are flows, so that a search takes milliseconds."""
+    while isinstance(actions, Limited):
+        actions = actions.actions
+    return actions.cost is not None and actions.cost.oracle == "flow"
+
+
+def ends(
+    n: FloatArray, mean: FloatArray, squares: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return means and variances of what is believed of the mean of each arm.
+
+    The n units of an arm, with their mean and the sum of their squared deviations from it, and one
+    pseudo unit at each end of the range, have Dirichlet weights: with N = n + 2 and the mean m of
+    all of these, the variance is
+
+    .. math::
+
+        v = \frac{1}{N (N + 1)} \sum_k (x_k - m)^2.
+
+    Arms are independent of each other. The model of ``Learner.arms`` shares more between the arms:
+    its doubt about an arm of which nothing is known is smaller, and a bound with it is not a sum
+    over the arms, which the search for a safe plan needs.
+
+    Examples
+    --------
+    >>> nothing = np.zeros(1)
+    >>> m, v = ends(nothing, nothing, nothing, nothing, nothing + 1)
+    >>> m, v.round(4)
+    (array([0.5]), array([0.0833]))
+    """
+    total = n + 2.0
+    m = (n * mean + low + high) / total
+    spread = squares + n * (mean - m) ** 2 + (low - m) ** 2 + (high - m) ** 2
+    return m, spread / (total * (total + 1.0))
+
+
+def all_squares(
+    n: FloatArray, reports: FloatArray, within: FloatArray, between: FloatArray, dof: FloatArray
+) -> FloatArray:
+    """Return the sum of squared deviations of n units, of some of which only totals are known.
+
+    Each report whose units are not known tells one square of the same expectation as a unit's.
+    """
+    told = np.maximum(dof + reports, 1.0)
+    squares: FloatArray = (within + between) * np.maximum(n / told, 1.0)
+    return squares
+
+
+def z_of(sure: float) -> float:
+    """Return how many standard deviations a probability stands for, on one side.
+
+    Examples
+    --------
+    >>> round(z_of(0.99), 2)
+    2.33
+    """
+    return NormalDist().inv_cdf(sure)
+
+
+def check_allowance(allowance: Any, sure: Any, per: Any) -> None:
+    """Raise ``InvalidInput`` unless these are settings of an allowance."""
+    if not is_number(allowance) or not 0 < allowance < np.inf:
+        hint = "Write 0.03 for 3 %. With 0 only the baseline could ever be played."
+        raise InvalidInput("allowance", "a share above 0", repr(allowance), hint)
+    if not is_number(sure) or not 0.5 <= sure < 1:
+        hint = "Leave it out for 0.99."
+        raise InvalidInput("sure", "a probability from 0.5 to below 1", repr(sure), hint)
+    if per is not None and not (isinstance(per, str) and per == WEEK):
+        hint = "Leave it out for one allowance for all plays."
+        raise InvalidInput("per", "None or 'week'", repr(per), hint)
+
+
+def check_index(policy: Policy, actions: ActionSet, state: Arrays) -> None:
+    """Raise ``InvalidInput`` if an allowance cannot limit a policy on this set."""
+    if policy.index(actions, state, Streams.spawn(0, 0, [0] * trials_of(state))) is None:
+        raise InvalidInput(
+            "policy",
+            "a policy that plays the best plan for some costs, because of the allowance",
+            f"{policy!r}",
+            "Use BootstrapCTS or GenCTS.",
+        )
+    if not actions.affine:
+        raise InvalidInput(
+            "actions",
+            "a set whose costs are sums over units, because an allowance is a share of them",
+            f"{actions!r}",
+            "Leave out the baseline.",
+        )
+
+
+def trials_of(state: Arrays) -> int:
+    """Return the number of trials of a state."""
+    return len(next(iter(state.values())))
+
+
+def baseline_plan(rule: Rule, actions: ActionSet) -> IntArray:
+    """Return the plan of a rule; raise ``InvalidInput`` that names the baseline."""
+    check_instance("baseline", rule, Rule, "InProportion()")
+    try:
+        return rule.plan(actions)
+    except InvalidInput as error:
+        raise InvalidInput("baseline", error.expected, error.got, error.hint) from None

@@ -264,12 +264,11 @@ class Conservative(Policy):
         beliefs = without_prefix(BELIEFS, state)
         sums = beliefs["moments"]
         if self._believer.follows:
-            shape, sums = sums.shape, sums.reshape(-1, sums.shape[2])
-            arrays = (beliefs[name] for name in ("hypotheses", "marks"))
-            flat = (one.reshape(-1, *one.shape[2:]) for one in arrays)
+            hypotheses, marks = beliefs["hypotheses"], beliefs["marks"]
             settled = np.empty_like(sums)
-            change.settle(sums, *flat, settled)
-            sums = settled.reshape(shape)
+            for trial in zip(sums, hypotheses, marks, settled, strict=True):
+                change.settle(*trial)
+            sums = settled
         n, reports, mean, between, within, dof = (
             sums[:, :, column]
             for column in (columns.N, columns.R, columns.MEAN, columns.B, columns.W, columns.DOF)

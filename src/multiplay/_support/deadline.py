@@ -16,10 +16,13 @@ EVERY = 30.0  # seconds between two lines about a part of a long command, withou
 
 
 class Deadline:
-    """A time to stop; ``truncated`` is True once a computation has stopped because of it."""
+    """A time to stop; ``truncated`` is True once a computation has stopped because of it.
+
+    ``gap`` is how far from the best its outcome may then be; NaN if that is not known.
+    """
 
     def __init__(self, until: float) -> None:
-        self.until, self.truncated = until, False
+        self.until, self.truncated, self.gap = until, False, math.nan
 
 
 NEVER = Deadline(math.inf)
@@ -68,6 +71,13 @@ def is_over() -> bool:
 def was_missed() -> bool:
     """Return whether a computation has stopped early: its outcome may not be the best."""
     return _now.get().truncated
+
+
+def report_gap(gap: float) -> None:
+    """Record how far from the best the outcome of a truncated computation may be."""
+    deadline = _now.get()
+    if deadline.truncated and math.isfinite(gap):
+        deadline.gap = gap
 
 
 # ---------------------------------------------------------------- progress

@@ -26,6 +26,7 @@ from multiplay.kernels.rows import finite
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+Value = TypeVar("Value")
 
 SENSES = {"min": 1.0, "max": -1.0}
 LARGEST_BOX = 10_000_000  # vectors that enumeration looks at
@@ -531,6 +532,13 @@ def _one_bool(answer: Any) -> bool:
             "Fix contains(): it gets one vector and must return one bool.",
         )
     return bool(answer)
+
+
+def remember(table: dict[bytes, Value], key: bytes, value: Value, most: int) -> None:
+    """Add an entry to a table of at most so many; the oldest one is dropped."""
+    if len(table) >= most:
+        del table[next(iter(table))]
+    table[key] = value
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:

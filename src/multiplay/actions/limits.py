@@ -134,7 +134,10 @@ class Limited(ActionSet, vectorised=True):
 
     def best(self, means: ArrayLike) -> IntArray:
         """Return the action of the best value; fixed units are worth the same in every action."""
-        return super().best(means) if self.linear else self._rest.best(means) + self._units
+        if self.linear and not self.has_known:  # the rest then has no offset
+            means = self._whole("means", means)
+        best: IntArray = self._rest.best(means) + self._units
+        return best
 
     def contains(self, action: ArrayLike) -> BoolArray:
         """Return whether vectors are in A and respect the limits."""

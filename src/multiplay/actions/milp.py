@@ -51,11 +51,14 @@ class Answer(NamedTuple):
         The best point, or the best one found in time, if any.
     message : str
         The outcome in the words of HiGHS.
+    bound : float
+        No point costs less, as far as it was proved.
     """
 
     status: Status
     x: FloatArray | None
     message: str
+    bound: float = -np.inf
 
 
 class MixedProgram(NamedTuple):
@@ -97,6 +100,28 @@ class MixedProgram(NamedTuple):
             np.concatenate([self.integer, np.ones(d, dtype=bool)]),
         )
 
+    def broken(self, x: FloatArray, tolerance: float) -> tuple[int, float] | None:
+        """Return a row that x breaks, and by how much; None if there is none.
+
+        A row may be missed by ``tolerance`` of the numbers that were added.
+        """
+        sums, size = self.matrix @ x, abs(self.matrix) @ np.abs(x)
+        for limits, sign in ((self.low, 1.0), (self.high, -1.0)):
+            finite = np.isfinite(limits)
+            room = sign * (sums - np.where(finite, limits, 0.0))
+            slack = tolerance * (1.0 + size + np.where(finite, np.abs(limits), 0.0))
+            wrong = finite & (room < -slack)
+            if wrong.any():
+                row = int(wrong.argmax())
+                return row, -float(room[row])
+        return None
+
+    def least(self, costs: FloatArray) -> float:
+        """Return what the bounds of the columns alone say that every point costs at least."""
+        with np.errstate(invalid="ignore"):
+            ends = np.minimum(costs * self.lower, costs * self.upper)
+        return float(np.where(costs == 0, 0.0, ends).sum())
+
     def solve(self, costs: FloatArray, limit: float = np.inf, gap: float = 0.0) -> Answer:
         """Return a point of the least cost, or the best one found within ``limit`` seconds.
 
@@ -120,15 +145,17 @@ class MixedProgram(NamedTuple):
         options: Any = {"mip_rel_gap": gap}
         if np.isfinite(limit):
             options["time_limit"] = max(limit, 0.0)
+        scale = scale_of(costs)
         with dropped_output(STRAY):
             found = optimize.milp(
-                costs * scale_of(costs),
+                costs * scale,
                 integrality=self.integer.astype(np.int64),
                 bounds=optimize.Bounds(self.lower, self.upper),
                 constraints=rows,
                 options=options,
             )
-        return Answer(Status(found.status), found.x, found.message)
+        bound = -np.inf if found.mip_dual_bound is None else float(found.mip_dual_bound) / scale
+        return Answer(Status(found.status), found.x, found.message, bound)
 
 
 def scale_of(costs: FloatArray) -> float:

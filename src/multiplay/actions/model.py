@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from multiplay._support import deadline
 from multiplay._support.checks import with_last_axis
-from multiplay.actions.base import ActionSet, Duplicate, owners, too_many, whole_box
-from multiplay.actions.milp import MixedProgram, Status
+from multiplay.actions.base import ActionSet, Duplicate, owners, remember, too_many, whole_box
+from multiplay.actions.milp import Answer, MixedProgram, Status
 from multiplay.actions.model_data import (
     checked_columns,
     checked_constant,
@@ -32,7 +32,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 LARGEST_KNOWN = 1e7  # known costs beyond this, relative to learned ones, would hide them
 WHOLE = 1e-9  # a row may be missed by so much of the numbers that were added
 CONTINUOUS = 1e-6  # the same, for a row with continuous columns
-REMEMBERED = 10_000  # answers, by costs
+REMEMBERED = 10_000  # answers by costs, and actions with the cost of their helpers
 
 
 class Model(ActionSet, vectorised=True):
@@ -175,7 +175,7 @@ class Model(ActionSet, vectorised=True):
         self._program = program_of(entries, low, high, lower, upper, integer)
         self._scale = 1.0
         self._answers: dict[bytes, IntArray] = {}
-        self._inside: set[bytes] = set()
+        self._inside: dict[bytes, float] = {}  # actions found, and what their helpers cost then
         self._heights: dict[bytes, float] = {}
         helpers = cost.copy()
         helpers[place] = 0.0
@@ -257,8 +257,9 @@ class Model(ActionSet, vectorised=True):
         if key not in self._heights:
             fixed = self._with_arms(action, action)
             # kept for ever, and asked by contains(): not cut short
-            x = self._settled(fixed, self.sign * self._helper_cost, math.inf, empty_is_none=True)
-            self._heights[key] = math.nan if x is None else float(self._helper_cost @ x)
+            x = self._solved(fixed, self.sign * self._helper_cost, math.inf, empty_is_none=True)
+            height = math.nan if x is None else float(self._helper_cost @ x)
+            remember(self._heights, key, height, REMEMBERED)
         return self._heights[key]
 
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
@@ -268,72 +269,87 @@ class Model(ActionSet, vectorised=True):
 
     def best(self, means: ArrayLike) -> IntArray:
         """Return the action of the best value, with known costs of arms and helpers."""
-        if not self.extra:
-            return super().best(means)
         costs = self.sign * self._whole("means", means)
-        rows = [self._answer(row, known=True) for row in costs.reshape(-1, self.d)]
+        rows = []
+        for row in costs.reshape(-1, self.d):
+            action, gap = self._answer(row, known=self.extra)
+            deadline.report_gap(gap)
+            rows.append(action)
         return np.array(rows, dtype=np.int64).reshape(costs.shape)
 
     # ------------------------------------------------------------ solving
 
     def oracle(self, costs: FloatArray) -> IntArray:
         """Return the best action for each row of costs of the arms; helpers cost nothing."""
-        rows = [self._answer(row, known=False) for row in costs]
+        rows = [self._answer(row, known=False)[0] for row in costs]
         return np.array(rows, dtype=np.int64).reshape(costs.shape)
 
-    def _answer(self, costs: FloatArray, known: bool) -> IntArray:
-        """Return the action of the least cost, from memory if it was asked for before."""
+    def _answer(self, costs: FloatArray, known: bool) -> tuple[IntArray, float]:
+        """Return the action of the least cost, from memory if it was asked for before.
+
+        After the deadline, the best action so far, and how much less the least cost may be.
+        """
         key = costs.tobytes() + bytes([known])
-        action = self._answers.get(key)
-        if action is None:
-            if self._answers and deadline.is_over():
-                return self._best_remembered(costs, known)
-            full = np.zeros(len(self._cost))
-            if known:
-                full = self.sign * self._helper_cost / self._scale
-            full[self._place] = costs
-            found = self._settled(self._program, full, deadline.left(), late_is_none=True)
-            if found is None:
-                return self._best_remembered(costs, known)
-            action = np.rint(found[self._place]).astype(np.int64)
-            self._inside.add(action.tobytes())
-            if deadline.was_missed():
-                return action
-            if len(self._answers) == REMEMBERED:
-                del self._answers[next(iter(self._answers))]
-            self._answers[key] = action
+        if key in self._answers:
+            return self._answers[key], 0.0
+        full = np.zeros(len(self._cost))
+        if known:
+            full = self.sign * self._helper_cost / self._scale
+        full[self._place] = costs
+        bound = self._program.least(full)
+        if not (self._inside and deadline.is_over()):
+            answer = self._program.solve(full, deadline.left())
+            bound = max(bound, answer.bound)
+            found = self._settled(self._program, full, answer, late_is_none=True)
+            if found is not None:
+                action = self._noted(found)
+                if not deadline.was_missed():
+                    remember(self._answers, key, action, REMEMBERED)
+                    return action, 0.0
+        action, value = self._best_remembered(costs, known)
+        return action, max(value - bound, 0.0)
+
+    def _noted(self, x: FloatArray) -> IntArray:
+        """Return the action of a point, and keep it with what its helpers cost."""
+        action = np.rint(x[self._place]).astype(np.int64)
+        height = float(self.sign * self._helper_cost @ x)
+        key = action.tobytes()
+        remember(self._inside, key, min(height, self._inside.pop(key, math.inf)), REMEMBERED)
         return action
 
-    def _best_remembered(self, costs: FloatArray, known: bool) -> IntArray:
-        """Return the best of the actions found before: no time is left to solve."""
-        if not self._answers:
-            return self._any_action
-        found = np.unique(np.array(list(self._answers.values())), axis=0)
+    def _best_remembered(self, costs: FloatArray, known: bool) -> tuple[IntArray, float]:
+        """Return the best of the actions found before, and its value: no time is left to solve."""
+        if not self._inside:  # any action: where nothing is minimised, one is found quickly
+            nothing = np.zeros(len(self._cost))
+            with deadline.before(math.inf):
+                x = self._solved(self._program, nothing, math.inf)
+            assert x is not None
+            self._noted(x)
+        found = np.frombuffer(b"".join(self._inside), dtype=np.int64).reshape(-1, self.d)
         values = found @ costs
         if known:
-            values = values + self.sign * np.nan_to_num(self.known(found))
-        best: IntArray = found[values.argmin()]
-        return best
+            values = values + np.array(list(self._inside.values())) / self._scale
+        best = int(values.argmin())
+        return found[best].copy(), float(values[best])
 
-    @cached_property
-    def _any_action(self) -> IntArray:
-        """Some action, found without a time limit: where nothing is minimised, that is quick."""
-        with deadline.before(math.inf):
-            x = self._settled(self._program, np.zeros(len(self._cost)), math.inf)
-        assert x is not None
-        return np.rint(x[self._place]).astype(np.int64)
+    def _solved(
+        self, program: MixedProgram, costs: FloatArray, limit: float, *, empty_is_none: bool = False
+    ) -> FloatArray | None:
+        """Return the best point with exact whole numbers; None if there is none, if asked for."""
+        return self._settled(
+            program, costs, program.solve(costs, limit), empty_is_none=empty_is_none
+        )
 
     def _settled(
         self,
         program: MixedProgram,
         costs: FloatArray,
-        limit: float,
+        answer: Answer,
         *,
         empty_is_none: bool = False,
         late_is_none: bool = False,
     ) -> FloatArray | None:
-        """Return the best point with exact whole numbers, after checking its rows."""
-        answer = program.solve(costs, limit)
+        """Return the point of an answer with exact whole numbers, after checking its rows."""
         if answer.status is Status.OUT_OF_TIME and deadline.is_over():
             if answer.x is None:
                 if late_is_none:
@@ -367,20 +383,14 @@ class Model(ActionSet, vectorised=True):
             again = fixed.solve(costs)
             if again.status is Status.OPTIMAL and again.x is not None:
                 exact = np.where(whole, exact, again.x)
-        tolerance = WHOLE if whole.all() else CONTINUOUS
-        size = abs(program.matrix) @ np.abs(exact)
-        for limits, sign in ((program.low, 1.0), (program.high, -1.0)):
-            finite = np.isfinite(limits)
-            room = sign * (program.matrix @ exact - np.where(finite, limits, 0.0))
-            slack = tolerance * (1.0 + size + np.where(finite, np.abs(limits), 0.0))
-            if (finite & (room < -slack)).any():
-                row = int((finite & (room < -slack)).argmax())
-                raise InvalidInput(
-                    "model",
-                    "numbers that HiGHS can tell apart",
-                    f"row {row}, which whole numbers break by {-room[row]:.3g}",
-                    "Make big-M constants smaller.",
-                )
+        broken = program.broken(exact, WHOLE if whole.all() else CONTINUOUS)
+        if broken is not None:
+            raise InvalidInput(
+                "model",
+                "numbers that HiGHS can tell apart",
+                f"row {broken[0]}, which whole numbers break by {broken[1]:.3g}",
+                "Make big-M constants smaller.",
+            )
         return exact
 
     def contains(self, action: ArrayLike) -> BoolArray:
@@ -399,12 +409,7 @@ class Model(ActionSet, vectorised=True):
             return not math.isnan(self._height(action))
         x = np.empty(self.d)
         x[self._place] = action
-        program = self._program
-        sums, size = program.matrix @ x, abs(program.matrix) @ np.abs(x)
-        limits = np.where(np.isfinite(program.low), np.abs(program.low), 0.0)
-        slack = WHOLE * (1.0 + size + limits)
-        inside = (sums >= program.low - slack) & (sums <= program.high + slack)
-        return bool(inside.all() and (x >= program.lower).all())
+        return self._program.broken(x, WHOLE) is None and bool((x >= self._program.lower).all())
 
     @cached_property
     def hull(self) -> Hull:
@@ -415,7 +420,7 @@ class Model(ActionSet, vectorised=True):
 
     def _cheapest(self, costs: FloatArray, weight: float) -> IntArray:
         # <c, a> + w h(a) has the same minimiser as <c / w, a> + h(a)
-        return self._answer(costs / weight if weight > 0 else costs, known=weight > 0)
+        return self._answer(costs / weight if weight > 0 else costs, known=weight > 0)[0]
 
     def _signed_height(self, action: IntArray) -> float:
         return self.sign * float(self.known(action))
@@ -427,7 +432,7 @@ class Model(ActionSet, vectorised=True):
         """Largest number of different arms in one action: y_i <= a_i, y_i <= 1, most y."""
         columns, counted = len(self._cost), self._program.counting(self._place)
         with deadline.before(math.inf):  # it is kept for ever
-            x = self._settled(counted, np.repeat([0.0, -1.0], [columns, self.d]), math.inf)
+            x = self._solved(counted, np.repeat([0.0, -1.0], [columns, self.d]), math.inf)
         assert x is not None
         return int(np.rint(x[columns:]).sum())
 
@@ -464,7 +469,7 @@ class Model(ActionSet, vectorised=True):
     def _end(self, arm: int, sign: float, low: FloatArray, high: FloatArray) -> int | None:
         costs = np.zeros(len(self._cost))
         costs[self._place[arm]] = sign
-        x = self._settled(self._with_arms(low, high), costs, math.inf, empty_is_none=True)
+        x = self._solved(self._with_arms(low, high), costs, math.inf, empty_is_none=True)
         return None if x is None else round(float(x[self._place[arm]]))
 
     def _with_arms(self, low: FloatArray, high: FloatArray) -> MixedProgram:
@@ -532,7 +537,7 @@ class Model(ActionSet, vectorised=True):
         for arm in np.flatnonzero(self._program.lower[self._place] < 0):
             costs = np.zeros(len(self._cost))
             costs[self._place[arm]] = 1.0
-            x = self._settled(self._program, costs, deadline.left())
+            x = self._solved(self._program, costs, deadline.left())
             assert x is not None
             least = round(float(x[self._place[arm]]))
             if least < 0:
@@ -550,7 +555,7 @@ class Model(ActionSet, vectorised=True):
         while found:
             costs = np.zeros(len(self._cost))
             costs[self._place] = -1.0 * (most < upper)
-            x = self._settled(self._program, costs, deadline.left())
+            x = self._solved(self._program, costs, deadline.left())
             assert x is not None
             found = bool((x[self._place] > most).any())
             most = np.maximum(most, np.rint(x[self._place]))
@@ -558,7 +563,7 @@ class Model(ActionSet, vectorised=True):
         for arm in np.flatnonzero(most < upper):
             costs = np.zeros(len(self._cost))
             costs[self._place[arm]] = -1.0
-            x = self._settled(self._program, costs, deadline.left())
+            x = self._solved(self._program, costs, deadline.left())
             assert x is not None
             most[arm] = np.rint(x[self._place[arm]])
         if deadline.was_missed():

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support import deadline
 from multiplay._support.checks import numbers, positive_integer, whole_numbers, with_last_axis
-from multiplay.actions.base import ActionSet, whole_box
+from multiplay.actions.base import ActionSet, remember, whole_box
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -129,9 +129,7 @@ class OracleSet(ActionSet, vectorised=True):
             action = self._checked(self.solve(costs.copy()))
             if deadline.was_missed():
                 return action
-            if len(self._memory) == REMEMBERED:
-                del self._memory[next(iter(self._memory))]
-            self._memory[key] = action
+            remember(self._memory, key, action, REMEMBERED)
         return action
 
     def _best_known(self, costs: FloatArray) -> IntArray:

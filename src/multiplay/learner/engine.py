@@ -20,7 +20,7 @@ from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.features import Features
 from multiplay.features.table import Scales
-from multiplay.learner.allowance import FOUND, AllowanceSettings, AllowanceState
+from multiplay.learner.allowance import FOUND, AllowanceSettings, AllowanceState, is_restricted
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.features import FeatureState, new_table
 from multiplay.learner.logged_data import KnownArms, LoggedData, ReadTable, read_table, reports
@@ -282,17 +282,18 @@ class Engine:
         """
         drawn_from = self.state.rng.state.copy()
         with deadline.status_line("choosing a play"):
-            play, truncated = self.state.choose(round_set, f"play {self.asked + 1}", until)
+            play, truncated, gap = self.state.choose(round_set, f"play {self.asked + 1}", until)
         if self.allowance is not None and baseline is not None:
             play = Play(play.action, {**play.memo, FOUND: baseline[None]}, play.cache)
             rng = Streams(drawn_from)
             play = self.allowance.limited(self.state, round_set, play, when, rng)
+            gap = None if is_restricted(play) else gap
         action = play.action[0]
         units, phi = int(action.sum()), round_set.phi(action)
         cost = self.beliefs.cost(round_set, action, phi)
         today = None if round_set.features is None else round_set.features.today
         numbers = when, cost, units, b"", truncated, phi, today
-        pending = PendingState(play, round_set.base, key, None, *numbers)
+        pending = PendingState(play, round_set.base, key, None, *numbers, gap=gap)
         self._keep(id, pending, round_set)
         return pending
 

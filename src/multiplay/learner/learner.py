@@ -248,8 +248,9 @@ class Learner(Queries, HasPanel):
         time_limit
             Seconds for the choice. If the policy has not finished by then, the play is still an
             action of the set, drawn so that learning from it is not biased, and marked as
-            ``truncated``. Only the choice is cut short: the preparation of a new set and single
-            calls of a user-defined oracle are not interrupted.
+            ``truncated``; on a ``Model``, ``gap`` says how far it may be from the best. Only the
+            choice is cut short: the preparation of a new set and single calls of a user-defined
+            oracle are not interrupted.
         at
             The time of the play; now if not given.
         """
@@ -269,7 +270,7 @@ class Learner(Queries, HasPanel):
         if key is not None:
             log.keys[key], log.plans[id] = id, round_set.plan(action)
         if play.truncated:
-            log.truncated.add(id)
+            log.truncated[id] = play.gap
         self.events.all.append(Asked(id, engine.pending[id], scales_of(round_set)))
         return self._pending_play(engine, id)
 
@@ -702,12 +703,12 @@ class Learner(Queries, HasPanel):
         action = np.array([plan[name] for name in arms], dtype=np.int64)
         then = Estimate(self.log.get(line, "expected"), math.nan, math.nan)
         made = id, action, dict(plan), key, lambda: then, lambda: self.why(id)
-        base, restricted = None, False
+        base, restricted, cut = None, False, self.log.truncated
         if self.engine.allowance is not None:
             play = self.events.play(id)
             base = play.round_set.plan(play.memo[FOUND][0])
             restricted = is_restricted(play.play)
-        rest = id in self.log.truncated, lambda: self.words, base, restricted
+        rest = id in cut, lambda: self.words, base, restricted, cut.get(id)
         return PendingPlay(*made, *rest)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:

@@ -326,6 +326,10 @@ class PendingPlay(HasEstimate):
     truncated : bool
         The time limit was reached before the policy finished its choice. The play is valid and
         learning from it is not biased, but it is not the play of a complete choice.
+    gap : float or None
+        How much less the best plan may cost (or more it may bring) than a truncated play, at the
+        losses that the policy chose it for, in the user's unit. None if the play is not truncated,
+        or no bound is known.
     why : method
         Explains the play: see ``Why``.
     baseline : dict or None
@@ -363,6 +367,7 @@ class PendingPlay(HasEstimate):
     _words: Callable[[], Words] = field(default=Words, repr=False, compare=False)
     baseline: dict[str, int] | None = None
     restricted: bool = False
+    gap: float | None = None
 
     def __init__(
         self,
@@ -376,10 +381,11 @@ class PendingPlay(HasEstimate):
         words: Callable[[], Words] = Words,
         baseline: dict[str, int] | None = None,
         restricted: bool = False,
+        gap: float | None = None,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
         of_plan = {"id": id, "action": action, "plan": plan, "key": key, "truncated": truncated}
         self.__dict__.update(of_plan, _expect=expect, _why=why, _words=words)
-        self.__dict__.update(baseline=baseline, restricted=restricted)
+        self.__dict__.update(baseline=baseline, restricted=restricted, gap=gap)
 
     @property
     def explores(self) -> int | None:
@@ -399,8 +405,27 @@ class PendingPlay(HasEstimate):
 
     def _panel(self) -> Panel:
         facts = {"key": self.key} if self.key is not None else {}
-        facts |= {"truncated": "the time limit was reached"} if self.truncated else {}
+        facts |= {"truncated": truncation_text(self, self._words())} if self.truncated else {}
         return _plan_panel(f"Plan {self.id}", facts, self)
+
+
+def truncation_text(play: PendingPlay, words: Words) -> str:
+    """Return that the time limit was reached, and how far the plan may be from the best one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plan = {"air": 3}
+    >>> play = PendingPlay(1, np.array([3]), plan, None, lambda: None, lambda: None, True, gap=20.0)
+    >>> truncation_text(play, Words(currency="EUR"))
+    'the time limit was reached; at the losses it was chosen for, the plan is within 20.0 EUR of \
+the best one'
+    """
+    text = "the time limit was reached"
+    if play.gap is None:
+        return text
+    far = f"the plan is within {words.money(play.gap)} of the best one"
+    return f"{text}; at the losses it was chosen for, {far}"
 
 
 def _plan_panel(title: str, facts: dict[str, str], one: Plan | PendingPlay) -> Panel:
@@ -562,6 +587,8 @@ class PendingState(NamedTuple):
         The values of the features on the day of the play.
     best : float
         The expected cost of the best plan when it was asked; NaN if it was not computed.
+    gap : float or None
+        How far a truncated play may be from the best one; see ``PendingPlay``.
     """
 
     play: Play
@@ -576,6 +603,7 @@ class PendingState(NamedTuple):
     phi: FloatArray | None = None
     today: Values | None = None
     best: float = NEVER
+    gap: float | None = None
 
     @property
     def action(self) -> IntArray:
@@ -610,8 +638,8 @@ class PlayLog:
         The names in a plan that are not arms, by line: those of units that cannot be served.
     keys, plans : dict
         The id of each key, and the plan of each play with a key by id.
-    truncated : set
-        The ids of truncated plays.
+    truncated : dict
+        The gap of each truncated play, or None, by its id.
     """
 
     def __init__(self) -> None:
@@ -622,7 +650,7 @@ class PlayLog:
         self.unmet: dict[int, tuple[str, ...]] = {}
         self.keys: dict[str, int] = {}
         self.plans: dict[int, dict[str, int]] = {}
-        self.truncated: set[int] = set()
+        self.truncated: dict[int, float | None] = {}
         self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
@@ -718,6 +746,7 @@ class PlayLog:
             "unmet": [[line, list(names)] for line, names in self.unmet.items()],
             "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
             "hurried": sorted(self.truncated),
+            "gaps": [gap for _, gap in sorted(self.truncated.items())],
         }, arrays
 
     @classmethod
@@ -732,12 +761,18 @@ class PlayLog:
         log.unmet = {line: tuple(names) for line, names in header["unmet"]}
         for key, id, plan in header["keys"]:
             log.keys[key], log.plans[id] = id, plan
-        log.truncated = set(header.get("hurried", ()))
+        log.truncated = truncated_of(header)
         sizes, joined = arrays["digest_sizes"].tolist(), arrays["digests"].tobytes()
         end = 0
         for line, size in zip(arrays["told_lines"].tolist(), sizes, strict=True):
             log.digests[line], end = joined[end : end + size], end + size
         return log
+
+
+def truncated_of(header: dict[str, Any]) -> dict[int, float | None]:
+    """Return the gaps of truncated plays by their ids; version 0.9 wrote no gaps."""
+    ids = header.get("hurried", ())
+    return dict(zip(ids, header.get("gaps", [None] * len(ids)), strict=True))
 
 
 def plays_table(ids: list[int], keys: list[str | None], numbers: FloatArray) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
@@ -330,8 +331,10 @@ class PolicyState:
 
     # ------------------------------------------------------------ rounds
 
-    def choose(self, round_set: RoundSet, when: str, until: float) -> tuple[Play, bool]:
-        """Return a play, and whether it is truncated.
+    def choose(
+        self, round_set: RoundSet, when: str, until: float
+    ) -> tuple[Play, bool, float | None]:
+        """Return a play, whether it is truncated, and then its gap in the user's unit, if known.
 
         At the deadline the play is chosen with the best result so far, and truncated. The state
         does not change: see ``keep_warm``.
@@ -341,7 +344,8 @@ class PolicyState:
             play = self.policy.choose(round_set.actions, state, self.rng)
         round_set.keep_caches()
         self.check(round_set, play, when)
-        return play, limit.truncated
+        gap = None if math.isnan(limit.gap) else round_set.ranges.scale * limit.gap
+        return play, limit.truncated, gap
 
     def check(self, round_set: RoundSet, play: Play, when: str) -> None:
         """Raise ``ArithmeticError`` unless a play is an action of the set of its round."""

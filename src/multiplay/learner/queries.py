@@ -396,7 +396,7 @@ class Queries(ABC):
         baseline = None
         if FOUND in play.memo:
             baseline = round_set.plan(play.memo[FOUND][0])
-        rest = baseline, is_restricted(play.play)
+        rest = baseline, is_restricted(play.play), play.gap
         return PendingPlay(*made, play.truncated, lambda: self.words, *rest)
 
 

@@ -46,7 +46,7 @@ from multiplay.learner.events import (
 )
 from multiplay.learner.features import table_of, table_record
 from multiplay.learner.logged_data import LoggedData
-from multiplay.learner.plays import PendingState, PlayLog
+from multiplay.learner.plays import PendingState, PlayLog, truncated_of
 from multiplay.learner.policy_state import ArmStatistics, PolicyState
 from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import NOTHING, ParsedLosses, Report
@@ -110,7 +110,8 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
         header["asked"] = engine.asked
         since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
         header["since"] = since
-        header["hurried"] = [id for id, play in pending.items() if play.truncated]
+        cut = {id: play.gap for id, play in pending.items() if play.truncated}
+        header["hurried"], header["gaps"] = list(cut), list(cut.values())
     else:
         header["seed"] = engine.seed
     if state.features is not None:
@@ -254,7 +255,7 @@ def _parts(
         log, engine.asked = PlayLog(), header["asked"]
         rows = [(int(id), *numbers) for id, numbers in header["since"].items()]
         since = {id: (asked, expected, bytes.fromhex(told)) for id, asked, expected, told in rows}
-        truncated = set(header.get("hurried", ()))
+        truncated = truncated_of(header)
     else:
         log = PlayLog.of(header["log"], without_prefix("log/", arrays))
         engine.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
@@ -264,7 +265,8 @@ def _parts(
     for id, (asked, expected, digests) in since.items():
         fields = {"asked": asked, "expected": expected, "digests": digests}
         fields["today"] = header.get("today", {}).get(str(id))
-        engine.pending[id] = pending[id]._replace(**fields, truncated=id in truncated)
+        fields |= {"truncated": id in truncated, "gap": truncated.get(id)}
+        engine.pending[id] = pending[id]._replace(**fields)
     return engine, log
 
 
@@ -429,7 +431,8 @@ def _events(header: Any, arrays: Arrays, state: PolicyState, log: PlayLog) -> Ev
         today, scales = (None, None) if features is None else features[k]
         when, expected, _ = log.since(line[id])
         own: dict[str, Any] = {"asked": when, "expected": expected, "units": int(play.action.sum())}
-        own |= {"truncated": id in log.truncated, "phi": phi, "today": today}
+        own |= {"truncated": id in log.truncated, "gap": log.truncated.get(id)}
+        own |= {"phi": phi, "today": today}
         pending = PendingState(play, sets[days[k]], by_id.get(id), **own)
         asked.append(Asked(id, pending, _scales(scales)))
     parsed = _losses_of(without_prefix("losses/", arrays))

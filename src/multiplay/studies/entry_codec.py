@@ -80,6 +80,7 @@ BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 BASELINE, RESTRICTED = "baseline", "restricted"  # in an entry of a play: see allowance
 BEST = "best"  # in an entry of a play: the expected cost of the best plan then
+GAP = "gap"  # in an entry of a truncated play: how far it may be from the best
 WITH = "with"  # in an entry: the version and the processor that wrote it
 MARKS = {BY, AT_REQUEST, WITH}  # fields that replay does not give
 
@@ -259,6 +260,7 @@ def ask_record(
         "expected": number_or_none(play.expected),
         **({} if math.isnan(play.best) else {BEST: play.best}),
         **({"hurried": True} if play.truncated else {}),
+        **({} if play.gap is None else {GAP: play.gap}),
         **_of_allowance(play),
         **stored_set.header(),
         **features.header,
@@ -347,6 +349,12 @@ def different_request() -> Conflict:
 def is_truncated(record: Record) -> bool:
     """Return whether the play of a record is truncated."""
     return bool(record.header.get("hurried"))
+
+
+def gap_of(record: Record) -> float | None:
+    """Return how far the truncated play of a record may be from the best; None if not known."""
+    gap: float | None = record.header.get(GAP)
+    return gap
 
 
 def play_of(record: Record, names: Sequence[str]) -> Play:

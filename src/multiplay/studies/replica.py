@@ -387,6 +387,7 @@ class Replica:
         expected = number_or_nan(header["expected"])
         rest = key, None, labels.at, expected, header["units"]
         of_arms: dict[str, Any] = {"truncated": truncated, "phi": round_set.phi(play.action[0])}
+        of_arms["gap"] = entry_codec.gap_of(record)
         of_arms["today"] = None if round_set.features is None else round_set.features.today
         pending = PendingState(play, round_set.base, *rest, **of_arms)
         expected_record = None

@@ -932,7 +932,8 @@ class Study(SyncedState, HasPanel):
         )
         made = id, action, plan, key, lambda: then, lambda: self.why(id)
         of_allowance = play_history.baseline_again(replica, asked.record)
-        return PendingPlay(*made, truncated, lambda: self.words, *of_allowance)
+        gap = entry_codec.gap_of(asked.record)
+        return PendingPlay(*made, truncated, lambda: self.words, *of_allowance, gap=gap)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
@@ -976,7 +977,7 @@ def _settled(result: T) -> T:
         return result
     now = result.expected
     made = result.id, result.action, result.plan, result.key, lambda: now, result.why
-    rest = result.truncated, result._words, result.baseline, result.restricted
+    rest = result.truncated, result._words, result.baseline, result.restricted, result.gap
     return cast(T, PendingPlay(*made, *rest))
 
 

@@ -155,7 +155,8 @@ def to_plan(plain: Mapping[str, Any], words: Callable[[], Words]) -> Plan:
 
 def of_play(play: PendingPlay) -> dict[str, Any]:
     """Return a play as plain data."""
-    return {"id": play.id, "key": play.key, "truncated": play.truncated, **of_plan(play)}
+    cut = {"truncated": play.truncated, "gap": play.gap}
+    return {"id": play.id, "key": play.key, **cut, **of_plan(play)}
 
 
 def to_play(
@@ -172,6 +173,7 @@ def to_play(
         lambda: why(id),
         plain["truncated"],
         words,
+        gap=plain.get("gap"),
     )
 
 

@@ -4,6 +4,8 @@ import math
 import pickle
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,11 @@ from multiplay import (
     Transport,
     simulate,
 )
+from multiplay._support import deadline
 from multiplay._support.serialization import pack, unpack
+from multiplay.actions.milp import Answer, MixedProgram, Status
 from multiplay.learner.snapshot import builder_of
+from multiplay.types import FloatArray
 
 OPENING = [0.6, 0.5, 1.2]
 
@@ -131,7 +136,7 @@ def test_a_transport_as_a_model_is_the_same_set() -> None:
     assert (model.M, model.m, model.n.tolist()) == (10, transport.m, transport.n.tolist())
     learners = [Learner(one, GenCTS()) for one in (model, transport)]
     rng = np.random.default_rng(1)
-    for _ in range(60):
+    for _ in range(150):
         plays = [learner.ask() for learner in learners]
         assert plays[0].plan == plays[1].plan
         losses = {arm: rng.integers(0, 2, units).tolist() for arm, units in plays[0].plan.items()}
@@ -255,36 +260,95 @@ def test_a_study_verifies_in_a_new_process(tmp_path: Any) -> None:
     assert "all entries are intact and replay to the same state" in printed
 
 
-def test_an_answer_after_the_time_limit_is_an_action() -> None:
-    """10 depots and 20 customers: the proof takes seconds, an action a moment."""
+def depots_and_customers(depots: int, customers: int, unit: float = 1.0) -> Model:
+    """Return flows from depots with opening costs and capacities to customers; 0/1 arms."""
     rng = np.random.default_rng(0)
-    depots, J = 10, 20
-    flows = [(i, j) for i in range(depots) for j in range(J)]
-    arms = len(flows)
-    model = Model(
+    flows = [(i, j) for i in range(depots) for j in range(customers)]
+    arms, capacity = len(flows), 1 + 3 * customers // depots
+    return Model(
         columns={
             "lower": [0] * (arms + depots),
             "upper": [1] * (arms + depots),
             "integer": [True] * (arms + depots),
-            "cost": [0.0] * arms + rng.uniform(2, 3, depots).tolist(),
+            "cost": [0.0] * arms + (unit * rng.uniform(2, 3, depots)).tolist(),
         },
-        rows={"lower": [1] * J + [None] * depots, "upper": [1] * J + [0] * depots},
+        rows={
+            "lower": [1] * customers + [None] * depots,
+            "upper": [1] * customers + [0] * depots,
+        },
         matrix={
             "row": [
                 *(j for _, j in flows),
-                *(J + i for i, _ in flows),
-                *range(J, J + depots),
+                *(customers + i for i, _ in flows),
+                *range(customers, customers + depots),
             ],
             "column": [*range(arms), *range(arms), *range(arms, arms + depots)],
-            "value": [1] * (2 * arms) + [-7] * depots,
+            "value": [1] * (2 * arms) + [-capacity] * depots,
         },
         arms=list(range(arms)),
         n=[1] * arms,
     )
-    learner = Learner(model, GenCTS())
-    play = learner.ask(time_limit=0.05)
+
+
+def test_an_answer_after_the_time_limit_is_an_action_with_a_gap(tmp_path: Path) -> None:
+    """10 depots and 50 customers: the proof takes seconds, an action a moment.
+
+    The gap bounds what is lost at the draw; the linear relaxation is an independent bound.
+    """
+    model = depots_and_customers(10, 50, unit=100.0)
+    store = f"sqlite:///{tmp_path}/studies.db"
+    study = Study.create("depots", model, GenCTS(), losses=(0, 100), seed=1, store=store)
+    play = study.ask(key="today", time_limit=0.05)
+    assert play.truncated
     assert model.contains(play.action)
-    assert play.action.sum() == J
+    assert play.action.sum() == 50
+    assert play.gap is not None
+    assert 0 < play.gap <= 100.0 * (50 + 30)  # all losses, and all depots
+    again = Study.open("depots", store=store)
+    assert again.ask(key="today").gap == play.gap
+    assert again.verify().ok
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_a_gap_bounds_the_distance_from_the_best_action(
+    sense: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that stops at once with a point of the list and the bound of the relaxation."""
+    model, (actions, opened) = facility(OPENING, sense=sense), listed(OPENING)
+    heights = opened if sense == "min" else np.full(len(actions), sum(OPENING))
+    model = model.shifted(np.zeros(3), scale=2.0)
+    means = np.array([0.3, 0.9, 0.2])
+    values = model.sign * (actions @ means + heights / 2.0)
+    solve = MixedProgram.solve
+
+    def late(program: MixedProgram, costs: FloatArray, limit: float, gap: float = 0.0) -> Answer:
+        whole = program.integer
+        relaxed = solve(program._replace(integer=np.zeros_like(whole)), costs)
+        worst = solve(program, -costs)
+        assert relaxed.x is not None
+        return Answer(Status.OUT_OF_TIME, worst.x, "late", float(relaxed.x @ costs))
+
+    with deadline.before(time.monotonic() - 1.0) as limit:
+        monkeypatch.setattr(MixedProgram, "solve", late)
+        action = model.best(means)
+    value = values[(actions == action).all(axis=1)][0]
+    assert limit.truncated
+    assert value - values.min() > 0.1
+    assert value - values.min() <= limit.gap + 1e-9
+
+
+def test_a_gap_is_in_the_unit_of_the_user() -> None:
+    """Losses of 0 to 200 instead of 0 to 1, and opening costs in the same unit."""
+    gaps = []
+    for unit in (1.0, 200.0):
+        learner = Learner(depots_and_customers(4, 8, unit), GenCTS(), losses=(0, unit), seed=2)
+        until = time.monotonic() - 1.0  # no time at all: the bounds of the columns are all there is
+        play = learner.engine.ask(
+            1, learner.engine.round_set(None, None, (), None), 0.0, None, until
+        )
+        gaps.append(play.gap)
+    assert gaps[0] is not None
+    assert gaps[1] == pytest.approx(200.0 * gaps[0])
 
 
 # ---------------------------------------------------------------- errors

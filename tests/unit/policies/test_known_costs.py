@@ -63,15 +63,17 @@ def told(policy: Policy, actions: Model, rounds: int, total_only: bool) -> Any:
 @pytest.mark.parametrize("sense", ["min", "max"])
 def test_escb_and_linucb_add_known_costs_to_the_index_of_each_action(sense: str) -> None:
     model, (actions, known) = with_arm_costs(sense), known_of(sense)
-    order = [np.flatnonzero((actions == a).all(axis=1))[0] for a in model.enumerate()]
-    bare = Explicit(model.enumerate().tolist(), sense=sense)
-    for policy, total_only in ((ESCB(), False), (LinUCB(), True)):
+    everything = model.enumerate()
+    order = [np.flatnonzero((actions == a).all(axis=1))[0] for a in everything]
+    bare = Explicit(everything.tolist(), sense=sense)
+    policies: list[tuple[ESCB | LinUCB, bool]] = [(ESCB(), False), (LinUCB(), True)]
+    for policy, total_only in policies:
         state, rng = told(policy, model, 6, total_only)
-        index = policy.index(bare, state) + known[order]
-        assert np.allclose(policy.index(model, state), index)
+        index = policy.indices(bare, state) + known[order]
+        assert np.allclose(policy.indices(model, state), index)
         best = (model.sign * index[0]).argmin()
         chosen = policy.choose(model, state, rng).action[0]
-        assert chosen.tolist() == model.enumerate()[best].tolist()
+        assert chosen.tolist() == everything[best].tolist()
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])

@@ -26,7 +26,7 @@ from multiplay.cli.study.app import (
     study,
     time_of,
 )
-from multiplay.learner.plays import MOST_ROWS_SHOWN, PendingPlay, Why, of_text
+from multiplay.learner.plays import MOST_ROWS_SHOWN, PendingPlay, Why, of_text, truncation_text
 from multiplay.reports.study_text import outlook
 from multiplay.studies.wire import of_why
 
@@ -61,6 +61,7 @@ def plain_play(play: PendingPlay) -> dict[str, Any]:
         "plan": play.plan,
         "expected": expected,
         "truncated": play.truncated,
+        "gap": play.gap,
     }
 
 
@@ -126,8 +127,9 @@ def ask(
 
         multiplay study ask lanes --key 2026-11-17 --why
 
-    JSON: id, key, plan (units by arm), expected (total, low, high), truncated; with --why also why,
-    as multiplay study why prints it.
+    JSON: id, key, plan (units by arm), expected (total, low, high), truncated, gap (how far a
+    truncated plan may be from the best, or null); with --why also why, as multiplay study why
+    prints it.
     """
     given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
@@ -147,7 +149,7 @@ def ask(
         if why:
             _print_why(play.why())
         if play.truncated:
-            typer.echo("truncated: the time limit was reached before the policy had finished")
+            typer.echo(f"truncated: {truncation_text(play, words)}")
         typer.echo(next_step(f"tell {shlex.quote(name)} {play.id} costs.csv", known, store))
     return None
 

@@ -498,6 +498,7 @@ class Play(Plan):
         id=1,
         key="2026-11-15",
         truncated=False,
+        gap=None,
         plan=PLAN,
         action=[*PLAN.values()],
         expected=EXPECTED,
@@ -506,6 +507,10 @@ class Play(Plan):
     id: int
     key: str | None
     truncated: bool
+    gap: float | None = Field(
+        description="How far a truncated plan may be from the best, at the losses it was chosen "
+        "for; null if the plan is not truncated, or no bound is known."
+    )
 
 
 class WhyRow(BaseModel):

@@ -23,6 +23,7 @@ from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.learner import snapshot
 from multiplay.learner.allowance import FOUND, SURE, AllowanceSettings, is_restricted
+from multiplay.learner.comparison import Against, Question, compared
 from multiplay.learner.engine import (
     Engine,
     Losses,
@@ -46,6 +47,7 @@ from multiplay.learner.events import (
     words_of,
 )
 from multiplay.learner.facts import learner_panel
+from multiplay.learner.played_days import played_days
 from multiplay.learner.plays import (
     CANCELLED,
     NEVER,
@@ -67,6 +69,7 @@ from multiplay.learner.reports import is_among, parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams, seed_or_random
+from multiplay.savings import Saved
 from multiplay.storage.folder import read_record, write_record
 from multiplay.types import Arrays
 
@@ -651,6 +654,15 @@ class Learner(Queries, HasPanel):
         if not true_or_false("external", external, "Leave it out."):
             return self.log.frame()
         return joined_tables([external_table(self.events.external()), self.log.frame()])
+
+    def _compared(self, against: Any) -> Against:
+        return compared(against, functions=True)
+
+    def _answer(self, question: Question) -> Saved:
+        events, ranges = self.events, self.engine.state.ranges
+        pending = {} if events.begin is None else events.begin().pending
+        history = played_days(events.all, ranges, pending)
+        return self._past(self.engine, history).answer(question)
 
     # ------------------------------------------------------------ save and load
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,18 +19,24 @@ from multiplay.errors import InvalidInput, NotFound
 from multiplay.features import Features
 from multiplay.learner.allowance import FOUND, Allowance, is_restricted
 from multiplay.learner.beliefs import Beliefs
+from multiplay.learner.comparison import Against, Past, Question, compared
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.logged_data import TableCheck
+from multiplay.learner.played_days import PlayedDays
 from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, Plan, Why, play_id, times
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.learner.why import explain
+from multiplay.savings import Saved
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 LEVEL = "Use 0.95, for example."
+DRIFT = 0.05  # the level of the test for drift
+
+Moment = str | date | float | None  # a date or time
 
 
 class Queries(ABC):
@@ -333,7 +340,7 @@ class Queries(ABC):
                 raise NotFound("play", "a pending play", repr(id), hint)
             return explain(engine, id)
 
-    def drift(self, level: float = 0.05) -> pd.DataFrame:
+    def drift(self, level: float = DRIFT) -> pd.DataFrame:
         r"""Return the changes of arms: no rows if nothing has changed.
 
         Beliefs, and a policy that follows changes, weigh hypotheses "the same mean since round s"
@@ -377,6 +384,87 @@ class Queries(ABC):
         """
         with self._current() as engine:
             return drift_frame(engine.state, level)
+
+    def saved(
+        self,
+        against: Any = None,
+        *,
+        since: Moment = None,
+        until: Moment = None,
+        level: float = 0.95,
+        method: str = "model",
+    ) -> Saved:
+        r"""Return what the plays saved against a rule on the same days, with an interval.
+
+        With the plans :math:`a_t` that were played, those of the rule :math:`b_t` on the same sets,
+        and the mean costs of a unit :math:`\mu_t`, it estimates
+
+        .. math::
+
+            S = \sum_t \langle b_t - a_t, \mu_t \rangle.
+
+        All losses told so far count, those of external plans and logged data too. At least 10 plays
+        must have been told. Nothing changes.
+
+        Parameters
+        ----------
+        against
+            ``InProportion()``, ``PriceList({...})`` or ``FixedPlan({...})``; plans by the keys of
+            plays, as a dict of dicts by arm, or a table or CSV file with the columns key, arm and
+            units; another policy, whose plays are then simulated; or, for a ``Learner``, a function
+            that returns the plan for a set. The rule of ``Study.compare`` if not given.
+        since, until
+            The first and the last day that is compared: a text such as "2026-03-01", a date or a
+            datetime. The date of a play is that at the beginning of its key, or when it was asked.
+        level
+            The probability with which an interval is to contain the saving.
+        method
+            "model"; or, where the policy logs the mean of its plays, as ``GenLBINFV`` does: "dr",
+            doubly robust, or "ips", weighted by importance.
+
+        Returns
+        -------
+        Saved
+            The total with its interval, the same by week, and what it rests on. Plays are left out
+            where the set of the day does not have the plan of the rule.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, InProportion, Learner
+        >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), losses=(0, 100))
+        >>> for day in range(30):
+        ...     play = learner.ask(key=f"2026-03-{day + 1:02}")
+        ...     costs = {"air": 60.0 + day % 3, "sea": 20.0 + day % 5}
+        ...     told = learner.tell(play, {arm: [costs[arm]] * n for arm, n in play.plan.items()})
+        >>> saved = learner.saved(against=InProportion())
+        >>> saved.days, bool(0 < saved.low < saved.total < saved.high)
+        (30, True)
+        """
+        chosen = self._compared(against)
+        return self._answer(Question.given(chosen, since, until, level, method))
+
+    def cost_of_learning(
+        self, *, since: Moment = None, until: Moment = None, level: float = 0.95
+    ) -> Saved:
+        """Return what the plays cost more than the best plans known at the end, with an interval.
+
+        The best plan of a day is that of its set by the means of the last day. The arguments are
+        those of ``saved``; ``total`` is what the plays cost more.
+        """
+        return self._answer(Question.given(None, since, until, level))
+
+    def _compared(self, against: Any) -> Against:
+        """Return what plays are compared with; a journal cannot keep a function."""
+        return compared(against, functions=False)
+
+    @abstractmethod
+    def _answer(self, question: Question) -> Saved:
+        """Return what was saved, or what learning cost."""
+
+    def _past(self, engine: Engine, history: PlayedDays, entry: int | None = None) -> Past:
+        state = engine.state
+        moved = frozenset(arm for arms in drift_frame(state, DRIFT)["arms"] for arm in arms)
+        return Past(history, state.ranges, moved, engine.words, entry)
 
     def _expected(
         self, round_set: RoundSet, action: IntArray, phi: FloatArray | None = None

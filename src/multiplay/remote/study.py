@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
+from math import isfinite
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
@@ -16,10 +17,11 @@ from multiplay._support.frames import TableFile, table_file
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import brief, completed
 from multiplay._support.words import Words, given_words
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Rule
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import facts
+from multiplay.learner.comparison import Question
 from multiplay.learner.engine import (
     Losses,
     Range,
@@ -44,14 +46,16 @@ from multiplay.learner.plays import (
     play_id,
     timestamp,
 )
-from multiplay.learner.queries import LEVEL, checked_by
+from multiplay.learner.queries import LEVEL, Moment, checked_by
 from multiplay.policies import Policy
 from multiplay.random import seed_or_random
+from multiplay.savings import Saved
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
 from multiplay.storage.journal import damaged
 from multiplay.storage.stores import store_at
 from multiplay.studies import Verified, backup, entry_codec, export, wire
+from multiplay.studies.comparison import checked_rule
 from multiplay.studies.export import to_entry
 from multiplay.studies.play_history import PlayedPlan, checked_chunk, checked_id
 from multiplay.studies.study import Ids, Names, Place
@@ -63,6 +67,7 @@ if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all
 
 ROWS = 1_000  # rows of a page of plays
 LARGE_ROWS = 200  # rows of a page of entries, which may be large
+MINUTES = 600.0  # seconds for a comparison with a rule
 HOURS = 6 * 3600.0  # seconds for replaying a long journal
 Plain = dict[str, Any]
 Plays = list[PendingPlay]  # ``list`` is a method of the class
@@ -467,6 +472,55 @@ class RemoteStudy(HasPanel):
         """Set the words in which plans and costs are shown; as ``Study.set_words``."""
         words = given_words(currency=currency, unit=unit, arm=arm, round=round)
         self._do("words", {**words, "key": _checked(key), "at": _time(at)}, "PUT")
+
+    # ------------------------------------------------------------ comparison with a rule
+
+    @property
+    def compare(self) -> Rule | None:
+        """The rule that plays are compared with; as ``Study.compare``."""
+        return None if self._info()["compare"] is None else self._build("compare", Rule)
+
+    @compare.setter
+    def compare(self, rule: Rule | None) -> None:
+        self.set_compare(rule)
+
+    def set_compare(self, rule: Rule | None, *, key: str | None = None, at: When = None) -> None:
+        """Set the rule that plays are compared with; as ``Study.set_compare``."""
+        plain = None if checked_rule(rule) is None else wire.to_plain("rule", rule)
+        given = {"key": _checked(key), "at": _time(at)}
+        body = {"rule": plain} | {name: one for name, one in given.items() if one is not None}
+        self._client.write(self._path("compare"), body, "PUT")
+
+    def saved(
+        self,
+        against: Any = None,
+        *,
+        since: Moment = None,
+        until: Moment = None,
+        level: float = 0.95,
+        method: str = "model",
+    ) -> Saved:
+        """Return what the plays saved against a rule; as ``Study.saved``."""
+        rest = Question.given(None, since, until, level, method)
+        plain = None if against is None else wire.of_against(against)
+        return self._saved(rest, against=plain, method=method)
+
+    def cost_of_learning(
+        self, *, since: Moment = None, until: Moment = None, level: float = 0.95
+    ) -> Saved:
+        """Return what the plays cost more than the best plans known at the end."""
+        return self._saved(Question.given(None, since, until, level), learning=True)
+
+    def _saved(self, question: Question, **given: Any) -> Saved:
+        ends = {"since": question.period.first, "until": question.period.last}
+        body = given | {
+            name: datetime.fromtimestamp(end, UTC).isoformat()
+            for name, end in ends.items()
+            if isfinite(end)
+        }
+        body["level"] = question.level
+        answer = self._client.query(self._path("saved"), body, timeout=MINUTES)
+        return wire.to_saved(answer)
 
     # ------------------------------------------------------------ reports that count
 

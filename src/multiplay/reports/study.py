@@ -63,6 +63,8 @@ class StudyFacts(Facts):
         The pending plays, oldest first.
     best : BestPlan or InvalidInput
         The best plan, or the reason why it is not known.
+    saved : str
+        What was saved against the rule of the study, in one line; "" if it was not computed.
     """
 
     name: str
@@ -80,6 +82,7 @@ class StudyFacts(Facts):
     curve: Curve
     pending: list[PendingRow]
     best: BestPlan | InvalidInput
+    saved: str = ""
 
     def most_played(self, most: int) -> pd.DataFrame:
         """Return the arms that are in most plans, the most frequent first."""
@@ -110,6 +113,7 @@ class StudyFacts(Facts):
             "level": self.level,
             "arms": self.arms.to_dict("records"),
             "best": _plain_best(self.best),
+            "saved": self.saved or None,
             "rounds": _plain_curve(self.curve),
             "drift": self.alarms.to_dict("records"),
             "plays_pending": [one._asdict() for one in self.pending],
@@ -183,6 +187,21 @@ def study_facts(
         ],
         best=_best_plan(study, level),
     )
+
+
+def saved_text(study: Study) -> str:
+    """Return what a study saved against its rule, in one line; "" if it has no rule.
+
+    It takes a time that grows with the history, seconds for a long one.
+    """
+    rule = study.compare
+    if rule is None:
+        return ""
+    try:
+        return str(study.saved(rule))
+    except InvalidInput as refused:
+        reason = f"{refused.argument}: expected {refused.expected}, got {refused.got}"
+        return f"saved against {rule.text}: not known ({reason})"
 
 
 class _History:

@@ -61,7 +61,8 @@ def head(facts: StudyFacts) -> list[str]:
     clipped = f"; {counted(facts.clipped, 'number')} clipped to the range" if facts.clipped else ""
     words, does = facts.words, facts.summary.removesuffix(".")
     arms = f"{words.arms(len(facts.arms))}, {facts.loss_range} {words.currency}".rstrip()
-    return [arms, f"{does} ({facts.policy})", plays + clipped]
+    saved = [facts.saved] if facts.saved else []
+    return [arms, f"{does} ({facts.policy})", plays + clipped, *saved]
 
 
 # ---------------------------------------------------------------- costs of rounds

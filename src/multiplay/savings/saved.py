@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from multiplay._support.formatting import Table, left_out, percent
+from multiplay._support.formatting import Table, left_out, percent, plural
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.words import Words
 
@@ -188,25 +188,29 @@ class Saved(HasPanel):
         plain["rests_on"] = [arm._asdict() for arm in self.rests_on]
         return plain | {"words": self.words._asdict()}
 
-    def _panel(self) -> Panel:
-        words = self.words
+    def tables(self, most: int | None = MOST_SHOWN) -> tuple[Table, ...]:
+        """Return the last weeks, and the arms that it rests on, as text; all of them for None."""
+        words, first = self.words, 0 if most is None else max(len(self.weeks) - most, 0)
         weeks = [
             [row.week, str(row.days), words.money(row.saved), words.ends(row.low, row.high)]
-            for row in self.weeks[-MOST_SHOWN:]
+            for row in self.weeks[first:]
         ]
         arms = [
             [row.arm, str(row.rule_units), str(row.played_units), str(row.bills), row.last_seen]
-            for row in self.rests_on[:MOST_SHOWN]
+            for row in self.rests_on[:most]
         ]
-        ends = f"{percent(self.level)} interval"
-        tables = (
-            Table("", ["week", "days", "saved", ends], weeks),
+        days, ends = plural(words.round), f"{percent(self.level)} interval"
+        what = "cost" if self.learning else "saved" if self.sense == "min" else "gained"
+        return (
+            Table("By week", ["week", days, what, ends], weeks),
             Table(
                 "What it rests on",
-                [words.arm, "rule's units", "played", "bills", "last seen"],
+                [words.arm, f"rule's {plural(words.unit)}", "played", "bills", "last seen"],
                 arms,
-                left_out(len(self.rests_on) - len(arms), words.arms(2).partition(" ")[2]),
+                left_out(len(self.rests_on) - len(arms), plural(words.arm)),
                 folded=True,
             ),
         )
-        return Panel(self.sentence, {}, tables, note=" ".join(self.remarks))
+
+    def _panel(self) -> Panel:
+        return Panel(self.sentence, {}, self.tables(), note=" ".join(self.remarks))

@@ -22,7 +22,7 @@ from multiplay._support.serialization import (
     with_prefix,
     without_prefix,
 )
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import Conflict, InvalidInput
@@ -53,7 +53,7 @@ from multiplay.version import __version__
 # Kinds of entries. A part is a report that is not final.
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
-FORGET, KEEP, DESCRIBE, WORDS = "forget", "keep", "describe", "words"
+FORGET, KEEP, DESCRIBE, WORDS, COMPARE = "forget", "keep", "describe", "words", "compare"
 CORRECT, RETRACT = "correct", "retract"
 CORRECTIONS = (CORRECT, RETRACT)
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
@@ -63,6 +63,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     **{one: (one,) for one in (*RESTARTS, *CORRECTIONS)},
     TELL: (TELL, PART),
     "set_words": (WORDS,),
+    "set_compare": (COMPARE,),
 }
 OUTCOMES, TIMES = ("arm", "round", "loss"), "times"  # arrays of logged data
 REPORTS = (TELL, CLOSE)  # after these, the policy has learned from a play
@@ -518,6 +519,21 @@ def losses_by_arm(parsed: ParsedLosses, names: Sequence[str]) -> Any:
         elif i in parsed.totals:
             told[names[i]] = parsed.totals[i]
     return told
+
+
+def compare_record(rule: Rule | None) -> Record:
+    """Return the entry of the rule that plays are compared with; None for no rule."""
+    header, arrays = (None, {}) if rule is None else pack(rule, "rule")
+    return Record({"rule": header}, arrays)
+
+
+def rule_of(record: Record) -> Rule | None:
+    """Return the rule of an entry."""
+    header = record.header["rule"]
+    if header is None:
+        return None
+    rule: Rule = unpack(header, record.arrays, builder_of())
+    return rule
 
 
 def outcome_of(outcome: PlayOutcome) -> dict[str, Any]:

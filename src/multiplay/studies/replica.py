@@ -551,6 +551,7 @@ REPLAY: dict[str, Callable[[Replica, Entry, Check], Record | None]] = {
     entry_codec.CORRECT: lambda replica, entry, check: None,  # see rebuilt
     entry_codec.RETRACT: lambda replica, entry, check: None,
     entry_codec.REQUESTED: lambda replica, entry, check: None,
+    entry_codec.COMPARE: lambda replica, entry, check: None,  # read from the journal
     entry_codec.LEARN: Replica._learned,
     entry_codec.TABLE: Replica._learned_table,
     entry_codec.DESCRIBE: Replica._described,

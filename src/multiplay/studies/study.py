@@ -21,9 +21,11 @@ from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import snapshot
 from multiplay.learner.allowance import SURE, AllowanceSettings
+from multiplay.learner.comparison import Against, Question
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
+from multiplay.learner.played_days import NO_DAYS
 from multiplay.learner.plays import (
     AnyPlay,
     Estimate,
@@ -38,10 +40,12 @@ from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
 from multiplay.random import Streams, seed_or_random
+from multiplay.savings import Saved
 from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
-from multiplay.studies import backup, entry_codec, export, play_history
+from multiplay.studies import backup, comparison, entry_codec, export, play_history
+from multiplay.studies.comparison import checked_rule
 from multiplay.studies.corrections import Target
 from multiplay.studies.entry_codec import Request, StoredSet
 from multiplay.studies.replica import (
@@ -57,8 +61,8 @@ from multiplay.studies.synced import SyncedState, forget
 PLACE = "sqlite:///multiplay.db"
 
 SILENT = (entry_codec.CANCEL, entry_codec.DESCRIBE, entry_codec.RETRACT)
-NO_RESULTS = (*SILENT, entry_codec.WORDS)  # kinds of entries
-NO_RECEIPTS = (*SILENT, entry_codec.EXPIRE, "set_words")  # verbs
+NO_RESULTS = (*SILENT, entry_codec.WORDS, entry_codec.COMPARE)  # kinds of entries
+NO_RECEIPTS = (*SILENT, entry_codec.EXPIRE, "set_words", "set_compare")  # verbs
 
 T = TypeVar("T")
 
@@ -645,6 +649,55 @@ class Study(SyncedState, HasPanel):
             replica.engine.set_words(**words)
             record = Record({"words": words}, {})
             self._write(replica, record, Labels(entry_codec.WORDS, key, None, when))
+
+    # ------------------------------------------------------------ comparison with a rule
+
+    @property
+    def compare(self) -> Rule | None:
+        """The rule that plays are compared with, for ``show`` and ``saved``; None if none is set.
+
+        Set it to ``InProportion()``, for example. The journal keeps it.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, InProportion, Study
+        >>> study = Study.create("ads", Budget(3, [3, 3]), store="memory://compare-example")
+        >>> study.compare = InProportion()
+        >>> Study.open("ads", store="memory://compare-example").compare
+        InProportion()
+        """
+        with self._lock:
+            return comparison.rule_in(self._journal)
+
+    @compare.setter
+    def compare(self, rule: Rule | None) -> None:
+        self.set_compare(rule)
+
+    def set_compare(self, rule: Rule | None, *, key: str | None = None, at: When = None) -> None:
+        """Set the rule that plays are compared with; None for no rule. See ``compare``."""
+        when, record = timestamp("at", at), entry_codec.compare_record(checked_rule(rule))
+        with self._turn() as replica:
+            known = self._known(key, entry_codec.COMPARE)
+            if known is not None:
+                if entry_codec.rule_of(known.record) != rule:
+                    raise entry_codec.used_before(known, "was used for a different rule")
+                return
+            self._write(replica, record, Labels(entry_codec.COMPARE, key, None, when))
+
+    def _compared(self, against: Any) -> Against:
+        if against is None:
+            against = self.compare
+            if against is None:
+                hint = "Use saved(against=InProportion()), or set study.compare = InProportion()."
+                raise InvalidInput("against", "a rule", "nothing", hint)
+        return super()._compared(against)
+
+    def _answer(self, question: Question) -> Saved:
+        with self._current() as engine:
+            replica = self._own()
+            head = Head(replica.number, replica.digest)
+            past = self._past(engine, NO_DAYS, head.number)
+        return comparison.answered(self.store, self.name, head, self._given, past, question)
 
     # ------------------------------------------------------------ reports that count
 

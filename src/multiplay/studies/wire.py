@@ -27,6 +27,7 @@ from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import rows_by_arm
+from multiplay.learner.comparison import PlansByKey, compared
 from multiplay.learner.logged_data import EXAMPLE, TableCheck, TableProblem, arm_columns
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why, WhyRow
 from multiplay.learner.reports import (
@@ -39,6 +40,7 @@ from multiplay.learner.reports import (
     unwrapped,
     with_gaps,
 )
+from multiplay.savings import Evidence, Saved, WeekSaved
 from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, PLAYS, TEXT, TIME, frame_of
 from multiplay.studies.play_history import PlayedPlan, rows_of
 from multiplay.types import Arrays
@@ -78,6 +80,7 @@ EFFECTS = {
     "text": TEXT,
 }
 ARM_EFFECTS = {"arm": TEXT, "effect": NUMBER, "low": NUMBER, "high": NUMBER}
+SAVED_NUMBERS = ("total", "low", "high", "share", "thin", "never", "stale", "paid", "level")
 ENDS = ("mean", "low", "high")  # of an explanation: numbers that may be unknown
 UNITS = "Use an int of at least 0."
 
@@ -219,6 +222,61 @@ def to_receipt(plain: Mapping[str, Any]) -> Receipt:
     """Return the receipt of plain data."""
     fields = {name: plain[name] for name in Receipt._fields if name in plain}
     return Receipt(**fields | {"added": tuple(plain.get("added", ()))})
+
+
+# ------------------------------------------------------------ savings
+
+
+def of_against(given: Any) -> dict[str, Any]:
+    """Return what plays are compared with as plain data; the argument ``against`` of ``saved``.
+
+    Examples
+    --------
+    >>> of_against({"Monday": {"air": 2}})
+    {'plans': [{'key': 'Monday', 'plan': {'air': 2}}]}
+    """
+    against = compared(given, functions=False)
+    if isinstance(against, PlansByKey):
+        return {"plans": [{"key": key, "plan": plan} for key, plan in against.by_key.items()]}
+    plain: dict[str, Any] = to_plain("against", against)
+    return plain
+
+
+def to_plans(plain: Iterable[Mapping[str, Any]]) -> PlansByKey:
+    """Return plans by key from plain data of ``of_against``."""
+    plans: dict[str, dict[str, int]] = {}
+    for one in plain:
+        if one["key"] in plans:
+            hint = "Leave one of the plans out."
+            raise InvalidInput("against.plans", "every key once", repr(one["key"]), hint)
+        plans[one["key"]] = dict(one["plan"])
+    return PlansByKey(plans)
+
+
+def of_saved(saved: Saved) -> dict[str, Any]:
+    """Return a saving as plain data, with its text; None for a number that is not known."""
+    return {"text": str(saved), **_finite(saved.to_dict())}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return number_or_none(value) if isinstance(value, float) else value
+
+
+def to_saved(plain: Mapping[str, Any]) -> Saved:
+    """Return the saving of plain data."""
+    fields = {name: value for name, value in plain.items() if name != "text"}
+    numbers = {name: number_or_nan(fields[name]) for name in SAVED_NUMBERS}
+    weeks = tuple(
+        WeekSaved(**row | {name: number_or_nan(row[name]) for name in ("saved", "low", "high")})
+        for row in fields["weeks"]
+    )
+    rests_on = tuple(Evidence(**row) for row in fields["rests_on"])
+    words = Words(**fields["words"])
+    return Saved(**fields | numbers | {"weeks": weeks, "rests_on": rests_on, "words": words})
 
 
 # ------------------------------------------------------------ tables

@@ -1,9 +1,9 @@
 """Commands of studies: one module for each group, in the order of --help."""
 
-from multiplay.cli.study import ask, create, features, maintenance, show, tell
+from multiplay.cli.study import ask, create, features, maintenance, saved, show, tell
 from multiplay.cli.study.app import study
 
-__all__ = ["ask", "create", "features", "maintenance", "show", "study", "tell"]
+__all__ = ["ask", "create", "features", "maintenance", "saved", "show", "study", "tell"]
 
 # The order of --help.
 PANELS = {
@@ -14,7 +14,7 @@ PANELS = {
     ),
     "Costs that count": ("forget", "keep"),
     "Plans and estimates": (
-        *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect"),
+        *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect", "saved"),
     ),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }

@@ -36,6 +36,9 @@ OPTIONS = {
     r"\bread_bills\(table, arm='(\w+)', loss='(\w+)'\)": r"--arm \1 --loss \2",
     r"\blearn\(plan, losses\)": "multiplay study learn",
     r"\bask\(\)": "multiplay study ask",
+    r"\bsaved\(against=InProportion\(\)\), or set study\.compare = InProportion\(\)": (
+        "--in-proportion, --against FILE.csv, --prices FILE.csv or --policy NAME"
+    ),
     r", or Category\(\.\.\., others=True\)": ", or write others = true in the file of features",
     r"\bfeatures=\{'([^']+)': \.\.\.\}": r"--set '\1=...'",
     r"\bCreate the learner with features=Features\(\.\.\.\)": (

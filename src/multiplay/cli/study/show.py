@@ -31,7 +31,7 @@ from multiplay.cli.study.ask import plain_play
 from multiplay.cli.study.drawing import draw_study
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import TOLD
-from multiplay.reports.study import LAST, study_facts
+from multiplay.reports.study import LAST, saved_text, study_facts
 from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table
 from multiplay.storage import store_at
@@ -69,12 +69,13 @@ def show(
 
     JSON: study, store, policy, unit, at; asked, told, pending, cancelled, clipped, incomplete
     (numbers); level; arms; best, with plan and expected, or refused; rounds, with mean, expected,
-    change and stretches; drift; plays_pending; last_plays.
+    change and stretches; saved, a text, if a rule was kept by [b]multiplay study saved --keep[/b];
+    drift; plays_pending; last_plays.
     """
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))
     with opened(name, store) as found:
-        seen = study_facts(found, last, level)
+        seen = replace(study_facts(found, last, level), saved=saved_text(found))
     said = None if store in (DEFAULT_STORE, os.environ.get("MULTIPLAY_STORE")) else seen.store
     if html is not None:
         write_text(html, study_report(seen, said))

@@ -12,7 +12,7 @@ from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
 from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.service.api import paging
-from multiplay.service.studies.limits import POLICIES, SETS
+from multiplay.service.studies.limits import POLICIES, RULES, SETS
 from multiplay.storage.base import LONGEST_NAME
 from multiplay.studies.wire import to_plain
 
@@ -45,6 +45,9 @@ When = Annotated[
         description="A time such as 2026-11-15T08:00:00Z, or seconds since 1970; now by default."
     ),
 ]
+
+
+Day = Annotated[str, Field(pattern=rf"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$)|({DATE_TIME})")]
 
 
 def of_class(names: Iterable[str]) -> dict[str, Any]:
@@ -444,6 +447,66 @@ class SetWords(GivenWords):
     at: When | None = None
 
 
+Rule = Annotated[
+    dict[str, Any],
+    Field(
+        description="A rule: a class of multiplay and its arguments.",
+        json_schema_extra=of_class(RULES),
+    ),
+]
+
+
+class SetCompare(Body):
+    """The rule that plays are compared with; null for none."""
+
+    model_config = example(rule={"type": "InProportion"})
+
+    rule: Rule | None
+    key: KeyText | None = None
+    at: When | None = None
+
+
+class PlanOfKey(Body):
+    """A plan for the play with a key; arms that are left out have no units."""
+
+    key: KeyText
+    plan: dict[str, Units]
+
+
+class GivenPlans(Body):
+    """Plans by the keys of plays."""
+
+    plans: Annotated[list[PlanOfKey], Field(min_length=1)]
+
+
+class Compare(Body):
+    """What plays are compared with: a rule, a policy, or plans by key."""
+
+    model_config = example(against={"type": "InProportion"}, since="2026-03-01")
+
+    against: (
+        GivenPlans
+        | Annotated[
+            dict[str, Any],
+            Field(
+                description="A rule; or another policy, whose plays are then simulated.",
+                json_schema_extra=of_class([*RULES, *POLICIES]),
+            ),
+        ]
+        | None
+    ) = Field(default=None, description="By default the rule that was set for the study.")
+    learning: bool = Field(
+        default=False, description="Compare with the best plans known at the end instead."
+    )
+    since: Day | None = Field(default=None, description="The first day, such as 2026-03-01.")
+    until: Day | None = Field(default=None, description="The last day, such as 2026-03-31.")
+    level: Level = 0.95
+    method: Literal["model", "dr", "ips"] = Field(
+        default="model",
+        description="`dr` (doubly robust) and `ips` need a policy that logs the means of plays.",
+    )
+
+
 class CompareArms(Body):
     """The features at which arms are compared, and the level of the intervals."""
 
@@ -742,6 +805,54 @@ class Effects(BaseModel):
     misfit: str = Field(description="What the features do not explain; empty if nothing.")
 
 
+class SavedWeek(BaseModel):
+    """The saving of one week."""
+
+    week: str
+    days: int
+    saved: float | None
+    low: float | None
+    high: float | None
+
+
+class Evidence(BaseModel):
+    """An arm that the rule or the plays used, and what is known of it."""
+
+    arm: str
+    rule_units: int
+    played_units: int
+    bills: int
+    last_seen: str
+
+
+class Saved(BaseModel):
+    """What plays saved against a rule on the same days, in the unit of the study."""
+
+    text: str
+    total: float | None
+    low: float | None
+    high: float | None
+    share: float | None = Field(description="As a share of what the rule would have cost.")
+    weeks: list[SavedWeek]
+    rests_on: list[Evidence]
+    thin: float = Field(description="Share of the rule's units on arms with fewer than 5 bills.")
+    never: float = Field(description="Share of the rule's units on arms without bills.")
+    stale: float = Field(description="Share on arms with fewer than 5 bills in four weeks.")
+    left_out: int = Field(description="Plays for which the rule has no plan.")
+    method: str
+    agrees: bool | None = Field(description="Whether the doubly robust estimate agrees.")
+    trust: str = Field(description="Why the interval may be wrong; empty if there is no reason.")
+    entry: int | None = Field(description="The last entry of the journal that was read.")
+    paid: float | None
+    days: int
+    simulated: bool
+    learning: bool
+    rule: str
+    level: float
+    words: Words
+    sense: Literal["min", "max"]
+
+
 class Study(BaseModel):
     """A study."""
 
@@ -752,6 +863,7 @@ class Study(BaseModel):
     actions: dict[str, Any]
     policy: dict[str, Any]
     features: dict[str, Any] | None
+    compare: dict[str, Any] | None = Field(description="The rule that plays are compared with.")
     arms: list[str]
     asked: int
     pending: int

@@ -212,6 +212,14 @@ async def set_words(context: StudyContext, body: models.SetWords) -> Response:
     return await context.write(lambda study: study.set_words(**given), None, body.key)
 
 
+async def set_compare(context: StudyContext, body: models.SetCompare) -> Response:
+    """Set the rule that plays are compared with, which GET returns as `compare`; null for none."""
+    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
+    return await context.write(
+        lambda study: bounded_verbs.set_compare(limits, study, **given), None, body.key
+    )
+
+
 # ------------------------------------------------------------ queries
 
 
@@ -306,6 +314,19 @@ async def expect(context: StudyContext, body: models.Expect) -> Response:
     return await context.read(
         lambda study: wire.of_estimate(bounded_verbs.expect(limits, study, **given))
     )
+
+
+async def saved(context: StudyContext, body: models.Compare | None = None) -> Response:
+    """Return what the plays saved against a rule on the same days, with an interval."""
+    given, limits = (body or models.Compare()).model_dump(), context.limits
+    learning = given.pop("learning")
+
+    def act(study: Study) -> Any:
+        if learning:
+            return wire.of_saved(bounded_verbs.cost_of_learning(study, **given))
+        return wire.of_saved(bounded_verbs.saved(limits, study, **given))
+
+    return JSONResponse(await context.manager.saved(context.study, context.caller, act))
 
 
 # ------------------------------------------------------------ journal
@@ -545,6 +566,15 @@ OPERATIONS = (
         idempotency_key=True,
     ),
     Operation(
+        "PUT",
+        f"{STUDY}/compare",
+        set_compare,
+        MANAGE,
+        status=204,
+        body=models.SetCompare,
+        idempotency_key=True,
+    ),
+    Operation(
         "GET",
         f"{STUDY}/pending",
         list_pending,
@@ -611,6 +641,15 @@ OPERATIONS = (
     ),
     Operation("POST", f"{STUDY}/expect", expect, QUERIES, models.Estimate, body=models.Expect),
     Operation(
+        "POST",
+        f"{STUDY}/saved",
+        saved,
+        QUERIES,
+        models.Saved,
+        body=models.Compare,
+        body_required=False,
+    ),
+    Operation(
         "GET",
         f"{STUDY}/entries",
         list_entries,
@@ -637,7 +676,7 @@ OPERATIONS = (
 
 def of_study(study: Study) -> dict[str, Any]:
     """Return a study as plain data."""
-    head = study.head
+    head, rule = study.head, study.compare
     return {
         "name": study.name,
         "summary": study.summary,
@@ -646,6 +685,7 @@ def of_study(study: Study) -> dict[str, Any]:
         "actions": wire.to_plain("actions", study.actions),
         "policy": wire.to_plain("policy", study.policy),
         "features": wire.to_plain("features", study.features),
+        "compare": None if rule is None else wire.to_plain("compare", rule),
         "arms": list(study.actions.names),
         "asked": study.asked,
         "pending": study.open_plays,

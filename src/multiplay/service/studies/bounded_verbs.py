@@ -9,27 +9,32 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay.actions import ActionSet
-from multiplay.errors import Conflict, NotFound
+from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.learner.engine import default_policy
 from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why
+from multiplay.savings import Saved
 from multiplay.service.studies.limits import (
+    POLICIES,
     ServiceLimits,
     build_actions,
     build_features,
     build_policy,
+    build_rule,
+    check_arms,
     check_features,
     check_history,
     check_known,
     check_name,
     check_rebuilt,
+    check_simulated,
     check_together,
     in_time,
     too_many_arms,
 )
 from multiplay.storage import Entry, MemoryStore, Store
 from multiplay.storage.base import AnsweredRequest, name_in_use
-from multiplay.studies import Study, backup
+from multiplay.studies import Study, backup, wire
 from multiplay.studies.entry_codec import Request, different_request, used_before
 from multiplay.studies.export import history_in
 from multiplay.studies.replica import same_first_entry
@@ -253,6 +258,36 @@ def expect(
     """Return the expected cost of a plan."""
     _check_day(limits, study, actions)
     return study.expect(actions=actions, **given)
+
+
+def set_compare(limits: ServiceLimits, study: Study, rule: Any, **given: Any) -> None:
+    """Set the rule that plays are compared with, from plain data."""
+    study.set_compare(None if rule is None else build_rule("rule", rule, limits), **given)
+
+
+def cost_of_learning(study: Study, *, against: Any, method: str, **given: Any) -> Saved:
+    """Return what learning cost; nothing else can be asked at the same time."""
+    if against is not None or method != "model":
+        expected, hint = "no against or method with learning", "Leave them out."
+        raise InvalidInput("learning", expected, "true", hint)
+    return study.cost_of_learning(**given)
+
+
+def saved(limits: ServiceLimits, study: Study, against: Any, **given: Any) -> Saved:
+    """Return what was saved against a rule, a policy, or plans by key, from plain data."""
+    chosen: Any = None
+    if isinstance(against, Mapping) and "plans" in against:
+        chosen = wire.to_plans(against["plans"])
+        for key, plan in chosen.by_key.items():
+            check_arms(f"against[{key!r}]", plan, limits)
+    elif isinstance(against, Mapping) and against.get("type") in POLICIES:
+        chosen = build_policy("against", against, limits)
+        check_together(study.actions, chosen, limits)
+        check_simulated(study.asked, len(study.known_arms))
+    elif against is not None:
+        chosen = build_rule("against", against, limits)
+    with in_time("against", limits):
+        return study.saved(chosen, **given)
 
 
 def _check_day(limits: ServiceLimits, study: Study, actions: ActionSet | None) -> None:

@@ -16,8 +16,8 @@ import multiplay.policies
 from multiplay._support import deadline
 from multiplay._support.builder import Builder, classes_of, errors_below, unknown
 from multiplay._support.checks import is_list, shortened
-from multiplay._support.serialization import LEAVES
-from multiplay.actions import ActionSet
+from multiplay._support.serialization import LEAVES, settings
+from multiplay.actions import ActionSet, Rule
 from multiplay.actions.costs import Requirement, positive
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
@@ -176,6 +176,7 @@ ERROR_PART = 300  # characters of each part of an error, which may repeat the in
 SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond them rounding errors dominate
 LONGEST_NAME = 200  # characters
 HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
+SIMULATED = 20_000  # plays times arms of a study whose plays are simulated: seconds
 PHI = 1_000_000  # features in one request: arms, or units of a table, times columns
 REBUILT = 10_000_000_000  # rounds, arms and squared columns of a table, with a discount: seconds
 
@@ -195,6 +196,7 @@ def offered(classes: Mapping[str, type], base: type) -> dict[str, Any]:
 EXPORTED = classes_of(multiplay.actions, multiplay.policies)
 SETS: dict[str, type[ActionSet]] = offered(EXPORTED, ActionSet)
 POLICIES: dict[str, type[Policy]] = offered(EXPORTED, Policy)
+RULES: dict[str, type] = {n: kind for n, kind in EXPORTED.items() if issubclass(kind, Rule)}
 
 
 def build_actions(where: str, plain: Any, limits: ServiceLimits) -> ActionSet:
@@ -225,6 +227,30 @@ def build_policy(where: str, plain: Any, limits: ServiceLimits) -> Policy:
     with brief_errors():
         made: Policy = _Policies().build(where, _described(where, plain), Policy)
     return made
+
+
+def build_rule(where: str, plain: Any, limits: ServiceLimits) -> Rule:
+    """Return the rule that plain data describe; raise if it names too many arms.
+
+    Examples
+    --------
+    >>> build_rule("rule", {"type": "PriceList", "prices": {"air": 9.0}}, ServiceLimits())
+    PriceList(prices={'air': 9.0})
+    """
+    with brief_errors():
+        made: Rule = Builder(RULES, _checked_text).build(where, _described(where, plain), Rule)
+        for given in settings(made).values():
+            if isinstance(given, Mapping):
+                check_arms(where, given, limits)
+    return made
+
+
+def check_arms(where: str, names: Collection[str], limits: ServiceLimits) -> None:
+    """Raise ``InvalidInput`` for more arms than a study may have, or names that it cannot have."""
+    if len(names) > limits.arms:
+        raise too_many_arms(where, len(names), limits)
+    for name in names:
+        check_name(where, name)
 
 
 def build_features(where: str, plain: Any) -> Features:
@@ -408,6 +434,13 @@ def check_history(rounds: int, arms: int) -> None:
     if rounds * arms > HISTORY:
         unit = "rounds times arms of the study"
         raise _too_large("table", HISTORY, unit, f"{rounds * arms}")
+
+
+def check_simulated(rounds: int, arms: int) -> None:
+    """Raise ``InvalidInput`` for a study whose plays cannot be simulated in seconds."""
+    if rounds * arms > SIMULATED:
+        unit = "plays times arms of the study, to simulate another policy"
+        raise _too_large("against", SIMULATED, unit, f"{rounds * arms}")
 
 
 def check_features(features: Features | None, rows: int, argument: str = "features") -> None:

@@ -37,6 +37,7 @@ HEAD_LIFETIME = 0.2  # seconds for which the last entry of a study is cached for
 PATIENCE = 1.0  # seconds for kernels, before the service says that it is not ready
 VERIFICATIONS = 1  # at a time: each uses a whole core
 EXPORTS = 1  # at a time
+COMPARISONS = 1  # at a time
 MOST_EXPORTED = 1_000_000  # rows of an exported file
 
 
@@ -60,6 +61,7 @@ class StudyManager:
         self._journals = JournalPool(self.store)
         self._verifications = asyncio.Semaphore(VERIFICATIONS)
         self._exports = asyncio.Semaphore(EXPORTS)
+        self._comparisons = asyncio.Semaphore(COMPARISONS)
         self._heads: dict[str, tuple[float, asyncio.Future[Head]]] = {}
         self._streams = 0
         self._is_compiled = threading.Event()
@@ -224,6 +226,20 @@ class StudyManager:
 
         async with self._verifications:
             return await self._run_confirmed(caller, verify)
+
+    async def saved(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:
+        """Call a function that compares plays with a rule; one at a time.
+
+        The study has a connection of its own, so that other requests to it do not wait.
+        """
+        caller.check("read", name)
+
+        def compare() -> T:
+            with Study.open(name, store=self.store) as study:
+                return act(study)
+
+        async with self._comparisons:
+            return await self._run_confirmed(caller, compare)
 
     async def export(self, name: str, caller: Caller, format: str, wide: bool) -> bytes:
         """Return a file with the plans of a study, read on a connection of its own; one at a time.

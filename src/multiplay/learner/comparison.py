@@ -1,0 +1,319 @@
+"""Comparison of plays with a rule: the argument ``against``, and the plans of a rule by day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from multiplay._support.checks import (
+    natural_number,
+    probability,
+    whole_numbers,
+)
+from multiplay._support.formatting import counted
+from multiplay._support.frames import TableFile, column, table_file
+from multiplay._support.suggestions import suggestion
+from multiplay._support.words import Words
+from multiplay.actions import ActionSet, Rule
+from multiplay.errors import InvalidInput
+from multiplay.learner.played_days import PlayedDays
+from multiplay.learner.plays import timestamp
+from multiplay.learner.ranges import Ranges
+from multiplay.learner.reports import by_label
+from multiplay.policies import Policy
+from multiplay.savings import Bills, PlayedDay, Saved, cost_of_learning, estimate
+from multiplay.types import IntArray
+
+DAY = timedelta(days=1)
+METHODS = ("model", "dr", "ips")
+COLUMNS = ("key", "arm", "units")
+EXPECTED = "a rule, a policy, or a table of plans by key"
+EXAMPLE = "a table with the columns key, arm and units"
+HINT = "Use InProportion(), PriceList({...}), FixedPlan({...}), or a table with key, arm, units."
+
+
+class PlansByKey(NamedTuple):
+    """Plans of a table, by the keys of plays.
+
+    Attributes
+    ----------
+    by_key : dict
+        The units of each arm, by the key of the play; arms that are left out have none.
+    """
+
+    by_key: dict[str, dict[str, int]]
+
+    @property
+    def text(self) -> str:
+        """The plans in a few words."""
+        return "the given plans"
+
+
+Function: TypeAlias = Callable[[ActionSet], Any]
+Against: TypeAlias = Rule | Policy | PlansByKey | Function
+
+
+def compared(given: Any, *, functions: bool) -> Against:
+    """Return what plays are compared with, after checking it; ``functions`` may be given or not.
+
+    Examples
+    --------
+    >>> compared({"Monday": {"air": 2}}, functions=False).by_key
+    {'Monday': {'air': 2}}
+    """
+    if isinstance(given, Rule | Policy | PlansByKey):
+        return given
+    if isinstance(given, Mapping) and not set(COLUMNS) <= set(given):
+        return PlansByKey(_of_mapping(given))
+    if isinstance(given, str | Path | Mapping | TableFile) or hasattr(given, "columns"):
+        return PlansByKey(_of_table(given))
+    if isinstance(given, type) or not callable(given):
+        raise InvalidInput("against", EXPECTED, repr(given), HINT)
+    if not functions:
+        hint = "A journal cannot keep a function. " + HINT
+        raise InvalidInput("against", EXPECTED, "a function", hint)
+    return given  # type: ignore[no-any-return]
+
+
+def _of_mapping(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
+    """Return the plans of a dict by key of dicts by arm."""
+    plans: dict[str, dict[str, int]] = {}
+    for key, plan in given.items():
+        plan = by_label(plan)
+        if not isinstance(plan, Mapping):
+            hint = "Use {key of a play: {arm: units}}, or FixedPlan({arm: units}) for every day."
+            raise InvalidInput(f"against[{key!r}]", "units by arm", repr(plan), hint)
+        plans[_key(key)] = {
+            str(arm): natural_number(f"against[{key!r}][{arm!r}]", units, "Use a whole number.")
+            for arm, units in plan.items()
+        }
+    return plans
+
+
+def _of_table(given: Any) -> dict[str, dict[str, int]]:
+    """Return the plans of a table with the columns key, arm and units."""
+    try:
+        rows, _, first = table_file(given, COLUMNS[:2])
+        keys, arms, units = (column(rows, name, EXAMPLE).tolist() for name in COLUMNS)
+    except InvalidInput as error:
+        argument = error.argument.replace("table", "against", 1)
+        raise InvalidInput(argument, error.expected, error.got, error.hint) from None
+    plans: dict[str, dict[str, int]] = {}
+    for label, key, arm, count in zip(rows.index.tolist(), keys, arms, units, strict=True):
+        plan, name = plans.setdefault(_key(key), {}), str(arm).strip()
+        where = f"against, row {label + first}"
+        if name in plan:
+            got, hint = f"{name!r} of {_key(key)!r} again", "Leave one of the rows out."
+            raise InvalidInput(where, "every key and arm once", got, hint)
+        plan[name] = natural_number(f"{where}, units", count, "Use a whole number.")
+    return plans
+
+
+def _key(given: Any) -> str:
+    """Return the key of a play as text; a time without a clock is its date."""
+    if isinstance(given, datetime) and given == datetime(given.year, given.month, given.day):
+        given = given.date()
+    return given.isoformat() if isinstance(given, date) else str(given).strip()
+
+
+def plans_of(
+    against: Rule | PlansByKey | Function, days: Sequence[PlayedDay]
+) -> list[IntArray | None]:
+    """Return the plan of a rule on each day; None where the set of the day does not have it.
+
+    Raises ``InvalidInput`` where a function fails, and if more than half of the days have no plan.
+    """
+    if isinstance(against, PlansByKey):
+        _check_arms(against, days)
+    found, reason, of_set = list[IntArray | None](), "", dict[ActionSet, IntArray | None]()
+    for number, day in enumerate(days, start=1):
+        if isinstance(against, Rule):
+            if day.actions not in of_set:
+                try:
+                    of_set[day.actions] = against.plan(day.actions)
+                except InvalidInput as error:
+                    of_set[day.actions], reason = None, reason or f" ({error})"
+            found.append(of_set[day.actions])
+        elif isinstance(against, PlansByKey):
+            plan = against.by_key.get(day.key)
+            reason = reason or ("" if plan is not None else f" (none with the key {day.key!r})")
+            found.append(None if plan is None else _action(plan, day.actions))
+        else:
+            found.append(_of_function(against, day, number))
+    lacking = [day for day, plan in zip(days, found, strict=True) if plan is None]
+    if 2 * len(lacking) > len(days):
+        shown = f"none for {len(lacking)} of {counted(len(days), 'play')}"
+        reason = reason or f" (the set of {_named(lacking[0])} does not have it)"
+        hint = "Use FixedPlan(..., nearest=True), or give a plan for each set of a day."
+        raise InvalidInput("against", "a plan of at least half of the days", shown + reason, hint)
+    return found
+
+
+def _named(day: PlayedDay) -> str:
+    return f"play {day.key!r}" if day.key else "a play"
+
+
+def _check_arms(plans: PlansByKey, days: Sequence[PlayedDay]) -> None:
+    """Raise ``InvalidInput`` for an arm that no set has."""
+    known = {name for day in days for name in day.actions.names}
+    for key, plan in plans.by_key.items():
+        for arm in plan.keys() - known:
+            hint = f"Check the spelling.{suggestion(arm, known)}"
+            raise InvalidInput(f"against[{key!r}]", "names of arms", repr(arm), hint)
+
+
+def _action(plan: Mapping[str, int], actions: ActionSet) -> IntArray | None:
+    """Return a plan as an action; None if the set does not have it."""
+    action = np.array([plan.get(name, 0) for name in actions.names], dtype=np.int64)
+    has_all = action.sum() == sum(plan.values())
+    return action if has_all and actions.contains(action) else None
+
+
+def _of_function(function: Function, day: PlayedDay, number: int) -> IntArray | None:
+    """Return the plan of a function; raise ``InvalidInput`` if it is not a plan."""
+    actions, expected = day.actions, f"a plan for play {day.key or number}"
+    hint = "Return units by arm, or an array of whole numbers with one for each arm."
+    try:
+        plan = by_label(function(actions))
+        if isinstance(plan, Mapping):
+            units = whole_numbers("plan", [*plan.values()]).tolist()
+            return _action(dict(zip(plan, units, strict=True)), actions)
+        action = whole_numbers("plan", plan)
+    except Exception as error:  # the function is the user's
+        got = f"{type(error).__name__}: {error}"
+        raise InvalidInput("against", expected, got, hint) from error
+    if action.shape != (actions.d,):
+        raise InvalidInput("against", expected, f"an array of shape {action.shape}", hint)
+    return action if actions.contains(action) else None
+
+
+class Period(NamedTuple):
+    """The days that are compared: from the first to the last second, both included."""
+
+    first: float
+    last: float
+
+    @classmethod
+    def given(cls, since: Any, until: Any) -> Period:
+        """Return a period; a date stands for the whole day, in UTC.
+
+        Examples
+        --------
+        >>> Period.given("1970-01-01", "1970-01-01")
+        Period(first=0.0, last=86399.999999)
+        """
+        first = -np.inf if since is None else _moment("since", since)
+        last = np.inf if until is None else _moment("until", until, end=True)
+        if first > last:
+            got = f"{since} to {until}"
+            raise InvalidInput("since", "a time before until", got, "Exchange them.")
+        return cls(first, last)
+
+    def parts(self, days: Iterable[PlayedDay]) -> tuple[list[PlayedDay], list[PlayedDay]]:
+        """Return the days of the period, and the others."""
+        within, others = list[PlayedDay](), list[PlayedDay]()
+        for day in days:
+            (within if self.first <= day.time <= self.last else others).append(day)
+        return within, others
+
+
+def _moment(argument: str, given: Any, end: bool = False) -> float:
+    """Return a time in seconds since 1970; ``end``: the last microsecond of a date."""
+    hint = "Use a text such as '2026-03-01', a date or a datetime."
+    when = given
+    if isinstance(given, str):
+        try:
+            when = date.fromisoformat(given) if len(given) <= 10 else datetime.fromisoformat(given)
+        except ValueError:
+            raise InvalidInput(argument, "a date or a time", repr(given), hint) from None
+    if isinstance(when, date) and not isinstance(when, datetime):
+        when = datetime(when.year, when.month, when.day, tzinfo=UTC)
+        when += DAY - timedelta(microseconds=1) if end else timedelta(0)
+    if isinstance(when, datetime) and when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    if when is None or isinstance(when, bool):
+        raise InvalidInput(argument, "a date or a time", repr(given), hint)
+    return timestamp(argument, when)
+
+
+class Question(NamedTuple):
+    """The arguments of ``saved`` after checks; without ``against``, those of cost_of_learning.
+
+    Attributes
+    ----------
+    against : Rule, Policy, PlansByKey, function or None
+        What plays are compared with; None for the best plan known at the end.
+    period : Period
+        The days that are compared.
+    level : float
+        The level of the intervals.
+    method : str
+        "model", "dr" or "ips".
+    """
+
+    against: Against | None
+    period: Period
+    level: float
+    method: str = "model"
+
+    @classmethod
+    def given(
+        cls, against: Against | None, since: Any, until: Any, level: Any, method: Any = "model"
+    ) -> Question:
+        """Return a question, after checking it."""
+        if not isinstance(method, str) or method not in METHODS:
+            expected, hint = "'model', 'dr' or 'ips'", "Leave it out for 'model'."
+            raise InvalidInput("method", expected, repr(method), hint)
+        level = probability("level", level, "Use 0.95, for example.")
+        return cls(against, Period.given(since, until), level, method)
+
+
+class Past(NamedTuple):
+    """What a learner knows of its past.
+
+    Attributes
+    ----------
+    history : PlayedDays
+        Its played days, and external bills.
+    ranges : Ranges
+        The ranges of losses.
+    moved : frozenset of str
+        The arms whose mean has changed.
+    words : Words
+        The words in which costs are shown.
+    entry : int or None
+        The last entry of the journal.
+    """
+
+    history: PlayedDays
+    ranges: Ranges
+    moved: frozenset[str]
+    words: Words
+    entry: int | None = None
+
+    def answer(self, question: Question) -> Saved:
+        """Return what was saved, or what learning cost."""
+        against, period, level, method = question
+        days, others = period.parts(self.history.days)
+        bills = [*self.history.bills, *(day.bills for day in others)]
+        ranges = self._ranges([*bills, *(day.bills for day in days)])
+        shared: dict[str, Any] = {"level": level, "entry": self.entry, "words": self.words}
+        if against is None:
+            return cost_of_learning(days, bills, ranges, **shared)
+        if isinstance(against, Policy):
+            hint = "Use a rule, or a table of plans by key."
+            raise InvalidInput("against", "a rule", f"{against!r}", hint)
+        shared["moved"] = self.moved
+        rule = against.text if isinstance(against, Rule | PlansByKey) else "the given function"
+        plans = plans_of(against, days)
+        return estimate(days, bills, plans, ranges, method=method, rule=rule, **shared)
+
+    def _ranges(self, bills: Iterable[Bills]) -> dict[str, tuple[float, float]]:
+        """Return the range of the losses of each arm of some bills."""
+        names = {name: None for one in bills for name in one.names}
+        low, high = (end.tolist() for end in self.ranges.of(names))
+        return dict(zip(names, zip(low, high, strict=True), strict=True))

@@ -1,0 +1,164 @@
+"""Comparison with a rule: the played days of a journal, and answers that are cached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, cast
+
+import multiplay.actions
+from multiplay._support.builder import classes_of
+from multiplay._support.serialization import pack
+from multiplay.actions import ActionSet, Rule
+from multiplay.errors import InvalidInput
+from multiplay.learner.comparison import Past, PlansByKey, Question
+from multiplay.learner.engine import Engine
+from multiplay.learner.events import Asked, Ended, Event, Learned, LearnedTable, Told
+from multiplay.learner.played_days import PlayedDays, played_days, time_of
+from multiplay.learner.plays import PendingState
+from multiplay.learner.reports import ParsedLosses, parse_losses
+from multiplay.learner.round_set import RoundSet
+from multiplay.policies import Policy
+from multiplay.savings import Saved
+from multiplay.storage import Entry, Head, Journal, Record, Store
+from multiplay.studies import entry_codec
+from multiplay.studies.entry_codec import StoredSet
+from multiplay.studies.replica import Corrections, Replica, corrections
+
+MOST_ANSWERS = 50  # that are cached
+CLOSED = b"closed"  # in place of the random numbers, which are not needed
+NOT_REPLACED = Record({}, {})
+CORRECTED = entry_codec.CLOSE, True  # a play that was closed, and then told its losses
+
+_answers: dict[tuple[bytes, bytes], Saved] = {}  # by the digests of the last entry and question
+
+
+def rule_in(journal: Journal) -> Rule | None:
+    """Return the rule that was set last; None if there is none."""
+    last = max(
+        journal.pairs(entry_codec.COMPARE, ()), key=lambda pair: pair[0].number, default=None
+    )
+    return None if last is None else entry_codec.rule_of(last[0].record)
+
+
+def checked_rule(rule: Any) -> Rule | None:
+    """Return a rule that a journal can keep; raise ``InvalidInput`` for another one."""
+    ours = isinstance(rule, Rule) and type(rule).__name__ in classes_of(multiplay.actions)
+    if rule is None or ours:
+        return cast(Rule | None, rule)
+    expected = "a rule that the journal can keep"
+    hint = "Use InProportion(), PriceList({...}) or FixedPlan({...}); None for no rule."
+    raise InvalidInput("compare", expected, repr(rule), hint)
+
+
+def answered(
+    store: Store, name: str, head: Head, given: tuple[Any, Any], past: Past, question: Question
+) -> Saved:
+    """Return the answer to a question about a study, from a cache if it was asked before.
+
+    The journal is read with a separate connection, up to its entry ``head``; ``given`` are the set
+    and the policy, if they are user-defined.
+    """
+    key = head.digest, _digest(question)
+    found = _answers.get(key)
+    if found is None:
+        with closing(store.open(name)) as journal:
+            history = read_days(journal, head.number + 1, *given)
+        found = past._replace(history=history).answer(question)
+        if key[1]:
+            _answers[key] = found
+        while len(_answers) > MOST_ANSWERS:
+            _answers.pop(next(iter(_answers)), None)
+    return found
+
+
+def _digest(question: Question) -> bytes:
+    """Return a digest of a question; b"" if its rule or policy is user-defined."""
+    against, *rest = question
+    if isinstance(against, PlansByKey):
+        return entry_codec.set_digest([against.by_key, repr(rest)], {})
+    if against is None:
+        return entry_codec.set_digest(repr(rest), {})
+    if not type(against).__module__.startswith("multiplay."):
+        return b""
+    plain, arrays = pack(against, "against")
+    return entry_codec.set_digest([plain, repr(rest)], arrays)
+
+
+def read_days(
+    journal: Journal, end: int, actions: ActionSet | None = None, policy: Policy | None = None
+) -> PlayedDays:
+    """Return the played days of the entries before number ``end``; nothing is replayed.
+
+    Losses are as they were corrected. Plays that were told before a learner was imported are left
+    out: its file has no reports. User-defined sets and policies are passed again.
+    """
+    first = next(journal.entries())
+    base = Replica.from_first_entry(first, actions, policy).engine
+    events = _Reader(base).events(journal, first, end)
+    return played_days(events, base.state.ranges, base.pending)
+
+
+class _Reader:
+    """Events of entries; equal sets are built once."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._state, self._sets = engine.state, dict[bytes, RoundSet]()
+        self._played = {id: play.round_set for id, play in engine.pending.items()}
+
+    def events(self, journal: Journal, first: Entry, end: int) -> Iterator[Event]:
+        """Yield plays, reports and external losses, without those that were retracted."""
+        replaced = Corrections.of(corrections(journal, end)).replaced
+        for entry in journal.entries(first.number + 1, first.digest):
+            if entry.number >= end:
+                return
+            if entry.record.header.get("imported"):
+                continue
+            new = replaced.get(entry.number, NOT_REPLACED)
+            if new is not None:
+                yield from self._events_of(entry, new)
+
+    def _events_of(self, entry: Entry, new: Record) -> Iterator[Event]:
+        """Yield the event of an entry, if it is one; ``new`` has its losses if it was corrected."""
+        (kind, _, play, when), record = entry.labels, entry.record
+        id = play or 0
+        if kind == entry_codec.ASK:
+            yield Asked(id, self._asked(entry))
+        elif kind in (entry_codec.TELL, entry_codec.PART) or (kind, bool(new.header)) == CORRECTED:
+            losses = {**record.header, **new.header}["losses"]
+            final = kind != entry_codec.PART
+            yield Told(id, self._parsed(losses, self._played[id]), final, True, when, b"")
+        elif kind == entry_codec.CLOSE:
+            yield Ended(id, when, CLOSED)
+        elif kind == entry_codec.CANCEL:
+            yield Ended(id)
+        elif kind == entry_codec.LEARN:
+            round_set, header = self._round_set(record), {**record.header, **new.header}
+            action = entry_codec.action_of_plan(header["plan"], round_set.given.names)
+            parsed = self._parsed(header["losses"], round_set)
+            when = time_of(entry_codec.shown_key(entry.labels), when)
+            yield Learned(round_set, action, parsed, True, when, b"")
+        elif kind == entry_codec.TABLE:
+            yield LearnedTable(entry_codec.logged_data_of(record), {}, b"")
+
+    def _asked(self, entry: Entry) -> PendingState:
+        labels, round_set = entry.labels, self._round_set(entry.record)
+        self._played[labels.play or 0] = round_set
+        play = entry_codec.play_of(entry.record, round_set.given.names)
+        return PendingState(
+            play, round_set, entry_codec.shown_key(labels), asked=labels.at
+        ).without_cache()
+
+    def _round_set(self, record: Record) -> RoundSet:
+        """Return the set of an entry with its limits, as the user gave it."""
+        stored, state = StoredSet.of_record(record), self._state
+        found = self._sets.get(stored.digest)
+        if found is None:
+            given = stored.given(state.actions) or state.actions
+            bounds = state.ranges.of(given.names)
+            found = RoundSet(given, stored.plan_limits(), given, bounds, state.ranges)
+            self._sets[stored.digest] = found
+        return found
+
+    def _parsed(self, losses: Any, round_set: RoundSet) -> ParsedLosses:
+        return parse_losses(losses, round_set.given.names, self._state.policy)

@@ -34,8 +34,7 @@ from multiplay.types import Arrays
 
 SETS = [kind for kind in classes_of(actions).values() if issubclass(kind, ActionSet)]
 POLICIES = [kind for kind in classes_of(policies).values() if issubclass(kind, Policy)]
-# settings are sets and functions; a solve that could not be stopped
-NOT_OFFERED = {"Changing", "Limited", "Model"}
+NOT_OFFERED = {"Changing", "Limited"}  # settings are sets and functions
 CALLS_FOR_ONE_ACTION = 3  # in each trial and round: a leader, an unseen arm, and a random action
 ROUNDS = 4
 

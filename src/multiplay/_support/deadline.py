@@ -59,6 +59,13 @@ def left() -> float:
     return _now.get().until - time.monotonic()
 
 
+def postpone(seconds: float) -> None:
+    """Move the deadline by time that went into something else than the computation."""
+    deadline = _now.get()
+    if deadline is not NEVER:
+        deadline.until += seconds
+
+
 def is_over() -> bool:
     """Return whether the deadline has passed, and mark it as truncated: the caller must stop."""
     deadline = _now.get()

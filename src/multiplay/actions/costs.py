@@ -55,20 +55,25 @@ class SetCost(NamedTuple):
     ----------
     arms : SetSize
         The number of arms. The limit of the caller applies beside its own.
-    oracle : "flow", "polynomial" or "search"
+    oracle : "flow", "polynomial", "search" or "solver"
         "flow": the hull is described by a network, and policies that minimise over the hull need
         no oracle. "polynomial": the hull is explored by thousands of calls of a fast oracle.
-        "search": a call of the oracle is a search, whose time may grow exponentially.
+        "search": a call of the oracle is a search, whose time may grow exponentially. "solver": so
+        is every other question too, such as whether a vector is an action.
     other : tuple of SetSize
         Further quantities that time or memory depend on.
     timed : bool
         Whether a call of the oracle may take hours, and stops at the deadline that is set.
+    check : function or None
+        Raises ``InvalidInput`` for settings that are not accepted from others. Like ``count``, it
+        accepts settings of wrong types.
     """
 
     arms: SetSize
-    oracle: Literal["flow", "polynomial", "search"]
+    oracle: Literal["flow", "polynomial", "search", "solver"]
     other: tuple[SetSize, ...] = ()
     timed: bool = False
+    check: Callable[[Mapping[str, Any]], None] | None = None
 
     def requirements(self, settings: Mapping[str, Any]) -> list[Requirement]:
         """Return what a set with these settings requires.
@@ -94,6 +99,11 @@ def length(value: Any) -> int:
 def positive(value: Any) -> int:
     """Return a positive integer, and 1 for anything else."""
     return value if is_integer(value) and value > 0 else 1
+
+
+def entries(table: Any) -> int:
+    """Return the length of the longest list of a table, and 1 for anything else."""
+    return longest([*table.values()]) if isinstance(table, Mapping) else 1
 
 
 def longest(rows: Any) -> int:

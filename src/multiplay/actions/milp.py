@@ -11,8 +11,9 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -137,6 +138,10 @@ class MixedProgram(NamedTuple):
         return answer._replace(status=feasible.status)
 
     def _solve(self, costs: FloatArray, limit: float, gap: float) -> Answer:
+        return (_solver.get() or MixedProgram.solve_here)(self, costs, limit, gap)
+
+    def solve_here(self, costs: FloatArray, limit: float, gap: float) -> Answer:
+        """Call HiGHS in this process."""
         from scipy import optimize
 
         rows: Any = ()
@@ -156,6 +161,20 @@ class MixedProgram(NamedTuple):
             )
         bound = -np.inf if found.mip_dual_bound is None else float(found.mip_dual_bound) / scale
         return Answer(Status(found.status), found.x, found.message, bound)
+
+
+Solver = Callable[[MixedProgram, FloatArray, float, float], Answer]
+_solver: ContextVar[Solver | None] = ContextVar("solver", default=None)
+
+
+@contextmanager
+def solved_by(solver: Solver) -> Iterator[None]:
+    """Have another function solve the programs of the block, in a process of its own say."""
+    token = _solver.set(solver)
+    try:
+        yield
+    finally:
+        _solver.reset(token)
 
 
 def scale_of(costs: FloatArray) -> float:

@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike
 from multiplay._support import deadline
 from multiplay._support.checks import with_last_axis
 from multiplay.actions.base import ActionSet, Duplicate, owners, remember, too_many, whole_box
+from multiplay.actions.costs import SetCost, SetSize, entries, length
 from multiplay.actions.milp import Answer, MixedProgram, Status
 from multiplay.actions.model_data import (
+    check_plain,
     checked_columns,
     checked_constant,
     checked_matrix,
@@ -33,6 +35,7 @@ LARGEST_KNOWN = 1e7  # known costs beyond this, relative to learned ones, would 
 WHOLE = 1e-9  # a row may be missed by so much of the numbers that were added
 CONTINUOUS = 1e-6  # the same, for a row with continuous columns
 REMEMBERED = 10_000  # answers by costs, and actions with the cost of their helpers
+MOST_ARMS, MOST_COLUMNS, MOST_ROWS, MOST_NONZEROS = 50, 1_000, 500, 10_000  # solved in seconds
 
 
 class Model(ActionSet, vectorised=True):
@@ -104,7 +107,17 @@ class Model(ActionSet, vectorised=True):
     array([1., 2.])
     """
 
-    cost = None  # not offered by the service: a solve cannot be stopped there
+    cost = SetCost(
+        SetSize("arms", lambda s: length(s["arms"]), MOST_ARMS, "arms in a Model"),
+        oracle="solver",
+        other=(
+            SetSize("columns", lambda s: entries(s["columns"]), MOST_COLUMNS, "columns"),
+            SetSize("rows", lambda s: entries(s["rows"]), MOST_ROWS, "rows"),
+            SetSize("matrix", lambda s: entries(s["matrix"]), MOST_NONZEROS, "nonzeros"),
+        ),
+        timed=True,
+        check=check_plain,
+    )
 
     @classmethod
     def example(cls) -> Self:

@@ -7,13 +7,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multiplay._support.checks import is_list, is_number, numbers
+from multiplay._support.checks import is_list, is_number, numbers, shortened
 from multiplay.actions.milp import MixedProgram
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 COLUMN_FIELDS = ("lower", "upper", "integer", "cost")
 LARGEST_BOUND = 1e15
+SMALLEST, LARGEST = 1e-9, 1e9  # coefficients that are accepted from others
+
+
+def check_plain(settings: Mapping[str, Any]) -> None:
+    """Raise ``InvalidInput`` for settings that are not accepted from others.
+
+    A wrong n would be believed, and coefficients that are far apart are solved wrongly or slowly.
+    """
+    if settings.get("n") is not None:
+        raise InvalidInput(
+            "n", "no n: it is computed", shortened(repr(settings["n"])), "Leave it out."
+        )
+    for table, name in (("matrix", "value"), ("columns", "cost")):
+        given = settings.get(table)
+        values: Any = given.get(name) if isinstance(given, Mapping) else None
+        for one in values if is_list(values) else ():
+            if is_number(one) and one != 0 and not SMALLEST <= abs(one) <= LARGEST:
+                expected = f"numbers from {SMALLEST:g} to {LARGEST:g} in absolute value, or 0"
+                hint = "Use other units, and smaller big-M constants."
+                raise InvalidInput(f"{table}.{name}", expected, f"{one:g}", hint)
 
 
 def _fields(argument: str, table: Any, names: Iterable[str]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ LearnsFrom: TypeAlias = Literal["units", "totals", "round"]
 LISTED_ARMS = 50  # of a set whose actions are listed: 10,000 flows may take 200,000 dead ends
 POLYNOMIAL_ARMS = 200  # of a set whose hull is explored by thousands of calls of the oracle
 SEARCH_ARMS = 20  # of a set whose oracle is a search without a time limit
+SOLVED_ACTIONS = 100  # of a set that is listed by tens of solves for each action
 ROUNDS_TIMES_ARMS = 1_000_000  # of a window: all of them are kept, and saved
 
 
@@ -217,18 +218,23 @@ class Policy(ABC):
         if rounds is not None:
             argument, unit = f"policy.{cost.rounds_kept}", "rounds times arms"
             yield Requirement(argument, rounds * d, ROUNDS_TIMES_ARMS, unit)
+        oracle = actions.cost.oracle if actions.cost else "search"
         if cost.most_actions is not None:
             unit = f"arms for {name}, which lists all actions"
             yield Requirement("policy", d, LISTED_ARMS, unit)
-            yield _number_of_actions(actions, cost.most_actions, name)
+            most = cost.most_actions if oracle != "solver" else SOLVED_ACTIONS
+            yield _number_of_actions(actions, min(most, cost.most_actions), name)
         if cost.most_arms is not None:
             yield Requirement("policy", d, cost.most_arms, f"arms for {name}")
-        oracle = actions.cost.oracle if actions.cost else "search"
         if cost.oracle != "once" and oracle != "flow":
             unit = f"arms for {name} on a {type(actions).__name__}"
+            updates = cost.oracle == "often in update"
             yield Requirement("policy", d, POLYNOMIAL_ARMS, unit)
-            if cost.oracle == "often in update" and oracle == "search":
+            if oracle == "solver" or (oracle == "search" and updates):
                 yield Requirement("policy", d, SEARCH_ARMS, unit)
+            if oracle == "solver" and updates:
+                unit, got = "calls of the solver for a report", f"many by {name}"
+                yield Requirement("policy", d, 0, unit, got, "Use BootstrapCTS or GenLBINFV.")
 
     def effort(self, actions: ActionSet) -> float:
         """Return the time of a round, relative to the time of an arm of GenCTS."""

@@ -854,7 +854,7 @@ def _of_play(play: AnyPlay, verb: str) -> str:
 
 def _plain_set(actions: Any) -> Any:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
-    return wire.to_plain("actions", actions)
+    return wire.request_set(actions)
 
 
 def _plain_day(actions: Any) -> Any:

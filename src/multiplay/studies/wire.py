@@ -109,6 +109,14 @@ def to_plain(where: str, thing: Any) -> Any:
     return _with_arrays(header, arrays)
 
 
+def request_set(actions: Any) -> Any:
+    """Return a set as plain data for a request: without n of a ``Model``, which is computed."""
+    plain = to_plain("actions", actions)
+    if isinstance(actions, sets.Model):
+        del plain["n"]
+    return plain
+
+
 def _with_arrays(plain: Any, arrays: Arrays) -> Any:
     """Return packed data with its arrays as lists."""
     if isinstance(plain, list):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from asgi import client_of
 from effort import examples
+from facilities import facility
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusal import refused
@@ -148,15 +149,17 @@ EXAMPLES: list[actions.ActionSet] = [
 
 
 def test_every_set_is_either_offered_or_not() -> None:
-    others = {"Changing", "Duplicate", "Limited", "Model"}
+    others = {"Changing", "Duplicate", "Limited"}
     assert SETS.keys() == classes_of(actions).keys() - others
     assert POLICIES.keys() == classes_of(policies).keys() - {"Play"}
 
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=repr)
 def test_sets_are_built(one: actions.ActionSet) -> None:
-    assert describe(build_actions("actions", plain(one), LIMITS)) == describe(one)
-    assert describe(build_actions("actions", written(one), LIMITS)) == describe(one)
+    for sent in (plain(one), written(one)):
+        if isinstance(one, mp.Model):
+            assert sent.pop("n") == one.n.tolist()  # it is computed
+        assert describe(build_actions("actions", sent, LIMITS)) == describe(one)
 
 
 def test_tables_with_keys_that_are_no_texts() -> None:
@@ -166,6 +169,34 @@ def test_tables_with_keys_that_are_no_texts() -> None:
     names = {"type": "tuple", "items": [["Lyon"], ["north", "south"]]}
     lanes = {"type": "Transport", "supply": [2], "demand": [1, 1], "names": names}
     assert build_actions("actions", lanes, LIMITS).names == ("Lyon->north", "Lyon->south")
+
+
+def model(
+    columns: int = 1_000,
+    rows: int = 500,
+    nonzeros: int = 10_000,
+    arms: int = 50,
+    value: float = 1e9,
+    cost: float = 1e-9,
+) -> dict[str, Any]:
+    """Return a model as a client sends it; all settings by default are the largest allowed."""
+    places = [divmod(k, 1_000) for k in range(nonzeros)]
+    return {
+        "type": "Model",
+        "columns": {
+            "lower": [0] * columns,
+            "upper": [1] * columns,
+            "integer": [True] * columns,
+            "cost": [0] * (columns - 1) + [cost],
+        },
+        "rows": {"lower": [None] * rows, "upper": [1e12] * rows},
+        "matrix": {
+            "row": [row for row, _ in places],
+            "column": [column for _, column in places],
+            "value": [value] * nonzeros,
+        },
+        "arms": [*range(arms)],
+    }
 
 
 MANY, HUGE = 20_000, 10**9
@@ -186,6 +217,14 @@ TOO_LARGE: dict[str, tuple[str, dict[str, Any]]] = {
     "pairs": ("edges", {"type": "Matching", "edges": ARCS}),
     "arcs": ("arcs", {"type": "Network", "arcs": ARCS, "supplies": {}}),
     "steps": ("arcs", {"type": "Path", "arcs": ARCS, "source": "a", "target": "b"}),
+    "columns of a model": ("columns", model(columns=1_001)),
+    "rows of a model": ("rows", model(rows=501)),
+    "nonzeros": ("matrix", model(rows=11, nonzeros=10_001)),
+    "arms of a model": ("arms", model(arms=51)),
+    "n of a model": ("n", model() | {"n": [1]}),
+    "a small coefficient": ("matrix.value", model(value=1e-10)),
+    "a large coefficient": ("matrix.value", model(value=-1.1e9)),
+    "a large cost": ("columns.cost", model(cost=2e9)),
     "a tuple": ("caps", {"type": "Budget", "total": 1, "caps": {"type": "tuple", "items": ARCS}}),
 }
 
@@ -249,6 +288,20 @@ def test_a_program_that_takes_hours_is_given_up() -> None:
     rows = {"A": [*A.tolist(), *(-A).tolist()], "b": [*b.tolist(), *(-b).tolist()]}
     with refused("actions.A, b, bounds"):
         build_actions("actions", {"type": "IntegerProgram", **rows, "bounds": [0, 1]}, QUICK)
+
+
+def test_the_largest_model_is_made_and_a_hopeless_one_is_given_up() -> None:
+    assert build_actions("actions", model(), LIMITS).d == 50
+    rng = np.random.default_rng(0)  # market split, as above
+    A = rng.integers(1, 100, (4, 30))
+    right = (A @ rng.integers(0, 2, 30)).tolist()
+    row, column = (one.ravel().tolist() for one in np.indices(A.shape))
+    given = model(columns=30, rows=4, nonzeros=0, arms=30) | {
+        "rows": {"lower": right, "upper": right},
+        "matrix": {"row": row, "column": column, "value": A.ravel().tolist()},
+    }
+    with refused("actions.model"):
+        build_actions("actions", given, QUICK)
 
 
 def test_a_set_that_takes_too_long_is_refused() -> None:
@@ -335,6 +388,13 @@ def test_policies_that_are_not_built(argument: str, given: Any) -> None:
         build_policy("policy", given, LIMITS)
 
 
+def subsets(d: int) -> mp.Model:
+    """Return the model of all 2^d vectors of 0 and 1."""
+    columns = {"lower": [0] * d, "upper": [1] * d, "integer": [True] * d}
+    nothing: dict[str, Any] = {"row": [], "column": [], "value": []}
+    return mp.Model(columns, {"lower": [], "upper": []}, nothing, [*range(d)])
+
+
 EDGES = [(a, b) for a in range(25) for b in range(a)]
 FITS: list[tuple[actions.ActionSet, Policy, str]] = [
     (mp.Budget(5, [1] * 2000), mp.GenCTS(), ""),
@@ -362,6 +422,14 @@ FITS: list[tuple[actions.ActionSet, Policy, str]] = [
     (mp.Knapsack([1] * 20, 3), mp.GenAdaINF(), ""),
     (mp.Knapsack([1] * 21, 3), mp.GenAdaINF(), "policy"),
     (mp.Knapsack([1] * 21, 3), mp.Duplicated(mp.FPLIX()), "policy"),
+    (facility([1.0] * 20), mp.GenLBINFV(), ""),
+    (facility([1.0] * 21), mp.GenLBINFV(), "policy"),
+    (facility([1.0] * 21), mp.GenCTS(), ""),
+    (facility([0.0] * 2), mp.GenAdaINF(), "policy"),
+    (facility([0.0] * 2), mp.FPLIX(), "policy"),
+    (facility([0.0] * 2), mp.Duplicated(mp.FPLIX()), "policy"),
+    (subsets(6), mp.ESCB(), ""),
+    (subsets(7), mp.ESCB(), "policy"),
 ]
 
 

@@ -19,7 +19,7 @@ from multiplay.errors import InvalidInput
 
 SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 REQUIRED = ("ROWS", "COLUMNS", "ENDATA")
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdD][+-]?[0-9]+)?")
 INFINITY = re.compile(r"([+-]?)inf(inity)?", re.IGNORECASE)
 SENSES = {"MIN": "min", "MINIMIZE": "min", "MAX": "max", "MAXIMIZE": "max"}
 MARKERS = ("'INTORG'", "'INTEND'")
@@ -325,4 +325,5 @@ class _Reader:
             self.sense,
             -self.right.get(self.objective, 0.0),
             doubtful=unbounded,
+            rows=rows,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ class ImportedModel(NamedTuple):
         The place of a variable of the library, or None if it is not one of this model.
     doubtful : frozenset
         Integer columns of an MPS file without bounds, which solvers read in different ways.
+    rows : list of str
+        The names of the rows of an MPS file; empty if it has none.
     """
 
     names: list[str]
@@ -53,6 +56,7 @@ class ImportedModel(NamedTuple):
     constant: float = 0.0
     place: Callable[[Any], Any] | None = None
     doubtful: frozenset[int] = frozenset()
+    rows: Sequence[str] = ()
 
 
 def settings(
@@ -128,10 +132,10 @@ def arm_places(model: ImportedModel, arms: Any) -> list[int]:
     places: list[int] = []
     for one in _flat(arms):
         places.extend(_places_of(model, one))
-    twice = [place for place in places if places.count(place) > 1] if len(places) < 10_000 else []
-    if twice or len(set(places)) < len(places):
-        name = model.names[twice[0]] if twice else "an arm"
-        raise InvalidInput("arms", "each column once", f"{name!r} twice", "Remove one of them.")
+    if len(set(places)) < len(places):
+        twice = next(place for place, times in Counter(places).items() if times > 1)
+        got = f"{model.names[twice]!r} twice"
+        raise InvalidInput("arms", "each column once", got, "Remove one of them.")
     if not places:
         raise InvalidInput("arms", "at least one column", repr(arms)[:60], "Use 'x[*]', say.")
     return places

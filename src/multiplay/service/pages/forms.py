@@ -290,16 +290,9 @@ NEW_FIELDS = (
 
 def new_study(form: Form) -> StudyInput | None:
     """Return the settings of a new study, or None after recording errors in the form."""
-    kind, policy = form.get("kind"), form.get("policy")
+    kind = form.get("kind")
     if kind not in KINDS:
         form.errors["kind"] = "Choose one of the options."
-    if policy not in POLICIES:
-        form.errors["policy"] = "Choose one of the options."
-    name = form.get("name").strip()
-    if not name:
-        form.errors["name"] = "Enter a name, for example: lanes"
-    elif name in RESERVED:
-        form.errors["name"] = "This name is reserved. Choose a different name."
     rewarded = kind == "knapsack" or form.get("sense") == "max"
     actions: dict[str, Any] = {}
     if kind == "transport":
@@ -308,6 +301,18 @@ def new_study(form: Form) -> StudyInput | None:
         actions = _knapsack(form)
     elif kind == "budget":
         actions = _budget(form, "max" if rewarded else "min")
+    return study_of(form, actions, rewarded)
+
+
+def study_of(form: Form, actions: dict[str, Any], rewarded: bool) -> StudyInput | None:
+    """Return the settings of a study of this set, or None after recording errors in the form."""
+    policy, name = form.get("policy"), form.get("name").strip()
+    if policy not in POLICIES:
+        form.errors["policy"] = "Choose one of the options."
+    if not name:
+        form.errors["name"] = "Enter a name, for example: lanes"
+    elif name in RESERVED:
+        form.errors["name"] = "This name is reserved. Choose a different name."
     span = _range(form)
     outside = "clip" if form.get("outside") == "clip" else "refuse"
     if form.errors or span is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from multiplay.actions import Model
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.service.api import openapi
 from multiplay.service.api.routing import Endpoint
@@ -19,6 +20,7 @@ from multiplay.service.pages import (
     forms,
     home,
     management,
+    new_model,
     new_study,
     render,
     sessions,
@@ -164,6 +166,46 @@ async def new_from_file(context: PageContext) -> Response:
     return await _new_page(context, Form(values), read=True)
 
 
+async def new_from_model(context: PageContext) -> Response:
+    """Show how an optimisation model was understood; create its study if the form says so."""
+    form = await context.form()
+    context.caller.check("manage", context.caller.study)
+    try:
+        uploaded = await context.in_thread(lambda: new_model.uploaded_model(form))
+    except InvalidInput as error:
+        form.note(error, "model")
+        return await _new_page(context, form, status=422)
+    view = new_model.model_view(uploaded)
+    if form.get("arms").strip():
+        try:
+            plain = await context.in_thread(
+                lambda: new_model.chosen_settings(uploaded.content, form)
+            )
+            made = await context.manager.build_actions(plain)
+        except InvalidInput as error:
+            new_model.noted(form, error)
+        else:
+            view = new_model.understood(uploaded, plain, cast(Model, made))
+            rewarded = view.sense == "max"
+            given = forms.study_of(form, plain, rewarded) if form.get("create") else None
+            if given is not None and await _created(context, form, given):
+                return to(f"{render.url(given.name)}?done=created")
+    elif form.get("create") or "arms" in form.values:
+        form.errors["arms"] = "Enter a pattern of columns, for example: x[*]"
+    shown = {"form": form, "model": view, "known": new_model.KNOWN, "policies": forms.POLICIES}
+    return await context.page("model.html", 422 if form.errors else 200, **shown)
+
+
+async def _created(context: PageContext, form: Form, given: forms.StudyInput) -> bool:
+    """Create a study of a model; return whether it was, after recording errors in the form."""
+    try:
+        await context.manager.create(given.name, context.caller, partial(_create, context, given))
+    except InvalidInput as error:
+        new_model.noted(form, context.without_store(error))
+        return False
+    return True
+
+
 async def create(context: PageContext) -> Response:
     """Create a study; show the preview of its past bills, if the form has them."""
     caller, form = context.caller, await context.form()
@@ -216,6 +258,8 @@ PAGES = (
     Page("POST", "/new", create),
     Page("GET", "/new/file", to_new),
     Page("POST", "/new/file", new_from_file),
+    Page("GET", "/new/model", to_new),
+    Page("POST", "/new/model", new_from_model),
     *management.PAGES,
     *study_routes.PAGES,
 )

@@ -273,8 +273,8 @@ async def _set_of(
     context: StudyPageContext, plan: dict[str, int], names: list[str]
 ) -> ActionSet | None:
     """Return a set that has a plan of the user; None for the usual set."""
-    usual = await context.read(lambda study: study.actions)
-    return await context.manager.build_actions(plan_forms.set_of_plan(usual, plan, names))
+    plain = await context.read(lambda study: plan_forms.set_of_plan(study.actions, plan, names))
+    return await context.manager.build_actions(plain)
 
 
 # ------------------------------------------------------------ reports that are forgotten, and plays

@@ -353,6 +353,8 @@ class _Sets(Builder):
         """Check the size before the set is made."""
         if isinstance(kind, type) and issubclass(kind, ActionSet) and kind.cost is not None:
             _check(kind.cost.requirements(settings), self.limits)
+            if kind.cost.check is not None:
+                kind.cost.check(settings)
         return super().make(kind, settings)
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
@@ -24,12 +24,14 @@ from multiplay.service.studies import bounded_verbs
 from multiplay.service.studies.batching import Job, RequestBatcher
 from multiplay.service.studies.journal_pool import JournalPool
 from multiplay.service.studies.limits import build_actions, check_path_name
+from multiplay.service.studies.solver import SolverProcesses
 from multiplay.storage import Head, Journal, Store, store_at
 from multiplay.storage.base import Keyring, checked_name
 from multiplay.studies import Study, Verified
 from multiplay.studies.entry_codec import Request
 
 T = TypeVar("T")
+P = ParamSpec("P")
 THREADS = 16
 MOST_OPEN_STUDIES = 24  # each has a connection to the store
 MOST_JOBS = 2_000  # waiting for one study
@@ -57,6 +59,7 @@ class StudyManager:
         self.settings, self.store = settings, store_at(settings.store)
         self._authenticator = Authenticator(self.store.keyring(), settings.open)
         self._pool = ThreadPoolExecutor(THREADS, "multiplay")
+        self._solvers = SolverProcesses()
         self._batchers: OrderedDict[str, RequestBatcher] = OrderedDict()
         self._journals = JournalPool(self.store)
         self._verifications = asyncio.Semaphore(VERIFICATIONS)
@@ -70,6 +73,7 @@ class StudyManager:
     def close(self) -> None:
         """End all threads, when their jobs are done, and close all connections."""
         self._pool.shutdown(wait=True)
+        self._solvers.close()
         for batcher in self._batchers.values():
             batcher.close()
         self._journals.close()
@@ -123,12 +127,14 @@ class StudyManager:
         if plain is None:
             return None
         limits = self.settings.limits
-        return await self._in_thread(lambda: build_actions("actions", plain, limits))
+        return await self._in_thread(
+            self._within_limits(lambda: build_actions("actions", plain, limits))
+        )
 
     async def create(self, name: str, caller: Caller, act: Callable[[Store], T]) -> T:
         """Create a study: ``act`` creates it in the store, and returns the response."""
         caller.check("manage", name)
-        return await self._run_confirmed(caller, lambda: act(self.store))
+        return await self._run_confirmed(caller, self._within_limits(lambda: act(self.store)))
 
     async def delete(self, name: str, caller: Caller, request: Request | None = None) -> None:
         """Delete a study; ``request`` is the request, if it has an idempotency key."""
@@ -169,6 +175,7 @@ class StudyManager:
         has an idempotency key, and ``key`` the key in its body.
         """
         caller.check("play", name)
+        act, present = self._within_limits(act), present and self._within_limits(present)
         job = Job(act, present, caller, verb=verb, request=request, key=key)
         result = await self._batcher(name).run(job)
         metrics.count_verb(verb)
@@ -177,7 +184,7 @@ class StudyManager:
     async def read(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:
         """Call a short function that reads a study."""
         caller.check("read", name)
-        found: T = await self._batcher(name).run(Job(act, None, caller))
+        found: T = await self._batcher(name).run(Job(self._within_limits(act), None, caller))
         return found
 
     async def read_journal(self, name: str, caller: Caller, act: Callable[[Journal], T]) -> T:
@@ -261,6 +268,19 @@ class StudyManager:
             return await self._run_confirmed(caller, export)
 
     # ------------------------------------------------------------ inside
+
+    def _within_limits(self, act: Callable[P, T]) -> Callable[P, T]:
+        """Return a function whose integer programs are solved in processes that can be ended.
+
+        They have the time to choose a play, and as much for all that comes before and after it.
+        """
+        seconds = 2 * self.settings.limits.seconds
+
+        def bounded(*arguments: P.args, **named: P.kwargs) -> T:
+            with self._solvers.within(seconds):
+                return act(*arguments, **named)
+
+        return bounded
 
     def _check_new_name(self, name: str, caller: Caller, new: str) -> None:
         caller.check("manage", name)

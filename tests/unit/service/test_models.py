@@ -107,8 +107,8 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
         "model",
         {
             "columns": ONE | {"upper": [10, 10]},
-            "rows": {"lower": [None], "upper": [5e-7]},
-            "matrix": PAIR | {"value": [1e-7, 1e-7]},
+            "rows": {"lower": [None], "upper": [5e-8]},
+            "matrix": PAIR | {"value": [1e-8, 1e-8]},
         },
     ),
     "lower above upper": ("columns", {"columns": ONE | {"lower": [4, 0]}}),

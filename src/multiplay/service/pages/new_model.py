@@ -111,8 +111,8 @@ def chosen_settings(model: ImportedModel, form: Form) -> dict[str, Any]:
     except InvalidInput as error:
         if error.argument != "known":
             raise
-        hint = "Choose one of the options."
-        raise InvalidInput("known", "a choice, because arms have costs", error.got, hint) from None
+        got, hint = str(error.got).removeprefix("None, and "), "Choose one of the options."
+        raise InvalidInput("known", "a choice, because arms have costs", got, hint) from None
 
 
 def noted(form: Form, error: InvalidInput) -> None:

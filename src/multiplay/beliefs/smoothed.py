@@ -241,6 +241,12 @@ class Smoothed:
             between += weight * np.outer(one.mean, one.mean)
         return Contrast(mean, within + between - np.outer(mean, mean))
 
+    def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the mean loss of each day and arm from the posterior, (count, days, arms)."""
+        numbers = rng.multinomial(count, self.weights.ravel()).reshape(self.weights.shape)
+        drawn = [day.draw(numbers[place], rng) for place, day in self._models(numbers > 0)]
+        return np.concatenate(drawn)
+
     def means(self) -> FloatArray:
         """Return the expected mean loss of each arm in each bin of time, (bins, arms)."""
         found = np.zeros((len(self.times), len(self._n)))
@@ -385,3 +391,24 @@ class _Days:
             half = on_days @ self.root.T
             covariance += half @ half.T
         return Contrast(mean, covariance)
+
+    def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the means of all days and arms, (count, days, arms)."""
+        walk, smoothed = self.walk, self.walk.smoothed
+        bins, precision = smoothed.bins, walk.precision
+        days, arms = precision.shape
+        effect = np.tile(self.effect, (count, 1))
+        if self.root is not None:
+            effect += rng.standard_normal((count, days)) @ self.root
+        pull = np.zeros((len(smoothed.times), count, arms))
+        np.add.at(pull, bins, effect.T[:, :, None] * precision[:, None])
+        values, vectors = np.linalg.eigh(walk.covariance)  # a walk that hardly moves is singular
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+        noise = rng.standard_normal(pull.shape)
+        means = walk.means + np.einsum("ikl,lni->nki", roots, noise)
+        means -= np.einsum("ikl,lni->nki", walk.covariance, pull)
+        found = means[:, bins] + effect[:, :, None]
+        gain = walk.own * precision
+        found += gain * (walk.rest - found)
+        found += np.sqrt(walk.own * (1 - gain)) * rng.standard_normal(found.shape)
+        return np.asarray(smoothed.prior_mean + found)

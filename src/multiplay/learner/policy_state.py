@@ -1,9 +1,9 @@
-"""State of a policy over all arms ever seen, and statistics of each arm."""
+"""A policy with its state, and statistics of each arm."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -30,108 +30,11 @@ from multiplay.learner.round_set import (
     fixed_set_only,
 )
 from multiplay.policies import BootstrapCTS, Play, Policy
-from multiplay.policies.base import check_fits, check_play, drop_warm_start, shown
+from multiplay.policies.arm_state import ArmState
+from multiplay.policies.base import check_fits, check_play, shown
 from multiplay.policies.forgetting import Forgetting
 from multiplay.random import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
-
-
-class ArmState:
-    """The state of a policy over all arms ever seen, by arm name.
-
-    A round reads and writes the state of its own arms: arrays with the arms on their second axis
-    are cut and put back by name. A warm start belongs to one set, and is dropped when the set
-    changes.
-
-    Attributes
-    ----------
-    arrays : dict
-        The state of the policy.
-    names, index
-        The names of all arms in order, and the place of each name.
-    warm_for : ActionSet
-        The set that the warm start belongs to.
-    """
-
-    def __init__(self, policy: Policy, actions: ActionSet) -> None:
-        self.policy = policy
-        self.arrays = policy.start(actions, None, 1)
-        self.warm_for = actions
-        self.rename(actions.names)
-
-    def rename(self, names: Sequence[str]) -> None:
-        """Set the names of the arms of the state, in order."""
-        self.names = tuple(names)
-        self.index = {name: i for i, name in enumerate(self.names)}
-
-    def places(self, names: Sequence[str]) -> IntArray | None:
-        """Return the places of these arms; None if they are all arms in order."""
-        if names is self.names or tuple(names) == self.names:
-            return None
-        return np.array([self.index[name] for name in names], dtype=np.int64)
-
-    def new_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names that are not in the state yet."""
-        return [name for name in names if name not in self.index]
-
-    def add(self, actions: ActionSet, rounds: int, offset: FloatArray) -> None:
-        """Add the new arms of a set, with the state that ``start`` gives them.
-
-        Then the past ``rounds`` are applied as rounds without these arms, so that the state is that
-        of a learner that had the arms from the beginning. ``offset`` is that of the set's arms.
-        """
-        new = self.new_names(actions.names)
-        at = np.array([i for i, name in enumerate(actions.names) if name not in self.index])
-        fresh = self.policy.start(actions, None, 1)
-        by_arm = self._by_arm(self.warm_for)
-        rows = fresh | {name: fresh[name][:, at] for name in by_arm}
-        self.policy.absent(rows, rounds, offset[at])
-        for name in by_arm:
-            self.arrays[name] = np.concatenate([self.arrays[name], rows[name]], axis=1)
-        self.rename((*self.names, *new))
-
-    def begin_round(self, actions: ActionSet) -> None:
-        """Drop the warm start if it belongs to a different set."""
-        if actions is not self.warm_for:
-            drop_warm_start(self.policy, self.arrays, self.warm_for)
-            self.warm_for = actions
-
-    def cut(self, places: IntArray | None) -> Arrays:
-        """Return the state of the arms at these places; the state itself if they are all."""
-        if places is None:
-            return self.arrays
-        by_arm = self._by_arm(self.warm_for)
-        return self.arrays | {name: self.arrays[name][:, places] for name in by_arm}
-
-    def put_back(self, places: IntArray | None, part: Arrays) -> None:
-        """Store a cut state after a round."""
-        if places is None:
-            return
-        by_arm = self._by_arm(self.warm_for)
-        for name in by_arm:
-            self.arrays[name][:, places] = part[name]
-        self.arrays |= {name: array for name, array in part.items() if name not in by_arm}
-
-    def skip_round(self, places: IntArray | None, offset: FloatArray) -> None:
-        """Apply a round to the arms that are absent from it; ``offset`` is that of all arms."""
-        if places is None:
-            return
-        absent = np.delete(np.arange(len(self.names)), places)
-        if len(absent):
-            part = {name: array.copy() for name, array in self.cut(absent).items()}
-            self.policy.absent(part, 1, offset[absent])
-            for name in self._by_arm(self.warm_for):
-                self.arrays[name][:, absent] = part[name]
-            shared = (name for name in self.policy.shared if name in part)
-            self.arrays |= {name: part[name] for name in shared}
-
-    def _by_arm(self, actions: ActionSet) -> list[str]:
-        """Return the names of the arrays with the arms on their second axis."""
-        others = {*self.policy.warm(actions), *self.policy.shared}
-        return [
-            name for name, array in self.arrays.items() if array.ndim > 1 and name not in others
-        ]
-
 
 NO_TOTALS = np.zeros(0)
 COLUMNS = ("units", "plans", "last")

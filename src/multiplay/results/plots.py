@@ -30,6 +30,7 @@ MANY_POINTS = 100_000  # more are drawn as pixels even in a vector figure
 WIDEST = 2.0  # a band that is this many times as high as all curves would hide them
 MARGIN = 0.25  # of the height of the curves, above and below them where the axis is cut
 DPI = 150
+MOST_LABELS = 14  # below bars
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, then those that stay farthest
 # apart for all kinds of colour vision and are visible on white and on black. Dashes tell curves
@@ -137,6 +138,33 @@ def plot_regret(
     if title:
         pad = ABOVE if texts else None
         ax.set_title(title, loc="left", fontsize=11, parse_math=False, pad=pad)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def plot_bars(
+    rows: Sequence[tuple[str, float, float, float]],
+    ax: Axes | None,
+    title: str,
+    label: str,
+) -> Figure:
+    """Draw bars with intervals, into ``ax`` or a new figure: rows of name, value, low and high."""
+    if ax is None:
+        ax = Drawing(figsize=(WIDTH, HEIGHT), layout="constrained").add_subplot()
+    places = np.arange(len(rows))
+    values = np.array([row[1:] for row in rows], dtype=float).reshape(-1, 3)
+    ends = np.abs(values[:, 1:].T - values[:, 0])
+    ax.bar(places, values[:, 0], color=COLOURS[0], alpha=0.7, zorder=2)
+    ax.errorbar(places, values[:, 0], ends, fmt="none", ecolor=BOUND, capsize=3, zorder=3)
+    ax.axhline(0, color=BOUND, lw=0.8)
+    step = max(1, -(-len(rows) // MOST_LABELS))
+    names = [row[0] for row in rows[::step]]
+    ax.set_xticks(places[::step], names, rotation=30, ha="right", parse_math=False)
+    ax.set_ylabel(label, parse_math=False)
+    ax.set_title(title, loc="left", fontsize=11, parse_math=False)
+    ax.grid(axis="y", alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure

@@ -2,6 +2,7 @@
 
 from multiplay.savings.days import Bills, PlayedDay
 from multiplay.savings.estimates import cost_of_learning, estimate
+from multiplay.savings.lives import simulated
 from multiplay.savings.saved import Evidence, Saved, WeekSaved
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "WeekSaved",
     "cost_of_learning",
     "estimate",
+    "simulated",
 ]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay._support.formatting import Table, left_out, percent, plural
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.words import Words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PLAIN = Words()
 MOST_SHOWN = 20  # rows of a table in a notebook
@@ -211,6 +216,36 @@ class Saved(HasPanel):
                 folded=True,
             ),
         )
+
+    def plot(
+        self, ax: Axes | str | PathLike[str] | None = None, title: str | None = None
+    ) -> Figure:
+        """Draw the saving of each week as a bar, with its interval.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw into, or the file to save the figure to, such as "saved.png"; a new figure
+            if not given.
+        title
+            The title; that with the total if not given.
+
+        Examples
+        --------
+        >>> weeks = [WeekSaved(day, 7, 60.0, 40.0, 80.0) for day in ("2026-03-02", "2026-03-09")]
+        >>> len(Saved(120.0, 90.0, 150.0, 0.1, tuple(weeks)).plot().axes[0].patches)
+        2
+        """
+        from multiplay.results.plots import plot_bars, save_figure
+
+        path = ax if isinstance(ax, str | PathLike) else None
+        axes = None if isinstance(ax, str | PathLike) else ax
+        label = self.words.in_currency("cost of learning" if self.learning else "saved")
+        rows = [(row.week, row.saved, row.low, row.high) for row in self.weeks]
+        figure = plot_bars(rows, axes, title or self.sentence.partition(";")[0], label)
+        if path is not None:
+            save_figure(figure, path)
+        return figure
 
     def _panel(self) -> Panel:
         return Panel(self.sentence, {}, self.tables(), note=" ".join(self.remarks))

@@ -114,6 +114,7 @@ class ActionSet(HasPanel, ABC):
     extra: bool = False
     has_known: bool = False
     quick_oracle: ClassVar[bool] = False  # whether a notebook may compute m and M
+    searches: bool = False  # whether HiGHS finds its actions: ties are broken by its version
     arm_word: ClassVar[str] = "item"  # what pages and commands call an arm
     offset: FloatArray | None = None
     upper: FloatArray | None = None

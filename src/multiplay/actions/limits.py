@@ -64,6 +64,7 @@ class Limited(ActionSet, vectorised=True):
         self.n = self._rest.n + self._units
         self.linear, self.offset, self.penalty = actions.linear, actions.offset, actions.penalty
         self.extra, self.has_known = actions.extra, actions.has_known
+        self.searches = actions.searches
         super().__init__(actions.names, actions.sense)
 
     def _without_fixed_units(self) -> tuple[ActionSet, IntArray]:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from enum import Enum
+from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -175,6 +177,12 @@ def solved_by(solver: Solver) -> Iterator[None]:
         yield
     finally:
         _solver.reset(token)
+
+
+@cache
+def solver_version() -> str:
+    """Return the version of the library that brings HiGHS: another one may break ties otherwise."""
+    return f"scipy {version('scipy')}"
 
 
 def scale_of(costs: FloatArray) -> float:

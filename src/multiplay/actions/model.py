@@ -107,6 +107,7 @@ class Model(ActionSet, vectorised=True):
     array([1., 2.])
     """
 
+    searches = True
     cost = SetCost(
         SetSize("arms", lambda s: length(s["arms"]), MOST_ARMS, "arms in a Model"),
         oracle="solver",

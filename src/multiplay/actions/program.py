@@ -73,6 +73,7 @@ class IntegerProgram(OracleSet, vectorised=True):
     an empty set (HiGHS: The problem is infeasible. ...). Relax a constraint.
     """
 
+    searches = True
     cost = SetCost(
         SetSize(
             "A",

@@ -693,7 +693,8 @@ class RemoteStudy(HasPanel):
         """
         found = self._client.query(self._path("verify"), {}, timeout=HOURS)
         problems, unchecked = tuple(found["problems"]), found.get("unchecked", 0)
-        return Verified(found["entries"], found["plays"], problems, unchecked)
+        solvers = None if found.get("solvers") is None else tuple(found["solvers"])
+        return Verified(found["entries"], found["plays"], problems, unchecked, solvers)
 
     def watch(self) -> Iterator[int]:
         """Yield the number of the last entry: immediately, and after every change.

@@ -24,6 +24,7 @@ from multiplay._support.serialization import (
 )
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import stored_names
+from multiplay.actions.milp import solver_version
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
@@ -80,6 +81,7 @@ BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content
 # Exceptions that content of a different program can raise where it is read or replayed.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 BASELINE, RESTRICTED = "baseline", "restricted"  # in an entry of a play: see allowance
+SOLVER = "solver"  # in the first entry: the version of the solver of the set
 BEST = "best"  # in an entry of a play: the expected cost of the best plan then
 GAP = "gap"  # in an entry of a truncated play: how far it may be from the best
 WITH = "with"  # in an entry: the version and the processor that wrote it
@@ -602,6 +604,7 @@ def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, st
     header = {
         "format": FORMAT,
         "multiplay": __version__,
+        **({SOLVER: solver_version()} if state.actions.searches else {}),
         snapshot.VERSION: snapshot.FORMAT,
         "actions": actions,
         "policy": policy,

@@ -24,6 +24,7 @@ from multiplay._support.serialization import (
     with_prefix,
 )
 from multiplay.actions import ActionSet
+from multiplay.actions.milp import solver_version
 from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import InvalidInput
 from multiplay.features import Features, Flag
@@ -650,7 +651,7 @@ def _compare(entry: Entry, expected: Record | None, check: Check) -> None:
 
 def same_first_entry(one: Record, other: Record) -> bool:
     """Return whether two first entries create the same study, by any author and version."""
-    marks = {entry_codec.BY, "multiplay"}
+    marks = {entry_codec.BY, "multiplay", entry_codec.SOLVER}
     headers = [
         json.dumps({name: value for name, value in record.header.items() if name not in marks})
         for record in (one, other)
@@ -675,6 +676,9 @@ class Verified(NamedTuple):
     unchecked : int
         The number of plays that were not chosen again, because a different version or processor
         wrote them or an entry before them. Their digests, feasibility and effect are checked.
+    solvers : tuple of two str, or None
+        The versions of the solver that the study was created with and of this process, if they
+        differ: they may choose different plans of the same cost.
 
     Examples
     --------
@@ -683,7 +687,7 @@ class Verified(NamedTuple):
     >>> play = study.ask()
     >>> verified = study.verify()
     >>> verified
-    Verified(entries=2, plays=1, problems=(), unchecked=0)
+    Verified(entries=2, plays=1, problems=(), unchecked=0, solvers=None)
     >>> print(verified)
     2 entries, 1 play: all entries are intact and replay to the same state
     >>> verified.ok
@@ -694,6 +698,7 @@ class Verified(NamedTuple):
     plays: int
     problems: tuple[str, ...]
     unchecked: int = 0
+    solvers: tuple[str, str] | None = None
 
     @property
     def ok(self) -> bool:
@@ -702,10 +707,13 @@ class Verified(NamedTuple):
 
     def __str__(self) -> str:
         entries, plays = counted(self.entries, "entry"), counted(self.plays, "play")
-        text = f"{entries}, {plays}: "
+        text, solvers = f"{entries}, {plays}: ", ""
+        if self.solvers is not None:
+            then, now = self.solvers
+            solvers = f"\ncreated with {then}, verified with {now}: plans of equal cost may differ"
         if not self.ok:
-            return text + "problems found\n" + "\n".join(self.problems)
-        text += "all entries are intact and replay to the same state"
+            return text + "problems found\n" + "\n".join(self.problems) + solvers
+        text += "all entries are intact and replay to the same state" + solvers
         if self.unchecked:
             text += f"\n{counted(self.unchecked, 'play')} not checked: other version"
         return text
@@ -731,6 +739,7 @@ def verify(
     replica: Replica | None = None
     seen = plays = unchecked = number = 0
     replaying, check = True, Check.BITS
+    solvers: tuple[str, str] | None = None
     while number <= last:
         try:
             for entry in journal.entries(number):
@@ -740,6 +749,8 @@ def verify(
                 seen, plays = seen + 1, plays + (entry.labels.kind == entry_codec.ASK)
                 if progress is not None:
                     progress(seen)
+                if entry.number == 0:
+                    solvers = _different_solvers(entry.record)
                 if entry.number and not _is_own(entry.record):
                     check = Check.COUNTS  # also of later entries, which depend on this one
                 unchecked += entry.labels.kind == entry_codec.ASK and check is Check.COUNTS
@@ -771,7 +782,13 @@ def verify(
     known = 0 if snapshot is None else snapshot.header.get("number", 0)
     if known > last and not found and known > journal.head().number:  # others may have written more
         problems.append(f"entries {last + 1} to {known} are missing: a snapshot is newer")
-    return Verified(seen, plays, tuple(problems), unchecked)
+    return Verified(seen, plays, tuple(problems), unchecked, solvers)
+
+
+def _different_solvers(first: Record) -> tuple[str, str] | None:
+    """Return the versions of the solver of the first entry and of now, if they differ."""
+    then = first.header.get(entry_codec.SOLVER)
+    return None if then in (None, solver_version()) else (str(then), solver_version())
 
 
 def _is_own(record: Record) -> bool:

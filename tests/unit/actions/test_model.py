@@ -260,6 +260,22 @@ def test_a_study_verifies_in_a_new_process(tmp_path: Any) -> None:
     assert "all entries are intact and replay to the same state" in printed
 
 
+def test_verify_names_the_solver_of_the_creation_if_it_differs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import scipy
+
+    study = Study.create("solver", Model.example(), store="memory://solver")
+    study.ask()
+    assert study.verify().solvers is None
+    monkeypatch.setattr("multiplay.studies.replica.solver_version", lambda: "scipy 9.0")
+    found, then = study.verify(), f"scipy {scipy.__version__}"
+    assert (found.ok, found.solvers) == (True, (then, "scipy 9.0"))
+    assert f"created with {then}, verified with scipy 9.0" in str(found)
+    other = Study.create("none", Transport([1], [1]), store="memory://solver")
+    assert other.verify().solvers is None
+
+
 def depots_and_customers(depots: int, customers: int, unit: float = 1.0) -> Model:
     """Return flows from depots with opening costs and capacities to customers; 0/1 arms."""
     rng = np.random.default_rng(0)

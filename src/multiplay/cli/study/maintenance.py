@@ -137,7 +137,8 @@ def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
 
         multiplay study verify lanes
 
-    JSON: entries, plays, ok, problems (a list of texts), unchecked (a number of plays).
+    JSON: entries, plays, ok, problems (a list of texts), unchecked (a number of plays), solvers
+    (the versions of the solver at creation and now, if they differ, or null).
     """
     place = store_at(store)
     known = Study(name, place, place.open(name))  # not opened: it may be damaged

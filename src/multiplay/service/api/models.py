@@ -896,12 +896,15 @@ class Entry(BaseModel):
 class Verified(BaseModel):
     """The result of a replay of the journal."""
 
-    model_config = example(entries=3, plays=1, problems=[], unchecked=0, ok=True)
+    model_config = example(entries=3, plays=1, problems=[], unchecked=0, solvers=None, ok=True)
 
     entries: int
     plays: int
     problems: list[str]
     unchecked: int
+    solvers: tuple[str, str] | None = Field(
+        description="The versions of the solver at creation and now, if they differ."
+    )
     ok: bool
 
 

@@ -30,7 +30,7 @@ LAYERS = [
     ["actions"],
     ["environments", "policies"],
     ["results"],
-    ["savings"],
+    ["savings", "promises"],
     ["simulation", "gym", "learner", "theory"],
     ["studies"],
     ["testing", "experiments"],

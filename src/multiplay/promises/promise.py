@@ -1,0 +1,155 @@
+"""Promises: limits on what the plays of a period consume or deliver together."""
+
+import math
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, ClassVar
+
+import numpy as np
+
+from multiplay._support.checks import (
+    is_number,
+    positive_integer,
+    shortened,
+    true_or_false,
+)
+from multiplay._support.patterns import matches
+from multiplay._support.suggestions import suggestion
+from multiplay.errors import InvalidInput
+from multiplay.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Promise(ABC):
+    """A limit on the sum of known amounts over the plays until a date.
+
+    See ``AtMost`` and ``AtLeast``.
+    """
+
+    sign: ClassVar[float]  # sign * amounts are limited from above
+
+    limit: float
+    of: Mapping[str, float]
+    until: str | None = field(default=None, kw_only=True)
+    plays: int = field(kw_only=True)
+    name: str = field(default="", kw_only=True)
+    hard: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not is_number(self.limit) or not 0 <= self.limit < math.inf:
+            hint = "Give the amount of the whole period."
+            raise InvalidInput("limit", "a number of 0 or more", repr(self.limit), hint)
+        object.__setattr__(self, "of", _amounts(self.of))
+        object.__setattr__(self, "until", _date(self.until))
+        hint = "Give the number of plays until then, such as working days."
+        positive_integer("plays", self.plays, hint)
+        if not isinstance(self.name, str):
+            raise InvalidInput("name", "a text", repr(self.name), "Use 'CO2', for example.")
+        if not self.name:
+            object.__setattr__(self, "name", "promise")
+        true_or_false("hard", self.hard, "Write hard=False to overshoot as little as possible.")
+
+    def amounts(self, names: Sequence[str]) -> FloatArray:
+        """Return what a unit of each arm counts; the last pattern that fits an arm decides.
+
+        Examples
+        --------
+        >>> AtMost(40, {"*": 80, "Lyon->*": 120}, plays=22).amounts(["Lyon->north", "Lille->south"])
+        array([120.,  80.])
+        """
+        found = [self._amount(name) for name in names]
+        for name, amount in zip(names, found, strict=True):
+            if amount is None:
+                raise InvalidInput(
+                    "of",
+                    f"an amount of {self.name} for every arm",
+                    f"none for {name!r}",
+                    'Add it, or "*" for all other arms.' + suggestion(name, self.of),
+                )
+        return np.array(found, dtype=float)
+
+    def _amount(self, name: str) -> float | None:
+        fits = [amount for pattern, amount in self.of.items() if matches(pattern, name)]
+        return fits[-1] if fits else None
+
+
+@dataclass(frozen=True)
+class AtMost(Promise):
+    r"""The plays until a date use at most so much in all.
+
+    .. math::
+
+        \sum_t \langle c, a(t) \rangle \le B
+
+    Parameters
+    ----------
+    limit
+        B, the amount of all plays together.
+    of
+        c, what a unit of an arm uses, by arm or by pattern: in "Lyon->*" the star stands for any
+        text. The last pattern that fits an arm decides. Amounts are known, and 0 or more.
+    until
+        The date until which it counts, such as "2026-11-30".
+    plays
+        The number of plays until then, such as working days: a date alone does not say it.
+    name
+        A name, such as "CO2".
+    hard
+        True: once it can be kept, it is kept, by plans that leave enough for the days to come.
+        False: only its price changes the plans.
+
+    Examples
+    --------
+    >>> AtMost(40_000, of={"*": 80, "Lyon->*": 120}, plays=22, name="CO2").limit
+    40000
+    """
+
+    sign = 1.0
+
+
+@dataclass(frozen=True)
+class AtLeast(Promise):
+    r"""The plays until a date have at least so much in all.
+
+    .. math::
+
+        \sum_t \langle c, a(t) \rangle \ge B
+
+    Its parameters are those of ``AtMost``: 200 units with a carrier, by contract, for example.
+
+    Examples
+    --------
+    >>> AtLeast(200, of={"*": 0, "Paris->*": 1}, plays=22, name="carrier B").hard
+    True
+    """
+
+    sign = -1.0
+
+
+def _amounts(given: Any) -> dict[str, float]:
+    example = 'Use {"*": 80, "Lyon->*": 120}, for example.'
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput("of", "amounts by arm or pattern", shortened(repr(given)), example)
+    for name, amount in given.items():
+        if not isinstance(name, str):
+            raise InvalidInput("of", "names of arms or patterns", shortened(repr(name)), example)
+        if not is_number(amount) or not 0 <= amount < math.inf:
+            hint = "Give what one unit counts."
+            raise InvalidInput(f"of[{name!r}]", "a number of 0 or more", repr(amount), hint)
+    return {name: float(amount) for name, amount in given.items()}
+
+
+def _date(given: Any) -> str | None:
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        given = given.date()
+    if isinstance(given, date):
+        return given.isoformat()
+    try:
+        return date.fromisoformat(given).isoformat()
+    except (TypeError, ValueError):
+        hint = "Use '2026-11-30', for example."
+        raise InvalidInput("until", "a date", shortened(repr(given)), hint) from None

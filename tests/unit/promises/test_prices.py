@@ -1,0 +1,132 @@
+"""Prices, thrifty plans and lists of promises, against HiGHS, enumeration and whole months."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from multiplay import Budget, Transport
+from multiplay.promises.decision import decide
+from multiplay.promises.master import Master
+from multiplay.promises.prices import RemainingSet, shadow_prices
+from multiplay.promises.reserve import Reserve, ThriftyPlans, used_by, weights
+from multiplay.types import FloatArray, IntArray
+
+
+def random_days(rng: np.random.Generator, days: int) -> list[Transport]:
+    found = []
+    for _ in range(days):
+        demand = rng.integers(2, 8, 3)
+        found.append(Transport(rng.multinomial(demand.sum(), [1 / 3] * 3), demand))
+    return found
+
+
+def listed_program(sets: list[RemainingSet], limits: FloatArray) -> float:
+    """Return the optimal cost of the same program over all actions, by HiGHS; NaN if infeasible."""
+    actions = [one.actions.all_actions() for one in sets]
+    parts = list(zip(sets, actions, strict=True))
+    cost = np.concatenate([one.weight * (all_ @ one.means) for one, all_ in parts])
+    use = np.concatenate([one.weight * used_by(all_, one.amounts) for one, all_ in parts])
+    owner = np.repeat(np.arange(len(sets)), [len(all_) for all_ in actions])
+    sums = (owner == np.arange(len(sets))[:, np.newaxis]).astype(float)
+    solved = linprog(cost, use.T, limits, sums, np.ones(len(sets)))
+    return float(solved.fun) if solved.status == 0 else np.nan
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_prices_are_those_of_the_whole_program(seed: int) -> None:
+    """Limits on both sides of what is possible; the value is that of HiGHS up to the gap."""
+    rng = np.random.default_rng(seed)
+    promises = int(rng.integers(1, 4))
+    means = rng.uniform(40, 160, 9)
+    amounts = rng.uniform(10, 100, (promises, 9)) * rng.choice([1, -1], (promises, 1))
+    sets = [
+        RemainingSet(day, float(rng.integers(1, 6)), means, amounts) for day in random_days(rng, 3)
+    ]
+    least = [sum(o.weight * (o.actions.argmin(c) @ c) for o in sets) for c in amounts]
+    free = [sum(o.weight * (o.actions.argmin(means) @ c) for o in sets) for c in amounts]
+    limits = free + rng.uniform(0.1, 1.3, promises) * np.subtract(least, free)
+    found, optimal = shadow_prices(sets, limits), listed_program(sets, limits)
+    assert bool(found.over.any()) == bool(np.isnan(optimal))
+    if not np.isnan(optimal):
+        assert found.cost == pytest.approx(optimal, rel=2e-4)
+        assert (found.use <= limits + 1e-6 * np.abs(limits)).all()
+        bound = sum(
+            one.weight * (one.actions.argmin(means + found.prices @ amounts) @ paid)
+            for one in sets
+            for paid in [means + found.prices @ amounts]
+        )
+        assert bound - found.prices @ limits == pytest.approx(optimal, rel=2e-4)  # duality
+
+
+def test_rewards_are_maximised() -> None:
+    day = Budget(4, [4, 4], sense="max")
+    one = RemainingSet(day, 10, np.array([3.0, 1.0]), np.array([[5.0, 1.0]]))
+    found = shadow_prices([one], np.array([120.0]))
+    assert found.prices == pytest.approx([0.5])
+    assert found.cost == pytest.approx(-80.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_master_problem(seed: int) -> None:
+    rng = np.random.default_rng([1, seed])
+    k, columns = int(rng.integers(1, 6)), int(rng.integers(1, 12))
+    costs, use = rng.normal(0, 10, columns), rng.normal(0, 5, (columns, k))
+    limits, penalties = rng.normal(0, 4, k), rng.uniform(1, 50, k)
+    master = Master(limits.tolist(), penalties.tolist(), costs[0], use[0].tolist())
+    for j in range(1, columns):
+        master.add(costs[j], use[j].tolist())
+        if rng.random() < 0.3:
+            master.solve()
+    duals = master.solve()
+    solved = linprog(
+        np.concatenate([costs, penalties]),
+        np.hstack([use.T, -np.eye(k)]),
+        limits,
+        np.concatenate([np.ones(columns), np.zeros(k)])[np.newaxis],
+        [1.0],
+    )
+    value = np.dot(duals.shares, costs) + np.dot(duals.over, penalties)
+    assert value == pytest.approx(solved.fun, abs=1e-7)
+    assert duals.value - np.dot(duals.prices, limits) == pytest.approx(solved.fun, abs=1e-7)
+
+
+def test_thrifty_plans_use_the_least_of_all() -> None:
+    day = Transport([5, 6, 7], [6, 7, 5])
+    amounts = np.random.default_rng(0).uniform(1, 9, (2, 9))
+    thrifty = ThriftyPlans.of(RemainingSet(day, 1.0, np.zeros(9), amounts), np.ones(2))
+    everything = used_by(day.all_actions(), amounts) @ weights(2).T
+    np.testing.assert_allclose((thrifty.use * weights(2)).sum(axis=1), everything.min(axis=0))
+
+
+def priced(one: RemainingSet, theta: FloatArray, prices: FloatArray) -> IntArray:
+    return one.actions.argmin(theta + prices @ one.amounts)
+
+
+@pytest.mark.parametrize("promises", [1, 2, 3])
+def test_a_list_that_stands_on_the_first_day_is_kept(promises: int) -> None:
+    """Twelve days, plans for random costs, limits close to what is possible; seeds 0 to 9."""
+    stood = 0
+    for seed in range(10):
+        rng = np.random.default_rng([promises, seed])
+        days, means = random_days(rng, 12), rng.uniform(40, 160, 9)
+        amounts = rng.uniform(1, 9, (promises, 9))
+        scale, hard = amounts.max(axis=1), np.ones(promises, dtype=bool)
+        sets = [RemainingSet(day, 1.0, means, amounts) for day in days]
+        thrifty = [ThriftyPlans.of(one, scale) for one in sets]
+        even = Reserve(np.stack([one.use for one in thrifty]), scale, hard)
+        limits = even.needed(np.full(12, len(weights(promises)) // 2)) * 1.02
+        used, before, first = np.zeros(promises), None, None
+        for t, one in enumerate(sets):
+            plan_at = partial(priced, one, rng.uniform(0, 250, 9))
+            reserve = Reserve(even.use[t + 1 :], scale, hard)
+            prices = shadow_prices(sets[t:], limits - used).prices
+            made = decide(plan_at, prices, amounts, thrifty[t], reserve, limits - used, 250, before)
+            before = made.chosen
+            first = made.stands if first is None else first
+            assert one.actions.contains(made.plan)
+            used += used_by(made.plan, amounts)
+        stood += bool(first)
+        assert not first or (used <= limits + 1e-6).all()
+    assert stood >= 8

@@ -64,12 +64,7 @@ class Builder:
             return {key: self.build(f"{where}.{key}", value) for key, value in plain.items()}
         kind = self.find(f"{where}.type", plain["type"])
         if wanted is not object and not (isinstance(kind, type) and issubclass(kind, wanted)):
-            raise InvalidInput(
-                f"{where}.type",
-                f"a subclass of {wanted.__name__}",
-                plain["type"],
-                f"Name a class that belongs in {where.partition('.')[0]}.",
-            )
+            raise wrong_class(where, plain["type"], wanted)
         check_keys(where, plain, *self._arguments(kind))
         settings = {
             key: self.build(f"{where}.{key}", value)
@@ -96,6 +91,12 @@ class Builder:
         if isinstance(name, str) and name in self.classes:
             return self.classes[name]
         raise unknown(where, name, self.classes)
+
+
+def wrong_class(where: str, name: str, wanted: type) -> InvalidInput:
+    """Return the error of a class in a place for subclasses of another one."""
+    hint = f"Name a class that belongs in {where.partition('.')[0]}."
+    return InvalidInput(f"{where}.type", f"a subclass of {wanted.__name__}", name, hint)
 
 
 def check_keys(where: str, table: Any, allowed: Iterable[str], needed: Iterable[str]) -> None:

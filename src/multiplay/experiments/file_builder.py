@@ -13,9 +13,9 @@ from typing import Any
 import multiplay.actions
 import multiplay.environments
 import multiplay.policies
-from multiplay._support.builder import Builder, classes_of
+from multiplay._support.builder import Builder, check_keys, classes_of, wrong_class
 from multiplay._support.user_modules import ModuleFolder, name_in_folder
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Model
 from multiplay.environments import Distribution, Environment
 from multiplay.environments.contexts import Contexts
 from multiplay.environments.oblivious import Oblivious
@@ -23,6 +23,7 @@ from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 
 MODULES = (multiplay.actions, multiplay.environments, multiplay.policies)
+FILE = "file"  # of a Model
 BASES = (ActionSet, Environment, Distribution, Oblivious, Contexts, Policy)
 SIGNS = {
     ast.Add: operator.add,
@@ -37,13 +38,35 @@ class FileBuilder(Builder):
     """Builds the classes of multiplay by their names, and user subclasses as "module.Class".
 
     A module beside the file comes before an installed one. A class is checked to be a subclass of
-    ours before anything is built: ``type = "subprocess.Popen"`` is refused.
+    ours before anything is built: ``type = "subprocess.Popen"`` is refused. A ``Model`` may be
+    read from a file: ``type = "Model"``, ``file``, ``arms``, ``known`` and ``sense``.
     """
 
     def __init__(self, folder: ModuleFolder, leaf: Callable[[str, Any], Any]) -> None:
         classes = classes_of(*MODULES)
         super().__init__({name: c for name, c in classes.items() if issubclass(c, BASES)}, leaf)
         self.folder = folder
+
+    def build(self, where: str, plain: Any, wanted: type = object) -> Any:
+        """Build plain data; a ``Model`` with a ``file`` is read from it."""
+        if isinstance(plain, dict) and plain.get("type") == "Model" and FILE in plain:
+            return self._model(where, plain, wanted)
+        return super().build(where, plain, wanted)
+
+    def _model(self, where: str, plain: dict[str, Any], wanted: type) -> Model:
+        """Return the model of an MPS file; its path is relative to the experiment file."""
+        if not issubclass(Model, wanted):
+            raise wrong_class(where, "Model", wanted)
+        check_keys(where, plain, ("type", FILE, "arms", "known", "sense"), (FILE, "arms"))
+        if not isinstance(plain[FILE], str):
+            hint = 'Write file = "plan.mps".'
+            raise InvalidInput(f"{where}.{FILE}", "the path of a file", repr(plain[FILE]), hint)
+        settings = {key: value for key, value in plain.items() if key not in ("type", FILE)}
+        try:
+            return Model.of(Path(self.folder.folder, plain[FILE]), **settings)
+        except InvalidInput as error:
+            key = FILE if error.argument == "thing" else error.argument
+            raise InvalidInput(f"{where}.{key}", error.expected, error.got, error.hint) from None
 
     def find(self, where: str, name: Any) -> type:
         """Return a class of multiplay by its name, or a user class as "module.Class"."""

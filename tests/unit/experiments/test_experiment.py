@@ -23,6 +23,7 @@ from multiplay import (
     Duplicated,
     GenCTS,
     GenLBINFV,
+    Model,
     Uniform,
     load,
     simulate,
@@ -72,6 +73,54 @@ def test_the_same_as_in_python() -> None:
         record=5,
     )
     assert (experiment.run().regret.values == again.regret.values).all()
+
+
+DEPOTS = """NAME depots
+ROWS
+ N  cost
+ E  demand
+ L  room
+COLUMNS
+    M1        'MARKER'    'INTORG'
+    x[north]  demand  1   room  1
+    x[south]  demand  1
+    open  cost  0.5   room  -4
+    M2        'MARKER'    'INTEND'
+RHS
+    RHS  demand  4
+BOUNDS
+ UP BND x[north] 4
+ UP BND x[south] 4
+ BV BND open
+ENDATA
+"""
+
+
+def test_a_model_is_read_from_a_file_beside_the_experiment(tmp_path: Path) -> None:
+    (tmp_path / "plan.mps").write_text(DEPOTS)
+    table = {"type": "Model", "file": "plan.mps", "arms": "x[*]", "known": "helpers"}
+    world = {"type": "Stochastic", "distribution": {"type": "Bernoulli", "mean": [0.1, 0.5]}}
+    rest = {"environment": world, "policies": {"GenCTS": {"type": "GenCTS"}}, "record": 5}
+    settings = {"horizon": 12, "trials": 2, "seed": 3, **rest}
+    experiment = build({"actions": table, **settings}, tmp_path)
+    assert experiment.actions.names == ("x[north]", "x[south]")
+    assert experiment.actions.known([[4, 0], [0, 4]]).tolist() == [0.5, 0.0]
+    actions = Model.of(tmp_path / "plan.mps", arms="x[*]", known="helpers")
+    of_python = experiment.environment, {"GenCTS": GenCTS()}, 12, 2, 3
+    again = simulate(actions, *of_python, record=5)
+    assert (experiment.run().regret.values == again.regret.values).all()
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"file": "none.mps"}, "actions.file"),
+        ({"file": 3}, "actions.file"),
+        ({"arms": "y[*]"}, "actions.arms"),
+        ({"known": "some"}, "actions.known"),
+        ({"columns": {}}, "actions.columns"),
+    ]
+    for changes, key in bad:
+        with refused(key):
+            build({"actions": table | changes, **settings}, tmp_path)
+    with refused("environment.type"):
+        build({"actions": table, **settings, "environment": table}, tmp_path)
 
 
 def test_classes_beside_the_file_are_loaded_by_their_place(tmp_path: Path) -> None:

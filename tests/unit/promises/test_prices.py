@@ -31,7 +31,7 @@ def listed_program(sets: list[RemainingSet], limits: FloatArray) -> float:
     owner = np.repeat(np.arange(len(sets)), [len(all_) for all_ in actions])
     sums = (owner == np.arange(len(sets))[:, np.newaxis]).astype(float)
     solved = linprog(cost, use.T, limits, sums, np.ones(len(sets)))
-    return float(solved.fun) if solved.status == 0 else np.nan
+    return np.nan if solved.fun is None or solved.status else float(solved.fun)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -6,6 +6,7 @@ import math
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
@@ -21,6 +22,7 @@ from hypothesis.stateful import (
 )
 from study_model import Day, Model, Play, Refused, StudyTerms
 
+from multiplay.actions import FixedPlan, InProportion, PriceList, Rule
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
 from multiplay.storage.memory import MemoryStore
@@ -44,9 +46,16 @@ OFTEN = [
     *["ask", "ask_today", "ask_and_tell", "repeat"] * 3,
     *["tell"] * 6,
     *["ask_limited", "tell_again", "end", "learn", "open_again", "correct"] * 2,
-    *["expire", "learn_table", "set_words", "invalid", "retract"],
+    *["expire", "learn_table", "set_words", "set_compare", "invalid", "retract"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
+
+RULES: list[Rule | None] = [
+    InProportion(),
+    FixedPlan({"A->x": 2, "B->y": 2, "A->y": 1}, nearest=True),
+    PriceList({f"{x}->{y}": float(ord(x) * ord(y)) for x in "ABC" for y in "xyz"}),
+    None,
+]
 
 DAY, PICK = st.sampled_from(DAYS), st.integers(0, 5)
 KEY = st.sampled_from([*[None] * 5, "a", "b", "c", "ü 中 'x'; --", "k" * 200])
@@ -116,6 +125,11 @@ INVALID = [
     Request("set_words", (), {"unit": ""}),
     Request("set_words", (), {"arm": 7, "key": "a"}),
     Request("why", (UNKNOWN,), {}),
+    Request("set_compare", (7,), {"key": "a"}),
+    Request("saved", (7,), {}),
+    Request("saved", ({"a": {"nowhere": 1}},), {}),
+    Request("saved", (InProportion(),), {"since": "1971-01-01"}),
+    Request("cost_of_learning", (), {"level": 2.0}),
 ]
 
 
@@ -140,13 +154,14 @@ class View(NamedTuple):
     pending: Any
     counts: tuple[int, int]
     words: dict[str, str]
+    compare: Rule | None
 
     @classmethod
     def of(cls, study: Any) -> View:
         """Return the view of a study."""
         pending = [shown(play) for play in study.pending()]
         counts, words = (study.asked, study.clipped), study.words._asdict()
-        return cls(study.plays(), study.arms(), pending, counts, words)
+        return cls(study.plays(), study.arms(), pending, counts, words, study.compare)
 
     def same(self, other: View) -> bool:
         """Return whether two views are equal bit for bit."""
@@ -155,8 +170,9 @@ class View(NamedTuple):
 
 
 def beliefs(study: Any) -> list[Any]:
-    """Return the best plan, the drift and the expected costs of a study, as text."""
+    """Return the best plan, the drift, the savings and the expected costs of a study, as text."""
     found = [Request("best", (), {}).of(study), study.drift().to_csv()]
+    found += [savings(study.cost_of_learning), savings(study.saved)]
     found += [why(play) for play in study.pending()]
     return [*found, [plain(play)[4] for play in study.pending()]]
 
@@ -167,6 +183,17 @@ def why(play: Any) -> Any:
         return repr(play.why())
     except InvalidInput:
         return "refused"
+
+
+def savings(verb: Callable[[], Any]) -> str:
+    """Return savings as text, or why they are refused, for example if too few plays were told.
+
+    The number of the last entry is left out: one process writes fewer results of requests.
+    """
+    try:
+        return repr(replace(verb(), entry=None))
+    except InvalidInput as refused:
+        return f"{refused}"
 
 
 class StudyMachine(RuleBasedStateMachine):
@@ -339,6 +366,10 @@ class StudyMachine(RuleBasedStateMachine):
         """Set a word or two."""
         words = self.draw(st.sampled_from([{"unit": "truck"}, {"currency": "€", "arm": "way"}]))
         self._same_verb("set_words", (), words | self._key_and_time())
+
+    def set_compare(self) -> None:
+        """Set the rule that plays are compared with."""
+        self._same_verb("set_compare", (self.draw(st.sampled_from(RULES)),), self._key_and_time())
 
     # ------------------------------------------------------------ external plans
 
@@ -557,6 +588,7 @@ def check(view: View, model: Model, policy: Policy) -> None:
     assert view.pending == pending, "pending(): the pending plays, oldest first"
     assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"
     assert view.words == model.words, "words"
+    assert view.compare == model.compare, "the rule of the study"
 
 
 def check_plans(table: Any, model: Model) -> None:

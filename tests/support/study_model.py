@@ -246,6 +246,7 @@ class Model:
         self.arms: dict[str, Arm] = {name: Arm() for name in usual.names}
         self.keys: dict[tuple[str, str], Any] = {}  # by verb and key: the request, and the answer
         self.words = {"currency": "", "unit": "unit", "arm": "lane", "round": "day"}
+        self.compare: Any = None
         self.counted: list[tuple[int | None, Callable[[], None]]] = []  # reports, by play
         self.rounds = self.external = self.clipped = 0
         self.written = False
@@ -415,6 +416,13 @@ class Model:
             return
         self.words |= words
         self.note("set_words", key, words, True)
+
+    def set_compare(self, rule: Any, *, at: float, key: str | None = None) -> None:
+        """Set the rule that plays are compared with."""
+        if self.known("set_compare", key, repr(rule)):
+            return
+        self.compare = rule
+        self.note("set_compare", key, repr(rule), True)
 
     def learn(
         self,

@@ -5,6 +5,7 @@ import json
 import logging
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -393,6 +394,37 @@ def test_words_and_explanations_are_those_of_a_study(study: mp.RemoteStudy) -> N
     assert found[0][0].table().equals(found[1][0].table())
 
 
+def test_savings_are_those_of_a_study(study: mp.RemoteStudy, tmp_path: Path) -> None:
+    """Against rules and plans by key, in a period, and after a change."""
+    local = new_study(MemoryStore(), policy=mp.RandomAction())
+    other = made(study.open("lanes"), "others", policy=mp.RandomAction())
+    plan = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
+    keys = [f"2026-03-{day:02}" for day in range(1, 16)]
+    table = pd.DataFrame([(k, *row) for k in keys for row in plan.items()])
+    table = table.set_axis(["key", "arm", "units"], axis=1)
+    table.to_csv(tmp_path / "split.csv", index=False)
+    given = [mp.InProportion(), mp.PriceList(dict.fromkeys(plans().names, 1.0)), table]
+    given += [mp.FixedPlan(plan, nearest=True), dict.fromkeys(keys, plan), tmp_path / "split.csv"]
+    found = []
+    for one in (local, other):
+        for key in keys:
+            play = one.ask(key=key)
+            one.tell(play, euros(play))
+        one.compare = mp.InProportion()
+        assert one.compare == mp.InProportion()
+        answers = [one.saved(against) for against in given]
+        assert one.saved() == answers[0]
+        assert answers[2] == answers[4] == answers[5]
+        period: dict[str, Any] = {"since": "2026-03-02", "until": datetime(2026, 3, 14, 12)}
+        answers += [one.saved(given[1], **period), one.cost_of_learning(level=0.9, **period)]
+        assert {answer.entry for answer in answers} == {one.head.number}
+        found.append([replace(answer, entry=None) for answer in answers])
+        one.compare = None
+        assert one.compare is None
+    assert found[0] == found[1]
+    assert [one.days for one in found[0]] == [15] * 6 + [13] * 2
+
+
 def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path: Path) -> None:
     local, path = new_study(MemoryStore()), tmp_path / "years.csv"
     days = ["2025-01-02", "2025-01-01", "2025-01-01", "2025-03-01"]
@@ -479,6 +511,16 @@ def test_errors_are_those_of_a_study(study: mp.RemoteStudy, service: mp.RemoteSt
         lambda one: one.why(99),
         lambda one: one.set_words(unit=""),
         lambda one: one.set_words(arm=3),
+        lambda one: one.set_compare("in proportion"),
+        lambda one: one.saved(),
+        lambda one: one.saved(mp.InProportion()),
+        lambda one: one.saved(lambda actions: actions.n),
+        lambda one: one.saved("nowhere.csv"),
+        lambda one: one.saved({"a": {"Lyon->north": -1}}),
+        lambda one: one.saved(mp.InProportion(), level=2),
+        lambda one: one.saved(mp.InProportion(), method="magic"),
+        lambda one: one.saved(mp.InProportion(), since="tomorrow"),
+        lambda one: one.cost_of_learning(until="2026-02-30"),
         lambda one: one.ask(mp.Budget(1, [1, 1], names=["a", "b"])),
     ]
     for act in acts:

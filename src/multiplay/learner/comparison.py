@@ -25,7 +25,7 @@ from multiplay.learner.plays import timestamp
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import by_label
 from multiplay.policies import Policy
-from multiplay.savings import Bills, PlayedDay, Saved, cost_of_learning, estimate
+from multiplay.savings import Bills, PlayedDay, Saved, cost_of_learning, estimate, simulated
 from multiplay.types import IntArray
 
 DAY = timedelta(days=1)
@@ -305,8 +305,10 @@ class Past(NamedTuple):
         if against is None:
             return cost_of_learning(days, bills, ranges, **shared)
         if isinstance(against, Policy):
-            hint = "Use a rule, or a table of plans by key."
-            raise InvalidInput("against", "a rule", f"{against!r}", hint)
+            if method != "model":
+                hint = "Leave it out: the plays of a policy are simulated."
+                raise InvalidInput("method", "'model' for another policy", repr(method), hint)
+            return simulated(days, bills, against, ranges, **shared)
         shared["moved"] = self.moved
         rule = against.text if isinstance(against, Rule | PlansByKey) else "the given function"
         plans = plans_of(against, days)

@@ -13,10 +13,21 @@ from uuid import uuid4
 
 import pytest
 
-from multiplay import GenCTS, Learner, Study, Transport
+from multiplay import (
+    Budget,
+    FixedPlan,
+    GenCTS,
+    InProportion,
+    Learner,
+    PriceList,
+    RandomAction,
+    Study,
+    Transport,
+)
 from multiplay.cli import main
 from multiplay.cli.study import PANELS
 from multiplay.cli.study.maintenance import progress_bar
+from multiplay.studies.wire import of_saved
 
 LANES = ["--supply", "Lyon=1,Lille=4,Paris=5", "--demand", "north=4,south=6", "--losses", "0,250"]
 
@@ -217,6 +228,47 @@ def test_plans_are_explained_in_the_words_of_the_user(lanes: Run, tmp_path: Path
     asked_again = lanes("ask", "lanes", "--key", "Monday", "--why", "--json").json
     assert (asked_again["id"], asked_again["why"]) == (why_id, found)
     assert lanes("why", "lanes", 99).err.startswith("multiplay: play: expected ")
+
+
+def test_savings_are_shown_against_options_and_the_rule_that_is_kept(
+    run: Run, tmp_path: Path
+) -> None:
+    place, plan = os.environ["MULTIPLAY_STORE"], {"a": 2, "b": 1}
+    study = Study.create("ads", Budget(3, [3, 3], names=["a", "b"]), RandomAction(), store=place)
+    keys = [f"2026-03-{day:02}" for day in range(1, 13)]
+    for key in keys:
+        play = study.ask(key=key)
+        study.tell(play, {arm: [0.1, 0.3, 0.5][:n] for arm, n in play.plan.items()})
+    split = tmp_path / "split.csv"
+    split.write_text("key;arm;units\n" + "".join(f"{k};a;2\n{k};b;1\n" for k in keys))
+    prices, one = tmp_path / "prices.csv", tmp_path / "plan.csv"
+    prices.write_text("arm,price\na,1\nb,2.5\n")
+    one.write_text("arm,units\na,2\nb,1\n")
+    for options, expected in (
+        (("--in-proportion",), study.saved(InProportion())),
+        (("--against", split), study.saved(dict.fromkeys(keys, plan))),
+        (("--against", one), study.saved(FixedPlan(plan, nearest=True))),
+        (("--prices", prices), study.saved(PriceList({"a": 1.0, "b": 2.5}))),
+        (("--learning", "--until", keys[-2]), study.cost_of_learning(until=keys[-2])),
+    ):
+        assert run("saved", "ads", *options).out.startswith(str(expected))
+        assert run("saved", "ads", *options, "--json").json == of_saved(expected)
+    assert "Use --in-proportion, --against FILE.csv, --prices FILE" in run("saved", "ads").err
+    assert run("show", "ads", "--json").json["saved"] is None
+    assert run("saved", "ads", "--prices", prices, "--keep").code == 0
+    text = str(study.saved(PriceList({"a": 1.0, "b": 2.5})))
+    assert run("saved", "ads").out.startswith(text)
+    assert run("show", "ads", "--json").json["saved"] == text
+    assert text.partition(",")[0] in run("show", "ads").out
+    wrong: Any
+    for wrong, argument in (
+        (("--learning", "--keep"), "--keep"),
+        (("--in-proportion", "--learning"), "--learning"),
+        (("--against", tmp_path / "none.csv"), "--against"),
+        (("--policy", "GenXYZ"), "--policy"),
+        (("--in-proportion", "--since", "soon"), "since"),
+    ):
+        assert run("saved", "ads", *wrong).err.startswith(f"multiplay: {argument}: ")
 
 
 def test_changes_are_shown(lanes: Run) -> None:

@@ -416,13 +416,14 @@ def test_savings_are_those_of_a_study(study: mp.RemoteStudy, tmp_path: Path) -> 
         assert one.saved() == answers[0]
         assert answers[2] == answers[4] == answers[5]
         period: dict[str, Any] = {"since": "2026-03-02", "until": datetime(2026, 3, 14, 12)}
-        answers += [one.saved(given[1], **period), one.cost_of_learning(level=0.9, **period)]
+        answers += [one.saved(given[1], **period), one.saved(mp.GenCTS(), level=0.5)]
+        answers += [one.saved(given[1], level=0.5), one.cost_of_learning(level=0.9, **period)]
         assert {answer.entry for answer in answers} == {one.head.number}
         found.append([replace(answer, entry=None) for answer in answers])
         one.compare = None
         assert one.compare is None
     assert found[0] == found[1]
-    assert [one.days for one in found[0]] == [15] * 6 + [13] * 2
+    assert [one.days for one in found[0]] == [15] * 6 + [13, 15, 15, 13]
 
 
 def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ import multiplay as mp
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys as api_keys
 from multiplay.service.settings import Settings
-from multiplay.service.studies import manager
+from multiplay.service.studies import limits, manager
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage import store_at
+from multiplay.studies import wire
 
 STUDY = "/v1/studies/lanes"
 
@@ -101,6 +102,47 @@ def test_reports_are_forgotten_and_kept(store: Path, client: Client) -> None:
     unknown = send(client, f"{STUDY}/keep", {"arm": "nowhere", "since": 1}, "four")
     assert (unknown.status_code, unknown.json()["argument"]) == (422, "arm")
     assert entries(store) == 4 * 2 + 2
+
+
+def test_savings_need_the_permission_to_read_and_have_limits(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mp.Study.open("lanes", store=store) as study:
+        for day in range(12):
+            play = study.ask(key=f"2026-03-{day + 1:02}")
+            study.tell(play, costs(play.id, play.plan))
+        rule = mp.FixedPlan(play.plan, nearest=True)
+        whole, part = study.saved(rule), study.saved(rule, since="2026-03-03")
+    plain = {"type": "FixedPlan", "units": play.plan, "nearest": True}
+    place = store_at(store)
+    keys = {can: api_keys.create(place, can, study="lanes").token for can in ("read", "play")}
+    headers = {can: {"Authorization": f"Bearer {key}"} for can, key in keys.items()}
+    with client_of(create_app(Settings(store=f"{store}"))) as client:
+
+        def post(body: Any, can: str = "read", verb: str = "saved", method: str = "POST") -> Any:
+            return client.request(method, f"{STUDY}/{verb}", json=body, headers=headers[can])
+
+        assert post({"against": plain}).json() == wire.of_saved(whole)
+        period = {"against": plain, "since": "2026-03-03", "until": "2026-03-12T23:00:00Z"}
+        assert post(period).json() == wire.of_saved(part)
+        by_key = [{"key": f"2026-03-{day + 1:02}", "plan": play.plan} for day in range(12)]
+        assert post({"against": {"plans": by_key}}).json()["total"] == whole.total
+        assert post({"learning": True}).json()["learning"]
+        assert post({"rule": plain}, "read", "compare", "PUT").status_code == 403
+        assert post({"rule": plain}, "play", "compare", "PUT").status_code == 204
+        assert post({}).json()["rule"] == rule.text
+        for argument, body in {
+            "study": {"against": plain, "since": "2026-03-08"},  # too few plays
+            "learning": {"against": plain, "learning": True},
+            "against.type": {"against": {"type": "Budget"}},
+            "against.units['Lyon->north']": {"against": plain | {"units": {"Lyon->north": -1}}},
+            "against.plans": {"against": {"plans": by_key[:1] * 2}},
+            "since": {"against": plain, "since": "2026-02-31"},
+        }.items():
+            found = post(body)
+            assert (found.status_code, found.json()["argument"]) == (422, argument), body
+        monkeypatch.setattr(limits, "COMPARED", 4 * 12 - 1)
+        assert "47 plays times arms" in post({"against": plain}).json()["expected"]
 
 
 @pytest.mark.parametrize("body", [None, {"key": "Monday"}])

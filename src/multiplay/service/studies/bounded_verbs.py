@@ -13,6 +13,7 @@ from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.learner.engine import default_policy
 from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why
+from multiplay.policies import Policy
 from multiplay.savings import Saved
 from multiplay.service.studies.limits import (
     POLICIES,
@@ -22,12 +23,12 @@ from multiplay.service.studies.limits import (
     build_policy,
     build_rule,
     check_arms,
+    check_compared,
     check_features,
     check_history,
     check_known,
     check_name,
     check_rebuilt,
-    check_simulated,
     check_together,
     in_time,
     too_many_arms,
@@ -270,6 +271,7 @@ def cost_of_learning(study: Study, *, against: Any, method: str, **given: Any) -
     if against is not None or method != "model":
         expected, hint = "no against or method with learning", "Leave them out."
         raise InvalidInput("learning", expected, "true", hint)
+    check_compared(study.asked, len(study.known_arms), simulated=False)
     return study.cost_of_learning(**given)
 
 
@@ -283,9 +285,9 @@ def saved(limits: ServiceLimits, study: Study, against: Any, **given: Any) -> Sa
     elif isinstance(against, Mapping) and against.get("type") in POLICIES:
         chosen = build_policy("against", against, limits)
         check_together(study.actions, chosen, limits)
-        check_simulated(study.asked, len(study.known_arms))
     elif against is not None:
         chosen = build_rule("against", against, limits)
+    check_compared(study.asked, len(study.known_arms), isinstance(chosen, Policy))
     with in_time("against", limits):
         return study.saved(chosen, **given)
 

@@ -176,7 +176,8 @@ ERROR_PART = 300  # characters of each part of an error, which may repeat the in
 SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond them rounding errors dominate
 LONGEST_NAME = 200  # characters
 HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
-SIMULATED = 20_000  # plays times arms of a study whose plays are simulated: seconds
+COMPARED = 200_000  # plays times arms of a study that is compared with a rule: seconds
+SIMULATED = 5_000  # the same, compared with a policy, whose plays are simulated
 PHI = 1_000_000  # features in one request: arms, or units of a table, times columns
 REBUILT = 10_000_000_000  # rounds, arms and squared columns of a table, with a discount: seconds
 
@@ -438,11 +439,15 @@ def check_history(rounds: int, arms: int) -> None:
         raise _too_large("table", HISTORY, unit, f"{rounds * arms}")
 
 
-def check_simulated(rounds: int, arms: int) -> None:
-    """Raise ``InvalidInput`` for a study whose plays cannot be simulated in seconds."""
-    if rounds * arms > SIMULATED:
-        unit = "plays times arms of the study, to simulate another policy"
-        raise _too_large("against", SIMULATED, unit, f"{rounds * arms}")
+def check_compared(rounds: int, arms: int, simulated: bool) -> None:
+    """Raise ``InvalidInput`` for a study that cannot be compared with a rule in seconds.
+
+    ``simulated``: with a policy, whose plays are simulated.
+    """
+    most = SIMULATED if simulated else COMPARED
+    if rounds * arms > most:
+        unit = "plays times arms of the study" + ", to simulate a policy" * simulated
+        raise _too_large("against", most, unit, f"{rounds * arms}")
 
 
 def check_features(features: Features | None, rows: int, argument: str = "features") -> None:

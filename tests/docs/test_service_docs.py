@@ -124,7 +124,7 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
                 assert all(is_like(*pair) for pair in pairs), printed
             else:
                 assert printed.strip() == shown.strip()
-    assert (run.count("sh"), run.count("python"), run.count("js")) == (9, 1, 1)
+    assert (run.count("sh"), run.count("python"), run.count("js")) == (10, 1, 1)
 
 
 def test_what_is_shown_may_leave_something_out() -> None:

@@ -5,19 +5,25 @@ import json
 import random
 import shutil
 import sqlite3
+import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import h5py  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from mps_files import HANGS, damaged
 from trucks import ask_and_tell, euros, new_study, plans, tables
 
 import multiplay as mp
+from multiplay.actions.importers.mps import read_text
+from multiplay.actions.importers.selection import settings as model_settings
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.experiments.experiment import read, shipped
 from multiplay.results import load
+from multiplay.service.studies.limits import ServiceLimits, build_actions
 from multiplay.storage import store_at
 from multiplay.studies import synced
 
@@ -123,6 +129,32 @@ def test_mutated_results(number: int, tmp_path: Path) -> None:
     result = mp.simulate(mp.Budget(1, [1, 1]), environment, [mp.GenCTS()], horizon=10, trials=2)
     result.save(tmp_path / "whole.nc")
     read_or_refused(load, tmp_path / "whole.nc", tmp_path, number, "netcdf")
+
+
+@pytest.mark.parametrize("number", [300, pytest.param(2_000, marks=pytest.mark.soak)])
+def test_damaged_models(number: int) -> None:
+    """Each is refused, or read within a second; of many, those that are read make a set."""
+    rng, read = random.Random("mps"), 0
+    for _ in range(number):
+        text, before = damaged(rng), time.process_time()
+        with suppress(InvalidInput):
+            model = read_text(text)
+            assert time.process_time() - before < 1.0  # of the processor
+            read += 1
+            plain = json.loads(json.dumps(model_settings(model, ["x*"], "all", None)))
+            if number > 300:
+                build_actions("actions", {"type": "Model", **plain}, ServiceLimits())
+    assert number / 50 < read < number / 5
+
+
+@pytest.mark.parametrize("text", [HANGS, HANGS + "\n", "", "\0", "ROWS\n" * 1_000, "*" * 100_000])
+def test_hostile_models(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        read_text(text)
+    path = tmp_path / "a.mps"
+    path.write_text(text)
+    with pytest.raises(InvalidInput):
+        mp.Model.of(path, arms="*")
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "[a]\n" + "x." * 5_000 + "y = 1", "\0"])

@@ -169,6 +169,11 @@ Solver = Callable[[MixedProgram, FloatArray, float, float], Answer]
 _solver: ContextVar[Solver | None] = ContextVar("solver", default=None)
 
 
+def use_solver(solver: Solver) -> None:
+    """Have another function solve the programs of this thread from now on."""
+    _solver.set(solver)
+
+
 @contextmanager
 def solved_by(solver: Solver) -> Iterator[None]:
     """Have another function solve the programs of the block, in a process of its own say."""

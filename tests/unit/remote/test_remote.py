@@ -16,6 +16,7 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
+from facilities import facility
 from flaky import make_flaky
 from processes import in_processes, in_threads
 from refusal import refused
@@ -215,6 +216,35 @@ def test_sets_and_policies_arrive_as_they_are(kind: Any) -> None:
     for name, array in arrays.items():
         assert array.dtype == others[name].dtype
         assert array.tobytes() == others[name].tobytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [mp.BootstrapCTS(), mp.GenLBINFV()])
+def test_a_study_of_a_model_is_that_of_a_local_one(
+    service: mp.RemoteStudy, policy: mp.Policy
+) -> None:
+    """Programs are solved in another process there, with the same answers."""
+    settings: dict[str, Any] = {"losses": (0, 2), "seed": 3, "changing": True}
+    model, other = facility([0.6, 0.5, 1.2]), facility([0.2, 0.9, 0.1], demand=3)
+    local = mp.Study.create("depots", model, policy, store=MemoryStore(), **settings)
+    when = datetime(2026, 11, 16, 8, tzinfo=UTC)
+    days: list[dict[str, Any]] = [{}, {"at_most": {"depot 1": 1}}, {"actions": other}]
+    both: list[Any] = [service.create("depots", model, policy, **settings), local]
+    assert both[0].actions.n.tolist() == model.n.tolist()
+    for one in both:
+        for day, given in enumerate(days):
+            play = one.ask(**given, at=when + timedelta(days=day))
+            losses = {arm: [0.3 * units] for arm, units in play.plan.items() if units == 1}
+            losses |= {arm: [0.2] * units for arm, units in play.plan.items() if units > 1}
+            one.tell(play.id, losses, at=when + timedelta(days=day, hours=5))
+        one.learn({"depot 3": 4}, {"depot 3": [0.1] * 4}, at=when + timedelta(days=4))
+        with pytest.raises(InvalidInput, match="plan: expected a plan of Model"):
+            one.expect({"depot 3": 3})
+        one.ask(fixed={"depot 2": 2}, at=when + timedelta(days=5))
+        assert one.verify().ok
+    assert tables(both[0]) == tables(local)
+    assert both[0].why(4) == local.why(4)
+    assert both[0].expect({"depot 1": 4}) == local.expect({"depot 1": 4})
 
 
 # ---------------------------------------------------------------- what people tell

@@ -58,8 +58,10 @@ class StudyManager:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.store = settings, store_at(settings.store)
         self._authenticator = Authenticator(self.store.keyring(), settings.open)
-        self._pool = ThreadPoolExecutor(THREADS, "multiplay")
         self._solvers = SolverProcesses()
+        self._pool = ThreadPoolExecutor(
+            THREADS, "multiplay", self._solvers.use_in_thread, (self._solving_seconds,)
+        )
         self._batchers: OrderedDict[str, RequestBatcher] = OrderedDict()
         self._journals = JournalPool(self.store)
         self._verifications = asyncio.Semaphore(VERIFICATIONS)
@@ -270,17 +272,21 @@ class StudyManager:
     # ------------------------------------------------------------ inside
 
     def _within_limits(self, act: Callable[P, T]) -> Callable[P, T]:
-        """Return a function whose integer programs are solved in processes that can be ended.
+        """Return a function whose integer programs have a time limit in total.
 
         They have the time to choose a play, and as much for all that comes before and after it.
+        Elsewhere, in a verification say, each of them has this time.
         """
-        seconds = 2 * self.settings.limits.seconds
 
         def bounded(*arguments: P.args, **named: P.kwargs) -> T:
-            with self._solvers.within(seconds):
+            with self._solvers.within(self._solving_seconds):
                 return act(*arguments, **named)
 
         return bounded
+
+    @property
+    def _solving_seconds(self) -> float:
+        return 2 * self.settings.limits.seconds
 
     def _check_new_name(self, name: str, caller: Caller, new: str) -> None:
         caller.check("manage", name)

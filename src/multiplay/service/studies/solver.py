@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from multiplay._support import deadline
-from multiplay.actions.milp import Answer, MixedProgram, Status, solved_by
+from multiplay.actions.milp import Answer, MixedProgram, Status, solved_by, use_solver
 from multiplay.errors import InvalidInput
 from multiplay.service.errors import Overloaded
 from multiplay.types import FloatArray
@@ -57,6 +57,10 @@ class SolverProcesses:
         """
         with solved_by(partial(self._solve, Budget(seconds))):
             yield
+
+    def use_in_thread(self, seconds: float) -> None:
+        """Solve the programs of this thread in other processes, each in this time."""
+        use_solver(lambda *given: self._solve(Budget(seconds), *given))
 
     def close(self) -> None:
         """End all processes."""

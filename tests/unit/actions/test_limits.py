@@ -125,6 +125,7 @@ def test_the_actions_are_those_that_keep_the_limits(kind: str, seed: int) -> Non
     assert part.sense == one.sense
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", SETS[:-1], ids=repr)
 def test_every_set_that_is_limited_keeps_the_contract(one: ActionSet) -> None:
     rng = np.random.default_rng(0)

@@ -186,6 +186,7 @@ def test_known_costs_that_hide_the_losses_are_refused() -> None:
 # ---------------------------------------------------------------- policies
 
 
+@pytest.mark.slow
 def test_policies_that_know_the_opening_costs_beat_those_that_do_not() -> None:
     means = [0.3, 0.25, 0.2]
     result = simulate(

@@ -68,6 +68,7 @@ def step(program: IntegerProgram, hull: DecompositionHull, costs: FloatArray) ->
     return point["x"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("seed", "scale"), [(0, 0.5), (1, 5.0), (2, 50.0)])
 def test_the_step_is_the_one_that_always_asks_for_the_best(
@@ -82,6 +83,7 @@ def test_the_step_is_the_one_that_always_asks_for_the_best(
     )
 
 
+@pytest.mark.slow
 def test_fifty_arms_ask_for_the_best_action_a_hundred_times_and_not_more() -> None:
     """The extremes of every arm take 100 questions; the first step took 55 more, and 28 s."""
     program = random_program(np.random.default_rng(0), "cover", 50)

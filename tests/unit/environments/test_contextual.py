@@ -177,6 +177,7 @@ def test_losses_and_features_do_not_depend_on_trials_or_plays() -> None:
             assert (a[2] == b[0]).all()
 
 
+@pytest.mark.slow
 def test_losses_are_the_same_for_all_policies_and_jobs() -> None:
     environment = mp.Contextual(THETA, mp.NormalContexts(3), round_sd=0.05)
     policies = {"reader": Reader(tuple(THETA)), "GenCTS": mp.GenCTS(), "blind": Blind(())}
@@ -224,6 +225,7 @@ def test_one_arm_and_one_round() -> None:
     assert (result.final("GenCTS") == 0).all()
 
 
+@pytest.mark.slow
 def test_many_units() -> None:
     plans = mp.Transport([1000, 4000], [2000, 3000])
     environment = mp.Contextual([0.5, 0.1], mp.NormalContexts(2), round_sd=0.05)

@@ -43,6 +43,7 @@ def some_network(rng: np.random.Generator, kind: int) -> dict[str, list[object]]
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [0, 1, 2])
 def test_one_flow_finds_the_extremes_of_all_arcs(
     kind: int, monkeypatch: pytest.MonkeyPatch

@@ -293,6 +293,7 @@ PLANS = Transport([1, 4, 5], [4, 6])
 MEANS = np.array([0.1, 0.4, 0.2, 0.3, 0.3, 0.2])
 
 
+@pytest.mark.slow
 def test_it_follows_a_flip_and_costs_little_without_one() -> None:
     """100 trials; the limits are more than ten standard errors away."""
     policies = {name: BootstrapCTS(change=name) for name in ("ignore", "follow")}

@@ -179,6 +179,7 @@ def integrals(theta: FloatArray) -> tuple[float, FloatArray]:
     return float(mu @ theta), (q[:, None] * (y - mu)).T @ (y - mu)
 
 
+@pytest.mark.slow
 def test_the_net_against_exact_integration() -> None:
     """Far from 0, <theta, a - v> is Gamma(r) under the density: mean and variance are r.
 
@@ -216,6 +217,7 @@ def least_z(W: FloatArray, Cq: FloatArray) -> float:
     return float(problem.solve(solver=cp.CLARABEL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_the_design_against_cvxpy(name: str) -> None:
     """A barrier nu = 0.02 z0 / K costs at most nu K = 0.02 z0, z0 being z of the rounded net."""

@@ -192,6 +192,7 @@ def test_draws_have_the_mean_that_is_asked_for(actions: ActionSet) -> None:
 # ---------------------------------------------------------------- a round
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("actions", [PAPER, BASIS, PAIRS, LINE], ids=repr)
 def test_plays_and_estimates_are_unbiased(actions: ActionSet) -> None:
     """200,000 draws from one state: mean action x, mean estimate the gradient of f.

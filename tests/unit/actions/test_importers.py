@@ -75,6 +75,18 @@ program = IntegerProgram([[1, 1, 1], [-2, -1, 0]], [6, -4], bounds=(0, 3))
 print(program.argmin([0.5, 0.3, 0.1]), Model.example().argmin([0.5, 0.3]))
 print(len(Learner(program).ask().plan), program.hull.start(1)["x"].shape)
 """
+FOREIGN = """
+from multiplay import InvalidInput, Model
+model, other = cp_model.CpModel(), cp_model.CpModel()
+x = [model.new_int_var(0, 2, f"x{i}") for i in range(2)]
+used, z = model.new_bool_var("used"), other.new_int_var(0, 2, "z")
+model.add(x[0] <= 2 * used)
+for thing, arms in ((model, [z]), (model, [x[0] + x[1]]), (model, [~used]), (x[0], x)):
+    try:
+        Model.of(thing, arms=arms)
+    except InvalidInput as error:
+        print(error.argument)
+"""
 ORTOOLS = "from ortools.sat.python import cp_model; print(cp_model.CpModel() is not None)\n"
 
 
@@ -86,6 +98,13 @@ def test_sets_work_beside_or_tools(code: str) -> None:
     printed = run(["-c", code])
     assert "[2 0 0]" in printed
     assert "True" in printed
+
+
+@pytest.mark.slow
+def test_variables_and_expressions_of_another_model_of_or_tools_are_refused() -> None:
+    if find_spec("ortools") is None:
+        pytest.skip("ortools is not installed")
+    assert run(["-c", ORTOOLS + FOREIGN]).split() == ["True", "arms", "arms", "arms", "thing"]
 
 
 def test_multiplay_imports_no_other_solver() -> None:
@@ -199,6 +218,35 @@ def test_things_that_are_no_models_are_refused(tmp_path: Path) -> None:
             Model.of(thing, arms="x")
     with pytest.raises(InvalidInput, match="an MPS file"):
         Model.of(tmp_path / "missing.mps", arms="x")
+
+
+def test_objects_of_a_library_that_are_no_models_or_arms_are_refused() -> None:
+    pulp = pytest.importorskip("pulp")
+    problem, lanes, _ = library_models.pulp()
+    lane = next(iter(lanes.values()))
+    with pytest.raises(InvalidInput, match="a model of pulp"):
+        Model.of(lane, arms="x_*")
+    other = pulp.LpProblem("other", pulp.LpMinimize).add_variable("z", 0, 1, "Integer")
+    for arms in (other, lane + 1, lane <= 2):
+        with pytest.raises(InvalidInput, match="variables that the model uses"):
+            Model.of(problem, arms=[arms], known="all")
+
+
+@pytest.mark.slow
+def test_a_pyomo_model_without_an_objective_has_no_known_costs() -> None:
+    pyo = pytest.importorskip("pyomo.environ")
+    model, lanes, _ = library_models.pyomo()
+    model.second = pyo.Objective(expr=model.y["Lyon"])
+    with pytest.raises(InvalidInput, match="at most one active objective, got 2"):
+        Model.of(model, arms=lanes)
+    model.second.deactivate()
+    model.cost.deactivate()
+    assert not Model.of(model, arms=lanes).has_known
+    model.x["Lyon", "north"].fix(0)
+    with pytest.raises(InvalidInput, match=r"does not fix, got x\[Lyon,north\]"):
+        Model.of(model, arms=lanes)
+    with pytest.raises(InvalidInput, match="a model of pulp"):
+        Model.of(model.x, arms=lanes)
 
 
 def test_an_integer_arm_without_bounds_in_an_mps_file_is_refused(tmp_path: Path) -> None:

@@ -749,5 +749,7 @@ def test_a_study_of_an_optimisation_model(run: Run, tmp_path: Path) -> None:
         refused = run(*create, *options)
         assert refused.code != 0
         assert words in " ".join(refused.err.split())
+    lanes = ("create", "lanes", "--supply", "1", "--demand", "1", "--known", "all")
+    assert "--known: expected --model with it" in run(*lanes).err
     path.write_text("ROWS\n")
     assert "--model, line 1: expected" in run(*create, "--arms", "x", "--known", "all").err

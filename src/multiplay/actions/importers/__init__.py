@@ -39,10 +39,17 @@ def read(thing: Any) -> ImportedModel:
             if found is not None:
                 module = import_module(f"multiplay.actions.importers.{found[0]}")
                 reader: Callable[[Any], ImportedModel] = getattr(module, found[1])
-                return reader(thing)
-    raise InvalidInput(
+                try:
+                    return reader(thing)
+                except AttributeError as error:  # a variable, a constraint or a solver
+                    raise _no_model(thing) from error
+    raise _no_model(thing)
+
+
+def _no_model(thing: Any) -> InvalidInput:
+    return InvalidInput(
         "thing",
         f"a model of {', '.join(READERS)}, or the path of an MPS file",
         repr(thing)[:60],
-        "Write the model to an MPS file, and give its path.",
+        "Give the model itself, or write it to an MPS file and give its path.",
     )

@@ -72,10 +72,14 @@ def from_pyomo(model: Any) -> ImportedModel:
 
     try:
         form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    except AttributeError:  # not a model
+        raise
     except Exception as error:  # many types: nonlinear expressions, components that it lacks
         raise refused("Pyomo", str(error).splitlines()[0][:80]) from error
-    if len(form.objectives) != 1:
-        raise refused("Pyomo", f"{len(form.objectives)} active objectives")
+    if len(form.objectives) > 1:
+        expected, got = "at most one active objective", f"{len(form.objectives)}"
+        raise InvalidInput("thing", expected, got, "Deactivate the others.")
+    has_costs = len(form.objectives) == 1  # without an objective, all costs are to be learned
     variables, matrix = form.columns, form.A.tocoo()
     kinds = [row.bound_type for row in form.rows]
     return ImportedModel(
@@ -83,12 +87,12 @@ def from_pyomo(model: Any) -> ImportedModel:
         [one.bounds[0] for one in variables],
         [one.bounds[1] for one in variables],
         [not one.is_continuous() for one in variables],
-        form.c.toarray()[0].tolist(),
+        form.c.toarray()[0].tolist() if has_costs else [0.0] * len(variables),
         [right if kind <= 0 else None for kind, right in zip(kinds, form.rhs, strict=True)],
         [right if kind >= 0 else None for kind, right in zip(kinds, form.rhs, strict=True)],
         list(zip(matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist(), strict=True)),
-        SENSE[int(form.objectives[0].sense)],
-        float(form.c_offset[0]),
+        SENSE[int(form.objectives[0].sense)] if has_costs else "min",
+        float(form.c_offset[0]) if has_costs else 0.0,
         by_identity(variables, "pyomo"),
     )
 

@@ -34,15 +34,20 @@ def from_ortools(model: Any) -> ImportedModel:
         return _linear_solver(model.export_to_proto(), lambda variable: variable.index)
     if hasattr(model, "export_model"):
         return _math_opt(model.export_model())
-    if hasattr(model, "proto"):
-        return _cp_sat(model.proto)
-    raise refused("OR-Tools", type(model).__name__)
+    return _cp_sat(model.proto)
 
 
-def _place(index: Any) -> Any:
+def _place(index: Any, names: list[str]) -> Any:
+    """Return a function for the place of a variable, by its index and name."""
+
     def place(variable: Any) -> int | None:
-        is_own = type(variable).__module__.partition(".")[0] == "ortools"
-        return int(index(variable)) if is_own else None
+        if type(variable).__module__.partition(".")[0] != "ortools":
+            return None
+        found = int(index(variable))
+        name = variable.name() if callable(variable.name) else variable.name
+        # a variable of another model has an index too
+        is_own = 0 <= found < len(names) and names[found] == (name or names[found])
+        return found if is_own else None
 
     return place
 
@@ -58,8 +63,9 @@ def _linear_solver(proto: Any, index: Any) -> ImportedModel:
     for row, constraint in enumerate(proto.constraint):
         pairs = zip(constraint.var_index, constraint.coefficient, strict=True)
         entries += [(row, column, value) for column, value in pairs]
+    names = _names([one.name for one in variables])
     return ImportedModel(
-        _names([one.name for one in variables]),
+        names,
         [one.lower_bound for one in variables],
         [one.upper_bound for one in variables],
         [one.is_integer for one in variables],
@@ -69,7 +75,7 @@ def _linear_solver(proto: Any, index: Any) -> ImportedModel:
         entries,
         "max" if proto.maximize else "min",
         proto.objective_offset,
-        _place(index),
+        _place(index, names),
     )
 
 
@@ -173,8 +179,9 @@ def _cp_sat(proto: Any) -> ImportedModel:
         elif kind:
             raise refused("CP-SAT", f"a constraint of type {kind}")
     cost, constant, sense = _cp_objective(proto, len(domains))
+    names = _names([one.name for one in proto.variables])
     return ImportedModel(
-        _names([one.name for one in proto.variables]),
+        names,
         [None if one <= -LARGEST else one for one in lower],
         [None if one >= LARGEST else one for one in upper],
         [True] * len(domains),
@@ -184,7 +191,7 @@ def _cp_sat(proto: Any) -> ImportedModel:
         rows.entries,
         sense,
         constant,
-        _place(lambda variable: variable.index),
+        _place(lambda variable: variable.index, names),
     )
 
 

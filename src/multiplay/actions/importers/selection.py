@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support.checks import is_integer
+from multiplay._support.checks import is_integer, is_number
 from multiplay._support.patterns import matches
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
@@ -146,6 +146,9 @@ def _flat(arms: Any) -> Iterator[Any]:
     if isinstance(arms, str) or is_integer(arms):
         yield arms
     elif isinstance(arms, Mapping):
+        if any(map(is_number, arms.values())):  # an expression of PuLP: its coefficients
+            yield arms
+            return
         for one in arms.values():
             yield from _flat(one)
     elif isinstance(arms, np.ndarray):
@@ -169,11 +172,15 @@ def _places_of(model: ImportedModel, one: Any) -> list[int]:
             raise InvalidInput("arms", expected, f"{one}", hint)
         return [int(one)]
     if model.place is not None:
-        found = model.place(one)
+        try:
+            found = model.place(one)
+        except (AttributeError, TypeError):  # an expression of the library, say
+            found = None
         if found is not None:
             return list(found) if isinstance(found, list) else [found]
-    expected = "names, patterns, places or variables of this model"
-    raise InvalidInput("arms", expected, repr(one)[:60], "Use 'x[*]', for example.")
+    expected = "names, patterns, places or variables that the model uses and does not fix"
+    got = " ".join(str(one).split())[:60]
+    raise InvalidInput("arms", expected, got, "Use 'x[*]', for example.")
 
 
 def _matching(names: Sequence[str], pattern: str) -> list[int]:
@@ -182,6 +189,6 @@ def _matching(names: Sequence[str], pattern: str) -> list[int]:
     if not places:
         some = ", ".join(map(repr, names[:MOST_NAMES]))
         close = suggestion(pattern, names)
-        hint = f"Names are such as {some}.{close}"
+        hint = f"Names are such as {some}.{close}" if names else "The model has no columns."
         raise InvalidInput("arms", "a name or pattern of columns", repr(pattern), hint)
     return places

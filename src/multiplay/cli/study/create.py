@@ -53,7 +53,7 @@ def create(
         typer.Option(
             metavar="LANES.csv",
             help="Features of the arms, a row for each. Or A,B,C: the names of items or arms. "
-            "With --model: the columns that are arms, such as 'x[*]'.",
+            "With --model: the columns that are arms, such as 'x[*]'; several with blanks between.",
         ),
     ] = None,
     model: Annotated[
@@ -170,6 +170,9 @@ def create(
     """
     table = arms if arms is not None and arms.lower().endswith(".csv") else None
     arms = arms if table is None else None
+    if known is not None and model is None:
+        hint = "It says which costs of a model are known."
+        raise InvalidInput("--known", "--model with it", repr(known), hint)
     of_model = None if model is None else options.model_set(model, arms, known)
     arms = arms if model is None else None
     given_set = options.SetOptions(

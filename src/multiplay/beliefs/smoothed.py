@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,8 @@ WALKS = np.array([(drift, own) for drift in DRIFTS for own in OWN])
 POWERS = (0, 1, 2)  # of the mean, to which the variance of a bill may be proportional
 PSEUDO_UNITS = 4.0  # of the common variance, in that of each arm
 FEWEST_PAIRS = 20  # degrees of freedom within days, below which differences between days count too
-NEGLIGIBLE = 1e-6  # weight of a model that is left out
-MOST_BINS = 120  # of time, in which means are constant
+NEGLIGIBLE = 1e-5  # weight of a model that is left out
+MOST_BINS = 60  # of time, in which means are constant
 MOST_ENTRIES = 4_000_000  # of the covariances of all arms between bins
 
 
@@ -247,6 +247,30 @@ class Smoothed:
         drawn = [day.draw(numbers[place], rng) for place, day in self._models(numbers > 0)]
         return np.concatenate(drawn)
 
+    def jumps(self) -> tuple[FloatArray, FloatArray]:
+        """Return the largest change of each arm in standard deviations, and the units since then.
+
+        The mean of the bills after a day is compared with that before, for every day. Days differ
+        by the believed effects of days, and bills by the spread of the arm.
+        """
+        day_variance = self.pooled * float(
+            self.weights.sum(axis=1) @ WALKS[:, 1] + self.weights.sum(axis=0) @ COMMON
+        )
+        order = np.argsort(self.reports.place, kind="stable")
+        size, since = np.zeros(len(self._n)), self._n.copy()
+        for arm in np.flatnonzero(self._seen.sum(axis=0) > 1):
+            days = order[self._seen[order, arm]]
+            units, total = self.reports.units[days, arm], self.reports.total[days, arm]
+            before, number = units.cumsum()[:-1], np.arange(1.0, len(days))
+            after = units.sum() - before
+            change = (total.sum() - total.cumsum()[:-1]) / after - total.cumsum()[:-1] / before
+            variance = self.variance[arm] * (1 / before + 1 / after)
+            variance += day_variance * (1 / number + 1 / (len(days) - number))
+            deviations = np.abs(change) / np.sqrt(variance)
+            place = int(deviations.argmax())
+            size[arm], since[arm] = deviations[place], after[place]
+        return size, since
+
     def means(self) -> FloatArray:
         """Return the expected mean loss of each arm in each bin of time, (bins, arms)."""
         found = np.zeros((len(self.times), len(self._n)))
@@ -290,11 +314,18 @@ class _Walk:
         """The precision of the effect of each day, (days, days), and its weighted rest."""
         bins, precision = self.smoothed.bins, self.precision
         found = np.diag(precision.sum(axis=1))
-        for arm in np.flatnonzero(precision.any(axis=0)):
-            days = np.flatnonzero(precision[:, arm])
-            weight, at = precision[days, arm], bins[days]
-            covariance = self.covariance[arm][at[:, None], at]
-            found[days[:, None], days] -= weight[:, None] * covariance * weight
+        seen = np.flatnonzero(precision.any(axis=0))
+        if len(seen) <= len(self.means):
+            for arm in seen:
+                days = np.flatnonzero(precision[:, arm])
+                weight, at = precision[days, arm], bins[days]
+                covariance = self.covariance[arm][at[:, None], at]
+                found[days[:, None], days] -= weight[:, None] * covariance * weight
+        else:  # the same sums, a bin at a time
+            for k in range(len(self.means)):
+                days = np.flatnonzero(bins == k)
+                others = self.covariance[:, k].T[bins] * precision
+                found[days] -= precision[days] @ others.T
         return found, (precision * (self.rest - self.means[bins])).sum(axis=1)
 
 
@@ -344,13 +375,15 @@ class _Days:
         self.walk, self.fit = walk, float(walk.fit)
         count = len(walk.precision)
         self.effect = np.zeros(count)
-        self.root: FloatArray | None = None
+        self.factor: FloatArray | None = None  # of the precision of the effects, by Cholesky
         if common > 0:
             precision, rest = walk.of_days
-            factor = np.linalg.cholesky(np.eye(count) / common + precision)
-            inverse = np.linalg.inv(factor)  # covariance = inverse' inverse
-            half = inverse @ rest
-            self.root, self.effect = inverse, inverse.T @ half
+            factor: FloatArray = np.linalg.cholesky(np.eye(count) / common + precision).astype(
+                float
+            )
+            self.factor = factor
+            half = _solved(factor, rest)
+            self.effect = _solved(factor, half, transposed=True)
             self.fit += 0.5 * float(half @ half)
             self.fit -= float(np.log(factor.diagonal()).sum()) + 0.5 * count * math.log(common)
 
@@ -379,17 +412,19 @@ class _Days:
         mean += np.bincount(group, level, count)
         on_days = np.zeros((count, len(bins)))
         on_days[group, np.arange(len(bins))] = left.sum(axis=1)
-        for arm in np.flatnonzero(left.any(axis=0)):
-            sums = np.zeros((count, len(smoothed.times)))
-            np.add.at(sums, (group, bins), left[:, arm])
-            pulled = sums @ walk.covariance[arm]
-            mean += sums @ walk.means[:, arm]
-            covariance += pulled @ sums.T
-            on_days -= pulled[:, bins] * precision[:, arm]
-        if self.root is not None:
+        used = np.flatnonzero(left.any(axis=0))
+        for arms in np.split(used, range(0, len(used), max(MOST_ENTRIES // on_days.size, 1))[1:]):
+            sums = np.zeros((count, len(smoothed.times), len(arms)))
+            np.add.at(sums, (group, bins), left[:, arms])
+            by_arm = np.ascontiguousarray(sums.transpose(2, 0, 1))
+            pulled = by_arm @ walk.covariance[arms]  # (arms, groups, bins)
+            mean += (by_arm @ walk.means.T[arms, :, None]).sum(axis=(0, 2))
+            covariance += (pulled @ by_arm.transpose(0, 2, 1)).sum(axis=0)
+            on_days -= (pulled[:, :, bins] * precision.T[arms, None]).sum(axis=0)
+        if self.factor is not None:
             mean += on_days @ self.effect
-            half = on_days @ self.root.T
-            covariance += half @ half.T
+            half = _solved(self.factor, on_days.T)
+            covariance += half.T @ half
         return Contrast(mean, covariance)
 
     def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
@@ -398,8 +433,9 @@ class _Days:
         bins, precision = smoothed.bins, walk.precision
         days, arms = precision.shape
         effect = np.tile(self.effect, (count, 1))
-        if self.root is not None:
-            effect += rng.standard_normal((count, days)) @ self.root
+        if self.factor is not None:
+            noise = rng.standard_normal((days, count))
+            effect += _solved(self.factor, noise, transposed=True).T
         pull = np.zeros((len(smoothed.times), count, arms))
         np.add.at(pull, bins, effect.T[:, :, None] * precision[:, None])
         values, vectors = np.linalg.eigh(walk.covariance)  # a walk that hardly moves is singular
@@ -412,3 +448,12 @@ class _Days:
         found += gain * (walk.rest - found)
         found += np.sqrt(walk.own * (1 - gain)) * rng.standard_normal(found.shape)
         return np.asarray(smoothed.prior_mean + found)
+
+
+def _solved(factor: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
+    """Return the solution of ``factor`` x = right, for a lower triangle or its transpose."""
+    from scipy.linalg import solve_triangular
+
+    trans: Literal["N", "T"] = "T" if transposed else "N"
+    found = solve_triangular(factor, right, trans=trans, lower=True, check_finite=False)
+    return np.asarray(found, dtype=float)

@@ -25,7 +25,8 @@ FEW_BILLS = 5
 RECENT = 4.0  # weeks
 MOST_NEVER = 0.25  # shares of the rule's units
 MOST_STALE = 0.30
-MOST_NAMED = 5  # arms in a sentence
+JUMP = 4.5  # standard deviations: one of 9 arms in 60 days of constant means in 1 % of studies
+ENOUGH_BILLS = 60  # after a jump, to know the new price
 DISAGREES = 3.0  # joint standard errors
 METHODS = ("model", "dr", "ips")
 
@@ -66,7 +67,7 @@ def estimate(
     rule
         The rule in words, such as "in proportion".
     moved
-        The arms whose mean has changed, by ``drift``.
+        Arms whose mean has changed, by ``drift``; others are found here.
     entry
         The last entry of the journal that was read.
     words
@@ -348,7 +349,10 @@ class History:
 
     def _trust(self, compared: Compared, stale: float, moved: Collection[str]) -> str:
         asked = compared.plan.sum(axis=0)
-        if any(asked[self._place[name]] for name in moved if name in self._place):
+        size, since = self.smoothed.jumps()
+        jumped = (size > JUMP) & (since < ENOUGH_BILLS)
+        jumped[[self._place[name] for name in moved if name in self._place]] = True
+        if (jumped & (asked > 0)).any():
             return f"prices have moved on {self._arms_word} that were not played"
         if stale > MOST_STALE:
             return (

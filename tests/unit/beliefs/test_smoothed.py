@@ -95,11 +95,13 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
     return whole, sum(spread)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_contrasts_equal_a_dense_posterior(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seed", "days", "arms"), [(0, 7, 3), (1, 3, 5)])
+def test_contrasts_equal_a_dense_posterior(
+    seed: int, days: int, arms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Plans differ in their numbers of units, so that effects of days do not cancel."""
     monkeypatch.setattr(smoothed, "NEGLIGIBLE", 0.0)
-    reports = drawn_reports(seed)
+    reports = drawn_reports(seed, days, arms)
     rng = np.random.default_rng([7, seed])
     weights = rng.integers(-3, 4, reports.units.shape).astype(float)
     groups = np.arange(len(weights)) // 4

@@ -6,6 +6,7 @@ takes half an hour on one core.
 """
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -21,6 +22,7 @@ import numpy as np
 from benchmarks.harness import Runner, Section, Target, command
 from multiplay import (
     ActionSet,
+    Budget,
     Feedback,
     GenCTS,
     GenLBINFV,
@@ -31,6 +33,7 @@ from multiplay import (
 )
 from multiplay._support.words import Words
 from multiplay.policies.base import drop_warm_start
+from multiplay.savings import Bills, estimate, simulated
 from multiplay.savings.days import DAY, PlayedDay
 from multiplay.savings.estimates import History
 from multiplay.types import FloatArray, IntArray
@@ -127,14 +130,25 @@ class Studies(NamedTuple):
     days: list[list[PlayedDay]]
     history: int
     means: FloatArray  # (studies, days, lanes)
+    drawn: FloatArray  # the same, before bills are cut to their range
     lists: FloatArray  # the prices of the price list, (studies, lanes)
     splits: list[IntArray]  # in proportion, of each day
 
 
-def played(case: Case, first: int, studies: int, policy: Policy | None = None) -> Studies:
-    """Play some studies at once: trials of the policy are studies."""
+def played(
+    case: Case,
+    first: int,
+    studies: int,
+    policy: Policy | None = None,
+    drawn: FloatArray | None = None,
+) -> Studies:
+    """Play some studies at once: trials of the policy are studies.
+
+    The policy of the case plays unless another is given, with means of its own or those ``drawn``.
+    """
     rng = np.random.default_rng([SEED, CASES.index(case), first])
-    drawn = truth(case, rng, studies)
+    if drawn is None:
+        drawn = truth(case, rng, studies)
     lists = drawn.mean(axis=1) * np.exp(rng.normal(0, 0.25, (studies, LANES)))
     streams = Streams.spawn(SEED, CASES.index(case), range(first, first + studies))
     policy = policy or POLICIES[case.policy]
@@ -168,7 +182,7 @@ def played(case: Case, first: int, studies: int, policy: Policy | None = None) -
             mean = None if x is None else x[k].copy()
             one = PlayedDay(DAY * t, "", actions, action[k], action[k], *sums, mean)
             days[k].append(one)
-    return Studies(days, case.history, expected(case, drawn), lists, splits)
+    return Studies(days, case.history, expected(case, drawn), drawn, lists, splits)
 
 
 class Interval(NamedTuple):
@@ -302,7 +316,94 @@ def _limits(case: Case, rule: str, row: dict[str, Any]) -> Iterator[Target]:
     yield Target(f"{what}: |bias|", abs(row["bias"]), row["half"] / Z / 2)
 
 
-TOPICS = {"totals": totals}
+# ---------------------------------------------------------------- another policy
+
+ASKED = {"GenCTS": "GenLBINFV", "GenLBINFV": "GenCTS"}
+ASKED_STUDIES, RUNS = 80, 40
+
+
+def asked(case: Case, first: int, studies: int) -> list[tuple[float, Interval]]:
+    """Return true and estimated differences to another policy, on average over its plays."""
+    policy, found = POLICIES[ASKED[case.policy]], []
+    done = played(case, first, studies)
+    for k, days in enumerate(done.days):
+        drawn = np.repeat(done.drawn[k : k + 1], RUNS, axis=0)
+        runs = played(case, 10_000 + RUNS * (first + k), RUNS, policy, drawn).days
+        costs = [
+            sum(day.action @ mean for day, mean in zip(run, done.means[k], strict=True))
+            for run in [days, *runs]
+        ]
+        saved = simulated(days, [], policy, (0.0, MOST))
+        found.append(
+            (float(np.mean(costs[1:]) - costs[0]), Interval(saved.total, saved.low, saved.high))
+        )
+    return found
+
+
+def policies(trials: int | None, run: Runner) -> list[Section]:
+    """Measure the coverage of differences to another policy, by simulated lives."""
+    studies, step = trials or ASKED_STUDIES, 4
+    cases = [Case("GenCTS", "stationary"), Case("GenLBINFV", "stationary")]
+    jobs = {
+        (case, first): (asked, (case, first, min(step, studies - first)))
+        for case in cases
+        for first in range(0, studies, step)
+    }
+    done, rows, targets = run(jobs), [], []
+    for case in cases:
+        pairs = [one for (of, _), block in done.items() if of == case for one in block]
+        error = np.array([one.total - true for true, one in pairs])
+        row = {
+            "played": case.policy,
+            "asked about": ASKED[case.policy],
+            "true": float(np.mean([true for true, _ in pairs])),
+            "cover, %": covered(pairs),
+            "bias": float(error.mean()),
+            "half": float(np.median([(one.high - one.low) / 2 for _, one in pairs])),
+        }
+        rows.append(row)
+        targets.append(
+            Target(f"{case.policy} played: cover, %", row["cover, %"], 90.0, at_least=True)
+        )
+    shows = f"{studies} studies, 200 lives each; the true cost is the mean of {RUNS} runs."
+    return [Section("Another policy", shows, rows, targets)]
+
+
+# ---------------------------------------------------------------- speed
+
+
+def speed(trials: int | None, run: Runner) -> list[Section]:
+    """Measure the time of an estimate for large studies."""
+    rows, targets = [], []
+    for lanes, days, limit in ((9, 60, 0.5), (200, 365, 5.0), (10_000, 60, 60.0)):
+        study = _large(lanes, days)
+        started = time.process_time()
+        estimate(*study, (0.0, MOST))
+        seconds = time.process_time() - started
+        rows.append({"lanes": lanes, "days": days, "seconds": seconds})
+        targets.append(Target(f"{lanes} lanes, {days} days", seconds, limit, "s"))
+    return [Section("Speed", "Processor time of one estimate.", rows, targets)]
+
+
+def _large(lanes: int, days: int) -> tuple[list[PlayedDay], list[Bills], list[IntArray]]:
+    """Return a study in which both plans use each lane about every second day."""
+    rng, units = np.random.default_rng(SEED), lanes // 2 + 1
+    means, actions = rng.uniform(40, 160, lanes), Budget(units, [3] * lanes)
+    found, plans = [], []
+    for t in range(days):
+        action, plan = (
+            np.minimum(np.bincount(rng.integers(0, lanes, units), minlength=lanes), 3)
+            for _ in range(2)
+        )
+        drawn = means[:, None] * rng.uniform(LOW, HIGHEST, (lanes, 3))
+        drawn[np.arange(3) >= action[:, None]] = 0.0
+        sums = drawn.sum(axis=1), (drawn**2).sum(axis=1)
+        found.append(PlayedDay(DAY * t, "", actions, action, action, *sums))
+        plans.append(plan)
+    return found, [], plans
+
+
+TOPICS = {"totals": totals, "policies": policies, "speed": speed}
 
 if __name__ == "__main__":
     command("benchmarks.savings", __doc__, TOPICS)

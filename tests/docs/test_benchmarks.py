@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
@@ -32,6 +33,7 @@ from benchmarks import (
     programs,
     rounding,
     rounds,
+    savings,
     sets,
     startup,
     step,
@@ -370,6 +372,29 @@ def test_bills_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["world"] for row in regret.rows] == ["twopoint, 5", "miss, 5", "change, 5"]
     (examples,) = bills.examples(8, runner)
     assert all(target.met for target in examples.targets if "distance" in target.what[-8:])
+
+
+@pytest.mark.slow
+def test_savings_are_covered_and_measured_against_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right program fails in one of 10,000 seeds, for each of nine intervals."""
+    cases = [
+        savings.Case("GenCTS", "drift"),
+        savings.Case("GenCTS", "stationary", history=20),
+        savings.Case("GenLBINFV", "weekly"),
+    ]
+    monkeypatch.setattr(savings, "CASES", cases)
+    runner, studies = harness.Runner(jobs=1), 40
+    (totals,) = savings.totals(studies, runner)
+    assert len(totals.rows) == 9
+    least = 100 * stats.binom(studies, 0.95).ppf(1e-4) / studies
+    assert all(row["cover, %"] >= least for row in totals.rows)
+    assert all(85 < row["weeks, %"] < 99.9 for row in totals.rows), "eight weeks of each study"
+    assert {"ips rmse", "dr rmse", "agrees, %"} < set(totals.rows[-3])
+    monkeypatch.setattr(
+        savings, "CASES", [savings.Case(name, "stationary") for name in savings.ASKED]
+    )
+    (others,) = savings.policies(2, runner)
+    assert [row["asked about"] for row in others.rows] == ["GenLBINFV", "GenCTS"]
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ from multiplay.results import (
     Result as Result,
     load as load,
 )
+from multiplay.savings import Saved as Saved
 from multiplay.simulation.simulate import simulate as simulate
 from multiplay.studies import (
     Study as Study,

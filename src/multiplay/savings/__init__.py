@@ -1,17 +1,10 @@
 """Savings: what the plays of a study saved against a rule, with an interval."""
 
-from multiplay.savings.days import Bills, PlayedDay
-from multiplay.savings.estimates import cost_of_learning, estimate
-from multiplay.savings.lives import simulated
-from multiplay.savings.saved import Evidence, Saved, WeekSaved
-
-__all__ = [
-    "Bills",
-    "Evidence",
-    "PlayedDay",
-    "Saved",
-    "WeekSaved",
-    "cost_of_learning",
-    "estimate",
-    "simulated",
-]
+from multiplay.savings.days import Bills as Bills
+from multiplay.savings.days import PlayedDay as PlayedDay
+from multiplay.savings.estimates import cost_of_learning as cost_of_learning
+from multiplay.savings.estimates import estimate as estimate
+from multiplay.savings.lives import simulated as simulated
+from multiplay.savings.saved import Evidence as Evidence
+from multiplay.savings.saved import Saved as Saved
+from multiplay.savings.saved import WeekSaved as WeekSaved

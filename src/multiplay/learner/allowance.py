@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ SHARE, SURE = 0.03, 0.99  # by default
 FOUND, WANTED, ETA, PERIOD = "baseline", "wanted", "eta", "period"  # in the memo of a play
 PREFIX = "allowance/"  # before the names of arrays
 DAY, MONDAY = 86_400.0, 3  # seconds; 1 January 1970 was a Thursday
+PlayAndBaseline = tuple[Mapping[str, int], Mapping[str, int]]
 
 
 class Allowance(NamedTuple):
@@ -116,6 +118,21 @@ class AllowanceSettings(NamedTuple):
         pack(baseline, "baseline")
         return cls(baseline, float(share), float(sure), per)
 
+    @property
+    def text(self) -> str:
+        """The settings in a few words.
+
+        Examples
+        --------
+        >>> from multiplay import InProportion
+        >>> AllowanceSettings(InProportion(), 0.025, 0.99, "week").text
+        '2.5 % more than a split in proportion, each week'
+        """
+        rule = self.baseline
+        named = rule.text if isinstance(rule, Rule) else "the plan of each day"
+        share = f"{100 * self.allowance:.3g} % more than {named}"
+        return share if self.per is None else f"{share}, each {self.per}"
+
     def record(self) -> tuple[dict[str, Any], Arrays]:
         """Return the settings as plain data and arrays."""
         plain, arrays = pack(self.baseline, "baseline")
@@ -127,6 +144,24 @@ class AllowanceSettings(NamedTuple):
         """Return the settings of a record."""
         rest = header["allowance"], header["sure"], header.get("per")
         return cls(unpack(header["baseline"], arrays, builder), *rest)
+
+
+class AllowanceCurve(NamedTuple):
+    """The allowance after each of some plays, by what is believed now, in the user's unit.
+
+    Attributes
+    ----------
+    spent : array
+        What all plays until then are expected to cost more than the baseline.
+    most : array
+        The most that was permitted.
+    doubt : array
+        The half width of the interval of their difference.
+    """
+
+    spent: FloatArray
+    most: FloatArray
+    doubt: FloatArray
 
 
 class AllowanceState:
@@ -288,6 +323,25 @@ class AllowanceState:
         weight = (1.0 + sign * share) * base - played
         doubt = z_of(self.settings.sure) * math.sqrt(float(variance @ weight**2))
         return Allowance(spent, left, left - doubt, self.days, self.restricted)
+
+    def curve(self, state: PolicyState, plays: Sequence[PlayAndBaseline]) -> AllowanceCurve | None:
+        """Return the allowance after each of the last plays of this period, in their order.
+
+        A play is its plan and that of the baseline, by arm. None where plays have known costs.
+        """
+        if self.known.any():
+            return None
+        sign, share, arms = state.actions.sign, self.settings.allowance, len(state.arms.names)
+        each = np.zeros((len(plays), 2, arms))
+        for k, both in enumerate(plays):
+            for row, plan in zip(each[k], both, strict=True):
+                row[[state.arms.index[arm] for arm in plan]] = [*plan.values()]
+        units = self._grown(arms) - (each.sum(axis=0) - np.cumsum(each, axis=0))
+        mean, variance = beliefs(state)
+        played, base = (units @ mean).T
+        weight = (1.0 + sign * share) * units[:, 1] - units[:, 0]
+        doubt = z_of(self.settings.sure) * np.sqrt(weight**2 @ variance)
+        return AllowanceCurve(sign * (played - base), share * base, doubt)
 
     # ------------------------------------------------------------ records
 

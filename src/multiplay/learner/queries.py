@@ -17,7 +17,7 @@ from multiplay.actions import ActionSet
 from multiplay.beliefs.changes import changes_of
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.features import Features
-from multiplay.learner.allowance import FOUND, Allowance, is_restricted
+from multiplay.learner.allowance import FOUND, Allowance, AllowanceSettings, is_restricted
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.comparison import Against, Past, Question, compared
 from multiplay.learner.engine import Engine, Units
@@ -209,6 +209,12 @@ class Queries(ABC):
         with self._current() as engine:
             level = probability("level", level, LEVEL)
             return effects_frame(engine.state, level, by)
+
+    @property
+    def baseline(self) -> AllowanceSettings | None:
+        """The baseline and the allowance; None if there are none."""
+        with self._current() as engine:
+            return None if engine.allowance is None else engine.allowance.settings
 
     def allowance(self) -> Allowance:
         """Return how much of the allowance is left, by what is believed now.

@@ -21,6 +21,7 @@ from multiplay.actions import ActionSet, Rule
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import facts
+from multiplay.learner.allowance import EACH_DAY, SURE, Allowance, AllowanceSettings
 from multiplay.learner.comparison import Question
 from multiplay.learner.engine import (
     Losses,
@@ -128,6 +129,10 @@ class RemoteStudy(HasPanel):
         unit: str | None = None,
         arm: str | None = None,
         round: str | None = None,
+        baseline: Rule | str | None = None,
+        allowance: float | None = None,
+        sure: float = SURE,
+        per: str | None = None,
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
@@ -135,6 +140,7 @@ class RemoteStudy(HasPanel):
             check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
         if features is not None:
             check_instance("features", features, Features, "Features(km=Number())")
+        limit = AllowanceSettings.given(baseline, allowance, sure, per)
         body: Plain = {
             "name": checked_name(name),
             "actions": _plain_set(actions),
@@ -148,6 +154,7 @@ class RemoteStudy(HasPanel):
             "missing": checked_missing(missing),
             "changing": true_or_false("changing", changing, "Leave it out."),
             "words": given_words(currency=currency, unit=unit, arm=arm, round=round),
+            **({} if limit is None else _plain_allowance(limit)),
             "key": _checked(key),
         }
         self._client.write("/studies", body)
@@ -259,6 +266,15 @@ class RemoteStudy(HasPanel):
         return None if self._info()["features"] is None else self._build("features", Features)
 
     @property
+    def baseline(self) -> AllowanceSettings | None:
+        """The baseline and the allowance; None if there are none."""
+        about = self._info()
+        if about["baseline"] is None:
+            return None
+        rule = about["baseline"] if about["baseline"] == EACH_DAY else self._build("baseline", Rule)
+        return AllowanceSettings(rule, about["allowance"], about["sure"], about["per"])
+
+    @property
     def words(self) -> Words:
         """The words in which plans and costs are shown."""
         return Words(**self._info()["words"])
@@ -315,6 +331,7 @@ class RemoteStudy(HasPanel):
         exclude: Iterable[str] = (),
         fixed: Mapping[str, int] | None = None,
         features: Any = None,
+        baseline: Units | None = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -323,8 +340,10 @@ class RemoteStudy(HasPanel):
         The service has its own time limit, 10 seconds by default.
         """
         checked_limit(time_limit)
-        given = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
+        given: Plain = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
         given |= _limited(actions, at_most, exclude, fixed, features)
+        if baseline is not None:
+            given["baseline"] = wire.plain_units("baseline", baseline)
         return self._play(self._do("ask", given))
 
     def tell(
@@ -607,6 +626,10 @@ class RemoteStudy(HasPanel):
         """Return how a pending play differs from the best plan, and what for; as ``Study.why``."""
         return wire.to_why(self._client.get(self._path(_of_play(play, "why"))))
 
+    def allowance(self) -> Allowance:
+        """Return how much of the allowance is left; as ``Study.allowance``."""
+        return Allowance(**self._client.get_cached(self._path("allowance")))
+
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the changes of arms; as ``Study.drift``."""
         hint = "Use 0.05 for a 5 % chance of a false alarm over the life of the learner."
@@ -856,6 +879,13 @@ def _of_play(play: AnyPlay, verb: str) -> str:
 def _plain_set(actions: Any) -> Any:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
     return wire.request_set(actions)
+
+
+def _plain_allowance(limit: AllowanceSettings) -> Plain:
+    """Return the settings of an allowance for the service."""
+    rule = limit.baseline
+    plain = rule if isinstance(rule, str) else wire.to_plain("baseline", rule)
+    return limit._asdict() | {"baseline": plain}
 
 
 def _plain_day(actions: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from multiplay._support.formatting import Table, brief_policy
 from multiplay.errors import InvalidInput
+from multiplay.learner.allowance import Allowance
 from multiplay.learner.facts import Facts, PendingRow, arms_table, by_share, pending_table, rows_of
 from multiplay.learner.plays import CANCELLED, PENDING, TOLD, Estimate
 from multiplay.policies import BootstrapCTS
@@ -63,6 +64,8 @@ class StudyFacts(Facts):
         The pending plays, oldest first.
     best : BestPlan or InvalidInput
         The best plan, or the reason why it is not known.
+    allowance : Allowance or None
+        How much of the allowance against the baseline is left; None without a baseline.
     saved : str
         What was saved against the rule of the study, in one line; "" if it was not computed.
     """
@@ -82,6 +85,7 @@ class StudyFacts(Facts):
     curve: Curve
     pending: list[PendingRow]
     best: BestPlan | InvalidInput
+    allowance: Allowance | None = None
     saved: str = ""
 
     def most_played(self, most: int) -> pd.DataFrame:
@@ -114,6 +118,7 @@ class StudyFacts(Facts):
             "arms": self.arms.to_dict("records"),
             "best": _plain_best(self.best),
             "saved": self.saved or None,
+            "allowance": None if self.allowance is None else self.allowance._asdict(),
             "rounds": _plain_curve(self.curve),
             "drift": self.alarms.to_dict("records"),
             "plays_pending": [one._asdict() for one in self.pending],
@@ -186,6 +191,7 @@ def study_facts(
             if play.id in plans  # otherwise it was told in the meantime
         ],
         best=_best_plan(study, level),
+        allowance=None if study.baseline is None else study.allowance(),
     )
 
 

@@ -20,6 +20,7 @@ from multiplay._support.formatting import (
 )
 from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
+from multiplay.learner.allowance import Allowance
 from multiplay.learner.facts import rows_of
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
@@ -62,7 +63,20 @@ def head(facts: StudyFacts) -> list[str]:
     words, does = facts.words, facts.summary.removesuffix(".")
     arms = f"{words.arms(len(facts.arms))}, {facts.loss_range} {words.currency}".rstrip()
     saved = [facts.saved] if facts.saved else []
-    return [arms, f"{does} ({facts.policy})", plays + clipped, *saved]
+    limit = [] if facts.allowance is None else [allowance_text(facts.allowance, words)]
+    return [arms, f"{does} ({facts.policy})", plays + clipped, *limit, *saved]
+
+
+def allowance_text(used: Allowance, words: Words) -> str:
+    """Return how much of an allowance is left, in one line.
+
+    Examples
+    --------
+    >>> allowance_text(Allowance(-2310.0, 3120.0, 2400.0, 14, 5), Words("EUR"))
+    'allowance: 3,120 EUR left, 2,400 for sure; restricted on 5 of 14 days'
+    """
+    left = f"{words.money(used.left)} left, {money_text(used.sure_of)} for sure"
+    return f"allowance: {left}; restricted on {used.restricted} of {words.rounds(used.days)}"
 
 
 # ---------------------------------------------------------------- costs of rounds

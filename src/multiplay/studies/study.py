@@ -20,7 +20,7 @@ from multiplay.actions import ActionSet, Rule, Transport
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import snapshot
-from multiplay.learner.allowance import SURE, AllowanceSettings
+from multiplay.learner.allowance import SURE, AllowanceCurve, AllowanceSettings
 from multiplay.learner.comparison import Against, Question
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
@@ -1038,3 +1038,19 @@ def _opened(
     kind: type[Study], name: str, store: Store, actions: Any, policy: Any, by: str | None
 ) -> Study:
     return kind.open(name, store=store, actions=actions, policy=policy, by=by)
+
+
+def allowance_curve(study: Study, asked: Iterable[Entry]) -> AllowanceCurve | None:
+    """Return the allowance after each of the last plays that were not cancelled, given by entries.
+
+    None without a baseline, with known costs, and for an allowance that starts anew each week.
+    """
+    with study._current() as engine:
+        limit = engine.allowance
+        if limit is None or limit.settings.per is not None:
+            return None
+        headers = [entry.record.header for entry in asked]
+        if any(entry_codec.BASELINE not in header for header in headers):  # imported plays
+            return None
+        plays = [(header["plan"], header[entry_codec.BASELINE]) for header in headers]
+        return limit.curve(engine.state, plays)

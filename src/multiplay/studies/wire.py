@@ -167,7 +167,8 @@ def to_plan(plain: Mapping[str, Any], words: Callable[[], Words]) -> Plan:
 def of_play(play: PendingPlay) -> dict[str, Any]:
     """Return a play as plain data."""
     cut = {"truncated": play.truncated, "gap": play.gap}
-    return {"id": play.id, "key": play.key, **cut, **of_plan(play)}
+    limit = {name: getattr(play, name) for name in ("baseline", "explores", "restricted")}
+    return {"id": play.id, "key": play.key, **cut, **limit, **of_plan(play)}
 
 
 def to_play(
@@ -184,6 +185,8 @@ def to_play(
         lambda: why(id),
         plain["truncated"],
         words,
+        plain["baseline"],
+        plain["restricted"],
         gap=plain.get("gap"),
     )
 

@@ -14,7 +14,8 @@ PANELS = {
     ),
     "Costs that count": ("forget", "keep"),
     "Plans and estimates": (
-        *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect", "saved"),
+        *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect"),
+        *("saved", "allowance"),
     ),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }

@@ -62,6 +62,9 @@ def plain_play(play: PendingPlay) -> dict[str, Any]:
         "expected": expected,
         "truncated": play.truncated,
         "gap": play.gap,
+        "baseline": play.baseline,
+        "explores": play.explores,
+        "restricted": play.restricted,
     }
 
 
@@ -90,6 +93,14 @@ def ask(
     at_most: AtMost = None,
     exclude: Exclude = None,
     fixed: Fixed = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ARM=N",
+            help="Units of the plan that you would use, if the study has --baseline each-day; "
+            "repeatable.",
+        ),
+    ] = None,
     time_limit: TimeLimit = None,
     at: At = None,
     why: Annotated[
@@ -128,8 +139,9 @@ def ask(
         multiplay study ask lanes --key 2026-11-17 --why
 
     JSON: id, key, plan (units by arm), expected (total, low, high), truncated, gap (how far a
-    truncated plan may be from the best, or null); with --why also why, as multiplay study why
-    prints it.
+    truncated plan may be from the best, or null); baseline (units by arm), explores (units that
+    differ from it) and restricted, for a study with an allowance; with --why also why, as multiplay
+    study why prints it.
     """
     given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
@@ -138,6 +150,7 @@ def ask(
         )
         limits = _limits(at_most, exclude, fixed)
         limits["features"] = features.day_features(known, day, given.features)
+        limits["baseline"] = options.parsed_units("--baseline", baseline) if baseline else None
         play = known.ask(today, key=key, time_limit=time_limit, at=time_of("--at", at), **limits)
         if as_json:
             said = {"why": of_why(play.why())} if why else {}
@@ -148,6 +161,8 @@ def ask(
         typer.echo(f"{units}. {outlook(play.expected, known.actions.sense, words)}")
         if why:
             _print_why(play.why())
+        elif play.restricted:
+            typer.echo("restricted by the allowance: the plan of the policy could cost too much")
         if play.truncated:
             typer.echo(f"truncated: {truncation_text(play, words)}")
         typer.echo(next_step(f"tell {shlex.quote(name)} {play.id} costs.csv", known, store))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from multiplay._support.serialization import type_name
+from multiplay.actions.rules import Rule
 from multiplay.cli.study import csv_files, features, options
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
@@ -19,6 +20,13 @@ from multiplay.cli.study.app import (
 )
 from multiplay.errors import InvalidInput
 from multiplay.studies import Study
+
+EACH_DAY = "each-day"
+
+
+def _baseline(text: str) -> Rule | str:
+    """Return the rule of --baseline."""
+    return "each day" if text == EACH_DAY else csv_files.rule_named("--baseline", text)
 
 
 @study.command()
@@ -93,6 +101,27 @@ def create(
         bool,
         typer.Option("--changing", help="The set changes: refuse a policy that needs a fixed set."),
     ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="What is done today: in-proportion, each-day, or a CSV file with arm and price, "
+            "or with arm and units.",
+        ),
+    ] = None,
+    allowance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="0.03", help="How much more than the baseline the plans may cost: 0.03 for 3 %."
+        ),
+    ] = None,
+    sure: Annotated[
+        float | None,
+        typer.Option(metavar="0.99", help="The probability with which the allowance is kept."),
+    ] = None,
+    per: Annotated[
+        str | None, typer.Option(metavar="week", help="Start the allowance anew every week.")
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="Random seed: the same seed and losses give the same plans."),
@@ -148,9 +177,15 @@ def create(
         \[rain]
         type = "Flag"
 
+    With [b]--baseline[/b] and [b]--allowance[/b], the plans cost at most a little more than what is
+    done today, in total and on every day. With each-day, every ask has the baseline of its day.
+
     Examples:
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
+
+        multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
+        --baseline in-proportion --allowance 0.03
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --currency EUR --unit truck
 
@@ -197,6 +232,10 @@ def create(
         "changing": changing or None,
         "features": None if declared is None else features.read_features(declared),
         "arms": None if table is None else csv_files.read_csv(table, "arm", "--arms"),
+        "baseline": None if baseline is None else _baseline(baseline),
+        "allowance": allowance,
+        "sure": sure,
+        "per": per,
         "seed": seed,
         **dict(zip(options.WORDS, (currency, unit, arm, round), strict=True)),
     }

@@ -69,8 +69,8 @@ def show(
 
     JSON: study, store, policy, unit, at; asked, told, pending, cancelled, clipped, incomplete
     (numbers); level; arms; best, with plan and expected, or refused; rounds, with mean, expected,
-    change and stretches; saved, a text, if a rule was kept by [b]multiplay study saved --keep[/b];
-    drift; plays_pending; last_plays.
+    change and stretches; allowance, if there is one; saved, a text, if a rule was kept by
+    [b]multiplay study saved --keep[/b]; drift; plays_pending; last_plays.
     """
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))

@@ -94,6 +94,7 @@ LossesByArm = dict[str, float | list[Loss] | None] | list[float | list[Loss] | N
 Missing = Literal["refuse", "ignore"]
 Seconds = Annotated[float, Field(gt=0, le=1e6)]
 Level = Annotated[float, Field(gt=0, lt=1)]
+Share = Annotated[float, Field(gt=0, le=1e6)]
 
 TRANSPORT = {
     "type": "Transport",
@@ -253,6 +254,20 @@ class NewStudy(Body):
     features: Declared | None = None
     arms: FeaturesByArm | None = None
     words: GivenWords = GivenWords()
+    baseline: Rule | Literal["each day"] | None = Field(
+        default=None,
+        description="What is done today: a rule, or `each day` if every ask has its own baseline. "
+        "The plans then cost at most a share more than the baseline, in total and on every day.",
+    )
+    allowance: Share | None = Field(
+        default=None, description="That share, such as 0.03; 0.03 by default."
+    )
+    sure: Level | None = Field(
+        default=None, description="The probability with which it is kept; 0.99 by default."
+    )
+    per: Literal["week"] | None = Field(
+        default=None, description="`week`: the allowance starts anew every week."
+    )
     seed: Units = 0
     key: KeyText | None = None
 
@@ -286,6 +301,10 @@ class Ask(Constraints):
 
     key: KeyText | None = None
     time_limit: Seconds | None = Field(default=None, description="Seconds to choose the play.")
+    baseline: UnitsByArm | None = Field(
+        default=None,
+        description="The plan that you would use, for a study whose baseline is `each day`.",
+    )
     at: When | None = None
 
 
@@ -565,6 +584,9 @@ class Play(Plan):
         plan=PLAN,
         action=[*PLAN.values()],
         expected=EXPECTED,
+        baseline=None,
+        explores=None,
+        restricted=False,
     )
 
     id: int
@@ -574,6 +596,9 @@ class Play(Plan):
         description="How far a truncated plan may be from the best, at the losses it was chosen "
         "for; null if the plan is not truncated, or no bound is known."
     )
+    baseline: dict[str, int] | None = Field(description="The plan of the baseline; null without.")
+    explores: int | None = Field(description="Units that differ from the baseline; null without.")
+    restricted: bool = Field(description="Whether the allowance changed the plan of the policy.")
 
 
 class WhyRow(BaseModel):
@@ -864,12 +889,30 @@ class Study(BaseModel):
     policy: dict[str, Any]
     features: dict[str, Any] | None
     compare: dict[str, Any] | None = Field(description="The rule that plays are compared with.")
+    baseline: dict[str, Any] | Literal["each day"] | None
+    allowance: float | None = Field(
+        description="The share that plans may cost more than the baseline; null without one."
+    )
+    sure: float | None
+    per: Literal["week"] | None
     arms: list[str]
     asked: int
     pending: int
     clipped: int
     entries: int
     digest: str = Field(description="The digest of the last entry, which covers all entries.")
+
+
+class Allowance(BaseModel):
+    """How much of an allowance is left, by what is believed now, in the unit of the study."""
+
+    model_config = example(spent=-2310.0, left=3120.0, sure_of=2400.0, days=14, restricted=5)
+
+    spent: float = Field(description="What plays are expected to cost more than the baseline.")
+    left: float = Field(description="What they may cost more from now on.")
+    sure_of: float = Field(description="The part of it that is certain.")
+    days: int = Field(description="The number of plays.")
+    restricted: int = Field(description="The number of plays that the allowance changed.")
 
 
 class StudyName(BaseModel):

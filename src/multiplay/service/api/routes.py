@@ -54,6 +54,8 @@ async def create_study(context: RequestContext, body: models.NewStudy) -> Respon
     for argument in ("losses", "rewards"):
         given[argument] = _ranges(given[argument])
     given |= given.pop("words")
+    if given["sure"] is None:
+        del given["sure"]
 
     def create(store: Store) -> Any:
         made: dict[str, Any] = {"present": of_study, "request": request, "by": caller.id}
@@ -95,6 +97,7 @@ async def ask(context: StudyContext, body: models.Ask | None = None) -> Response
     body, limits = body or models.Ask(), context.limits
     given = await _constraints(context, body)
     given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
+    given["baseline"] = body.baseline
     return await context.write(
         lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play, body.key
     )
@@ -290,6 +293,11 @@ async def list_effects(context: StudyContext, query: models.EffectsQuery) -> Res
     return await context.read_with_etag(
         lambda study: wire.of_beliefs(study.effects(query.level, query.by))
     )
+
+
+async def get_allowance(context: StudyContext) -> Response:
+    """Return how much of the allowance against the baseline is left, by what is believed now."""
+    return await context.read_with_etag(lambda study: study.allowance()._asdict())
 
 
 async def list_drift(context: StudyContext, query: models.DriftQuery) -> Response:
@@ -621,6 +629,7 @@ OPERATIONS = (
         query=models.EffectsQuery,
         etag=True,
     ),
+    Operation("GET", f"{STUDY}/allowance", get_allowance, QUERIES, models.Allowance, etag=True),
     Operation(
         "GET",
         f"{STUDY}/drift",
@@ -677,6 +686,7 @@ OPERATIONS = (
 def of_study(study: Study) -> dict[str, Any]:
     """Return a study as plain data."""
     head, rule = study.head, study.compare
+    limit = study.baseline
     return {
         "name": study.name,
         "summary": study.summary,
@@ -686,6 +696,8 @@ def of_study(study: Study) -> dict[str, Any]:
         "policy": wire.to_plain("policy", study.policy),
         "features": wire.to_plain("features", study.features),
         "compare": None if rule is None else wire.to_plain("compare", rule),
+        "baseline": None if limit is None else _plain_baseline(limit.baseline),
+        **{name: getattr(limit, name, None) for name in ("allowance", "sure", "per")},
         "arms": list(study.actions.names),
         "asked": study.asked,
         "pending": study.open_plays,
@@ -693,6 +705,10 @@ def of_study(study: Study) -> dict[str, Any]:
         "entries": head.number + 1,
         "digest": head.digest.hex(),
     }
+
+
+def _plain_baseline(baseline: Any) -> Any:
+    return baseline if isinstance(baseline, str) else wire.to_plain("baseline", baseline)
 
 
 def _of_store(context: RequestContext) -> Request | None:

@@ -118,7 +118,8 @@ class Form:
 
     def note(self, error: InvalidInput, *fields: str) -> None:
         """Record an error for the field that it names, or for the first of these fields."""
-        named = [name for name in fields if name in error.argument]
+        named = [name for name in fields if name == error.argument]
+        named = named or [name for name in fields if name in error.argument]
         place = (named or [*fields, ""])[0]
         self.errors.setdefault(place, error_text(error))
 
@@ -285,6 +286,7 @@ NEW_FIELDS = (
     "total",
     "low",
     *Words._fields,
+    "policy",
 )
 
 

@@ -11,6 +11,7 @@ from multiplay._support.serialization import number_or_nan
 from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
+from multiplay.learner.plays import CANCELLED
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import MOST as ROUNDS
@@ -151,12 +152,15 @@ class RecentPlays(NamedTuple):
         Whether each play was expected to be worse than the best plan; None if not known.
     external : DataFrame
         The last external plans and imported days.
+    asked : list of Entry
+        The entries of the last plays that were not cancelled.
     """
 
     head: int
     plays: pd.DataFrame
     explored: list[bool | None]
     external: pd.DataFrame
+    asked: list[Entry]
 
 
 class CostSummary(NamedTuple):
@@ -175,7 +179,8 @@ def recent_plays(journal: Journal) -> RecentPlays:
     pairs = [*journal.pairs(entry_codec.ASK, entry_codec.ENDS, start)][-ROUNDS:]
     explored = [entry_codec.explored(asked.record) for asked, _ in pairs]
     external = play_history.external_days(journal, start).tail(ROUNDS)
-    return RecentPlays(head, play_history.table_of(pairs), explored, external)
+    asked = [entry for entry, end in pairs if play_history.status_of(end) != CANCELLED]
+    return RecentPlays(head, play_history.table_of(pairs), explored, external, asked)
 
 
 def cost_summary(facts: StudyFacts, recent: RecentPlays) -> CostSummary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
@@ -23,6 +23,7 @@ from multiplay.service.pages import (
     new_model,
     new_study,
     render,
+    savings,
     sessions,
     study_routes,
 )
@@ -34,6 +35,7 @@ from multiplay.storage import Store
 
 DONE = {"deleted": "The study was deleted."}
 PART_OF_LIST = 50  # studies on one page
+FIELD_OF = {"baseline": "rule", "losses": "low", "rewards": "low"}  # of a new study
 SearchText = Annotated[str, Field(max_length=200)]
 
 
@@ -123,9 +125,8 @@ async def studies(context: PageContext, query: ListQuery) -> Response:
     cards = await asyncio.gather(*(_card(context, name, now) for name in shown))
     more = shown[-1] if len(names) > len(shown) else None
     done = DONE.get(query.done, "")
-    return await context.page(
-        "studies.html", cards=cards, after=more, today=f"{now:%Y-%m-%d}", done=done
-    )
+    about: dict[str, Any] = {"today": f"{now:%Y-%m-%d}", "notes": context.manager.settings.notes}
+    return await context.page("studies.html", cards=cards, after=more, done=done, **about)
 
 
 async def _card(context: PageContext, name: str, now: datetime) -> home.StudyCard:
@@ -151,6 +152,7 @@ async def _new_page(
     context: PageContext, form: Form, read: bool = False, status: int = 200
 ) -> Response:
     shown = {"form": form, "kinds": forms.KINDS, "policies": forms.POLICIES, "read": read}
+    shown["baselines"] = savings.BASELINES
     return await context.page("new.html", status, **shown)
 
 
@@ -199,7 +201,8 @@ async def new_from_model(context: PageContext) -> Response:
 async def _created(context: PageContext, form: Form, given: forms.StudyInput) -> bool:
     """Create a study of a model; return whether it was, after recording errors in the form."""
     try:
-        await context.manager.create(given.name, context.caller, partial(_create, context, given))
+        act = partial(_create, context, given, {})
+        await context.manager.create(given.name, context.caller, act)
     except InvalidInput as error:
         new_model.noted(form, context.without_store(error))
         return False
@@ -213,9 +216,20 @@ async def create(context: PageContext) -> Response:
     given = forms.new_study(form)
     if given is not None:
         try:
-            await context.manager.create(given.name, caller, partial(_create, context, given))
+            actions = await context.manager.build_actions(given.actions)
+            names = [] if actions is None else actions.names
+            limit = await context.in_thread(lambda: savings.allowance_of_form(form, names))
+            if form.errors:
+                return await _new_page(context, form, status=422)
+            await context.manager.create(
+                given.name, caller, partial(_create, context, given, limit)
+            )
         except InvalidInput as error:
-            form.note(context.without_store(error), *forms.NEW_FIELDS)
+            known = context.without_store(error)
+            if known.argument in FIELD_OF:
+                form.errors[FIELD_OF[known.argument]] = forms.error_text(known)
+            else:
+                form.note(known, *forms.NEW_FIELDS, *savings.FIELDS)
         else:
             base = render.url(given.name)
             if not form.get("history"):
@@ -229,7 +243,9 @@ async def to_new(context: PageContext) -> Response:
     return to("/new")
 
 
-def _create(context: PageContext, given: forms.StudyInput, store: Store) -> None:
+def _create(
+    context: PageContext, given: forms.StudyInput, limit: dict[str, Any], store: Store
+) -> None:
     limits = context.manager.settings.limits
     bounded_verbs.create(
         limits,
@@ -240,6 +256,7 @@ def _create(context: PageContext, given: forms.StudyInput, store: Store) -> None
         losses=given.losses,
         rewards=given.rewards,
         outside=given.outside,
+        **limit,
         **given.words,
         by=context.caller.id,
         present=lambda study: None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -13,13 +14,32 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.learner.plays import Estimate, PendingPlay, Receipt
 from multiplay.service.api import events
-from multiplay.service.pages import bills, features, forms, journal_views, plan_forms, views
+from multiplay.service.pages import (
+    bills,
+    features,
+    forms,
+    journal_views,
+    plan_forms,
+    savings,
+    views,
+)
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, StudyPageContext, to
 from multiplay.service.studies import bounded_verbs
 from multiplay.studies import Study, entry_codec, play_history
 
-PARTS = ("state", "plan", "tell", "other", "costs", "pending", "journal", "drivers", "arms")
+PARTS = (
+    "state",
+    "plan",
+    "tell",
+    "other",
+    "costs",
+    "pending",
+    "journal",
+    "allowance",
+    "drivers",
+    "arms",
+)
 MOST_DAYS = 36_500  # of an age in days
 
 STUDY, PLAY = "/studies/{study}", "/studies/{study}/plays/{play}"
@@ -158,6 +178,59 @@ async def journal(context: StudyPageContext, query: JournalQuery) -> Response:
     )
     lines = await _with_key_names(context, page)
     return await context.page("journal.html", name=context.name, base=context.base, lines=lines)
+
+
+# ------------------------------------------------------------ what was saved
+
+
+class SavingsQuery(BaseModel):
+    """What a form has done."""
+
+    done: str = ""
+
+
+async def saved(context: StudyPageContext) -> Response:
+    """Return what the plans saved, for the page of the study, which does not wait for it."""
+    found = await _saved(context, savings.saved_or_reason)
+    return await context.page("saved.html", saved=found, base=context.base)
+
+
+async def savings_page(context: StudyPageContext, query: SavingsQuery) -> Response:
+    """Show what the plans saved, and what it rests on."""
+    done = "The rule was saved." if query.done else ""
+    return await _savings_page(context, Form(), done)
+
+
+async def _savings_page(
+    context: StudyPageContext, form: Form, done: str = "", status: int = 200
+) -> Response:
+    found = await _saved(context, savings.comparison)
+    shown = {"name": context.name, "base": context.base, "rules": savings.RULES}
+    return await context.page("savings.html", status, form=form, found=found, done=done, **shown)
+
+
+async def _saved(context: StudyPageContext, act: Callable[[Study], Any]) -> Any:
+    return await context.manager.saved(context.name, context.caller, act)
+
+
+async def to_savings(context: StudyPageContext) -> Response:
+    """Redirect from the URL of a form to its page."""
+    return to(f"{context.base}/savings")
+
+
+async def compare(context: StudyPageContext) -> Response:
+    """Name the rule with which plans are compared."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    names = await context.read(lambda study: [*study.actions.names, *study.known_arms])
+    rule = await context.in_thread(lambda: savings.rule_of_form(form, [*dict.fromkeys(names)]))
+    if not form.errors:
+        try:
+            await context.write(form, lambda study: study.set_compare(rule), verb="set_compare")
+            return to(f"{context.base}/savings?done=compared")
+        except InvalidInput as error:
+            form.note(context.without_store(error), "rows")
+    return await _savings_page(context, form, status=422)
 
 
 # ------------------------------------------------------------ asking and telling
@@ -479,6 +552,10 @@ PAGES = (
     Page("GET", f"{STUDY}/chart", chart),
     Page("GET", f"{STUDY}/events", watch),
     Page("GET", f"{STUDY}/journal", journal, query=JournalQuery),
+    Page("GET", f"{STUDY}/saved", saved),
+    Page("GET", f"{STUDY}/savings", savings_page, query=SavingsQuery),
+    Page("GET", f"{STUDY}/compare", to_savings),
+    Page("POST", f"{STUDY}/compare", compare),
     Page("GET", f"{STUDY}/ask", of_form),
     Page("POST", f"{STUDY}/ask", ask),
     Page("GET", f"{STUDY}/expect", of_form),

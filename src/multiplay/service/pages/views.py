@@ -36,6 +36,7 @@ from multiplay.service.pages.journal_views import (
 )
 from multiplay.service.pages.plan_forms import MOST_UNIT_FIELDS, PlanFields, plan_fields
 from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
+from multiplay.service.pages.savings import AllowanceView, allowance_view
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, entry_codec, play_history
 from multiplay.studies.export import time_of
@@ -177,6 +178,8 @@ class Overview(NamedTuple):
     by_round: bool
     day_fields: list[DayField]
     drivers: Drivers | None
+    compared: str
+    allowance: AllowanceView | None
 
 
 class PlayPage(NamedTuple):
@@ -240,6 +243,8 @@ def overview(
         by_round=study.policy.learns_from == "round",
         day_fields=day_fields(study),
         drivers=drivers(study),
+        compared="" if study.compare is None else study.compare.text,
+        allowance=allowance_view(study, recent.asked),
     )
 
 

@@ -55,6 +55,7 @@ def create(
     request: Request | None = None,
     key: str | None = None,
     features: Any = None,
+    baseline: Any = None,
     **settings: Any,
 ) -> Any:
     """Create a study from plain data; return what ``present`` makes of the new study.
@@ -70,7 +71,9 @@ def create(
     check_features(declared, made.d)
     chosen = default_policy(declared) if policy is None else build_policy("policy", policy, limits)
     check_together(made, chosen, limits)
-    settings |= {"features": declared, "key": key}
+    if isinstance(baseline, Mapping):
+        baseline = build_rule("baseline", baseline, limits)
+    settings |= {"features": declared, "key": key, "baseline": baseline}
     with in_time("actions", limits):
         draft = Study.create(name, made, chosen, store=MemoryStore(), **settings)
     first, answer = next(draft.entries()), present(draft)

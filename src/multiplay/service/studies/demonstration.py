@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from multiplay._support.words import Words
-from multiplay.actions import Transport
+from multiplay.actions import InProportion, Transport
 from multiplay.service.auth import keys
 from multiplay.studies import Study, entry_codec
 from multiplay.studies.study import Place
@@ -41,28 +41,32 @@ def new_key(store: Place) -> str:
 
 
 def note(store: Place) -> str:
-    """Return what the plans of the year saved, by the mean costs of the simulation.
+    """Return what the plans of the year saved: estimated from bills, and by the simulation.
 
-    The other plans send trucks in proportion: from a depot to a town, the product of supply and
-    demand, divided by the number of all trucks. Both are charged the same mean costs, which the
-    study does not know, and the plans include those of the days on which it explored.
+    Both compare with trucks in proportion to supply and demand on the same days. The mean costs of
+    the simulation are not known to the study.
     """
-    plans, (means, _) = _plans(), _world()
-    proportional = np.outer(plans.supply, plans.demand).ravel() / plans.supply.sum()
-    spent = other = 0.0
     with Study.open(NAME, store=store) as study:
-        if study.actions.names != plans.names or study.asked < DAYS:  # a study of the user
+        if study.actions.names != _plans().names or study.asked < DAYS:  # a study of the user
             return ""
-        asked = (entry for entry in study.entries() if entry.labels.kind == entry_codec.ASK)
-        for day, entry in zip(range(DAYS), asked, strict=False):
-            costs, plan = _costs(means, day), entry.record.header["plan"]
-            spent += sum(costs[plans.names.index(lane)] * n for lane, n in plan.items())
-            other += float(costs @ proportional)
+        saved = study.saved(InProportion())
+        truth = _saved_by_means(study)
     return (
-        f"This year is simulated. Its plans cost {WORDS.money(spent)} by the mean costs of the "
-        f"simulation. Plans in proportion to supply and demand would have cost "
-        f"{WORDS.money(other)}: {WORDS.money(other - spent)} more ({other / spent - 1:.0%})."
+        f"This year is simulated. Its plans {saved.sentence} By the mean costs of the simulation, "
+        f"which the study does not know, it was {WORDS.money(truth)}."
     )
+
+
+def _saved_by_means(study: Study) -> float:
+    """Return what the plans saved by the mean costs of the simulation."""
+    means, _ = _world()
+    usual, names = InProportion().plan(study.actions), study.actions.names
+    asked = (entry for entry in study.entries() if entry.labels.kind == entry_codec.ASK)
+    saved = 0.0
+    for day, entry in zip(range(DAYS), asked, strict=False):
+        action = entry_codec.action_of_plan(entry.record.header["plan"], names)
+        saved += float(_costs(means, day) @ (usual - action))
+    return saved
 
 
 def _plans() -> Transport:
@@ -94,6 +98,7 @@ def _year(store: Place) -> None:
             with study.together():
                 for day in range(month, min(month + BATCH, DAYS)):
                     _play(study, first + day * DAY, _costs(means, day), rng)
+        study.set_compare(InProportion())
         study.ask(key=_date(first + DAYS * DAY))
 
 

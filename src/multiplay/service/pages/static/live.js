@@ -48,7 +48,8 @@
     const target = (task) => typeof task.target === "string" ? document.querySelector(task.target) : task.target;
     tasks.splice(0, tasks.length, ...tasks.filter((task) => !isBusy(target(task))));
   });
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (event.detail.ctx?.sourceElement !== study) return;  // a part that is loaded later
     const newest = document.querySelector("[data-latest]")?.dataset.latest;
     if (newest) message.textContent = `Just now: ${newest}`;
   });

@@ -1,0 +1,264 @@
+"""Savings and allowance on pages: rules of forms, drawings, results and refusals."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from page_client import Place, browsing
+from trucks import euros
+
+import multiplay as mp
+from multiplay.service.pages import savings
+from multiplay.service.pages.forms import Form, UploadedFile
+from multiplay.studies.study import allowance_curve
+
+LANES = ["Lyon->north", "Lyon->south", "Lille->north", "Lille->south"]
+
+
+def chosen(rule: str, rows: str = "", file: str = "") -> tuple[Any, dict[str, str]]:
+    """Return the rule of a form with these fields, and its errors."""
+    files = {"file": UploadedFile("list.csv", file.encode())} if file else {}
+    form = Form({"rule": rule, "rows": rows}, files=files)
+    return savings.rule_of_form(form, LANES), form.errors
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows", "file", "expected"),
+    [
+        ("", "", "", None),
+        ("proportion", "ignored", "", mp.InProportion()),
+        ("prices", "Lyon->north 95,5\nLille → south: 80", "",
+         mp.PriceList({"Lyon->north": 95.5, "Lille->south": 80.0})),
+        ("prices", "", "from;to;EUR\nLyon;north;1.095,50\nLille;south;80,00\n",
+         mp.PriceList({"Lyon->north": 1095.5, "Lille->south": 80.0})),
+        ("fixed", "Lyon->north\t2\nLille->south\t0", "",
+         mp.FixedPlan({"Lyon->north": 2, "Lille->south": 0}, nearest=True)),
+    ],
+)  # fmt: skip
+def test_a_rule_is_read_from_a_form(rule: str, rows: str, file: str, expected: Any) -> None:
+    assert chosen(rule, rows, file) == (expected, {})
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows", "field", "words"),
+    [
+        ("guess", "", "rule", "Choose one"),
+        ("prices", " ", "rows", "its price"),
+        ("prices", "Lyon->west 3", "rows", "Check the spelling."),
+        ("prices", "Lyon->north 3 4", "rows", "one price for Lyon->north, got 2"),
+        ("prices", "Lyon->north -", "rows", "one price for Lyon->north"),
+        ("prices", "Lyon->north dear", "rows", "a number"),
+        ("fixed", "Lyon->north 1,5", "rows", "a whole number"),
+        ("fixed", "Lyon->north -1", "rows", "a whole number"),
+        ("fixed", "Lyon->north 1\nlyon -> North 2", "rows", "one number of units"),
+    ],
+)
+def test_an_error_in_a_rule_is_at_its_field(rule: str, rows: str, field: str, words: str) -> None:
+    found, errors = chosen(rule, rows)
+    assert found is None
+    assert words in errors[field]
+    assert "Another plan" not in errors[field]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_bars_and_intervals_are_drawn_to_scale(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    saved, half = scale * rng.normal(50, 100, 20), scale * rng.uniform(1, 80, 20)
+    weeks = [
+        (f"week {k}", s, s - h, s + h) for k, (s, h) in enumerate(zip(saved, half, strict=True))
+    ]
+    drawn = savings.week_bars(weeks)
+    assert drawn is not None
+    for bar, (_, value, low, high) in zip(drawn.bars, weeks, strict=True):
+        assert 0 <= bar.high < bar.low <= drawn.height
+        assert drawn.left <= bar.x
+        assert bar.x + bar.width <= drawn.width
+        end = bar.y if value > 0 else bar.y + bar.height
+        ratio = (drawn.zero - end) / (bar.low - bar.high)
+        assert ratio == pytest.approx(value / (high - low), abs=0.05 + 0.3 / (bar.low - bar.high))
+        assert bar.loss == (value < 0)
+    xs = [bar.middle for bar in drawn.bars]
+    assert xs == sorted(xs)
+    assert len(drawn.labels) <= savings.MOST_LABELS + 1
+
+
+def test_a_long_history_shows_its_last_weeks() -> None:
+    weeks = [(f"2026-01-{k:03}", 0.0, 0.0, 0.0) for k in range(80)]
+    drawn = savings.week_bars(weeks)
+    assert drawn is not None
+    assert (len(drawn.bars), drawn.left_out) == (savings.MOST_WEEKS, 80 - savings.MOST_WEEKS)
+    assert drawn.bars[-1].text.startswith("2026-01-079")
+    assert savings.week_bars([]) is None
+
+
+def test_costs_are_lines_between_their_doubts() -> None:
+    rng = np.random.default_rng(1)
+    days = [f"day {k}" for k in range(900)]
+    plan, most = np.cumsum(rng.normal(-1, 5, 900)), np.cumsum(rng.uniform(0, 1, 900))
+    doubt = np.sqrt(np.arange(900.0))
+    drawn = savings.cost_lines(days, plan, most, doubt)
+    assert drawn is not None
+
+    def points(text: str) -> Any:
+        return np.array([[float(x) for x in pair.split(",")] for pair in text.split()])
+
+    line, band = points(drawn.plan), points(drawn.doubt)
+    count = len(line)
+    assert count == savings.MOST_POINTS == len(points(drawn.most))
+    upper, lower = band[:count], band[count:][::-1]
+    assert np.allclose(upper[:, 0], line[:, 0])
+    assert np.allclose((upper + lower) / 2, line, atol=0.1)
+    assert (upper[:, 1] <= line[:, 1]).all()
+    unit = (drawn.zero - line[-1, 1]) / plan[-1]
+    assert drawn.zero - points(drawn.most)[-1, 1] == pytest.approx(unit * most[-1], abs=0.2)
+    assert savings.cost_lines(days[:1], plan[:1], most[:1], doubt[:1]) is None
+
+
+# ---------------------------------------------------------------- pages
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with browsing(f"sqlite:///{tmp_path / 'plans.db'}") as found:
+        yield found
+
+
+def play_days(study: mp.Study, days: int) -> None:
+    first = date(2026, 10, 5)
+    with study.together():
+        for k in range(days):
+            play = study.ask(key=f"{first + timedelta(days=k)}")
+            study.tell(play.id, euros(play))
+
+
+def test_the_saving_against_a_rule_is_on_the_pages(place: Place) -> None:
+    place.log_in()
+    study = place.study(currency="EUR", unit="truck")
+    play_days(study, 24)
+    page = place.get("/studies/lanes/savings").text
+    assert "No rule to compare with yet" in page
+    assert 'id="saved"' not in place.get("/studies/lanes").text
+    assert "<hx-partial" not in place.get("/studies/lanes/saved").text
+
+    answer = place.post("/studies/lanes/compare", rule="fixed", rows="Lyon->north 1")
+    assert answer.headers["location"] == "/studies/lanes/savings?done=compared"
+    assert study.compare == mp.FixedPlan({"Lyon->north": 1}, nearest=True)
+    saved = study.saved()
+    page = place.get("/studies/lanes/savings?done=compared").text
+    assert "The rule was saved." in page
+    assert "\nLyon-&gt;north 1</textarea>" in page
+    assert page.count('class="saved') >= len(saved.weeks) == 4
+    for shown in (page, place.get("/studies/lanes/saved").text):
+        text = re.sub(r"<[^>]+>", "", shown)
+        assert f"Saved {saved.words.money(saved.total)}" in text
+        assert f"{saved.words.ends(saved.low, saved.high)}" in text
+    assert 'hx-get="/studies/lanes/saved"' in place.get("/studies/lanes").text
+
+    assert place.post("/studies/lanes/compare", rule="").status_code == 303
+    assert study.compare is None
+
+
+def test_a_saving_that_is_not_known_says_why(place: Place) -> None:
+    place.log_in()
+    study = place.study()
+    play_days(study, 3)
+    study.compare = mp.InProportion()
+    for path in ("saved", "savings"):
+        page = place.get(f"/studies/lanes/{path}").text
+        assert "is not known: Expected at least 10 plays" in page
+    answer = place.post("/studies/lanes/compare", rule="prices", rows="Lyon->east 3")
+    assert answer.status_code == 422
+    assert 'id="rule-rows-error"' in answer.text
+    assert "Lyon-&gt;east 3</textarea>" in answer.text
+    assert study.compare == mp.InProportion()
+
+
+def test_who_may_only_read_cannot_name_the_rule(place: Place) -> None:
+    study = place.study()
+    place.log_in("read")
+    assert "/compare" not in place.get("/studies/lanes/savings").text
+    assert place.post("/studies/lanes/compare", rule="proportion").status_code == 403
+    assert study.compare is None
+
+
+# ---------------------------------------------------------------- the allowance
+
+
+def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
+    place.log_in()
+    made = {"name": "lanes", "kind": "transport", "supply": "Lyon 2\nLille 3", "low": "0"}
+    made |= {"demand": "north 4\nsouth 1", "high": "250", "policy": "BootstrapCTS"}
+    made |= {"rule": "fixed", "rows": "Lyon->north 2\nLille->north 2\nLille->south 1"}
+    refused = place.post("/new", **made, allowance="0", sure="99")
+    assert refused.status_code == 422
+    assert 'id="allowance-error"' in refused.text
+    for change, field in (
+        ({"policy": "GenLBINFV"}, "policy"),
+        ({"low": "-5"}, "low"),
+        ({"rows": "Lyon->west 2"}, "rule-rows"),
+        ({"sure": "many"}, "sure"),
+        ({"rule": "prices", "rows": "Lyon->north 3"}, "rule"),  # a lane has no price
+    ):
+        refused = place.post("/new", **made | {"allowance": "3", "sure": "99"} | change)
+        assert refused.status_code == 422
+        assert f'id="{field}-error"' in refused.text, change
+    assert mp.Study.list(store=place.store) == []
+    answer = place.post("/new", **made, allowance="2,5", sure="95", per="week")
+    assert answer.status_code == 303
+    study = mp.Study.open("lanes", store=place.store)
+    usual = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
+    limit = mp.FixedPlan(usual, nearest=True), 0.025, 0.95, "week"
+    assert study.baseline == limit
+
+    study = place.study("daily", baseline=limit[0], allowance=0.03)
+    play = study.ask(key="2026-11-16")
+    assert play.restricted  # the first day is the baseline's
+    page = place.get("/studies/daily").text
+    assert "Restricted by the allowance" in page
+    assert "0 units differ from the baseline" in page
+    assert "Allowance: 3 % more than the fixed plan" in page
+    assert 'class="most"' not in page  # a line needs two days
+    study.tell(play.id, euros(play))
+    study.cancel(study.ask(key="cancelled").id)
+    study.ask(key="2026-11-17")
+    used = study.allowance()
+    text = re.sub(r"<[^>]+>", "", place.get("/studies/daily").text)
+    assert f"may cost {used.left:.3g} more than the baseline" in text
+    assert f"restricted {used.restricted} of 2 days" in text
+    page = place.get("/studies/daily/parts").text
+    assert 'hx-target="#allowance"' in page
+    assert page.count('class="most"') == 1
+    place.study("free")
+    assert "allowance" not in place.get("/studies/free/parts").text
+
+
+def test_the_curve_of_an_allowance_ends_at_what_is_left(place: Place) -> None:
+    """After each play it is the allowance of that many plays, by the beliefs of the end."""
+    study = place.study(baseline=mp.InProportion(), allowance=0.05)
+    for k in range(12):
+        play = study.ask(at_most={"Lyon->north": 1 + k % 2})
+        if k == 4:
+            study.cancel(play.id)
+        else:
+            study.tell(play.id, euros(play))
+    used = study.allowance()
+    asked = [one for one in study.entries() if one.labels.kind == "ask" and one.labels.play != 5]
+    curve = allowance_curve(study, asked[-7:])
+    assert curve is not None
+    assert curve.spent[-1] == pytest.approx(used.spent)
+    assert curve.most[-1] - curve.spent[-1] == pytest.approx(used.left)
+    assert used.left - curve.doubt[-1] == pytest.approx(used.sure_of)
+    whole = allowance_curve(study, asked)
+    assert whole is not None
+    for some, all_of_them in zip(curve, whole, strict=True):
+        assert some == pytest.approx(all_of_them[-7:])
+    first = asked[0].record.header  # one play
+    arms = study.arms().set_index("arm")["seen"]
+    assert whole.most[0] > 0
+    assert (whole.spent[0] == 0) == (first["plan"] == first["baseline"])
+    assert arms.sum() == 55
+    assert allowance_curve(place.study("free"), []) is None

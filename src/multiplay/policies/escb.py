@@ -35,7 +35,7 @@ class ESCB(Averages):
     :math:`\sum_i a_i^2 \sigma_i^2 / N_i`; for actions of 0 and 1 the index is the published one.
     The root joins the arms, so no oracle for linear costs finds the least index, and in general the
     problem is NP-hard: all actions are listed and compared, and a set with more than ``limit`` of
-    them is refused. The objective must be linear.
+    them is refused. The objective must be linear, beside known costs.
 
     Parameters
     ----------

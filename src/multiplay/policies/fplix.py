@@ -55,7 +55,8 @@ class FPLIX(Policy):
 
     The rate in step 4 follows the losses, in the manner of the paper, whose perturbations are
     truncated as well, for the proof; here they are not. The guarantee is for losses: with rewards,
-    estimates that are too low no longer favour what is rarely played. The objective must be linear.
+    estimates that are too low no longer favour what is rarely played. The objective must be linear;
+    known costs of actions (``Model``) count :math:`\eta t` times in step 1.
 
     Parameters
     ----------

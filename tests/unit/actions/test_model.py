@@ -1,5 +1,6 @@
 """Models as action sets: against enumeration, other sets, and in a learner and a study."""
 
+import itertools
 import math
 import pickle
 import subprocess
@@ -29,6 +30,7 @@ from multiplay import (
 )
 from multiplay._support import deadline
 from multiplay._support.serialization import pack, unpack
+from multiplay.actions import limited
 from multiplay.actions.milp import Answer, MixedProgram, Status
 from multiplay.learner.snapshot import builder_of
 from multiplay.types import FloatArray
@@ -78,6 +80,53 @@ def test_actions_known_costs_and_best_are_those_of_the_list(sense: str) -> None:
         assert found == pytest.approx(values.min() if sense == "min" else values.max())
         costs = model.argmin(means) @ means
         assert costs == pytest.approx((actions @ means).min())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_models_are_those_of_brute_force(seed: int) -> None:
+    """Four arms of 0 to 2 units, 81 vectors, and three binary helpers; rows are random."""
+    rng = np.random.default_rng(seed)
+    boxes = [range(3)] * 4 + [range(2)] * 3
+    points = np.array(list(itertools.product(*boxes)))
+    A = rng.integers(-2, 4, (3, 7)) * (rng.uniform(size=(3, 7)) < 0.7)
+    low, high = np.quantile(points @ A.T, [0.35, 0.65], axis=0).round()
+    cost = np.concatenate([rng.uniform(0, 0.3, 4), rng.uniform(0.2, 1.0, 3)])
+    row, column = A.nonzero()
+    model = Model(
+        columns={
+            "lower": [0] * 7,
+            "upper": [len(box) - 1 for box in boxes],
+            "integer": [True] * 7,
+            "cost": cost.tolist(),
+        },
+        rows={"lower": low.tolist(), "upper": high.tolist()},
+        matrix={"row": row.tolist(), "column": column.tolist(), "value": A[row, column].tolist()},
+        arms=list(range(4)),
+    )
+    inside = ((points @ A.T >= low) & (points @ A.T <= high)).all(axis=1)
+    heights: dict[tuple[int, ...], float] = {}
+    for point in points[inside]:
+        arms, height = tuple(point[:4].tolist()), float(cost[4:] @ point[4:])
+        heights[arms] = min(height, heights.get(arms, math.inf))
+    actions, h = np.array(list(heights)), np.array(list(heights.values()))
+    box = np.array(list(itertools.product(range(3), repeat=4)))
+    assert model.contains(box).tolist() == [tuple(a) in heights for a in box.tolist()]
+    assert 10 < len(actions) < 81
+    assert np.array_equal(np.unique(model.enumerate(), axis=0), np.unique(actions, axis=0))
+    assert np.allclose(model.known(actions), h)
+    assert model.n.tolist() == actions.max(axis=0).tolist()
+    assert (model.M, model.m) == (actions.sum(axis=1).max(), (actions > 0).sum(axis=1).max())
+    assert model.duplicate().actions.M == model.M
+    for means in rng.uniform(-0.5, 1.0, (6, 4)):
+        values = actions @ (means + cost[:4]) + h
+        assert model.value(model.best(means), means) == pytest.approx(values.min())
+    most = np.maximum(actions[h.argmin()], 1)
+    kept = (actions <= most).all(axis=1)
+    less = limited(model, most, np.full(4, -1))
+    assert np.array_equal(np.unique(less.enumerate(), axis=0), np.unique(actions[kept], axis=0))
+    values = (actions @ (means + cost[:4]) + h)[kept]
+    assert less.value(less.best(means), means) == pytest.approx(values.min())
 
 
 def test_limits_are_those_of_the_list() -> None:

@@ -353,7 +353,7 @@ def policies(trials: int | None, run: Runner) -> list[Section]:
     for case in cases:
         pairs = [one for (of, _), block in done.items() if of == case for one in block]
         error = np.array([one.total - true for true, one in pairs])
-        row = {
+        row: dict[str, Any] = {
             "played": case.policy,
             "asked about": ASKED[case.policy],
             "true": float(np.mean([true for true, _ in pairs])),

@@ -110,7 +110,7 @@ class Calendar(NamedTuple):
     place : array
         The time of each of the bills, and then of the days, in weeks from the first day.
     dates : tuple of strings
-        The same as text: a date, or the number of the play.
+        The same as text: a date, or the number of the play; "" for bills without a time.
     week : array of integers
         The week of each of the days.
     labels : tuple of strings
@@ -126,8 +126,9 @@ class Calendar(NamedTuple):
 def calendar(bills: Sequence[Bills], days: Sequence[PlayedDay]) -> Calendar:
     """Return the weeks of some bills and days, each in their order.
 
-    Weeks begin with the first day. Where a time is not known, or days follow each other faster than
-    two a day, seven plays count as a week.
+    Weeks begin with the first day. Bills without a time count as those of the days before it, one a
+    day. Where the time of a play is not known, or plays follow each other faster than two a day,
+    seven plays count as a week.
 
     Examples
     --------
@@ -143,6 +144,8 @@ def calendar(bills: Sequence[Bills], days: Sequence[PlayedDay]) -> Calendar:
     first, count = len(bills), len(days)
     both: list[Bills | PlayedDay] = [*bills, *days]
     when = np.array([_seconds(one) for one in both])
+    unknown = np.flatnonzero(~np.isfinite(when[:first]))
+    when[unknown] = when[first:].min() - DAY * np.arange(len(unknown), 0, -1)
     span = float(np.ptp(when[first:]))
     if not np.isfinite(when).all() or span < (count - 1) * DAY / MOST_A_DAY:
         number = np.arange(len(when)) - first
@@ -155,7 +158,8 @@ def calendar(bills: Sequence[Bills], days: Sequence[PlayedDay]) -> Calendar:
     place = (when - start) / (7 * DAY)
     used, week = np.unique(np.floor(place[first:]), return_inverse=True)
     labels = [_date(start + 7 * DAY * k) for k in used]
-    return Calendar(place, tuple(map(_date, when)), week.astype(np.int64), tuple(labels))
+    dates = ["" if t in unknown else _date(seconds) for t, seconds in enumerate(when)]
+    return Calendar(place, tuple(dates), week.astype(np.int64), tuple(labels))
 
 
 def _date(seconds: float) -> str:

@@ -51,7 +51,7 @@ class Evidence(NamedTuple):
     bills : int
         The number of units that were reported, also by external plans.
     last_seen : str
-        The day of its last report; "" if it has none.
+        The day of its last report; "" if it has none, or if the day is not known.
     """
 
     arm: str

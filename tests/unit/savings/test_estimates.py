@@ -297,3 +297,5 @@ def test_bills_alone_widen_what_is_known() -> None:
     saved = estimate(days, table, plans_of(days, [2, 0, 1]), RANGE)
     assert saved.low < 20 * 2 * 30 < saved.high
     assert saved.never == 0.0
+    assert [week.week for week in saved.weeks] == ["1970-01-01", "1970-01-08", "1970-01-15"]
+    assert next(row for row in saved.rests_on if row.arm == "air").last_seen == ""

@@ -424,6 +424,62 @@ def test_words_and_explanations_are_those_of_a_study(study: mp.RemoteStudy) -> N
     assert found[0][0].table().equals(found[1][0].table())
 
 
+@pytest.mark.parametrize("rule", [mp.InProportion(), "each day"])
+def test_an_allowance_is_kept_by_a_service(service: mp.RemoteStudy, rule: Any) -> None:
+    usual = {"Lyon->north": 1, "Lyon->south": 1, "Lille->north": 3}
+    given = {"baseline": usual} if rule == "each day" else {}
+    local = new_study(MemoryStore(), baseline=rule, allowance=0.1, sure=0.9, per="week")
+    remote = made(service, baseline=rule, allowance=0.1, sure=0.9, per="week")
+    seen = []
+    for one in (local, remote):
+        plays = [one.ask(at=1.8e9, **given)]
+        for k in range(8):
+            one.tell(plays[-1].id, euros(plays[-1]), at=1.8e9)
+            plays.append(one.ask(at=1.8e9 + 86_400.0 * k, **given))
+        shown = [(p.plan, p.baseline, p.explores, p.restricted) for p in plays]
+        seen.append((shown, one.allowance(), one.baseline, one.pending()[0].baseline))
+    assert seen[0] == seen[1]
+    assert {restricted for *_, restricted in seen[0][0]} == {True, False}
+    assert seen[0][2] == (rule, 0.1, 0.9, "week")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"baseline": mp.InProportion(), "allowance": 0},
+        {"baseline": mp.InProportion(), "allowance": "much"},
+        {"baseline": mp.InProportion(), "per": "month"},
+        {"baseline": mp.InProportion(), "sure": 1},
+        {"baseline": mp.InProportion(), "policy": mp.GenLBINFV()},
+        {"baseline": mp.InProportion(), "losses": (-5, 5)},
+        {"baseline": mp.PriceList({"Lyon->north": 3})},
+        {"baseline": mp.FixedPlan({"Lyon->north": 3})},
+        {"baseline": "each week"},
+        {"baseline": lambda actions: None},
+        {"allowance": 0.03},
+    ],
+)
+def test_an_allowance_is_refused_alike(service: mp.RemoteStudy, given: dict[str, Any]) -> None:
+    there = reason(lambda: made(service, **given))
+    assert there == reason(lambda: new_study(MemoryStore(), **given))
+    assert service.list() == []
+
+
+def reason(act: Callable[[], Any]) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        act()
+    return str(caught.value)
+
+
+def test_without_a_baseline_there_is_no_allowance(study: mp.RemoteStudy) -> None:
+    local = new_study(MemoryStore())
+    assert study.baseline is None is local.baseline
+    assert reason(study.allowance) == reason(local.allowance)
+    plan = {"Lyon->north": 1}
+    assert reason(lambda: study.ask(baseline=plan)) == reason(lambda: local.ask(baseline=plan))
+    assert study.asked == 0
+
+
 def test_savings_are_those_of_a_study(study: mp.RemoteStudy, tmp_path: Path) -> None:
     """Against rules and plans by key, in a period, and after a change."""
     local = new_study(MemoryStore(), policy=mp.RandomAction())

@@ -12,7 +12,7 @@ HASHES := $(BIN)/uv pip compile --quiet --python-platform linux --python-version
 
 # Extras that .venv/installed-NAME installs.
 EXTRAS-service := service
-EXTRAS-dev := dev,test,docs,bench,cluster,examples,excel,gym,parquet,postgresql,service
+EXTRAS-dev := dev,test,docs,bench,cluster,examples,excel,gym,models,parquet,postgresql,service
 EXTRAS-docs := cluster,docs,gym,service,testing
 EXTRAS-release := release
 EXTRAS-bench := bench,postgresql,service

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".matrix"
 FEWEST = 2  # least number of Python versions; make test covers one
 USED = ("cluster", "excel", "parquet", "postgresql", "service", "testing")  # extras for users
-TOOLS = ("bench", "examples", "test")  # extras for development
+TOOLS = ("bench", "examples", "models", "test")  # extras for development
 LOWEST = "lowest"
 
 # The fuzzer needs newer versions of hypothesis and its dependencies than the lowest ones.

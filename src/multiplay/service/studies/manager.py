@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.service.auth.authenticator import Authenticator, Caller
-from multiplay.service.errors import Overloaded
+from multiplay.service.errors import Overloaded, TookTooLong
 from multiplay.service.server import metrics
 from multiplay.service.settings import Settings
 from multiplay.service.studies import bounded_verbs
@@ -129,14 +129,14 @@ class StudyManager:
         if plain is None:
             return None
         limits = self.settings.limits
-        return await self._in_thread(
-            self._within_limits(lambda: build_actions("actions", plain, limits))
-        )
+        build = self._within_limits(lambda: build_actions("actions", plain, limits), changes=True)
+        return await self._in_thread(build)
 
     async def create(self, name: str, caller: Caller, act: Callable[[Store], T]) -> T:
         """Create a study: ``act`` creates it in the store, and returns the response."""
         caller.check("manage", name)
-        return await self._run_confirmed(caller, self._within_limits(lambda: act(self.store)))
+        create = self._within_limits(lambda: act(self.store), changes=True)
+        return await self._run_confirmed(caller, create)
 
     async def delete(self, name: str, caller: Caller, request: Request | None = None) -> None:
         """Delete a study; ``request`` is the request, if it has an idempotency key."""
@@ -177,7 +177,8 @@ class StudyManager:
         has an idempotency key, and ``key`` the key in its body.
         """
         caller.check("play", name)
-        act, present = self._within_limits(act), present and self._within_limits(present)
+        act = self._within_limits(act, changes=True)
+        present = present and self._within_limits(present)
         job = Job(act, present, caller, verb=verb, request=request, key=key)
         result = await self._batcher(name).run(job)
         metrics.count_verb(verb)
@@ -271,7 +272,7 @@ class StudyManager:
 
     # ------------------------------------------------------------ inside
 
-    def _within_limits(self, act: Callable[P, T]) -> Callable[P, T]:
+    def _within_limits(self, act: Callable[P, T], changes: bool = False) -> Callable[P, T]:
         """Return a function whose integer programs have a time limit in total.
 
         They have the time to choose a play, and as much for all that comes before and after it.
@@ -279,7 +280,7 @@ class StudyManager:
         """
 
         def bounded(*arguments: P.args, **named: P.kwargs) -> T:
-            with self._solvers.within(self._solving_seconds):
+            with self._solvers.within(self._solving_seconds, changes):
                 return act(*arguments, **named)
 
         return bounded
@@ -316,7 +317,10 @@ class StudyManager:
         return await self._in_thread(run)
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, act)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, act)
+        except TookTooLong as error:
+            raise error.problem from None
 
 
 def _retrieved(query: asyncio.Future[Any]) -> None:

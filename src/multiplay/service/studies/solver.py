@@ -21,7 +21,7 @@ from typing import Any
 from multiplay._support import deadline
 from multiplay.actions.milp import Answer, MixedProgram, Status, solved_by, use_solver
 from multiplay.errors import InvalidInput
-from multiplay.service.errors import Overloaded
+from multiplay.service.errors import Overloaded, TookTooLong
 from multiplay.types import FloatArray
 
 MOST = 4  # processes of one worker
@@ -30,10 +30,11 @@ STARTED = 60.0  # seconds for a process to start
 
 
 class Budget:
-    """The time until which a request may have programs solved."""
+    """The time until which a request may have programs solved; ``changes``: it changes a study."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.until = seconds, time.monotonic() + seconds
+    def __init__(self, seconds: float, changes: bool) -> None:
+        self.seconds, self.changes = seconds, changes
+        self.until = time.monotonic() + seconds
 
     @property
     def left(self) -> float:
@@ -50,17 +51,18 @@ class SolverProcesses:
         self._is_closed = False
 
     @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
+    def within(self, seconds: float, changes: bool) -> Iterator[None]:
         """Solve the programs of the block in other processes, in this time in total.
 
-        A program that is not solved by then raises ``InvalidInput``, whatever its own limit.
+        A program that is not solved by then raises ``InvalidInput``, whatever its own limit; if the
+        block ``changes`` a study, ``TookTooLong``.
         """
-        with solved_by(partial(self._solve, Budget(seconds))):
+        with solved_by(partial(self._solve, Budget(seconds, changes))):
             yield
 
     def use_in_thread(self, seconds: float) -> None:
         """Solve the programs of this thread in other processes, each in this time."""
-        use_solver(lambda *given: self._solve(Budget(seconds), *given))
+        use_solver(lambda *given: self._solve(Budget(seconds, changes=True), *given))
 
     def close(self) -> None:
         """End all processes."""
@@ -173,10 +175,11 @@ def _solve_all(connection: Connection[Any, Any], programs: SimpleQueue[Any]) -> 
         connection.send(answer)
 
 
-def _late(budget: Budget) -> InvalidInput:
-    return InvalidInput(
+def _late(budget: Budget) -> Exception:
+    problem = InvalidInput(
         "actions",
         f"a set whose plans are found within {budget.seconds:g} seconds",
         "a set that takes longer",
         "Remove columns, rows or constraints, or use multiplay in Python for larger problems.",
     )
+    return TookTooLong(problem) if budget.changes else problem

@@ -25,7 +25,7 @@ FEW_BILLS = 5
 RECENT = 4.0  # weeks
 MOST_NEVER = 0.25  # shares of the rule's units
 MOST_STALE = 0.30
-JUMP = 4.5  # standard deviations: one of 9 arms in 60 days of constant means in 1 % of studies
+FALSE_ALARM = 0.01  # of a jump, in a study with constant means
 ENOUGH_BILLS = 60  # after a jump, to know the new price
 DISAGREES = 3.0  # joint standard errors
 METHODS = ("model", "dr", "ips")
@@ -350,7 +350,9 @@ class History:
     def _trust(self, compared: Compared, stale: float, moved: Collection[str]) -> str:
         asked = compared.plan.sum(axis=0)
         size, since = self.smoothed.jumps()
-        jumped = (size > JUMP) & (since < ENOUGH_BILLS)
+        tests = 2 * max(int((self.reports.units > 0).sum()), 1)  # up or down, on every day
+        least = -NormalDist().inv_cdf(FALSE_ALARM / tests)
+        jumped = (size > least) & (since < ENOUGH_BILLS)
         jumped[[self._place[name] for name in moved if name in self._place]] = True
         if (jumped & (asked > 0)).any():
             return f"prices have moved on {self._arms_word} that were not played"

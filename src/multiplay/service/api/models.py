@@ -59,7 +59,9 @@ def of_class(names: Iterable[str]) -> dict[str, Any]:
 Set = Annotated[
     dict[str, Any],
     Field(
-        description="The possible plans: a class of multiplay and its arguments.",
+        description="The possible plans: a class of multiplay and its arguments. An optimisation "
+        "model is a `Model`: its columns, rows, nonzero coefficients and arms, without `n`; the "
+        "text of a model file is not accepted.",
         json_schema_extra=of_class(SETS),
     ),
 ]

@@ -192,8 +192,14 @@ class History:
         return Smoothed(self.reports)
 
     def best_plans(self) -> list[IntArray]:
-        """Return the best plan of each day, for the means of that day as they are known now."""
-        means = self.smoothed.means()[self.smoothed.bins[self.first :]]
+        """Return the best plan of each day, for the means of that day as they are known now.
+
+        An arm that was never seen counts as bad as its range allows: nothing is known of it.
+        """
+        reports = self.reports
+        worst = reports.high if self.sense == "min" else reports.low
+        known = self.smoothed.means()[self.smoothed.bins[self.first :]]
+        means = np.where(reports.units.any(axis=0), known, worst)
         return [
             day.actions.best(one[self.places(day.actions.names)])
             for day, one in zip(self.days, means, strict=True)

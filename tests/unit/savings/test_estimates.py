@@ -138,6 +138,8 @@ def test_the_cost_of_learning_is_never_below_zero() -> None:
     assert learning.learning
     assert str(learning).startswith("learning cost")
     assert cost_of_learning([*days_of(12)], [], RANGE).total >= 0
+    dear = [day_of(t, [1 + t % 2, 2 - t % 2, 0], np.full((3, 3), 90.0) + t % 3) for t in range(20)]
+    assert cost_of_learning(dear, [], RANGE).never == 0.0, "rail was never seen"
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -44,6 +44,8 @@ PATHS = {
     "empty": "/studies/empty",
     "knapsack": "/studies/bag",
     "features": "/studies/featured",
+    "savings": "/studies/lanes/savings",
+    "allowance": "/studies/limited",
     "pending": "/studies/lanes/plays/42",
     "told": "/studies/lanes/plays/7",
     "journal": "/studies/lanes/journal",
@@ -69,7 +71,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with study.together():
         ask_and_tell(study, 41)
     study.ask(key="2026-11-15")
+    study.compare = mp.PriceList(dict.fromkeys(study.actions.names, 60.0))
     new_study(mp.storage.store_at(store), "empty")
+    limited = new_study(mp.storage.store_at(store), "limited", baseline=mp.InProportion())
+    ask_and_tell(limited, 3)
+    limited.ask()
     words = {"currency": "EUR", "unit": "truck", "losses": (0, 2000)}
     new_study(mp.storage.store_at(store), "german", **words)
     typing = new_study(mp.storage.store_at(store), "typing")
@@ -423,6 +429,8 @@ def test_every_page_is_accessible(watched: Watched, service: Service) -> None:
         page.goto(path)
         if page.locator("#chart").count():
             expect(page.locator("#chart")).to_have_attribute("data-head", re.compile(r"\d+"))
+        if name in ("study", "savings"):
+            expect(page.locator(".saved-line")).to_contain_text("against a price list")
         _check(page, name)
 
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 import multiplay as mp
 from multiplay.results.intervals import band
 from multiplay.results.plots import COLOURS
-from multiplay.types import FloatArray
+from multiplay.types import FloatArray, IntArray
 
 NEED = {"04-08": 4, "08-12": 9, "12-16": 11, "16-20": 8, "20-24": 5, "00-04": 3}
 BLOCKS = list(NEED)
@@ -82,13 +82,13 @@ def learn(actions: mp.Model, mean: FloatArray, days: int, seed: int) -> FloatArr
     return np.array(costs)
 
 
-def cost(actions: mp.Model, action: Any, mean: FloatArray) -> float:
+def cost(actions: mp.Model, action: IntArray, mean: FloatArray) -> float:
     """Return the expected cost of a plan: errors, and all that is known."""
     return float(action @ mean + actions.known_cost(action))
 
 
-def run(days: int, trials: int) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
-    """Return percent above the best plan: the learner by day, the planner; and three plans."""
+def run(days: int, trials: int) -> tuple[FloatArray, FloatArray, list[IntArray]]:
+    """Return percent above the best plan, of learner by day and of planner; and two plans."""
     actions, means = plans(), errors(trials)
     by_wage = actions.best(np.zeros(actions.d))
     best = [actions.best(mean) for mean in means]
@@ -98,7 +98,7 @@ def run(days: int, trials: int) -> tuple[FloatArray, FloatArray, list[FloatArray
     return 100 * (learned / least[:, None] - 1), 100 * (habit / least - 1), [by_wage, best[0]]
 
 
-def draw(learned: FloatArray, habit: FloatArray, shown: list[FloatArray]) -> Figure:
+def draw(learned: FloatArray, habit: FloatArray, shown: list[IntArray]) -> Figure:
     """Draw the cost above the best plan by day, and the cover of two plans."""
     figure = Figure(figsize=(13, 4.8), layout="constrained")
     left, *right = figure.subplots(1, 3, width_ratios=(1.5, 1, 1))
@@ -124,7 +124,7 @@ def draw(learned: FloatArray, habit: FloatArray, shown: list[FloatArray]) -> Fig
     return figure
 
 
-def _cover(ax: Axes, plan: FloatArray) -> None:
+def _cover(ax: Axes, plan: IntArray) -> None:
     units = plan.reshape(len(WAGE), len(STARTS))
     bottom = np.zeros(len(BLOCKS))
     for number, group in enumerate(WAGE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ MOST_POINTS = 200  # of a line
 MOST_LABELS = 5  # below the bars
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 MARKS = 4  # of an axis, about
+LONGEST_LABEL = 8  # characters
 MOST_ARMS = 50  # rows of what a saving rests on
 
 
@@ -189,9 +191,9 @@ def week_bars(weeks: Sequence[tuple[str, float, float, float]]) -> WeekBars | No
             )
         )
     every = -(-len(shown) // MOST_LABELS)
-    labels = [Mark(bar.middle, shown[place][0][-5:], "middle") for place, bar in enumerate(bars)][
-        ::every
-    ]
+    labels = [
+        Mark(bar.middle, _short(shown[place][0]), "middle") for place, bar in enumerate(bars)
+    ][::every]
     left_out = len(weeks) - len(shown)
     return WeekBars(WIDTH, HEIGHT, axis.left, axis.place(0.0), bars, axis.marks, labels, left_out)
 
@@ -225,11 +227,23 @@ def cost_lines(
 
     around = f"{path(high)} {path(low[::-1], across[::-1])}"
     ends = [
-        Mark(round(float(across[at]), 1), days[kept[at]][-5:], anchor)
+        Mark(round(float(across[at]), 1), _short(days[kept[at]]), anchor)
         for at, anchor in ((0, "start"), (-1, "end"))
     ]
     lines = path(plan), path(most), around
     return CostLines(WIDTH, HEIGHT, axis.left, axis.place(0.0), *lines, axis.marks, ends)
+
+
+def _short(name: str) -> str:
+    """Return the name of a week or day as a label: the day of a date, or the last word.
+
+    Examples
+    --------
+    >>> _short("2026-11-02"), _short("plays 8 to 14"), _short("Monday")
+    ('11-02', '14', 'Monday')
+    """
+    last = name.rpartition(" ")[2]
+    return last[5:] if re.fullmatch(r"\d{4}-\d\d-\d\d", last) else last[-LONGEST_LABEL:]
 
 
 class _Axis:

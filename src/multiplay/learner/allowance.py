@@ -12,7 +12,6 @@ from multiplay._support.checks import shortened
 from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
 from multiplay.actions import Rule
 from multiplay.errors import InvalidInput
-from multiplay.kernels import moments as columns
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.policies import Play
@@ -20,11 +19,10 @@ from multiplay.policies.allowance import (
     WEEK,
     Margin,
     SafePlans,
-    all_squares,
     baseline_plan,
+    beliefs_of,
     check_allowance,
     check_index,
-    ends,
     safe_plans,
     z_of,
 )
@@ -264,7 +262,7 @@ class AllowanceState:
         if period != self.period:
             units, known = np.zeros_like(units), np.zeros(2)
         left = factor * units[1] - units[0]
-        mean, variance = beliefs(state)
+        mean, variance = beliefs(state, self.settings.per)
         today = np.arange(arms) if places is None else places
         target = left[today] + factor * baseline
         absent = np.ones(arms, dtype=bool)
@@ -316,7 +314,7 @@ class AllowanceState:
     def report(self, state: PolicyState) -> Allowance:
         """Return how much is left."""
         sign, share = state.actions.sign, self.settings.allowance
-        mean, variance = beliefs(state)
+        mean, variance = beliefs(state, self.settings.per)
         (played, base), known = self._grown(len(mean)), self.known
         spent = sign * float((played - base) @ mean + known[0] - known[1])
         left = share * float(base @ mean + known[1]) - spent
@@ -368,16 +366,11 @@ class AllowanceState:
         return AllowanceState(self.settings, 0)
 
 
-def beliefs(state: PolicyState) -> tuple[FloatArray, FloatArray]:
+def beliefs(state: PolicyState, per: str | None) -> tuple[FloatArray, FloatArray]:
     """Return means and variances of what is believed of all arms, in the user's unit."""
-    ranges, sums = state.ranges, state.moments.sums
-    n, reports, mean, between, within, dof = (
-        sums[:, column]
-        for column in (columns.N, columns.R, columns.MEAN, columns.B, columns.W, columns.DOF)
-    )
-    squares = all_squares(n, reports, within, between, dof)
+    ranges = state.ranges
     low, high = ((end - ranges.origin) / ranges.span for end in ranges.of(state.arms.names))
-    m, v = ends(n, mean, squares, low, high)
+    m, v = beliefs_of(state.moments.sums, low, high, per)
     return ranges.from_shares(m), ranges.span**2 * v
 
 

@@ -13,6 +13,7 @@ from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import owners, unit_numbers
 from multiplay.actions.limits import Limited
 from multiplay.errors import InvalidInput
+from multiplay.kernels import moments as columns
 from multiplay.policies.base import Policy
 from multiplay.random import Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
@@ -22,6 +23,7 @@ RENEWALS = 3  # of the point at which the deviation is bounded by a parabola
 MOST_COPIES = 20_000  # units of a set in which plans between proposal and baseline are searched
 TINY = 1e-12  # deviation, so that one can divide by it
 BASELINE = np.inf  # eta where no plan was found to be safe
+PSEUDO = 4.0  # units that the noise of all arms counts for, in the noise of one
 WEEK = "week"
 ROUNDS_OF_WEEK = 7  # in a simulation, whose rounds have no dates
 
@@ -252,16 +254,38 @@ def ends(
     return m, spread / (total * (total + 1.0))
 
 
-def all_squares(
-    n: FloatArray, reports: FloatArray, within: FloatArray, between: FloatArray, dof: FloatArray
-) -> FloatArray:
-    """Return the sum of squared deviations of n units, of some of which only totals are known.
+def beliefs_of(
+    sums: FloatArray, low: FloatArray, high: FloatArray, per: str | None
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return means and variances of arms from the moments of their losses, (..., d, columns).
 
-    Each report whose units are not known tells one square of the same expectation as a unit's.
+    A report whose units are not known tells one square of the same expectation as that of a unit.
+    With ``per="week"``, means are taken to move: the present mean of a random walk differs from its
+    average by twice the variance of the walk around that average, which is what days differ more
+    than their units do, :math:`\tau^2` of all arms together. Then v has :math:`2 \tau^2` more.
     """
+    n, reports, mean, between, within, dof, squares = (
+        sums[..., column]
+        for column in (
+            columns.N,
+            columns.R,
+            columns.MEAN,
+            columns.B,
+            columns.W,
+            columns.DOF,
+            columns.A2,
+        )
+    )
     told = np.maximum(dof + reports, 1.0)
-    squares: FloatArray = (within + between) * np.maximum(n / told, 1.0)
-    return squares
+    m, v = ends(n, mean, (within + between) * np.maximum(n / told, 1.0), low, high)
+    if per is None:
+        return m, v
+    pooled = within.sum(axis=-1) / np.maximum(dof.sum(axis=-1), 1.0)
+    unit = (within + PSEUDO * pooled[..., None]) / (dof + PSEUDO)
+    beyond = (between - np.maximum(reports - 1.0, 0.0) * unit).sum(axis=-1)
+    weight = (n - squares / np.maximum(n, 1.0)).sum(axis=-1)
+    moved = np.maximum(beyond, 0.0) / np.maximum(weight, 1.0)
+    return m, v + 2.0 * moved[..., None]
 
 
 def z_of(sure: float) -> float:

@@ -13,15 +13,13 @@ from multiplay.actions import ActionSet, Changing, InProportion, Rule
 from multiplay.actions.costs import Requirement
 from multiplay.feedback import Feedback
 from multiplay.kernels import change
-from multiplay.kernels import moments as columns
 from multiplay.policies.allowance import (
     ROUNDS_OF_WEEK,
     Margin,
-    all_squares,
     baseline_plan,
+    beliefs_of,
     check_allowance,
     check_index,
-    ends,
     safe_plans,
     z_of,
 )
@@ -33,7 +31,7 @@ from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 OWN = "allowance_"  # before the names of the entries of the state that are not the policy's
 UNITS, PERIOD, ROUNDS, ALL = OWN + "units", OWN + "period", OWN + "rounds", OWN + "all"
-BELIEFS = OWN + "beliefs_"
+BELIEFS, RESTRICTED = OWN + "beliefs_", OWN + "restricted"
 Sums = tuple[FloatArray, FloatArray]
 
 
@@ -192,7 +190,8 @@ class Conservative(Policy):
         margin = Margin(sign, target, mean, variance, *rest)
         found = safe_plans(actions, costs, play.action, baseline, margin, known)
         counted = np.stack([found.action, baseline], axis=2)
-        return Play(found.action, {**play.memo, UNITS: counted}, play.cache)
+        memo = {**play.memo, UNITS: counted, RESTRICTED: found.restricted}
+        return Play(found.action, memo, play.cache)
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
@@ -269,14 +268,10 @@ class Conservative(Policy):
             for trial in zip(sums, hypotheses, marks, settled, strict=True):
                 change.settle(*trial)
             sums = settled
-        n, reports, mean, between, within, dof = (
-            sums[:, :, column]
-            for column in (columns.N, columns.R, columns.MEAN, columns.B, columns.W, columns.DOF)
-        )
         low = np.zeros(actions.d) if actions.offset is None else actions.offset
-        high = np.ones(actions.d) if actions.upper is None else actions.upper
-        squares = all_squares(n, reports, within, between, dof)
-        return ends(n, mean + low, squares, low, low + high)
+        high = low + (1.0 if actions.upper is None else actions.upper)
+        mean, variance = beliefs_of(sums, np.zeros(actions.d), high - low, self.per)
+        return mean + low, variance
 
     def _believe(self, verb: str, actions: ActionSet, state: Arrays, *given: object) -> None:
         """Add a report to the moments."""

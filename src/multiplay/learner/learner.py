@@ -114,6 +114,23 @@ class Learner(Queries, HasPanel):
     currency, unit, arm, round
         The words in which plans and costs are shown: "EUR", "truck", "lane", "day". See
         ``set_words``.
+    baseline
+        The plan that is used without the learner: a rule such as ``InProportion()``, or "each day"
+        if it is given with every ``ask``. Plays, also those without a report, are then expected to
+        cost in all at most ``1 + allowance`` times as much, or to bring at least ``1 - allowance``
+        times as much. A play that may exceed this is replaced by a plan between it and the
+        baseline, or by the baseline: on networks the best one that was found, elsewhere the
+        baseline. The policy must play the best plan for some costs, as ``BootstrapCTS``,
+        ``GenCTS`` or ``CombUCB`` do.
+    allowance
+        The share: 0.03 if not given.
+    sure
+        The probability with which it is kept on each day. It is measured in simulated worlds, see
+        ``benchmarks/allowance.py``, and not proved: bounds for each arm that are proved hold too,
+        but hardly ever leave the baseline in 60 days. Expected costs count, not single bills.
+    per
+        "week": the allowance begins again every Monday, UTC. Use it where means drift: they are
+        then taken to move as much as days differ beyond the noise of their units.
 
     Examples
     --------

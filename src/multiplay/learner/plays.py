@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -153,6 +153,8 @@ class Why(HasPanel):
         The words in which it is shown.
     sense : "min" or "max"
         Whether costs are minimised, or rewards maximised.
+    wanted : dict
+        The units of each arm in the plan of the policy, where the allowance changed them.
 
     Examples
     --------
@@ -173,6 +175,7 @@ class Why(HasPanel):
     extra: float
     words: Words
     sense: str
+    wanted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def explores(self) -> bool:
@@ -181,7 +184,7 @@ class Why(HasPanel):
 
     def __str__(self) -> str:
         text = self._learning() if self.explores else self._best()
-        return " ".join([text, *self._limits()])
+        return " ".join([text, *self._limits(), *self._allowance()])
 
     def _best(self) -> str:
         does = "cost" if self.sense == "min" else "bring"
@@ -216,6 +219,17 @@ class Why(HasPanel):
         if np.isfinite([row.low, row.high]).all():
             known.append(words.between(row.low, row.high))
         return f"{units}: {', '.join(known)}"
+
+    def _allowance(self) -> Iterator[str]:
+        """Yield a sentence about the plan that the allowance did not permit."""
+        if self.wanted:
+            place, words = "on" if self.words.arm == "lane" else "of", self.words
+            parts = [
+                f"{words.units(units)} {place} {legible(arm)}" for arm, units in self.wanted.items()
+            ]
+            more = counted(len(parts) - MOST_NAMED, f"more {words.arm}")
+            parts[MOST_NAMED:] = [more] if len(parts) > MOST_NAMED else []
+            yield f"Restricted by the allowance: the policy wanted {', '.join(parts)}."
 
     def _limits(self) -> Iterator[str]:
         """Yield a sentence for each kind of limit."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from multiplay.learner.allowance import WANTED
 from multiplay.learner.engine import Engine
 from multiplay.learner.plays import (
     AT_MOST,
@@ -11,6 +14,7 @@ from multiplay.learner.plays import (
     FIXED,
     INSTEAD,
     TO_LEARN,
+    PendingState,
     Why,
     WhyRow,
 )
@@ -38,7 +42,15 @@ def explain(engine: Engine, id: int) -> Why:
         best, of_best, extra = action, expected, 0.0
     believed = beliefs.of_round(round_set, LEVEL)
     rows = _rows(engine, round_set, action, best, believed)
-    return Why(rows, expected, of_best, extra, engine.words, round_set.actions.sense)
+    wanted = _wanted(play, round_set.actions.names)
+    return Why(rows, expected, of_best, extra, engine.words, round_set.actions.sense, wanted)
+
+
+def _wanted(play: PendingState, names: Sequence[str]) -> dict[str, int]:
+    """Return the units that the policy wanted of arms of which the allowance left fewer."""
+    action, more = play.action[0], play.memo.get(WANTED, play.action)[0]
+    order = sorted(np.flatnonzero(more > action).tolist(), key=lambda i: int(action[i] - more[i]))
+    return {names[i]: int(more[i]) for i in order}
 
 
 def _rows(

@@ -202,6 +202,7 @@ def of_why(why: Why) -> dict[str, Any]:
         "rows": of_table(why.table()),
         "words": why.words._asdict(),
         "sense": why.sense,
+        **({"wanted": dict(why.wanted)} if why.wanted else {}),
     }
 
 
@@ -217,6 +218,7 @@ def to_why(plain: Mapping[str, Any]) -> Why:
         number_or_nan(plain["extra"]),
         Words(**plain["words"]),
         plain["sense"],
+        plain.get("wanted", {}),
     )
 
 

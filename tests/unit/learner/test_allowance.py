@@ -1,0 +1,282 @@
+"""Allowance of learners and studies: what counts, what is kept, and what is refused."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multiplay import (
+    ESCB,
+    BootstrapCTS,
+    Budget,
+    Features,
+    Flag,
+    GenCTS,
+    GenLBINFV,
+    InProportion,
+    InvalidInput,
+    Learner,
+    PendingPlay,
+    PriceList,
+    Study,
+    Transport,
+)
+from multiplay.learner.allowance import Allowance
+from multiplay.policies.allowance import z_of
+
+EUROS = (0.0, 250.0)
+PLANS = Transport([5, 6, 7], [6, 7, 5])
+MEANS = dict(zip(PLANS.names, np.random.default_rng(1).uniform(40, 160, PLANS.d), strict=True))
+MONDAY = datetime(2026, 11, 16, 8, tzinfo=UTC)
+SETTINGS: dict[str, Any] = {"losses": EUROS, "baseline": InProportion(), "allowance": 0.05}
+Live = Learner | Study
+STORE = "memory://allowance"
+
+
+def bills(play: PendingPlay) -> dict[str, list[float]]:
+    """Return costs that depend on the play only."""
+    rng = np.random.default_rng(play.id % 1000)
+    return {a: (MEANS[a] * rng.uniform(0.6, 1.4, k)).tolist() for a, k in play.plan.items() if k}
+
+
+def day(live: Live, number: int, **given: Any) -> PendingPlay:
+    """Ask for the play of a day, and tell its costs."""
+    play = live.ask(key=f"day {number}", **given)
+    live.tell(play, bills(play))
+    return play
+
+
+def by_hand(live: Live, plays: list[PendingPlay], share: float, sure: float) -> Allowance:
+    """Compute the allowance from plays and the losses told, arm by arm."""
+    table = live.arms().set_index("arm")
+    spent = left = variance = 0.0
+    for arm in MEANS:
+        played = sum(play.plan[arm] for play in plays)
+        base = sum(play.baseline[arm] for play in plays if play.baseline is not None)
+        told = [loss for play in plays for loss in bills(play).get(arm, [])]
+        assert len(told) == table["seen"][arm]
+        losses = np.array([*EUROS, *told])
+        m, v = losses.mean(), losses.var() / (len(losses) + 1)
+        spent += (played - base) * m
+        left += ((1 + share) * base - played) * m
+        variance += v * ((1 + share) * base - played) ** 2
+    restricted = sum(play.restricted for play in plays)
+    return Allowance(spent, left, left - z_of(sure) * variance**0.5, len(plays), restricted)
+
+
+def test_allowance_by_hand_and_first_play() -> None:
+    learner = Learner(PLANS, BootstrapCTS(), **SETTINGS, sure=0.9)
+    plays = [day(learner, k) for k in range(12)]
+    first = plays[0]
+    assert (
+        first.plan
+        == first.baseline
+        == dict(zip(PLANS.names, InProportion().plan(PLANS).tolist(), strict=True))
+    )
+    assert first.explores == 0
+    assert plays[-1].explores == sum(max(plays[-1].plan[a] - first.plan[a], 0) for a in MEANS) > 0
+    assert learner.allowance() == pytest.approx(by_hand(learner, plays, 0.05, 0.9))
+
+
+def test_the_policy_is_free_again_with_its_own_random_numbers() -> None:
+    """A huge allowance changes nothing, and a tiny one begins with the baseline."""
+    for policy in (GenCTS(), BootstrapCTS(), None):
+        free = Learner(PLANS, policy, losses=EUROS)
+        huge = Learner(PLANS, policy, losses=EUROS, baseline=InProportion(), allowance=1e6)
+        tiny = Learner(PLANS, policy, losses=EUROS, baseline=InProportion(), allowance=1e-9)
+        for k in range(5):
+            ours, theirs, none = (day(one, k) for one in (huge, free, tiny))
+            assert ours.plan == theirs.plan
+            assert not ours.restricted
+            assert none.plan == none.baseline or k
+            assert theirs.baseline is theirs.explores is None
+
+
+def make_learner(**settings: Any) -> Learner:
+    return Learner(PLANS, **settings)
+
+
+def make_study(**settings: Any) -> Study:
+    if "allowed" in Study.list(store=STORE):
+        Study.delete("allowed", store=STORE)
+    return Study.create("allowed", PLANS, store=STORE, **settings)
+
+
+BOTH = pytest.mark.parametrize("make", [make_learner, make_study])
+
+
+@BOTH
+def test_pending_plays_count_cancelled_ones_do_not(make: Callable[..., Live]) -> None:
+    live = make(**SETTINGS)
+    for k in range(4):
+        day(live, k)
+    before = live.allowance()
+    waiting = [live.ask() for _ in range(3)]
+    assert live.allowance().days == before.days + 3
+    assert live.allowance() != before
+    live.cancel(waiting[0])
+    live.expire(0.0)
+    assert live.allowance() == before
+    live.learn(waiting[0].plan, bills(waiting[0]))  # an external plan is not counted
+    assert live.allowance().days == before.days
+    play = live.ask()
+    live.tell(play, {}, missing="ignore")  # of which nothing was seen: it was played
+    assert live.allowance().days == before.days + 1
+
+
+@BOTH
+def test_corrections_change_beliefs_and_not_the_units(make: Callable[..., Live]) -> None:
+    live, twin = make(**SETTINGS), Learner(PLANS, **SETTINGS)
+    plays = [day(live, k) for k in range(8)]
+    before = live.allowance()
+    wrong = {arm: [200.0] * len(losses) for arm, losses in bills(plays[3]).items()}
+    live.correct("day 3", wrong)
+    assert live.allowance().days == before.days
+    assert live.allowance().spent != before.spent
+    live.correct("day 3", bills(plays[3]))
+    assert live.allowance() == pytest.approx(before)
+    live.retract("day 7")
+    assert live.allowance().days == before.days  # it is pending again
+    live.cancel("day 7")
+    assert live.allowance().days == before.days - 1
+    assert [day(twin, k).baseline for k in range(2)] == [play.baseline for play in plays[:2]]
+    assert live.ask(key="day 2").restricted == plays[2].restricted  # of a closed play
+    assert live.ask(key="day 2").baseline == plays[2].baseline
+
+
+def test_weeks_begin_on_monday() -> None:
+    learner = Learner(PLANS, **SETTINGS, per="week")
+    second = 86_400.0
+    for k in range(6):
+        day(learner, k, at=MONDAY.timestamp() + k * second)
+    monday = learner.ask(at=MONDAY.timestamp() + 7 * second)
+    assert learner.allowance().days == 7
+    state, base = learner.engine.allowance, monday.baseline
+    assert state is not None
+    assert base is not None
+    assert state.units[1].tolist() == list(base.values())
+    learner.cancel(monday)
+    assert not state.units.any()
+    assert learner.allowance()[:3] == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("rule", [InProportion(), PriceList(MEANS), "each day"])
+def test_study_verifies_reopens_and_follows(rule: Any) -> None:
+    settings = {**SETTINGS, "baseline": rule, "per": "week"}
+    given: dict[str, Any] = {}
+    if rule == "each day":
+        given["baseline"] = dict(zip(PLANS.names, InProportion().plan(PLANS).tolist(), strict=True))
+    study = make_study(**settings, changing=True)
+    other = Study.open("allowed", store=STORE)
+    small = Transport([2, 6, 7], [5, 5, 5])
+    for k in range(40):  # snapshots are written on the way
+        live = (study, other)[k % 2]
+        own = dict(given)
+        if rule == "each day" and k % 5 == 4:
+            own["baseline"] = dict(zip(small.names, InProportion().plan(small), strict=True))
+        play = live.ask(small if k % 5 == 4 else None, at=MONDAY.timestamp() + k * 86_400.0, **own)
+        if k % 7 == 3:
+            live.cancel(play)
+        else:
+            live.tell(play, bills(play))
+    assert study.allowance() == other.allowance()
+    assert study.allowance().days == 34
+    verified = study.verify()
+    assert verified.ok, verified
+    again = Study.open("allowed", store=STORE)
+    assert again.allowance() == study.allowance()
+    assert again.ask(**given).plan == study.pending()[-1].plan
+
+
+def test_save_and_load_continue(tmp_path: Path) -> None:
+    learner = Learner(PLANS, **SETTINGS, per="week")
+    for k in range(5):
+        day(learner, k)
+    waiting = learner.ask()
+    learner.save(tmp_path / "learner")
+    loaded = Learner.load(tmp_path / "learner")
+    assert loaded.allowance() == learner.allowance()
+    assert loaded.ask().plan == learner.ask().plan
+    loaded.cancel(waiting.id)
+    learner.cancel(waiting.id)
+    learner.correct(
+        "day 3", {a: [90.0] * len(k) for a, k in bills(learner.ask(key="day 3")).items()}
+    )
+    loaded.correct("day 3", {a: [90.0] * len(k) for a, k in bills(loaded.ask(key="day 3")).items()})
+    assert loaded.allowance() == learner.allowance()
+
+
+def test_rewards_and_other_sets() -> None:
+    """With rewards the plan may bring a little less; on sets without flows, plan or baseline."""
+    plans = Budget(20, [20, 20], names=["air", "sea"], sense="max")
+    learner = Learner(plans, rewards=(0, 100), baseline=InProportion(), allowance=0.1)
+    for _ in range(15):
+        play = learner.ask()
+        learner.tell(play, {"air": [30.0] * play.plan["air"], "sea": [60.0] * play.plan["sea"]})
+    assert play.plan["sea"] > 15
+    assert learner.allowance().spent < 0 < learner.allowance().left
+
+
+def test_why_says_what_the_policy_wanted() -> None:
+    learner = Learner(PLANS, **SETTINGS, unit="truck", arm="lane")
+    play = learner.ask()
+    assert play.restricted
+    text = str(play.why())
+    assert "Restricted by the allowance: the policy wanted " in text
+    assert " trucks on " in text or " truck on " in text
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"allowance": 0}, "allowance"),
+    ({"allowance": -0.1}, "allowance"),
+    ({"allowance": float("nan")}, "allowance"),
+    ({"allowance": float("inf")}, "allowance"),
+    ({"allowance": "3 %"}, "allowance"),
+    ({"allowance": True}, "allowance"),
+    ({"baseline": None}, "baseline"),
+    ({"baseline": None, "allowance": None, "per": "week"}, "baseline"),
+    ({"baseline": lambda actions: actions.n}, "baseline"),
+    ({"baseline": "every day"}, "baseline"),
+    ({"baseline": InProportion}, "baseline"),
+    ({"baseline": {"s1->d1": 3}}, "baseline"),
+    ({"baseline": PriceList({"s1->d1": 3.0})}, "baseline"),
+    ({"sure": 1}, "sure"),
+    ({"sure": 0.2}, "sure"),
+    ({"sure": "yes"}, "sure"),
+    ({"per": "month"}, "per"),
+    ({"per": ["week"]}, "per"),
+    ({"losses": (-10, 250)}, "losses"),
+    ({"losses": {"s1->d1": (-10, 250), "*": (0, 250)}}, "losses"),
+    ({"policy": GenLBINFV()}, "policy"),
+    ({"policy": ESCB()}, "policy"),
+    ({"features": Features(rain=Flag())}, "features"),
+]
+
+
+@pytest.mark.parametrize(("given", "argument"), BAD, ids=[str(k) for k in range(len(BAD))])
+def test_bad_settings_are_refused(given: dict[str, Any], argument: str) -> None:
+    for make in (make_learner, make_study):
+        with pytest.raises(InvalidInput) as error:
+            make(**SETTINGS | given)
+        assert error.value.argument == argument
+
+
+@BOTH
+def test_bad_baselines_of_a_day_change_nothing(make: Callable[..., Live]) -> None:
+    usual = dict(zip(PLANS.names, InProportion().plan(PLANS).tolist(), strict=True))
+    live = make(**SETTINGS | {"baseline": "each day"})
+    bad = [None, {}, {"Lyon": 3}, {**usual, "s1->d1": 9}, {**usual, "s1->d1": 1.5}, [1, 2], "usual"]
+    for one in [*bad, {name: -k for name, k in usual.items()}, float("nan")]:
+        with pytest.raises(InvalidInput) as error:
+            live.ask(baseline=one)
+        assert error.value.argument.startswith("baseline")
+    assert (live.asked, live.allowance().days) == (0, 0)
+    assert live.ask(baseline=usual).plan == usual
+    for settings in (SETTINGS, {"losses": EUROS}):
+        with pytest.raises(InvalidInput, match="baseline"):
+            Learner(PLANS, **settings).ask(baseline=usual)
+    with pytest.raises(InvalidInput, match="allowance"):
+        Learner(PLANS).allowance()

@@ -236,7 +236,7 @@ def _compared(history: History, plans: Sequence[IntArray], means: FloatArray, si
     by_week = np.bincount(history.calendar.week, true)
     weeks = [
         (sign * float(truth), _interval(row.saved, row.low, row.high, sign))
-        for truth, row in zip(by_week, saved.weeks, strict=True)
+        for truth, row in zip(by_week, saved.by_week, strict=True)
     ]
     model = _interval(saved.total, saved.low, saved.high, sign)
     found = Found(sign * float(true.sum()), model, weeks, not saved.trust, saved.thin)

@@ -107,7 +107,7 @@ def cost_of_learning(
     history = History(days, bills, ranges, words or Words())
     compared = history.compare(history.best_plans())
     result = history.saved(compared, level, "the best plan by what is known now", ())
-    weeks = [row._replace(saved=-row.saved, low=-row.high, high=-row.low) for row in result.weeks]
+    weeks = [row._replace(saved=-row.saved, low=-row.high, high=-row.low) for row in result.by_week]
     ends = -result.high, -result.low
     return replace(
         result,
@@ -115,7 +115,7 @@ def cost_of_learning(
         low=ends[0],
         high=ends[1],
         share=-result.share,
-        weeks=tuple(weeks),
+        by_week=tuple(weeks),
         trust="",
         entry=entry,
         learning=True,
@@ -234,7 +234,7 @@ class History:
             low=0.0,
             high=0.0,
             share=0.0,
-            rests_on=self._evidence(compared),
+            evidence=self._evidence(compared),
             thin=thin,
             never=never,
             stale=stale,
@@ -268,7 +268,7 @@ class History:
             low=total - width * deviation,
             high=total + width * deviation,
             share=total / rule_cost if rule_cost else math.nan,
-            weeks=tuple(weeks),
+            by_week=tuple(weeks),
         )
 
     def _contrast(self, compared: Compared) -> Contrast:

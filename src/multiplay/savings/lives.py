@@ -76,7 +76,7 @@ def _summary(
     total = saved.sum(axis=1)
     low, high = np.quantile(total, ends)
     weeks = []
-    for row in result.weeks:
+    for row in result.by_week:
         one = saved[:, history.calendar.week == history.calendar.labels.index(row.week)]
         a, b = np.quantile(one.sum(axis=1), ends)
         weeks.append(
@@ -90,7 +90,7 @@ def _summary(
         low=float(low),
         high=float(high),
         share=mean / cost if cost else np.nan,
-        weeks=tuple(weeks),
+        by_week=tuple(weeks),
         simulated=True,
         entry=entry,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ from multiplay._support.html import HasPanel, Panel
 from multiplay._support.words import Words
 
 if TYPE_CHECKING:
+    import pandas as pd  # imported where it is used: it takes as long as all the rest
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -81,10 +83,11 @@ class Saved(HasPanel):
         The saving with its interval, in the user's unit.
     share : float
         The saving as a share of what the rule would have cost.
-    weeks : tuple of WeekSaved
-        The saving of each week.
-    rests_on : tuple of Evidence
-        The arms of the rule and of the plays, and how many bills each has.
+    by_week : tuple of WeekSaved
+        The saving of each week; ``weeks`` is the same as a data frame.
+    evidence : tuple of Evidence
+        The arms of the rule and of the plays, and how many bills each has; ``rests_on`` is the same
+        as a data frame.
     thin, never, stale : float
         The share of the rule's units on arms with fewer than 5 bills, with none, and with fewer
         than 5 in the last four weeks.
@@ -128,8 +131,8 @@ class Saved(HasPanel):
     low: float
     high: float
     share: float
-    weeks: tuple[WeekSaved, ...] = ()
-    rests_on: tuple[Evidence, ...] = ()
+    by_week: tuple[WeekSaved, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     thin: float = 0.0
     never: float = 0.0
     stale: float = 0.0
@@ -180,6 +183,16 @@ class Saved(HasPanel):
             found.append(f"The interval may be wrong: {self.trust}.")
         return tuple(found)
 
+    @property
+    def weeks(self) -> pd.DataFrame:
+        """The saving of each week: week, days, saved, low and high."""
+        return _frame(WeekSaved, self.by_week)
+
+    @property
+    def rests_on(self) -> pd.DataFrame:
+        """The arms: arm, rule_units, played_units, bills and last_seen."""
+        return _frame(Evidence, self.evidence)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data, for JSON.
 
@@ -189,20 +202,21 @@ class Saved(HasPanel):
         0.5
         """
         plain = asdict(self)
-        plain["weeks"] = [week._asdict() for week in self.weeks]
-        plain["rests_on"] = [arm._asdict() for arm in self.rests_on]
+        del plain["by_week"], plain["evidence"]
+        plain["weeks"] = [week._asdict() for week in self.by_week]
+        plain["rests_on"] = [arm._asdict() for arm in self.evidence]
         return plain | {"words": self.words._asdict()}
 
     def tables(self, most: int | None = MOST_SHOWN) -> tuple[Table, ...]:
         """Return the last weeks, and the arms that it rests on, as text; all of them for None."""
-        words, first = self.words, 0 if most is None else max(len(self.weeks) - most, 0)
+        words, first = self.words, 0 if most is None else max(len(self.by_week) - most, 0)
         weeks = [
             [row.week, str(row.days), words.money(row.saved), words.ends(row.low, row.high)]
-            for row in self.weeks[first:]
+            for row in self.by_week[first:]
         ]
         arms = [
             [row.arm, str(row.rule_units), str(row.played_units), str(row.bills), row.last_seen]
-            for row in self.rests_on[:most]
+            for row in self.evidence[:most]
         ]
         days, ends = plural(words.round), f"{percent(self.level)} interval"
         what = "cost" if self.learning else "saved" if self.sense == "min" else "gained"
@@ -212,7 +226,7 @@ class Saved(HasPanel):
                 "What it rests on",
                 [words.arm, f"rule's {plural(words.unit)}", "played", "bills", "last seen"],
                 arms,
-                left_out(len(self.rests_on) - len(arms), plural(words.arm)),
+                left_out(len(self.evidence) - len(arms), plural(words.arm)),
                 folded=True,
             ),
         )
@@ -241,7 +255,7 @@ class Saved(HasPanel):
         path = ax if isinstance(ax, str | PathLike) else None
         axes = None if isinstance(ax, str | PathLike) else ax
         label = self.words.in_currency("cost of learning" if self.learning else "saved")
-        rows = [(row.week, row.saved, row.low, row.high) for row in self.weeks]
+        rows = [(row.week, row.saved, row.low, row.high) for row in self.by_week]
         figure = plot_bars(rows, axes, title or self.sentence.partition(";")[0], label)
         if path is not None:
             save_figure(figure, path)
@@ -249,3 +263,9 @@ class Saved(HasPanel):
 
     def _panel(self) -> Panel:
         return Panel(self.sentence, {}, self.tables(), note=" ".join(self.remarks))
+
+
+def _frame(kind: Any, rows: Sequence[Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(list(rows), columns=list(kind._fields))

@@ -281,15 +281,16 @@ def _finite(value: Any) -> Any:
 
 def to_saved(plain: Mapping[str, Any]) -> Saved:
     """Return the saving of plain data."""
-    fields = {name: value for name, value in plain.items() if name != "text"}
+    rows = ("text", "weeks", "rests_on")
+    fields = {name: value for name, value in plain.items() if name not in rows}
     numbers = {name: number_or_nan(fields[name]) for name in SAVED_NUMBERS}
     weeks = tuple(
         WeekSaved(**row | {name: number_or_nan(row[name]) for name in ("saved", "low", "high")})
-        for row in fields["weeks"]
+        for row in plain["weeks"]
     )
-    rests_on = tuple(Evidence(**row) for row in fields["rests_on"])
+    rests_on = tuple(Evidence(**row) for row in plain["rests_on"])
     words = Words(**fields["words"])
-    return Saved(**fields | numbers | {"weeks": weeks, "rests_on": rests_on, "words": words})
+    return Saved(**fields | numbers | {"by_week": weeks, "evidence": rests_on, "words": words})
 
 
 # ------------------------------------------------------------ tables

@@ -61,12 +61,12 @@ def test_the_saving_is_found_and_its_parts_add_up() -> None:
     true = sum((np.ones(3) - day.action) @ MEANS for day in days)
     assert saved.low < true < saved.high
     assert saved.high - saved.low < 150
-    assert sum(week.saved for week in saved.weeks) == pytest.approx(saved.total)
-    assert [week.days for week in saved.weeks] == [7, 7, 7, 7]
+    assert saved.weeks.saved.sum() == pytest.approx(saved.total)
+    assert saved.weeks.days.tolist() == [7, 7, 7, 7]
     assert saved.paid == pytest.approx(sum(day.total.sum() for day in days))
     assert saved.share == pytest.approx(saved.total / (saved.paid + saved.total))
     assert (saved.agrees, saved.trust, saved.left_out, saved.thin) == (None, "", 0, 0.0)
-    rows = {row.arm: row for row in saved.rests_on}
+    rows = {row.arm: row for row in saved.evidence}
     assert rows["sea"].rule_units == 28
     assert rows["sea"].bills == rows["sea"].played_units == sum(day.action[1] for day in days)
     wider = estimate(days, [], plans_of(days), RANGE, level=0.99)
@@ -299,5 +299,5 @@ def test_bills_alone_widen_what_is_known() -> None:
     saved = estimate(days, table, plans_of(days, [2, 0, 1]), RANGE)
     assert saved.low < 20 * 2 * 30 < saved.high
     assert saved.never == 0.0
-    assert [week.week for week in saved.weeks] == ["1970-01-01", "1970-01-08", "1970-01-15"]
-    assert next(row for row in saved.rests_on if row.arm == "air").last_seen == ""
+    assert saved.weeks.week.tolist() == ["1970-01-01", "1970-01-08", "1970-01-15"]
+    assert next(row for row in saved.evidence if row.arm == "air").last_seen == ""

@@ -211,7 +211,7 @@ def test_a_study_and_a_learner_save_the_same_in_the_period() -> None:
     whole = learner.saved(InProportion())
     part = learner.saved(InProportion(), since="2026-03-03", until=date(2026, 3, 14))
     assert (whole.days, part.days) == (21, 12)
-    assert [row.bills for row in part.rests_on] == [row.bills for row in whole.rests_on]
+    assert part.rests_on.bills.equals(whole.rests_on.bills)
     at = datetime(2026, 3, 14, tzinfo=UTC)
     assert learner.saved(InProportion(), since="2026-03-03", until=at) == part
     assert learner.saved(InProportion(), until="2026-03-14T00:00").days == 14

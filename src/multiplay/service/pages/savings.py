@@ -327,19 +327,19 @@ def saved_view(saved: Saved) -> SavedView:
     columns = ["week", plural(words.round), words.in_currency(did), ends]
     weeks = [
         [one.week, f"{one.days}", money_text(one.saved), words.ends(one.low, one.high)]
-        for one in saved.weeks
+        for one in saved.by_week
     ]
     units = plural(words.unit)
     known = [words.arm, f"rule's {units}", f"{units} of plans", "bills", "last bill"]
     arms = [
         [one.arm, f"{one.rule_units}", f"{one.played_units}", f"{one.bills}", one.last_seen]
-        for one in saved.rests_on[:MOST_ARMS]
+        for one in saved.evidence[:MOST_ARMS]
     ]
-    note = left_out(len(saved.rests_on) - len(arms), plural(words.arm))
+    note = left_out(len(saved.evidence) - len(arms), plural(words.arm))
     return SavedView(
         _capital(saved.sentence),
         saved.remarks,
-        week_bars([(one.week, one.saved, one.low, one.high) for one in saved.weeks]),
+        week_bars([(one.week, one.saved, one.low, one.high) for one in saved.by_week]),
         Table("", columns, weeks),
         Table("", known, arms, note),
     )

@@ -339,10 +339,11 @@ class Model(ActionSet, vectorised=True):
                 x = self._solved(self._program, nothing, math.inf)
             assert x is not None
             self._noted(x)
-        found = np.frombuffer(b"".join(self._inside), dtype=np.int64).reshape(-1, self.d)
+        keys, heights = zip(*self._inside.items(), strict=True)
+        found = np.frombuffer(b"".join(keys), dtype=np.int64).reshape(-1, self.d)
         values = found @ costs
         if known:
-            values = values + np.array(list(self._inside.values())) / self._scale
+            values = values + np.array(heights) / self._scale
         best = int(values.argmin())
         return found[best].copy(), float(values[best])
 

@@ -82,6 +82,24 @@ def test_actions_known_costs_and_best_are_those_of_the_list(sense: str) -> None:
         assert costs == pytest.approx((actions @ means).min())
 
 
+def test_tables_of_answers_are_bounded_and_answer_without_a_solve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("multiplay.actions.model.REMEMBERED", 4)
+    model, (actions, opened) = facility(OPENING), listed(OPENING)
+    means = np.random.default_rng(3).uniform(0, 1, (9, 3))
+    best = [model.best(row) for row in means]
+    values = means @ actions.T + opened
+    assert np.array_equal(best, actions[values.argmin(axis=1)])
+    assert np.allclose(model.known(actions[:9]), opened[:9])
+    tables = model._answers, model._inside, model._heights
+    assert [len(table) for table in tables[::2]] == [4, 4]
+    assert len(tables[1]) <= 4
+    monkeypatch.setattr(MixedProgram, "solve", None)
+    assert np.array_equal(model.best(means[-4:]), best[-4:])
+    assert np.allclose(model.known(actions[5:9]), opened[5:9])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_models_are_those_of_brute_force(seed: int) -> None:
@@ -183,6 +201,11 @@ def test_a_transport_as_a_model_is_the_same_set() -> None:
     own, others = (np.unique(one.enumerate(), axis=0) for one in (model, transport))
     assert np.array_equal(own, others)
     assert (model.M, model.m, model.n.tolist()) == (10, transport.m, transport.n.tolist())
+
+
+@pytest.mark.slow
+def test_thompson_sampling_on_a_model_plays_as_on_the_transport() -> None:
+    model, transport = transport_model(), Transport([1, 4, 5], [4, 6])
     learners = [Learner(one, GenCTS()) for one in (model, transport)]
     rng = np.random.default_rng(1)
     for _ in range(150):

@@ -81,7 +81,7 @@ class Limited(ActionSet, vectorised=True):
             ", ".join(name for name, yes in used.items() if yes),
             f"limits that leave at least one action of {self.actions!r}",
             "limits that leave no action",
-            "Open an arm, raise at_most, or fix other units.",
+            "Open what is closed, raise at_most, or fix other units.",
         ) from None
 
     def __repr__(self) -> str:
@@ -212,7 +212,7 @@ def _fixed(fixed: ArrayLike, actions: ActionSet) -> IntArray:
             "fixed",
             f"at most {actions.n[arm]} units of {actions.names[arm]!r}, the most in the set",
             f"{given[arm]:g}",
-            "Fix fewer units of this arm.",
+            "Fix fewer units.",
         )
     return given.astype(np.int64)
 
@@ -230,6 +230,6 @@ def _most(most: ArrayLike, fixed: IntArray, actions: ActionSet) -> IntArray:
             "fixed",
             f"no more than at_most allows, {limits[arm]} units of {actions.names[arm]!r}",
             f"{fixed[arm]}",
-            "Fix fewer units of this arm, or leave it out of at_most and exclude.",
+            "Fix fewer units, or leave the name out of at_most and exclude.",
         )
     return limits

@@ -506,7 +506,7 @@ class Engine:
         if arm is None or (isinstance(arm, str) and arm in index):
             return arm
         hint = f"Check the spelling.{suggestion(arm, index)}"
-        expected = f"the name of an arm, such as {next(iter(index))!r}"
+        expected = f"a name such as {next(iter(index))!r}"
         raise InvalidInput("arm", expected, repr(arm), hint)
 
     def forget(self, log: ReportLog, arm: str | None, before: Round | None, now: float) -> Restart:

@@ -221,7 +221,7 @@ def _check_names(argument: str, by_name: Mapping[str, Any], names: Sequence[str]
     if unknown:
         raise InvalidInput(
             argument,
-            f"names of arms, such as {names[0]!r}",
+            f"names such as {names[0]!r}",
             repr(unknown[0]),
             f"Check the spelling; {OTHERS!r} stands for all other arms, also for new ones.",
         )

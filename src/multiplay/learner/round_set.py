@@ -328,5 +328,5 @@ def _units(argument: str, given: Any, known: set[str], names: Sequence[str]) -> 
 
 def _check_arm(argument: str, name: Any, known: set[str], names: Sequence[str]) -> None:
     if not isinstance(name, str) or name not in known:
-        expected = f"names of arms, such as {names[0]!r}"
+        expected = f"names such as {names[0]!r}"
         raise InvalidInput(argument, expected, repr(name), "Check the spelling.")

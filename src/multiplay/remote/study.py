@@ -640,7 +640,7 @@ class RemoteStudy(HasPanel):
     def _arm(self, arm: Any) -> str | None:
         if arm is None or isinstance(arm, str):
             return arm
-        expected = f"the name of an arm, such as {self.actions.names[0]!r}"
+        expected = f"a name such as {self.actions.names[0]!r}"
         raise InvalidInput("arm", expected, repr(arm), "Check the spelling.")
 
     # ------------------------------------------------------------ history

@@ -335,7 +335,7 @@ class AllowanceState:
             for row, plan in zip(each[k], both, strict=True):
                 row[[state.arms.index[arm] for arm in plan]] = [*plan.values()]
         units = self._grown(arms) - (each.sum(axis=0) - np.cumsum(each, axis=0))
-        mean, variance = beliefs(state)
+        mean, variance = beliefs(state, self.settings.per)
         played, base = (units @ mean).T
         weight = (1.0 + sign * share) * units[:, 1] - units[:, 0]
         doubt = z_of(self.settings.sure) * np.sqrt(weight**2 @ variance)

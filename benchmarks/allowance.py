@@ -148,7 +148,8 @@ def play(case: Case, limited: bool, block: int, trials: int) -> Block:
         free[:, day] = ~chosen.memo.get(RESTRICTED, np.zeros(trials, dtype=bool))
         told = bills(case.world, plans, chosen.action, means, rng)
         policy.update(plans, state, chosen, told, streams)
-    return Block(*costs, free)
+    played, of_baseline, best = costs
+    return Block(played, of_baseline, best, free)
 
 
 def bills(
@@ -181,7 +182,7 @@ def violated(runs: Block, per: str | None) -> tuple[BoolArray, float]:
         ],
         axis=1,
     )
-    return (excess > 1e-9).any(axis=1), float(excess.max())
+    return np.any(excess > 1e-9, axis=1), float(excess.max())
 
 
 def free_from(free: BoolArray) -> FloatArray:

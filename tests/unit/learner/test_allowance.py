@@ -92,7 +92,7 @@ def test_the_policy_is_free_again_with_its_own_random_numbers() -> None:
             assert ours.plan == theirs.plan
             assert not ours.restricted
             assert none.plan == none.baseline or k
-            assert theirs.baseline is theirs.explores is None
+            assert (theirs.baseline, theirs.explores) == (None, None)
 
 
 def make_learner(**settings: Any) -> Learner:
@@ -268,7 +268,15 @@ def test_bad_settings_are_refused(given: dict[str, Any], argument: str) -> None:
 def test_bad_baselines_of_a_day_change_nothing(make: Callable[..., Live]) -> None:
     usual = dict(zip(PLANS.names, InProportion().plan(PLANS).tolist(), strict=True))
     live = make(**SETTINGS | {"baseline": "each day"})
-    bad = [None, {}, {"Lyon": 3}, {**usual, "s1->d1": 9}, {**usual, "s1->d1": 1.5}, [1, 2], "usual"]
+    bad: list[Any] = [
+        None,
+        {},
+        {"Lyon": 3},
+        {**usual, "s1->d1": 9},
+        {**usual, "s1->d1": 1.5},
+        [1, 2],
+        "usual",
+    ]
     for one in [*bad, {name: -k for name, k in usual.items()}, float("nan")]:
         with pytest.raises(InvalidInput) as error:
             live.ask(baseline=one)

@@ -60,7 +60,7 @@ def test_safe_plans_against_enumeration(plans: ActionSet) -> None:
         margin = drawn_margin(plans, baseline, rng)
         costs = plans.sign * rng.uniform(0, 1, (1, plans.d))
         proposal = plans.argmin(costs)
-        found = safe_plans(plans, lambda costs=costs: costs, proposal, baseline[None], margin)
+        found = safe_plans(plans, costs.copy, proposal, baseline[None], margin)
         left = margin.target - everything
         g = margin.gain + plans.sign * left @ margin.mean[0]
         g = g - 2.0 * np.sqrt(margin.doubt + left**2 @ margin.variance[0])

@@ -195,21 +195,6 @@ def study_facts(
     )
 
 
-def saved_text(study: Study) -> str:
-    """Return what a study saved against its rule, in one line; "" if it has no rule.
-
-    It takes a time that grows with the history, seconds for a long one.
-    """
-    rule = study.compare
-    if rule is None:
-        return ""
-    try:
-        return str(study.saved(rule))
-    except InvalidInput as refused:
-        reason = f"{refused.argument}: expected {refused.expected}, got {refused.got}"
-        return f"saved against {rule.text}: not known ({reason})"
-
-
 class _History:
     """Sums over plays, the pending plays, and the last plays."""
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any, cast
 
 import multiplay.actions
+from multiplay._support import deadline
 from multiplay._support.builder import classes_of
 from multiplay._support.serialization import pack
 from multiplay.actions import ActionSet, Rule
@@ -25,6 +26,7 @@ from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import StoredSet
 from multiplay.studies.replica import Corrections, Replica, corrections
 
+LARGE = 200_000  # plays times arms of a study that is compared in seconds
 MOST_ANSWERS = 50  # that are cached
 CLOSED = b"closed"  # in place of the random numbers, which are not needed
 NOT_REPLACED = Record({}, {})
@@ -65,7 +67,7 @@ def answered(
         with closing(store.open(name)) as journal:
             history = read_days(journal, head.number + 1, *given)
         found = past._replace(history=history).answer(question)
-        if key[1]:
+        if key[1] and not deadline.was_missed():  # otherwise plans may not be the best
             _answers[key] = found
         while len(_answers) > MOST_ANSWERS:
             _answers.pop(next(iter(_answers)), None)
@@ -83,6 +85,25 @@ def _digest(question: Question) -> bytes:
         return b""
     plain, arrays = pack(against, "against")
     return entry_codec.set_digest([plain, repr(rest)], arrays)
+
+
+def saved_text(study: Any) -> str:
+    """Return what a study saved against its rule, in one line; "" if it has no rule.
+
+    The study is here, or of a service. It takes a time that grows with the history, seconds for a
+    long one; a study with ``LARGE`` plays times arms is not compared.
+    """
+    rule = study.compare
+    if rule is None:
+        return ""
+    about = f"saved against {rule.text}:"
+    if study.asked * len(study.known_arms) > LARGE:
+        return f"{about} not computed here, because the study is large"
+    try:
+        return str(study.saved(rule))
+    except InvalidInput as refused:
+        reason = f"{refused.argument}: expected {refused.expected}, got {refused.got}"
+        return f"{about} not known ({reason})"
 
 
 def read_days(

@@ -25,6 +25,7 @@ from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.base import header_text
 from multiplay.storage.journal import from_bytes, row_of, to_bytes
 from multiplay.studies import play_history
+from multiplay.studies.comparison import saved_text
 from multiplay.studies.entry_codec import UNREADABLE
 from multiplay.studies.play_history import PlayedPlan
 from multiplay.studies.workbook import Overview, columns_of, write_workbook
@@ -329,13 +330,20 @@ def export(
 
 def overview(study: Any) -> Overview:
     """Return what an export says of a study, which is here or of a service."""
-    facts = {
+    rewards = study.actions.sense == "max"
+    return Overview(study.words, rewards, lambda: _summary(study), study.arms)
+
+
+def _summary(study: Any) -> dict[str, Any]:
+    """Return facts of a study; its savings take seconds."""
+    savings = saved_text(study)
+    return {
         "study": study.name,
         "plans": study.asked,
         "without a report": study.open_plays,
+        **({"savings": savings} if savings else {}),
         "exported (UTC)": datetime.now(UTC),
     }
-    return Overview(study.words, study.actions.sense == "max", facts, study.arms)
 
 
 def name_beside(taken: Container[str], name: str) -> str:

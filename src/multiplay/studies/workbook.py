@@ -27,15 +27,15 @@ class Overview(NamedTuple):
         The words of the user.
     rewards : bool
         Whether units bring rewards, rather than losses.
-    facts : dict
-        Texts, numbers and times by name, for the summary.
+    facts : function
+        Returns texts, numbers and times by name, for the summary.
     arms
         ``Study.arms``.
     """
 
     words: Words
     rewards: bool
-    facts: Mapping[str, Any]
+    facts: Callable[[], Mapping[str, Any]]
     arms: Callable[[], pd.DataFrame]
 
 
@@ -60,7 +60,7 @@ def write_workbook(
         heads = [known[name] for name in ARMS]
         book.write(plural(overview.words.arm), heads, arms, fixed=1)
         heads = [known[name] for name in TOTALS]
-        book.write("summary", heads, _totals(plans()), facts=overview.facts)
+        book.write("summary", heads, _totals(plans()), facts=overview.facts())
 
 
 def columns_of(overview: Overview) -> dict[str, Column]:

@@ -26,6 +26,7 @@ from multiplay import (
     Study,
     Transport,
 )
+from multiplay._support import deadline
 from multiplay.actions import Rule
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner import comparison
@@ -395,3 +396,8 @@ def test_a_comparison_is_cached_and_does_not_lock_the_study(
     assert replace(study.saved(InProportion()), entry=found.entry) == found
     assert study.saved(Mine()).total == study.saved(Mine()).total == found.total
     assert seen == [12, 12, *[13] * 3]
+    with deadline.before(1e9) as until:
+        until.truncated = True  # the plans of the rule may not be the best
+        study.saved(InProportion(), level=0.8)
+    study.saved(InProportion(), level=0.8)
+    assert len(seen) == 7

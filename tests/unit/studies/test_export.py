@@ -23,6 +23,7 @@ from multiplay import (
     Budget,
     GenCTS,
     GenLBINFV,
+    InProportion,
     InvalidInput,
     Learner,
     RandomAction,
@@ -565,6 +566,7 @@ def test_a_workbook_has_what_a_spreadsheet_needs(tmp_path: Path) -> None:
     study.set_words(currency="EUR", unit="lorry", arm="lane")
     play = study.ask(key="2026-11-16")
     study.tell(play, {arm: [5.0] * n for arm, n in play.plan.items() if n})
+    study.compare = InProportion()
     study.export(path, plays=True)
     cells = sheets(path)
     assert [*cells] == ["plans", "bills", "lanes", "summary"]
@@ -579,8 +581,9 @@ def test_a_workbook_has_what_a_spreadsheet_needs(tmp_path: Path) -> None:
     arms = study.arms()
     assert [row[:2] for row in cells["lanes"][1:]] == [*zip(arms["arm"], arms["seen"], strict=True)]
     assert [row[2] for row in cells["lanes"][1:]] == pytest.approx(arms["mean"].tolist())
-    summary = {row[0]: row[1] for row in cells["summary"][:4]}
+    summary = {row[0]: row[1] for row in cells["summary"][:5]}
     assert (summary["study"], summary["plans"]) == ("lanes", study.asked)
+    assert summary["savings"].startswith(f"saved against {InProportion().text}: not known (study:")
     assert cells["summary"][-1][-1] == pytest.approx(15 - study.plays()["expected"].iloc[-1])
     sheet = load_workbook(path)["plans"]
     formats = {cell.value: sheet.cell(2, cell.column).number_format for cell in sheet[1]}

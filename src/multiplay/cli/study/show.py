@@ -31,11 +31,12 @@ from multiplay.cli.study.ask import plain_play
 from multiplay.cli.study.drawing import draw_study
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import TOLD
-from multiplay.reports.study import LAST, saved_text, study_facts
+from multiplay.reports.study import LAST, study_facts
 from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table
 from multiplay.storage import store_at
 from multiplay.studies import Study
+from multiplay.studies.comparison import saved_text
 from multiplay.studies.export import PLANS, PLAYS
 
 CHUNK = 1_000  # plays that are read together

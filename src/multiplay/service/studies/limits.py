@@ -23,6 +23,7 @@ from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.policies import Policy
 from multiplay.service.errors import MalformedRequest
+from multiplay.studies import comparison
 from multiplay.studies.wire import FEATURES
 
 
@@ -176,7 +177,7 @@ ERROR_PART = 300  # characters of each part of an error, which may repeat the in
 SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond them rounding errors dominate
 LONGEST_NAME = 200  # characters
 HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
-COMPARED = 200_000  # plays times arms of a study that is compared with a rule: seconds
+COMPARED = comparison.LARGE  # plays times arms of a study that is compared with a rule
 SIMULATED = 5_000  # the same, compared with a policy, whose plays are simulated
 PHI = 1_000_000  # features in one request: arms, or units of a table, times columns
 REBUILT = 10_000_000_000  # rounds, arms and squared columns of a table, with a discount: seconds

@@ -427,7 +427,7 @@ def test_words_and_explanations_are_those_of_a_study(study: mp.RemoteStudy) -> N
 @pytest.mark.parametrize("rule", [mp.InProportion(), "each day"])
 def test_an_allowance_is_kept_by_a_service(service: mp.RemoteStudy, rule: Any) -> None:
     usual = {"Lyon->north": 1, "Lyon->south": 1, "Lille->north": 3}
-    given = {"baseline": usual} if rule == "each day" else {}
+    given: dict[str, Any] = {"baseline": usual} if rule == "each day" else {}
     local = new_study(MemoryStore(), baseline=rule, allowance=0.1, sure=0.9, per="week")
     remote = made(service, baseline=rule, allowance=0.1, sure=0.9, per="week")
     seen = []

@@ -16,6 +16,7 @@ from multiplay.learner import (
     Learner as Learner,
     PendingPlay as PendingPlay,
     Plan as Plan,
+    PromiseReport as PromiseReport,
     Receipt as Receipt,
     Remaining as Remaining,
     TableCheck as TableCheck,
@@ -24,6 +25,11 @@ from multiplay.learner import (
     Words as Words,
 )
 from multiplay.policies import *
+from multiplay.promises import (
+    AtLeast as AtLeast,
+    AtMost as AtMost,
+    Promise as Promise,
+)
 from multiplay.random import (
     Rng as Rng,
     Streams as Streams,

@@ -6,6 +6,7 @@ loses nothing: ``unpack`` builds the same object again.
 
 import hashlib
 import inspect
+import json
 import math
 from collections.abc import Mapping
 from functools import lru_cache
@@ -278,3 +279,12 @@ def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
 def without_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """Return the arrays whose names have a prefix, without the prefix."""
     return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}
+
+
+def set_digest(plain: Any, arrays: Arrays) -> bytes:
+    """Return a digest of 16 bytes of a packed set."""
+    digest = hashlib.blake2b(json.dumps(comparable(plain)).encode(), digest_size=16)
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.digest()

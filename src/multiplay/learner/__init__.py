@@ -5,6 +5,7 @@ from multiplay.learner.allowance import Allowance
 from multiplay.learner.learner import Learner
 from multiplay.learner.logged_data import TableCheck, TableProblem
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Remaining, Why
+from multiplay.learner.promises import PromiseReport
 
 __all__ = [
     "Allowance",
@@ -12,6 +13,7 @@ __all__ = [
     "Learner",
     "PendingPlay",
     "Plan",
+    "PromiseReport",
     "Receipt",
     "Remaining",
     "TableCheck",

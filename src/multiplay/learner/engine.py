@@ -24,14 +24,23 @@ from multiplay.learner.allowance import FOUND, AllowanceSettings, AllowanceState
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.features import FeatureState, new_table
 from multiplay.learner.logged_data import KnownArms, LoggedData, ReadTable, read_table, reports
-from multiplay.learner.plays import CANCELLED, PendingState, Receipt, Remaining, timestamp
+from multiplay.learner.plays import (
+    CANCELLED,
+    PendingState,
+    Receipt,
+    Remaining,
+    time_of,
+    timestamp,
+)
 from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.promises import PromiseBook, PromiseReport, used_units
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.bootstrapcts import FOLLOWING
+from multiplay.promises.promise import Promise
 from multiplay.random import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -113,10 +122,16 @@ class Engine:
         The words in which plans and costs are shown.
     allowance : AllowanceState or None
         What the plays may cost more than a baseline, if that is limited.
+    promises : PromiseBook
+        What the plays may use in all, or have to.
     """
 
     def __init__(
-        self, state: PolicyState, missing: str = "refuse", allowance: AllowanceState | None = None
+        self,
+        state: PolicyState,
+        missing: str = "refuse",
+        allowance: AllowanceState | None = None,
+        promises: PromiseBook | None = None,
     ) -> None:
         self.state, self.beliefs, self.missing = state, Beliefs(state), missing
         self.horizon = own_horizon(state.policy)
@@ -125,6 +140,7 @@ class Engine:
         self.asked = self.clipped = 0
         self.words = self.default_words
         self.allowance = allowance
+        self.promises = PromiseBook() if promises is None else promises
 
     @classmethod
     def create(
@@ -140,6 +156,7 @@ class Engine:
         features: Features | None = None,
         arms: Any = None,
         allowance: AllowanceSettings | None = None,
+        promises: Sequence[Promise] = (),
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
@@ -161,7 +178,11 @@ class Engine:
         ranges = Ranges.chosen(losses, rewards, outside, actions)
         state = PolicyState(actions, policy, ranges, rng, table=table)
         if allowance is None:
-            return cls(state, missing)
+            for promise in promises:
+                PromiseBook().check(state, promise, strict=not changing)
+            return cls(state, missing, promises=PromiseBook(promises))
+        if promises:
+            raise _both()
         limit = AllowanceState(allowance, actions.d)
         limit.check(state)
         return cls(state, missing, limit)
@@ -275,14 +296,20 @@ class Engine:
         key: str | None,
         until: float = math.inf,
         baseline: IntArray | None = None,
+        ahead: tuple[ActionSet, ...] = (),
     ) -> PendingState:
         """Choose a play before a deadline, and keep it; return it with its warm start.
 
-        ``baseline`` is the baseline's plan, if there is an allowance.
+        ``baseline`` is the baseline's plan, if there is an allowance; ``ahead`` are the known sets
+        of the plays after it, for promises.
         """
-        drawn_from = self.state.rng.state.copy()
+        drawn_from, label = self.state.rng.state.copy(), f"play {self.asked + 1}"
         with deadline.status_line("choosing a play"):
-            play, truncated, gap = self.state.choose(round_set, f"play {self.asked + 1}", until)
+            if self.promises.kept:
+                made = self.state, self.beliefs, round_set, ahead, time_of(key, when)
+                play, truncated, gap = self.promises.choose(*made, label, until)
+            else:
+                play, truncated, gap = self.state.choose(round_set, label, until)
         if self.allowance is not None and baseline is not None:
             play = Play(play.action, {**play.memo, FOUND: baseline[None]}, play.cache)
             rng = Streams(drawn_from)
@@ -294,7 +321,7 @@ class Engine:
         today = None if round_set.features is None else round_set.features.today
         numbers = when, cost, units, b"", truncated, phi, today
         pending = PendingState(play, round_set.base, key, None, *numbers, gap=gap)
-        self._keep(id, pending, round_set)
+        self._keep(id, pending, round_set, ahead)
         return pending
 
     def best_cost(self, round_set: RoundSet, cost: float) -> float:
@@ -319,10 +346,16 @@ class Engine:
         worse = self.state.actions.sign * (cost - best)
         return bool(worse > ROUNDING * max(abs(cost), abs(best), self.state.ranges.span))
 
-    def keep(self, id: int, play: PendingState, round_set: RoundSet) -> None:
+    def keep(
+        self,
+        id: int,
+        play: PendingState,
+        round_set: RoundSet,
+        ahead: tuple[ActionSet, ...] = (),
+    ) -> None:
         """Keep a play that was chosen before from this set."""
         self.state.begin_round(round_set)
-        self._keep(id, play, round_set)
+        self._keep(id, play, round_set, ahead)
 
     def parse(self, losses: Losses, play: PendingState) -> ParsedLosses:
         """Return the losses of a play, after checking that they are numbers for its arms."""
@@ -358,7 +391,7 @@ class Engine:
         else:
             if not ignore:
                 report.check_gaps(names)
-            outcome = self._close(id, report, when)
+            outcome = self._close(id, report, when, used_units(report))
         seen = play.units if report.whole else int(report.seen.sum())
         numbers = seen, play.units - seen, report.clipped
         return ReportResult(Receipt(id, *numbers, repeated and not final, final), digests, outcome)
@@ -374,6 +407,7 @@ class Engine:
         play = self.pending.pop(id)
         if self.allowance is not None and FOUND in play.memo:
             self.allowance.remove(self.state, play.round_set, play.play)
+        self.promises.remove(self.state, play.round_set, play.play)
 
     def late(self, latest: float) -> dict[int, bool]:
         """Return the plays asked before this time; True to close, False to cancel."""
@@ -386,6 +420,30 @@ class Engine:
         """Warn if the horizon of the policy was passed since ``before`` rounds were told."""
         if self.horizon is not None and before <= self.horizon < self.state.told:
             warn_if_over(self.state.policy, self.horizon + 1)
+
+    # ------------------------------------------------------------ promises
+
+    def promise(self, promise: Any) -> Promise:
+        """Make a promise, for the plays from now on."""
+        if self.allowance is not None:
+            raise _both()
+        found = self.promises.check(self.state, promise, strict=False)
+        self.promises.add_promise(found)
+        return found
+
+    def promise_reports(self) -> list[PromiseReport]:
+        """Return how every promise stands."""
+        return self.promises.report(self.state, self.beliefs)
+
+    def warn_if_promised(self, play: PendingState) -> None:
+        """Warn once, in the first play after those that a promise was made for."""
+        for promise in self.promises.over(play.play):
+            warnings.warn(
+                f"{promise.name!r} was promised for {promise.plays} plays, and this is one more: "
+                "no further plays are expected now. Release it, and promise it for more plays.",
+                UserWarning,
+                stacklevel=CALLER - 1,
+            )
 
     # ------------------------------------------------------------ external plans
 
@@ -405,7 +463,10 @@ class Engine:
         report = self._report(round_set, action, parsed, ignore)
         if not ignore:
             report.check_gaps(names)
+        if self.promises.kept:
+            self.promises.amounts(names)
         self.state.absorb(round_set, report, when)
+        self.promises.learn(self.state, round_set, action, when)
         if round_set.features is not None and self.state.features is not None:
             self.state.features.keep_values(round_set.features, names)
         self.clipped += report.clipped
@@ -567,13 +628,17 @@ class Engine:
 
     # ------------------------------------------------------------ private
 
-    def _keep(self, id: int, play: PendingState, round_set: RoundSet) -> None:
+    def _keep(
+        self, id: int, play: PendingState, round_set: RoundSet, ahead: tuple[ActionSet, ...]
+    ) -> None:
         self.state.keep_warm(play)
         if round_set.features is not None and self.state.features is not None:
             self.state.features.keep(round_set.features, round_set.base.actions)
         self.pending[id] = play.without_cache()
         if self.allowance is not None:
             self.allowance.add(self.state, round_set, play.play)
+        when = time_of(play.key, play.asked)
+        self.promises.add(self.state, round_set, play.play, when, ahead)
         self.asked += 1
 
     def _report(
@@ -584,11 +649,15 @@ class Engine:
         )
         return builder.report(parsed, partly)
 
-    def _close(self, id: int, report: Report, when: float) -> PlayOutcome:
-        """Learn from a play and remove it from the pending ones."""
+    def _close(
+        self, id: int, report: Report, when: float, used: IntArray | None = None
+    ) -> PlayOutcome:
+        """Learn from a play and remove it from the pending ones; ``used`` as the report says."""
         play = self.pending[id]
         feedback = self.state.learn(play, report, when)
         del self.pending[id]
+        if used is not None:
+            self.promises.told(self.state, play.round_set, play.play, used)
         self.clipped += report.clipped
         seen = play.units if feedback.complete else int(feedback.seen.sum())
         return PlayOutcome(seen, play.round_set.realised(feedback), report.clipped)
@@ -660,6 +729,12 @@ def told_again(
         hint = "Use correct(play, losses) to replace the report, or omit it."
         raise play_error(id, "which was closed with different losses", hint)
     return Receipt(id, seen, units - seen, clipped, repeated=True)
+
+
+def _both() -> InvalidInput:
+    hint = "Leave out the baseline, or the promises."
+    expected = "no promises beside an allowance"
+    return InvalidInput("promises", expected, "a baseline and promises", hint)
 
 
 def _unable(policy: Policy, expected: str) -> InvalidInput:

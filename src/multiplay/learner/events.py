@@ -17,6 +17,7 @@ from multiplay.learner.plays import PendingState, external_line
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import RoundSet
+from multiplay.promises.promise import Promise
 from multiplay.random import Streams
 from multiplay.types import Arrays, IntArray
 
@@ -139,7 +140,27 @@ class Restarted(NamedTuple):
             engine.restart(restart(log, self.arm, given, self.now))
 
 
-Event = Asked | Told | Ended | Learned | LearnedTable | Described | Restarted
+class Promised(NamedTuple):
+    """A promise that was made."""
+
+    promise: Promise
+
+    def replay(self, engine: Engine) -> None:
+        """Make the promise."""
+        engine.promises.add_promise(self.promise)
+
+
+class Released(NamedTuple):
+    """A promise that was released."""
+
+    name: str
+
+    def replay(self, engine: Engine) -> None:
+        """Release the promise."""
+        engine.promises.release(self.name)
+
+
+Event = Asked | Told | Ended | Learned | LearnedTable | Described | Restarted | Promised | Released
 
 
 class Events:
@@ -249,7 +270,9 @@ class Events:
             table = None if self.table is None else copied(self.table)
             made = old.actions, old.policy, old.ranges, old.rng
             limit = None if live.allowance is None else live.allowance.fresh()
-            engine = Engine(PolicyState(*made, table=table), live.missing, limit)
+            engine = Engine(
+                PolicyState(*made, table=table), live.missing, limit, live.promises.fresh()
+            )
             engine.state.log = ReportLog() if old.policy.restarts else None
         else:
             engine = self.begin()
@@ -261,6 +284,7 @@ class Events:
         new.arms.arrays, new.arms.warm_for = arrays | of_warm, old.arms.warm_for
         new.usual, new.last, new.rng = old.usual, old.last, old.rng
         engine.words, engine.seed, engine.asked = live.words, live.seed, live.asked
+        engine.promises.ahead = live.promises.ahead
         return engine
 
 

@@ -41,6 +41,8 @@ from multiplay.learner.events import (
     Events,
     Learned,
     LearnedTable,
+    Promised,
+    Released,
     Restarted,
     Told,
     scales_of,
@@ -64,10 +66,12 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.promises import checked_promises, is_held
 from multiplay.learner.queries import Queries
 from multiplay.learner.reports import is_among, parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
+from multiplay.promises.promise import Promise
 from multiplay.random import POLICY, Streams, seed_or_random
 from multiplay.savings import Saved
 from multiplay.storage.folder import read_record, write_record
@@ -131,6 +135,9 @@ class Learner(Queries, HasPanel):
     per
         "week": the allowance begins again every Monday, UTC. Use it where means drift: they are
         then taken to move as much as days differ beyond the noise of their units.
+    promises
+        What all plays until a date may use, or have to: ``AtMost`` and ``AtLeast``. See
+        ``promise``.
 
     Examples
     --------
@@ -170,12 +177,14 @@ class Learner(Queries, HasPanel):
         allowance: float | None = None,
         sure: float = SURE,
         per: str | None = None,
+        promises: Sequence[Promise] | None = None,
     ) -> None:
         drawn = seed_or_random(seed)
         rng, settings = Streams.spawn(drawn, POLICY, [0]), (losses, rewards, outside, missing)
         limit = AllowanceSettings.given(baseline, allowance, sure, per)
         rest = changing, features, arms, limit
-        self.engine = Engine.create(actions, policy, rng, *settings, *rest)
+        own = checked_promises(promises)
+        self.engine = Engine.create(actions, policy, rng, *settings, *rest, promises=own)
         self.engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         self.engine.seed, self.log = drawn, PlayLog()
         self.engine.state.log = ReportLog() if self.policy.restarts else None
@@ -243,6 +252,7 @@ class Learner(Queries, HasPanel):
         fixed: Mapping[str, int] | None = None,
         features: Any = None,
         baseline: Units | None = None,
+        ahead: Sequence[ActionSet] | None = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -265,6 +275,9 @@ class Learner(Queries, HasPanel):
             table of the arms. Values of arms that are new are kept.
         baseline
             The plan that you would use in this round, for a learner with ``baseline="each day"``.
+        ahead
+            The sets of the plays after this one, in order, as far as they are known: what a promise
+            leaves for them is then certain. Otherwise sets of the past stand for them.
         time_limit
             Seconds for the choice. If the policy has not finished by then, the play is still an
             action of the set, drawn so that learning from it is not biased, and marked as
@@ -282,7 +295,8 @@ class Learner(Queries, HasPanel):
         round_set = engine.featured(round_set, features)
         id, line = log.next_id, len(log)
         base = engine.baseline(round_set, baseline)
-        play = engine.ask(id, round_set, when, key, until, base)
+        sets = engine.promises.checked_ahead(engine.state, ahead)
+        play = engine.ask(id, round_set, when, key, until, base, sets)
         action = play.action[0]
         log.ask(when, round_set.actions.names, play.units, play.expected)
         if round_set.may_lack:
@@ -292,6 +306,7 @@ class Learner(Queries, HasPanel):
         if play.truncated:
             log.truncated[id] = play.gap
         self.events.all.append(Asked(id, engine.pending[id], scales_of(round_set)))
+        engine.warn_if_promised(play)
         return self._pending_play(engine, id)
 
     def tell(
@@ -592,6 +607,33 @@ class Learner(Queries, HasPanel):
         """
         self.engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
 
+    # ------------------------------------------------------------ promises
+
+    def promise(self, promise: Promise) -> None:
+        """Make a promise, which counts the plays from now on.
+
+        A play counts as planned when it is asked for. A final report that leaves units out says
+        that they were not used; None in a list marks a unit that was used and has no bill. External
+        plans of ``learn`` count as plays; logged data does not count.
+
+        Examples
+        --------
+        >>> from multiplay import AtLeast, Budget, Learner
+        >>> learner = Learner(Budget(4, [4, 4], names=["air", "sea"]), losses=(0, 100))
+        >>> learner.promise(AtLeast(9, of={"air": 1, "*": 0}, plays=3, name="air freight"))
+        >>> [learner.ask().plan["air"] for day in range(3)]
+        [1, 4, 4]
+        >>> learner.release("air freight")
+        >>> learner.promises()
+        []
+        """
+        self.events.all.append(Promised(self.engine.promise(promise)))
+
+    def release(self, name: str) -> None:
+        """End a promise by its name."""
+        self.engine.promises.release(name)
+        self.events.all.append(Released(name))
+
     # ------------------------------------------------------------ reports that count
 
     def forget(self, arm: str | None = None, *, before: Round, at: When = None) -> Remaining:
@@ -737,8 +779,12 @@ class Learner(Queries, HasPanel):
             play = self.events.play(id)
             base = play.round_set.plan(play.memo[FOUND][0])
             restricted = is_restricted(play.play)
+        prices, held = None, False
+        if self.engine.promises:
+            of_play = self.events.play(id).play
+            prices, held = self.engine.promises.prices_of(of_play), is_held(of_play)
         rest = id in cut, lambda: self.words, base, restricted, cut.get(id)
-        return PendingPlay(*made, *rest)
+        return PendingPlay(*made, *rest, prices=prices, held=held)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Return the receipt of a report of a play that is not pending."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.learner.events import Asked, Ended, Event, Learned, LearnedTable, Told
 from multiplay.learner.logged_data import reports
-from multiplay.learner.plays import PendingState
+from multiplay.learner.plays import PendingState, time_of
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder
 from multiplay.learner.round_set import RoundSet
@@ -20,7 +18,6 @@ from multiplay.savings.days import Bills, PlayedDay
 from multiplay.types import FloatArray, IntArray
 
 NONE_PENDING: Mapping[int, PendingState] = {}
-DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")  # at the beginning of a key
 
 
 class PlayedDays(NamedTuple):
@@ -135,21 +132,3 @@ def arm_sums(
         total[i] = seen[i] * bounds.low[i] + ranges.scale * share
         squares[i] = total[i] ** 2 if seen[i] == 1 else np.nan
     return seen, total, squares
-
-
-def time_of(key: str | None, otherwise: float) -> float:
-    """Return the date at the beginning of a key in seconds since 1970; another time without one.
-
-    Examples
-    --------
-    >>> time_of("1970-01-02, morning", 5.0), time_of("Monday", 5.0), time_of("1970-13-02", 5.0)
-    (86400.0, 5.0, 5.0)
-    """
-    found = DATE.match(key or "")
-    try:
-        day = None if found is None else date.fromisoformat(found[1])
-    except ValueError:  # the calendar has no such day
-        day = None
-    if day is None:
-        return otherwise
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -42,6 +43,7 @@ STATUS = (PENDING, TOLD, CANCELLED, EXTERNAL)
 NEVER = math.nan
 MOST_ROWS_SHOWN = 30  # of a plan in a notebook
 MOST_ARMS_ESTIMATED = 10_000  # of a set for which a notebook computes an interval
+DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")  # at the beginning of a key
 LONGEST_ID = 19  # digits
 FAR = 9e9  # seconds: pandas has no times after the year 2262
 COLUMNS = ("asked", "told", "units", "seen", "expected", "realised", "clipped", "status")
@@ -155,6 +157,10 @@ class Why(HasPanel):
         Whether costs are minimised, or rewards maximised.
     wanted : dict
         The units of each arm in the plan of the policy, where the allowance changed them.
+    prices : dict
+        The prices of promises, which the best plan pays as well.
+    held : bool
+        Whether a promise changed the plan beyond its price.
 
     Examples
     --------
@@ -176,6 +182,8 @@ class Why(HasPanel):
     words: Words
     sense: str
     wanted: Mapping[str, int] = field(default_factory=dict)
+    prices: Mapping[str, float] = field(default_factory=dict)
+    held: bool = False
 
     @property
     def explores(self) -> bool:
@@ -184,7 +192,7 @@ class Why(HasPanel):
 
     def __str__(self) -> str:
         text = self._learning() if self.explores else self._best()
-        return " ".join([text, *self._limits(), *self._allowance()])
+        return " ".join([text, *self._limits(), *self._allowance(), *self._promises()])
 
     def _best(self) -> str:
         does = "cost" if self.sense == "min" else "bring"
@@ -230,6 +238,19 @@ class Why(HasPanel):
             more = counted(len(parts) - MOST_NAMED, f"more {words.arm}")
             parts[MOST_NAMED:] = [more] if len(parts) > MOST_NAMED else []
             yield f"Restricted by the allowance: the policy wanted {', '.join(parts)}."
+
+    def _promises(self) -> Iterator[str]:
+        """Yield sentences about what promises did."""
+        paid = [
+            f"a unit of {legible(name)} {'costs' if price > 0 else 'is worth'} "
+            f"{self.words.money(abs(price))}"
+            for name, price in self.prices.items()
+            if price
+        ]
+        if paid:
+            yield f"Because of promises, {', '.join(paid)}."
+        if self.held:
+            yield "A promise changed the plan beyond its price, to leave enough for later plays."
 
     def _limits(self) -> Iterator[str]:
         """Yield a sentence for each kind of limit."""
@@ -352,6 +373,11 @@ class PendingPlay(HasEstimate):
         Whether the allowance changed the plan of the policy.
     explores : int or None
         The number of units that differ from the baseline; None without one.
+    prices : dict
+        What a unit of each promise is worth in the user's unit, by its name; negative for
+        ``AtLeast``. Empty for a learner without promises.
+    held : bool
+        Whether a promise changed the plan beyond its price.
     expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
@@ -382,6 +408,8 @@ class PendingPlay(HasEstimate):
     baseline: dict[str, int] | None = None
     restricted: bool = False
     gap: float | None = None
+    prices: dict[str, float] = field(default_factory=dict)
+    held: bool = False
 
     def __init__(
         self,
@@ -396,10 +424,13 @@ class PendingPlay(HasEstimate):
         baseline: dict[str, int] | None = None,
         restricted: bool = False,
         gap: float | None = None,
+        prices: dict[str, float] | None = None,
+        held: bool = False,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
         of_plan = {"id": id, "action": action, "plan": plan, "key": key, "truncated": truncated}
         self.__dict__.update(of_plan, _expect=expect, _why=why, _words=words)
         self.__dict__.update(baseline=baseline, restricted=restricted, gap=gap)
+        self.__dict__.update(prices={} if prices is None else prices, held=held)
 
     @property
     def explores(self) -> int | None:
@@ -909,3 +940,21 @@ def duration_seconds(argument: str, given: timedelta | float) -> float:
         hint = "Use timedelta(days=30), for example, or a number of seconds."
         raise InvalidInput(argument, "a duration of at least 0", repr(given), hint)
     return float(value)
+
+
+def time_of(key: str | None, otherwise: float) -> float:
+    """Return the date at the beginning of a key in seconds since 1970; another time without one.
+
+    Examples
+    --------
+    >>> time_of("1970-01-02, morning", 5.0), time_of("Monday", 5.0), time_of("1970-13-02", 5.0)
+    (86400.0, 5.0, 5.0)
+    """
+    found = DATE.match(key or "")
+    try:
+        day = None if found is None else date.fromisoformat(found[1])
+    except ValueError:  # the calendar has no such day
+        day = None
+    if day is None:
+        return otherwise
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

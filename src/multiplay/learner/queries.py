@@ -25,6 +25,7 @@ from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.played_days import PlayedDays
 from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, Plan, Why, play_id, times
 from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.promises import PromiseReport, is_held
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.learner.why import explain
 from multiplay.savings import Saved
@@ -226,6 +227,23 @@ class Queries(ABC):
                 hint = "Create it with baseline=InProportion(), for example."
                 raise InvalidInput("allowance", "a learner with a baseline", "none", hint)
             return engine.allowance.report(engine.state)
+
+    def promises(self) -> list[PromiseReport]:
+        """Return how every promise stands: what is used, what is expected, and whether it holds.
+
+        Examples
+        --------
+        >>> from multiplay import AtMost, Budget, Learner
+        >>> plans = Budget(10, [10, 10], names=["air", "sea"])
+        >>> co2 = AtMost(100, of={"air": 5, "sea": 1}, plays=5, name="CO2")
+        >>> learner = Learner(plans, losses=(0, 100), promises=[co2])
+        >>> play = learner.ask(ahead=[plans] * 4)
+        >>> (row,) = learner.promises()
+        >>> row.used == 5 * play.plan["air"] + play.plan["sea"], row.left_plays, row.holds
+        (True, 4, 'sure')
+        """
+        with self._current() as engine:
+            return engine.promise_reports()
 
     def check_table(
         self,
@@ -490,7 +508,8 @@ class Queries(ABC):
         baseline = None
         if FOUND in play.memo:
             baseline = round_set.plan(play.memo[FOUND][0])
-        rest = baseline, is_restricted(play.play), play.gap
+        of_promises = engine.promises.prices_of(play.play), is_held(play.play)
+        rest = baseline, is_restricted(play.play), play.gap, *of_promises
         return PendingPlay(*made, play.truncated, lambda: self.words, *rest)
 
 

@@ -30,7 +30,7 @@ from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.features.table import Scales
-from multiplay.learner import allowance
+from multiplay.learner import allowance, promises
 from multiplay.learner.allowance import AllowanceState
 from multiplay.learner.engine import Engine
 from multiplay.learner.events import (
@@ -41,6 +41,8 @@ from multiplay.learner.events import (
     Events,
     Learned,
     LearnedTable,
+    Promised,
+    Released,
     Restarted,
     Told,
 )
@@ -48,11 +50,13 @@ from multiplay.learner.features import table_of, table_record
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.plays import PendingState, PlayLog, truncated_of
 from multiplay.learner.policy_state import ArmStatistics, PolicyState
+from multiplay.learner.promises import PromiseBook
 from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import NOTHING, ParsedLosses, Report
-from multiplay.learner.round_set import PlanLimits, RoundSet
+from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Play, Policy
 from multiplay.policies.missing import COUNTS, counts_reports
+from multiplay.promises.promise import promise_of
 from multiplay.random import Streams
 from multiplay.storage import Record
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -61,7 +65,7 @@ FORMAT = 4  # of snapshots; 3 is that of version 0.9
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
-ALLOWANCE = "allowance"  # in a header
+ALLOWANCE, PROMISES = "allowance", "promises"  # in a header
 EVENTS = "events"  # in a header, and before the names of arrays
 OUTCOMES = ("arm", "round", "loss", "times")  # arrays of logged data
 REPORTS, FEATURES = "told/", "features/"  # before the names of arrays
@@ -77,9 +81,10 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     actions, of_actions = pack(state.actions, "actions")
     policy, of_policy = pack(state.policy, "policy")
     groups = _stackable(pending)
-    sets = list(
-        dict.fromkeys([state.usual, state.last, *(play.round_set for play in pending.values())])
-    )
+    book, own = engine.promises, (state.usual, state.last)
+    prepared = {one: state.prepared(one, NO_LIMITS) for one in (*book.past, *book.ahead)}
+    used = (*(play.round_set for play in pending.values()), *prepared.values())
+    sets = list(dict.fromkeys([*own, *used]))
     number = {one: k for k, one in enumerate(sets)}
     log_header, of_log = (None, {}) if log is None else log.record()
     header = {
@@ -104,6 +109,11 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     if engine.allowance is not None:
         header[ALLOWANCE], of_allowance = engine.allowance.record()
         arrays |= with_prefix(allowance.PREFIX, of_allowance)
+    if book:
+        header[PROMISES], of_promises = book.record()
+        for name in ("past", "ahead"):
+            header[PROMISES][name] = [number[prepared[one]] for one in getattr(book, name)]
+        arrays |= with_prefix(promises.PREFIX, of_promises)
     if engine.words != engine.default_words:
         header["words"] = engine.words._asdict()
     if log is None:
@@ -248,7 +258,12 @@ def _parts(
     if ALLOWANCE in header:
         own_arrays = without_prefix(allowance.PREFIX, arrays)
         limit = AllowanceState.restored(header[ALLOWANCE], own_arrays, builder_of())
-    engine = Engine(state, header["missing"], limit)
+    book = PromiseBook()
+    if PROMISES in header:
+        plain, own_arrays = header[PROMISES], without_prefix(promises.PREFIX, arrays)
+        of_plays = ([sets[k].given for k in plain[name]] for name in ("past", "ahead"))
+        book = PromiseBook.restored(plain, own_arrays, *of_plays)
+    engine = Engine(state, header["missing"], limit, book)
     engine.set_words(**header.get("words", {}))
     engine.clipped = header["clipped"]
     if header["log"] is None:
@@ -503,6 +518,10 @@ def _rare_record(one: Event, number: Mapping[RoundSet, int]) -> tuple[list[Any],
         return plain, arrays | with_prefix(FEATURES, logged.features)
     if isinstance(one, Described):
         return ["described", one.arms, one.scales], one.codes
+    if isinstance(one, Promised):
+        return ["promised", one.promise.record()], {}
+    if isinstance(one, Released):
+        return ["released", one.name], {}
     assert isinstance(one, Restarted)
     given = one.given.timestamp() if isinstance(one.given, datetime) else one.given
     is_time = isinstance(one.given, datetime)
@@ -527,6 +546,10 @@ def _rare_of(
         return LearnedTable(logged, _scales(scales) or {}, bytes.fromhex(words))
     if kind == "described":
         return Described(rest[0], arrays, _scales(rest[1]) or {})
+    if kind == "promised":
+        return Promised(promise_of(rest[0]))
+    if kind == "released":
+        return Released(rest[0])
     keep, arm, given, is_time, now = rest
     return Restarted(keep, arm, datetime.fromtimestamp(given, UTC) if is_time else given, now)
 

@@ -18,6 +18,7 @@ from multiplay.learner.plays import (
     Why,
     WhyRow,
 )
+from multiplay.learner.promises import is_held
 from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -35,7 +36,8 @@ def explain(engine: Engine, id: int) -> Why:
         round_set = round_set.featured(features.checked(today, names, known))
     engine.check_believes(round_set)
     action, sign = play.action[0], round_set.actions.sign
-    best = round_set.actions.best(beliefs.mean(round_set))
+    paid = engine.promises.paid(round_set, play.play)
+    best = round_set.actions.best(beliefs.mean(round_set) + paid)
     expected, of_best = (beliefs.expected(round_set, one, LEVEL) for one in (action, best))
     extra = sign * (expected.total - of_best.total)
     if not engine.explores(expected.total, of_best.total):
@@ -43,7 +45,9 @@ def explain(engine: Engine, id: int) -> Why:
     believed = beliefs.of_round(round_set, LEVEL)
     rows = _rows(engine, round_set, action, best, believed)
     wanted = _wanted(play, round_set.actions.names)
-    return Why(rows, expected, of_best, extra, engine.words, round_set.actions.sense, wanted)
+    of_promises = engine.promises.prices_of(play.play), is_held(play.play)
+    made = rows, expected, of_best, extra, engine.words, round_set.actions.sense
+    return Why(*made, wanted, *of_promises)
 
 
 def _wanted(play: PendingState, names: Sequence[str]) -> dict[str, int]:

@@ -70,6 +70,17 @@ class Promise(ABC):
                 )
         return np.array(found, dtype=float)
 
+    def record(self) -> dict[str, Any]:
+        """Return the promise as plain data; the order of the patterns matters.
+
+        Examples
+        --------
+        >>> promise_of(AtMost(40, {"*": 80.0}, plays=22).record())
+        AtMost(limit=40, of={'*': 80.0}, until=None, plays=22, name='promise', hard=True)
+        """
+        plain = vars(self) | {"kind": type(self).__name__}
+        return plain | {"of": [[pattern, amount] for pattern, amount in self.of.items()]}
+
     def _amount(self, name: str) -> float | None:
         fits = [amount for pattern, amount in self.of.items() if matches(pattern, name)]
         return fits[-1] if fits else None
@@ -126,6 +137,13 @@ class AtLeast(Promise):
     """
 
     sign = -1.0
+
+
+def promise_of(plain: Mapping[str, Any]) -> Promise:
+    """Return the promise of a record."""
+    rest = {name: plain[name] for name in ("until", "plays", "name", "hard")}
+    kind = {"AtMost": AtMost, "AtLeast": AtLeast}[plain["kind"]]
+    return kind(plain["limit"], dict(plain["of"]), **rest)
 
 
 def _amounts(given: Any) -> dict[str, float]:

@@ -22,6 +22,8 @@ MOST_WEIGHTS = 50  # with more promises than a grid can have
 SWEEPS = 2  # of a repair
 FIRST_SWEEPS = 10  # of a new list
 LIKELY = 2.6  # standard deviations of what unknown sets need
+MARGIN_STEPS = 6  # bisections of a smaller margin
+SHARE = 0.8  # of the largest margin that can be kept, which is kept
 KEPT = 1e-9  # of the scale of a promise, within which it is kept
 
 
@@ -82,22 +84,6 @@ class Reserve:
     def __init__(self, use: FloatArray, scale: FloatArray, hard: BoolArray) -> None:
         self.use, self.scale, self.hard = use, scale, hard
 
-    @classmethod
-    def of(
-        cls,
-        ahead: Sequence[ThriftyPlans],
-        past: Sequence[ThriftyPlans],
-        unknown: int,
-        scale: FloatArray,
-        hard: BoolArray,
-    ) -> "Reserve":
-        """Return the reserve of known sets, and of ``unknown`` plays like those of the past."""
-        rows = [one.use for one in ahead]
-        if unknown:
-            rows.append(likely_need(np.stack([one.use for one in past]), unknown))
-        shape = (0, len(weights(len(scale))), len(scale))
-        return cls(np.stack(rows) if rows else np.zeros(shape), scale, hard)
-
     def new_list(self, rest: FloatArray) -> IntArray:
         """Return the best list that is found, from the best single weight on."""
         total = self.use.sum(axis=0)
@@ -142,14 +128,53 @@ class Reserve:
         return squared
 
 
-def likely_need(past: FloatArray, plays: int) -> FloatArray:
+def reserve_of(
+    known: Sequence[FloatArray],
+    past: Sequence[FloatArray],
+    unknown: IntArray,
+    rest: FloatArray,
+    scale: FloatArray,
+    hard: BoolArray,
+) -> Reserve:
+    """Return the reserve of known sets, and of plays on unknown ones like those of the past.
+
+    ``known`` and ``past`` are what thrifty plans use, ``unknown`` is the number of such plays for
+    each promise. If no list keeps the promises with the full margin for unknown sets, the margin is
+    a part of the largest one with which a list does.
+    """
+    shape = (0, len(weights(len(scale))), len(scale))
+    rows = np.stack(known) if len(known) else np.zeros(shape)
+    if not unknown.any():
+        return Reserve(rows, scale, hard)
+    uses = np.stack(past)
+
+    def at(margin: float) -> Reserve:
+        needed = likely_need(uses, unknown, margin)
+        return Reserve(np.concatenate([rows, needed[np.newaxis]]), scale, hard)
+
+    def stands(margin: float) -> bool:
+        found = at(margin)
+        return found.stands(found.new_list(rest), rest)
+
+    if stands(LIKELY):
+        return at(LIKELY)
+    if not stands(0.0):
+        return at(0.0)
+    low, high = 0.0, LIKELY
+    for _ in range(MARGIN_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if stands(middle) else (low, middle)
+    return at(SHARE * low)
+
+
+def likely_need(past: FloatArray, plays: IntArray, margin: float = LIKELY) -> FloatArray:
     r"""Return what plays on unknown sets will probably need, for each weight and promise.
 
-    Mean and standard deviation of the n past sets: :math:`\text{mean} \cdot k + 2.6\, \text{sd}
-    \sqrt{k (1 + k / n)}` for k plays.
+    Mean and standard deviation of the n past sets: :math:`\text{mean} \cdot k + z\, \text{sd}
+    \sqrt{k (1 + k / n)}` for k plays, with the margin z.
     """
     n = len(past)
     mean = past.sum(axis=0) / n
     spread = np.sqrt(((past - mean) ** 2).sum(axis=0) / max(n - 1, 1))
-    needed: FloatArray = plays * mean + LIKELY * spread * np.sqrt(plays * (1 + plays / n))
+    needed: FloatArray = plays * mean + margin * spread * np.sqrt(plays * (1 + plays / n))
     return needed

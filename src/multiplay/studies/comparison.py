@@ -9,14 +9,14 @@ from typing import Any, cast
 import multiplay.actions
 from multiplay._support import deadline
 from multiplay._support.builder import classes_of
-from multiplay._support.serialization import pack
+from multiplay._support.serialization import pack, set_digest
 from multiplay.actions import ActionSet, Rule
 from multiplay.errors import InvalidInput
 from multiplay.learner.comparison import Past, PlansByKey, Question
 from multiplay.learner.engine import Engine
 from multiplay.learner.events import Asked, Ended, Event, Learned, LearnedTable, Told
-from multiplay.learner.played_days import PlayedDays, played_days, time_of
-from multiplay.learner.plays import PendingState
+from multiplay.learner.played_days import PlayedDays, played_days
+from multiplay.learner.plays import PendingState, time_of
 from multiplay.learner.reports import ParsedLosses, parse_losses
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Policy
@@ -78,13 +78,13 @@ def _digest(question: Question) -> bytes:
     """Return a digest of a question; b"" if its rule or policy is user-defined."""
     against, *rest = question
     if isinstance(against, PlansByKey):
-        return entry_codec.set_digest([against.by_key, repr(rest)], {})
+        return set_digest([against.by_key, repr(rest)], {})
     if against is None:
-        return entry_codec.set_digest(repr(rest), {})
+        return set_digest(repr(rest), {})
     if not type(against).__module__.startswith("multiplay."):
         return b""
     plain, arrays = pack(against, "against")
-    return entry_codec.set_digest([plain, repr(rest)], arrays)
+    return set_digest([plain, repr(rest)], arrays)
 
 
 def saved_text(study: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +13,10 @@ import numpy as np
 
 from multiplay._support.checks import is_integer
 from multiplay._support.serialization import (
-    comparable,
     completed,
     number_or_none,
     pack,
+    set_digest,
     unpack,
     with_prefix,
     without_prefix,
@@ -43,10 +42,12 @@ from multiplay.learner.plays import (
     Receipt,
     Remaining,
 )
+from multiplay.learner.promises import is_held
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.learner.snapshot import builder_of
 from multiplay.policies import Play
+from multiplay.promises.promise import Promise, promise_of
 from multiplay.storage import Entry, Labels, Record
 from multiplay.types import Arrays, IntArray
 from multiplay.version import __version__
@@ -55,13 +56,13 @@ from multiplay.version import __version__
 CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
 FORGET, KEEP, DESCRIBE, WORDS, COMPARE = "forget", "keep", "describe", "words", "compare"
-CORRECT, RETRACT = "correct", "retract"
+CORRECT, RETRACT, PROMISE, RELEASE = "correct", "retract", "promise", "release"
 CORRECTIONS = (CORRECT, RETRACT)
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
 REQUESTED = "request"  # the result of a request that wrote no other entry without a key
 KINDS: dict[str, tuple[str, ...]] = {
     **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, DESCRIBE)},
-    **{one: (one,) for one in (*RESTARTS, *CORRECTIONS)},
+    **{one: (one,) for one in (*RESTARTS, *CORRECTIONS, PROMISE, RELEASE)},
     TELL: (TELL, PART),
     "set_words": (WORDS,),
     "set_compare": (COMPARE,),
@@ -81,6 +82,7 @@ BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content
 # Exceptions that content of a different program can raise where it is read or replayed.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 BASELINE, RESTRICTED = "baseline", "restricted"  # in an entry of a play: see allowance
+PRICES, HELD, AHEAD, SETS = "prices", "held", "ahead", "sets"  # in an entry of a play: promises
 SOLVER = "solver"  # in the first entry: the version of the solver of the set
 BEST = "best"  # in an entry of a play: the expected cost of the best plan then
 GAP = "gap"  # in an entry of a truncated play: how far it may be from the best
@@ -225,6 +227,67 @@ class StoredFeatures(NamedTuple):
 NO_FEATURES = StoredFeatures({}, {})
 
 
+class StoredAhead(NamedTuple):
+    """The sets of the plays after a play, in the form of the journal.
+
+    Attributes
+    ----------
+    digests : list of str
+        The digests of the sets, in order.
+    sets : dict
+        The packed sets by digest, of those that the play before did not have.
+    arrays : dict
+        The arrays of the packed sets.
+    """
+
+    digests: list[str]
+    sets: dict[str, Any]
+    arrays: Arrays
+
+    @classmethod
+    def of(cls, ahead: Sequence[ActionSet], engine: Engine) -> StoredAhead:
+        """Return the stored form of sets, before the play is chosen."""
+        book, known = engine.promises, _sets_known(engine) if ahead else {}
+        digests, sets = [book.digest(one).hex() for one in ahead], dict[str, Any]()
+        arrays: Arrays = {}
+        for digest, one in zip(digests, ahead, strict=True):
+            if digest not in known and digest not in sets:
+                sets[digest], of_one = pack(one, "actions")
+                arrays |= with_prefix(f"{AHEAD}/{digest}/", of_one)
+        return cls(digests, sets, arrays)
+
+    @classmethod
+    def of_record(cls, record: Record) -> StoredAhead:
+        """Return the stored sets of a record."""
+        arrays = with_prefix(f"{AHEAD}/", without_prefix(f"{AHEAD}/", record.arrays))
+        return cls(record.header.get(AHEAD, []), record.header.get(SETS, {}), arrays)
+
+    def given(self, engine: Engine) -> tuple[ActionSet, ...]:
+        """Build the sets, before the play is chosen."""
+        if not self.digests:
+            return ()
+        known, builder = _sets_known(engine), builder_of(engine.state.actions)
+        with stored_names():
+            for digest, plain in self.sets.items():
+                arrays = without_prefix(f"{AHEAD}/{digest}/", self.arrays)
+                known[digest] = unpack(plain, arrays, builder)
+        return tuple(known[digest] for digest in self.digests)
+
+    def header(self) -> dict[str, Any]:
+        """Return the fields of a record; none without sets."""
+        given = {AHEAD: self.digests, SETS: self.sets}
+        return {name: value for name, value in given.items() if value}
+
+
+NO_SETS = StoredAhead([], {}, {})
+
+
+def _sets_known(engine: Engine) -> dict[str, ActionSet]:
+    """Return the sets that an entry need not have, by digest."""
+    book = engine.promises
+    return {book.digest(one).hex(): one for one in (engine.state.actions, *book.ahead)}
+
+
 def same_features(record: Record, stored: StoredFeatures) -> bool:
     """Return whether an entry has these values of features."""
     then = StoredFeatures.of_record(record)
@@ -243,17 +306,12 @@ def scales_field(scales: Scales) -> dict[str, Any]:
     return {"scales": {name: list(pair) for name, pair in scales.items()}} if scales else {}
 
 
-def set_digest(plain: Any, arrays: Arrays) -> bytes:
-    """Return a digest of 16 bytes of a packed set."""
-    digest = hashlib.blake2b(json.dumps(comparable(plain)).encode(), digest_size=16)
-    for name, array in arrays.items():
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.digest()
-
-
 def ask_record(
-    play: PendingState, stored_set: StoredSet, features: StoredFeatures = NO_FEATURES
+    play: PendingState,
+    stored_set: StoredSet,
+    features: StoredFeatures = NO_FEATURES,
+    ahead: StoredAhead = NO_SETS,
+    prices: Mapping[str, float] | None = None,
 ) -> Record:
     """Return the entry of a chosen play."""
     action = play.action[0]
@@ -265,12 +323,16 @@ def ask_record(
         **({"hurried": True} if play.truncated else {}),
         **({} if play.gap is None else {GAP: play.gap}),
         **_of_allowance(play),
+        **({PRICES: dict(prices)} if prices else {}),
+        **({HELD: True} if is_held(play.play) else {}),
+        **ahead.header(),
         **stored_set.header(),
         **features.header,
     }
     arrays = (
         with_prefix(SET, stored_set.arrays)
         | features.arrays
+        | ahead.arrays
         | with_prefix(MEMO, play.memo)
         | with_prefix(CACHE, play.play.cache)
     )
@@ -622,7 +684,14 @@ def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, st
     if engine.allowance is not None:
         header[snapshot.ALLOWANCE], of_rule = engine.allowance.settings.record()
         arrays |= with_prefix(allowance.PREFIX, of_rule)
+    if engine.promises.initial:
+        header[snapshot.PROMISES] = [one.record() for one in engine.promises.initial]
     return Record(header, arrays)
+
+
+def promises_of(record: Record) -> tuple[Promise, ...]:
+    """Return the promises of the first entry of a study."""
+    return tuple(promise_of(one) for one in record.header.get(snapshot.PROMISES, ()))
 
 
 def allowance_of(record: Record) -> AllowanceSettings | None:

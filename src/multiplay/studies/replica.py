@@ -19,6 +19,7 @@ from multiplay._support.serialization import (
     completed,
     number_or_nan,
     pack,
+    set_digest,
     type_name,
     unpack,
     with_prefix,
@@ -34,10 +35,11 @@ from multiplay.learner.plays import PendingState
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Policy
 from multiplay.policies.missing import stop_counting
+from multiplay.promises.promise import promise_of
 from multiplay.random import ASK, LEARN, TELL, Rounds, Streams
 from multiplay.storage import Damaged, Entry, Journal, Record
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import StoredFeatures, StoredSet
+from multiplay.studies.entry_codec import StoredAhead, StoredFeatures, StoredSet
 from multiplay.types import Arrays, IntArray
 
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
@@ -186,7 +188,7 @@ class Replica:
         )
         self.number, self.digest = first.number, first.digest
         self.next_id, self.last_set, self.results = 1, entry_codec.USUAL, 0
-        self.usual_digest = entry_codec.set_digest(*pack(engine.state.actions, "actions"))
+        self.usual_digest = set_digest(*pack(engine.state.actions, "actions"))
         self.corrections = NO_CORRECTIONS
         self.redone: dict[int, Record] = {}
         self.began = first.number
@@ -225,6 +227,7 @@ class Replica:
             features=None if table is None else table.features,
             arms=table,
             allowance=entry_codec.allowance_of(record),
+            promises=entry_codec.promises_of(record),
         )
         engine.set_words(**header.get("words", {}))
         if header[snapshot.VERSION] <= VERSION_0_9:
@@ -330,11 +333,12 @@ class Replica:
         key: str | None,
         until: float = math.inf,
         baseline: IntArray | None = None,
+        ahead: tuple[ActionSet, ...] = (),
     ) -> tuple[int, PendingState]:
-        """Choose the next play; ``baseline`` is the baseline's plan, if there is an allowance."""
+        """Choose the next play; ``baseline`` and ``ahead`` as in ``Engine.ask``."""
         id = self.next_id
         self.engine.state.rng = self.asking.at(id)
-        play = self.engine.ask(id, round_set, when, key, until, baseline)
+        play = self.engine.ask(id, round_set, when, key, until, baseline, ahead)
         play = play._replace(best=self.engine.best_cost(round_set, play.expected))
         self.next_id, self.last_set = id + 1, stored_set.digest
         return id, play
@@ -376,13 +380,17 @@ class Replica:
         record, labels = entry.record, entry.labels
         round_set, stored_set = self.round_set_of(record)
         round_set = self.featured(round_set, record)
+        stored_ahead = StoredAhead.of_record(record)
+        ahead = stored_ahead.given(self.engine)
         truncated, key = entry_codec.is_truncated(record), entry_codec.shown_key(labels)
         if check is not Check.NOTHING and labels.play != self.next_id:
             raise ReplayMismatch(f"it has play {labels.play}, but the next play is {self.next_id}")
         if check is Check.BITS and not truncated:
             baseline = self.engine.baseline_again(round_set, entry_codec.memo_of(record))
-            _, chosen = self.ask(round_set, stored_set, labels.at, key, baseline=baseline)
-            return entry_codec.ask_record(chosen, stored_set, self.stored_features(round_set))
+            stored_ahead = StoredAhead.of(ahead, self.engine)
+            given = round_set, stored_set, labels.at, key, math.inf, baseline, ahead
+            _, chosen = self.ask(*given)
+            return self.ask_record(chosen, round_set, stored_set, stored_ahead)
         assert labels.play is not None  # an ask is of a play
         play, header = entry_codec.play_of(record, round_set.actions.names), record.header
         expected = number_or_nan(header["expected"])
@@ -393,13 +401,25 @@ class Replica:
         pending = PendingState(play, round_set.base, *rest, **of_arms)
         expected_record = None
         if check is not Check.NOTHING:
-            expected_record = self._without_choosing(pending, round_set, stored_set)
-        self.engine.keep(labels.play, pending, round_set)
+            expected_record = self._without_choosing(pending, round_set, stored_set, stored_ahead)
+        self.engine.keep(labels.play, pending, round_set, ahead)
         self.next_id, self.last_set = labels.play + 1, stored_set.digest
         return expected_record
 
+    def ask_record(
+        self, play: PendingState, round_set: RoundSet, stored_set: StoredSet, ahead: StoredAhead
+    ) -> Record:
+        """Return the entry of a play."""
+        prices = self.engine.promises.prices_of(play.play)
+        rest = self.stored_features(round_set), ahead, prices
+        return entry_codec.ask_record(play, stored_set, *rest)
+
     def _without_choosing(
-        self, play: PendingState, round_set: RoundSet, stored_set: StoredSet
+        self,
+        play: PendingState,
+        round_set: RoundSet,
+        stored_set: StoredSet,
+        ahead: StoredAhead,
     ) -> Record:
         """Return the expected entry of a play that is not chosen again.
 
@@ -422,7 +442,7 @@ class Replica:
         cost = self.engine.beliefs.cost(round_set, play.action[0], play.phi)
         best = self.engine.best_cost(round_set, cost)
         again = play._replace(expected=cost, units=int(play.action.sum()), best=best)
-        return entry_codec.ask_record(again, stored_set, self.stored_features(round_set))
+        return self.ask_record(again, round_set, stored_set, ahead)
 
     def _told(self, entry: Entry, check: Check) -> Record | None:
         id, header = self._pending(entry), entry.record.header
@@ -509,6 +529,13 @@ class Replica:
     def _reworded(self, entry: Entry, check: Check) -> Record:
         return Record({"words": self.engine.set_words(**entry.record.header["words"])}, {})
 
+    def _promised(self, entry: Entry, check: Check) -> Record:
+        promise = self.engine.promise(promise_of(entry.record.header[entry_codec.PROMISE]))
+        return Record({entry_codec.PROMISE: promise.record()}, {})
+
+    def _released(self, entry: Entry, check: Check) -> None:
+        self.engine.promises.release(entry.record.header["name"])
+
     def restarted(
         self, kind: str, arm: str | None, given: Round | None, log: ReportLog, now: float
     ) -> Restart:
@@ -557,6 +584,8 @@ REPLAY: dict[str, Callable[[Replica, Entry, Check], Record | None]] = {
     entry_codec.TABLE: Replica._learned_table,
     entry_codec.DESCRIBE: Replica._described,
     entry_codec.WORDS: Replica._reworded,
+    entry_codec.PROMISE: Replica._promised,
+    entry_codec.RELEASE: Replica._released,
     entry_codec.FORGET: Replica._restarted,
     entry_codec.KEEP: Replica._restarted,
 }

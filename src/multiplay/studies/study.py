@@ -36,9 +36,11 @@ from multiplay.learner.plays import (
     joined_tables,
     timestamp,
 )
+from multiplay.learner.promises import checked_promises
 from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
+from multiplay.promises.promise import Promise
 from multiplay.random import Streams, seed_or_random
 from multiplay.savings import Saved
 from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Store
@@ -47,7 +49,7 @@ from multiplay.storage.stores import store_at
 from multiplay.studies import backup, comparison, entry_codec, export, play_history
 from multiplay.studies.comparison import checked_rule
 from multiplay.studies.corrections import Target
-from multiplay.studies.entry_codec import Request, StoredSet
+from multiplay.studies.entry_codec import Request, StoredAhead, StoredSet
 from multiplay.studies.replica import (
     NO_NUMBERS,
     Replica,
@@ -61,8 +63,9 @@ from multiplay.studies.synced import SyncedState, forget
 PLACE = "sqlite:///multiplay.db"
 
 SILENT = (entry_codec.CANCEL, entry_codec.DESCRIBE, entry_codec.RETRACT)
-NO_RESULTS = (*SILENT, entry_codec.WORDS, entry_codec.COMPARE)  # kinds of entries
-NO_RECEIPTS = (*SILENT, entry_codec.EXPIRE, "set_words", "set_compare")  # verbs
+PROMISED = (entry_codec.PROMISE, entry_codec.RELEASE)
+NO_RESULTS = (*SILENT, *PROMISED, entry_codec.WORDS, entry_codec.COMPARE)  # kinds of entries
+NO_RECEIPTS = (*SILENT, *PROMISED, entry_codec.EXPIRE, "set_words", "set_compare")  # verbs
 
 T = TypeVar("T")
 
@@ -136,6 +139,7 @@ class Study(SyncedState, HasPanel):
         allowance: float | None = None,
         sure: float = SURE,
         per: str | None = None,
+        promises: Sequence[Promise] | None = None,
         store: Place = PLACE,
         key: str | None = None,
         by: str | None = None,
@@ -152,6 +156,8 @@ class Study(SyncedState, HasPanel):
             The words in which plans and costs are shown; as in ``Learner``.
         baseline, allowance, sure, per
             What plans may cost more than those of a rule; as in ``Learner``.
+        promises
+            What all plays until a date may use, or have to; as in ``Learner``.
         store
             The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
             machines, ``memory://`` for tests. The file ``multiplay.db`` if not given.
@@ -161,8 +167,10 @@ class Study(SyncedState, HasPanel):
             The author of the entries that are written.
         """
         drawn, made_of = seed_or_random(seed), (losses, rewards, outside, missing, changing)
-        rest = features, arms, AllowanceSettings.given(baseline, allowance, sure, per)
-        engine = Engine.create(actions, policy, Streams(NO_NUMBERS), *made_of, *rest)
+        limit = AllowanceSettings.given(baseline, allowance, sure, per)
+        rest, own = (features, arms, limit), checked_promises(promises)
+        numbers = Streams(NO_NUMBERS)
+        engine = Engine.create(actions, policy, numbers, *made_of, *rest, promises=own)
         words = engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         record = entry_codec.create_record(engine, drawn, changing, words)
         record = entry_codec.signed(record, by)
@@ -376,6 +384,7 @@ class Study(SyncedState, HasPanel):
         fixed: Mapping[str, int] | None = None,
         features: Any = None,
         baseline: Units | None = None,
+        ahead: Sequence[ActionSet] | None = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -393,19 +402,19 @@ class Study(SyncedState, HasPanel):
                 actions, engine.limits(actions, at_most, exclude, fixed)
             )
             round_set = engine.featured(round_set, features)
-            stored, base = (
-                replica.stored_features(round_set),
-                engine.baseline(round_set, baseline),
-            )
+            base = engine.baseline(round_set, baseline)
+            sets = engine.promises.checked_ahead(engine.state, ahead)
+            stored_ahead = StoredAhead.of(sets, engine)
             self._changed = True  # new arms are added before the policy may fail
-            id, play = replica.ask(round_set, stored_set, when, key, until, base)
+            id, play = replica.ask(round_set, stored_set, when, key, until, base, sets)
             asked, result = self._pending_play(engine, id), dict[str, Any]()
             if self._request is not None:
                 asked = _settled(asked)
                 result = {entry_codec.EXPECTED: entry_codec.estimate_fields(asked.expected)}
-            record = entry_codec.ask_record(play, stored_set, stored)
+            record = replica.ask_record(play, round_set, stored_set, stored_ahead)
             self._write(replica, record, Labels(entry_codec.ASK, key, id, when), **result)
-            return asked
+        engine.warn_if_promised(play)
+        return asked
 
     def tell(
         self,
@@ -649,6 +658,40 @@ class Study(SyncedState, HasPanel):
             replica.engine.set_words(**words)
             record = Record({"words": words}, {})
             self._write(replica, record, Labels(entry_codec.WORDS, key, None, when))
+
+    # ------------------------------------------------------------ promises
+
+    def promise(self, promise: Promise, *, key: str | None = None, at: When = None) -> None:
+        """Make a promise, which counts the plays from now on; as ``Learner.promise``."""
+        when = timestamp("at", at)
+        with self._turn() as replica:
+            known = self._known(key, entry_codec.PROMISE)
+            if known is not None:
+                said = known.record.header[entry_codec.PROMISE]
+                if not isinstance(promise, Promise) or said != promise.record():
+                    raise entry_codec.used_before(known, "was used for a different promise")
+                return
+            made = replica.engine.promise(promise)
+            self._changed = True
+            record = Record({entry_codec.PROMISE: made.record()}, {})
+            self._write(replica, record, Labels(entry_codec.PROMISE, key, None, when))
+
+    def release(self, name: str, *, key: str | None = None, at: When = None) -> None:
+        """End a promise by its name; as ``Learner.release``."""
+        when = timestamp("at", at)
+        with self._turn() as replica:
+            known = self._known(key, entry_codec.RELEASE)
+            if known is not None:
+                if known.record.header["name"] != name:
+                    raise entry_codec.used_before(known, "was used for a different promise")
+                return
+            replica.engine.promises.release(name)
+            self._changed = True
+            record, labels = (
+                Record({"name": name}, {}),
+                Labels(entry_codec.RELEASE, key, None, when),
+            )
+            self._write(replica, record, labels)
 
     # ------------------------------------------------------------ comparison with a rule
 
@@ -986,7 +1029,10 @@ class Study(SyncedState, HasPanel):
         made = id, action, plan, key, lambda: then, lambda: self.why(id)
         of_allowance = play_history.baseline_again(replica, asked.record)
         gap = entry_codec.gap_of(asked.record)
-        return PendingPlay(*made, truncated, lambda: self.words, *of_allowance, gap=gap)
+        header = asked.record.header
+        prices, held = header.get(entry_codec.PRICES), bool(header.get(entry_codec.HELD))
+        rest = *of_allowance, gap, prices, held
+        return PendingPlay(*made, truncated, lambda: self.words, *rest)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
@@ -1031,7 +1077,7 @@ def _settled(result: T) -> T:
     now = result.expected
     made = result.id, result.action, result.plan, result.key, lambda: now, result.why
     rest = result.truncated, result._words, result.baseline, result.restricted, result.gap
-    return cast(T, PendingPlay(*made, *rest))
+    return cast(T, PendingPlay(*made, *rest, result.prices, result.held))
 
 
 def _opened(

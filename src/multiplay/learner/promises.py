@@ -1,0 +1,731 @@
+"""Promises of a learner: what its plays have used, their prices, and plans that keep them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multiplay._support import deadline
+from multiplay._support.checks import check_instance, is_list, shortened
+from multiplay._support.formatting import number
+from multiplay._support.patterns import matches
+from multiplay._support.serialization import pack, set_digest
+from multiplay._support.suggestions import suggestion
+from multiplay.actions import ActionSet
+from multiplay.errors import InvalidInput, NotFound
+from multiplay.learner.beliefs import Beliefs
+from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.reports import Report
+from multiplay.learner.round_set import RoundSet, check_storable
+from multiplay.policies import Play
+from multiplay.promises.decision import decide
+from multiplay.promises.prices import Prices, RemainingSet, best_plan, shadow_prices
+from multiplay.promises.promise import Promise, promise_of
+from multiplay.promises.reserve import Reserve, ThriftyPlans, reserve_of, used_by
+from multiplay.random import Streams
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+
+NUMBERS, PRICES, HELD, CHOSEN = "promises", "prices", "held", "list"  # in the memo of a play
+MOST_PAST = 20  # sets of past plays that stand for unknown ones
+MOST_KNOWN = 500  # sets whose plans, amounts and digests are kept
+FAR = 10.0  # of the range of losses: what an arm that must be seen costs less
+SPREADS = 1.96  # standard deviations of an interval of 95 %
+PREFIX = "promises/"  # before the names of arrays
+
+
+class PromiseReport(NamedTuple):
+    """How a promise stands, by what is believed now.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    limit : float
+        Its limit.
+    used : float
+        What the plays have used so far: those that are pending as planned, those that were told by
+        the units of their reports.
+    expected_end : float
+        What is used at the end, if prices continue.
+    low, high : float
+        An interval of 95 % of it: sets of plays that are not known yet vary.
+    price : float
+        What a unit of it is worth, in the user's unit; negative for ``AtLeast``.
+    holds : str
+        "sure": a list of plans for all remaining plays keeps it, whatever is learned. "likely": it
+        will probably be kept. "no longer sure": no such list was found. "no: at best 41.2": it
+        cannot be kept, and this is the least overshoot.
+    left_plays : int
+        The number of plays that are left.
+    kind : str
+        "at most" or "at least".
+    until : str or None
+        The date until which it counts.
+    plays : int
+        The number of plays until then.
+    hard : bool
+        Whether plans keep it beyond its price.
+    external : float
+        The part of ``used`` that external plans (``learn``) have used.
+    """
+
+    name: str
+    limit: float
+    used: float
+    expected_end: float
+    low: float
+    high: float
+    price: float
+    holds: str
+    left_plays: int
+    kind: str
+    until: str | None
+    plays: int
+    hard: bool
+    external: float
+
+
+@dataclass
+class Kept:
+    """A promise and the units that count for it, of all arms ever seen."""
+
+    number: int
+    promise: Promise
+    plays: int = 0
+    units: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    external: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def count(self, places: IntArray, units: IntArray, external: bool = False) -> None:
+        """Add units of the arms at these places."""
+        more = int(places.max(initial=-1)) + 1 - len(self.units)
+        if more > 0:
+            self.units, self.external = (
+                np.pad(one, (0, more)) for one in (self.units, self.external)
+            )
+        self.units[places] += units
+        if external:
+            self.external[places] += units
+
+    def used(self, names: Sequence[str], units: IntArray) -> float:
+        """Return the amount of some units of all arms."""
+        (which,) = units.nonzero()
+        amounts = self.promise.amounts([names[i] for i in which.tolist()])
+        return float((units[which] * amounts).sum())
+
+    @property
+    def left(self) -> int:
+        """The number of plays that are left."""
+        return max(self.promise.plays - self.plays, 0)
+
+
+class Month(NamedTuple):
+    """What the remaining plays may use, for the promises that count.
+
+    Attributes
+    ----------
+    kept : list of Kept
+        The promises.
+    sets : list of RemainingSet
+        The sets of the remaining plays, those of ``today`` and ``ahead`` first.
+    rest : array of shape (promises,)
+        What is left of each, with the sign of an upper limit.
+    known : int
+        The number of sets that are known.
+    reserve : Reserve
+        The thrifty plans of all these plays.
+    first : ThriftyPlans or None
+        Those of the first one.
+    unknown : array of shape (promises,)
+        The number of plays whose sets are not known.
+    """
+
+    kept: list[Kept]
+    sets: list[RemainingSet]
+    rest: FloatArray
+    known: int
+    reserve: Reserve
+    first: ThriftyPlans | None
+    unknown: IntArray
+
+    @property
+    def prices(self) -> Prices:
+        """The shadow prices."""
+        return shadow_prices(self.sets, self.rest)
+
+
+class PromiseBook:
+    """All promises of a learner.
+
+    Plays count when they are asked for, as planned. A final report that leaves units out says that
+    these were not used; a play that is cancelled does not count. Sums are whole numbers.
+
+    Attributes
+    ----------
+    initial : tuple of Promise
+        The promises of a new learner.
+    kept : dict
+        The promises that were made and not released, by name.
+    made : int
+        The number of promises ever made.
+    past : list of ActionSet
+        The sets of the last plays.
+    ahead : tuple of ActionSet
+        The sets of the plays after the last one, as far as they are known.
+    chosen : array of integers
+        The list of the remaining plays, as numbers of weights; empty if there is none.
+    latest : float
+        The latest time of a play.
+    """
+
+    def __init__(self, initial: Iterable[Promise] = ()) -> None:
+        self.initial = tuple(initial)
+        self.kept: dict[str, Kept] = {}
+        self.made = 0
+        self.past: list[ActionSet] = []
+        self.ahead: tuple[ActionSet, ...] = ()
+        self.chosen = np.zeros(0, dtype=np.int64)
+        self.latest = -math.inf
+        self._thrifty: dict[tuple[int, ...], tuple[ActionSet, ThriftyPlans]] = {}
+        self._amounts: dict[tuple[Any, ...], FloatArray] = {}
+        self._digests: dict[int, tuple[ActionSet, bytes]] = {}
+        for promise in self.initial:
+            self.add_promise(promise)
+
+    def __bool__(self) -> bool:
+        return bool(self.initial or self.made)
+
+    # ------------------------------------------------------------ promises
+
+    def check(self, state: PolicyState, promise: Any, strict: bool = True) -> Promise:
+        """Return a promise, after checking that it fits the parts of a learner.
+
+        ``strict``: every pattern must fit an arm, because the set does not change.
+        """
+        check_instance("promises", promise, Promise, "AtMost(40_000, of={'*': 80}, plays=22)")
+        assert isinstance(promise, Promise)
+        if promise.name in self.kept:
+            hint = f"Release it first: release({promise.name!r})."
+            raise InvalidInput("promises", "promises of different names", repr(promise.name), hint)
+        if state.features is not None:
+            expected = "no features, because prices need means that do not depend on them"
+            raise InvalidInput("features", expected, "features", "Leave out the promises.")
+        self._check_policy(state, promise)
+        self.check_set(state, state.actions)
+        promise.amounts(state.actions.names)
+        for pattern in promise.of if strict else ():
+            if not any(matches(pattern, name) for name in state.arms.names):
+                hint = "Check the spelling, or use changing=True for arms to come."
+                hint += suggestion(pattern, state.arms.names)
+                expected = f"names or patterns of arms, such as {state.arms.names[0]!r}"
+                raise InvalidInput("of", expected, repr(pattern), hint)
+        return promise
+
+    def _check_policy(self, state: PolicyState, promise: Promise) -> None:
+        policy = state.policy
+        if has_index(state):
+            return
+        if promise.hard:
+            raise InvalidInput(
+                "promises",
+                f"hard=False for {type(policy).__name__}, whose plans are not the best for one "
+                "vector of costs",
+                f"{promise.name!r} with hard=True",
+                "Write hard=False: then its price is used. Or use BootstrapCTS or GenCTS.",
+            )
+        if not policy.changing:
+            expected = "a policy for changing sets, because prices change them"
+            raise InvalidInput("policy", expected, f"{policy!r}", "Use BootstrapCTS or GenLBINFV.")
+
+    def check_set(self, state: PolicyState, actions: ActionSet, argument: str = "actions") -> None:
+        """Raise ``InvalidInput`` if prices cannot be computed for a set."""
+        if not actions.affine or actions.has_known:
+            expected = "a set whose costs are sums over units, without known costs"
+            hint = "Leave out the promises."
+            raise InvalidInput(argument, expected, f"{actions!r}", hint)
+
+    def add_promise(self, promise: Promise) -> None:
+        """Make a promise: plays count from now on."""
+        self.made += 1
+        self.kept[promise.name] = Kept(self.made, promise)
+        self.chosen = np.zeros(0, dtype=np.int64)
+
+    def release(self, name: Any) -> None:
+        """End a promise."""
+        if not isinstance(name, str) or name not in self.kept:
+            hint = "See promises()." + suggestion(name, self.kept)
+            raise NotFound("name", "the name of a promise", repr(name), hint)
+        del self.kept[name]
+        self.chosen = np.zeros(0, dtype=np.int64)
+
+    # ------------------------------------------------------------ sets
+
+    def checked_ahead(self, state: PolicyState, given: Any) -> tuple[ActionSet, ...]:
+        """Return the sets of the plays after this one, for the argument of ``ask``."""
+        if given is None:
+            return ()
+        if not self.kept:
+            hint = "Create the learner with promises=[...], or leave it out."
+            raise InvalidInput("ahead", "no sets without promises", "sets", hint)
+        if isinstance(given, ActionSet) or not is_list(given):
+            hint = "Use ahead=[set of tomorrow, ...]."
+            raise InvalidInput("ahead", "a list of sets", shortened(repr(given)), hint)
+        known = {self.digest(one): one for one in (state.actions, *self.past, *self.ahead)}
+        found = []
+        for k, one in enumerate(given):
+            argument = f"ahead[{k}]"
+            check_instance(argument, one, ActionSet, "Transport([1, 4, 5], [4, 6])")
+            if one.sense != state.actions.sense:
+                expected, got = f"sense={state.actions.sense!r}", f"sense={one.sense!r}"
+                raise InvalidInput(argument, expected, got, "Use one learner for each sense.")
+            self.check_set(state, one, argument)
+            check_storable(one, state.actions)
+            self.amounts(one.names)
+            found.append(known.setdefault(self.digest(one), one))
+        return tuple(found)
+
+    def digest(self, actions: ActionSet) -> bytes:
+        """Return the digest of a set, computed once for each object."""
+        if id(actions) not in self._digests:
+            if len(self._digests) > MOST_KNOWN:
+                self._digests.clear()
+            self._digests[id(actions)] = actions, set_digest(*pack(actions, "actions"))
+        return self._digests[id(actions)][1]
+
+    def amounts(self, names: tuple[str, ...], kept: list[Kept] | None = None) -> FloatArray:
+        """Return what a unit of each arm counts for each promise, as upper limits."""
+        kept = list(self.kept.values()) if kept is None else kept
+        key = (*(one.number for one in kept), names)
+        if key not in self._amounts:
+            if len(self._amounts) > MOST_KNOWN:
+                self._amounts.clear()
+            rows = [one.promise.sign * one.promise.amounts(names) for one in kept]
+            self._amounts[key] = np.stack(rows)
+        return self._amounts[key]
+
+    # ------------------------------------------------------------ plans
+
+    def active(self, when: float) -> list[Kept]:
+        """Return the promises for which a play at this time counts."""
+        return [one for one in self.kept.values() if not when > _end(one.promise)]
+
+    def month(
+        self,
+        state: PolicyState,
+        beliefs: Beliefs,
+        kept: list[Kept],
+        ahead: Sequence[ActionSet],
+        today: RoundSet | None = None,
+    ) -> Month:
+        """Return the sets of the remaining plays, and their reserve."""
+        sure: list[ActionSet] = list(ahead)
+        pool = self.past[-MOST_PAST:] or [state.actions]
+        left = np.array([one.left for one in kept])
+        if today is not None:
+            given = self._known_set(today.given)
+            sure.insert(0, today.limits.apply(given) if today.limits else given)
+            pool = [*self.past, given][-MOST_PAST:]
+            left = np.maximum(left, 1)
+        sure = sure[: int(left.max(initial=0))]
+        unknown = np.maximum(left - len(sure), 0)
+        means, sets = _means(state, beliefs), list[RemainingSet]()
+
+        def remaining(actions: ActionSet, weight: float, counts: BoolArray) -> RemainingSet:
+            amounts = self.amounts(actions.names, kept) * counts[:, np.newaxis]
+            return RemainingSet(actions, weight, _of_names(state, means, actions.names), amounts)
+
+        for s, actions in enumerate(sure):
+            sets.append(remaining(actions, 1.0, s < left))
+        before = 0
+        for plays in sorted({*unknown.tolist()} - {0}):
+            weight = (plays - before) / len(pool)
+            sets += [remaining(actions, weight, unknown >= plays) for actions in pool]
+            before = plays
+        rest = np.array([self._rest(state, one) for one in kept])
+        scale = np.array([max(one.promise.of.values()) or 1.0 for one in kept])
+        hard = np.array([one.promise.hard for one in kept])
+        if today is not None and not has_index(state):
+            hard = np.zeros_like(hard)
+        thrifty = self._thrifty_plans(kept, sure, pool if unknown.any() else [], scale)
+        rows = [plans.use * (s < left) for s, plans in enumerate(thrifty[: len(sure)])]
+        past = [plans.use for plans in thrifty[len(sure) :]]
+        reserve = reserve_of(rows, past, unknown, rest, scale, hard)
+        return Month(kept, sets, rest, len(sure), reserve, thrifty[0] if sure else None, unknown)
+
+    def _rest(self, state: PolicyState, one: Kept) -> float:
+        return one.promise.sign * (one.promise.limit - one.used(state.arms.names, one.units))
+
+    def _thrifty_plans(
+        self, kept: list[Kept], sure: list[ActionSet], pool: list[ActionSet], scale: FloatArray
+    ) -> list[ThriftyPlans]:
+        """Return the thrifty plans of sets, computed once for each set and promises."""
+        numbers, found, known = tuple(one.number for one in kept), [], self._thrifty
+        if len(known) > MOST_KNOWN:
+            known.clear()
+        for actions in (*sure, *pool):
+            key = (id(actions), *numbers)
+            if key not in known:
+                amounts = self.amounts(actions.names, kept)
+                one = RemainingSet(actions, 1.0, np.zeros(actions.d), amounts)
+                known[key] = actions, ThriftyPlans.of(one, scale)
+            found.append(known[key][1])
+        return found
+
+    def choose(
+        self,
+        state: PolicyState,
+        beliefs: Beliefs,
+        round_set: RoundSet,
+        ahead: tuple[ActionSet, ...],
+        when: float,
+        label: str,
+        until: float,
+    ) -> tuple[Play, bool, float | None]:
+        """Return a play at the prices of the promises, or one that keeps hard promises.
+
+        As ``PolicyState.choose``; the policy draws the same random numbers as without promises.
+        """
+        kept = self.active(when)
+        if not kept:
+            return state.choose(round_set, label, until)
+        self.check_set(state, round_set.given)
+        self.amounts(round_set.given.names, kept)
+        month = self.month(state, beliefs, kept, ahead, round_set)
+        found = month.prices
+        if all(one.plays == 0 for one in kept):
+            self._check_possible(month, found)
+        actions, scale = round_set.actions, state.ranges.scale
+        amounts = month.sets[0].amounts
+        memo = {NUMBERS: np.array([[one.number for one in kept]]), PRICES: found.prices[None]}
+        if not has_index(state):
+            paid = (amounts * found.prices[:, np.newaxis]).sum(axis=0)
+            play, truncated, gap = state.choose(_shifted(round_set, paid / scale), label, until)
+            memo |= {HELD: np.zeros((1, 1), dtype=bool), CHOSEN: np.zeros((1, 0), dtype=np.int64)}
+            return Play(play.action, play.memo | memo, play.cache), truncated, gap
+        drawn = Streams(state.rng.state.copy())
+        play, truncated, gap = state.choose(round_set, label, until)
+        arrays = state.arms.cut(state.arms.places(actions.names))
+        theta = _index(state, round_set, play, arrays, drawn)
+
+        def plan_at(prices: FloatArray) -> IntArray:
+            paid = (amounts * prices[:, np.newaxis]).sum(axis=0) / scale
+            plan: IntArray = actions.best(theta + actions.sign * paid[np.newaxis])[0]
+            return plan
+
+        assert month.first is not None
+        later = Reserve(month.reserve.use[1:], month.reserve.scale, month.reserve.hard)
+        before = None
+        if not month.unknown.any() and len(self.chosen) == len(month.reserve.use):
+            before = self.chosen
+        low, high = round_set.bounds
+        dearest = float(np.abs([low, high]).max())
+        first = ThriftyPlans(month.first.plans, month.reserve.use[0])
+        with deadline.before(until) as limit:
+            made = decide(plan_at, found.prices, amounts, first, later, month.rest, dearest, before)
+        memo |= {HELD: np.array([[made.held]]), CHOSEN: made.chosen[None].astype(np.int64)}
+        chosen = Play(made.plan[None], play.memo | memo, play.cache)
+        state.check(round_set, chosen, label)
+        return chosen, truncated or limit.truncated, None
+
+    def _check_possible(self, month: Month, found: Prices) -> None:
+        """Raise ``InvalidInput`` if known sets make a hard promise impossible from the start."""
+        for k, one in enumerate(month.kept):
+            promise, over = one.promise, float(found.over[k])
+            if not promise.hard or month.unknown[k] or not _is_over(over, promise.limit):
+                continue
+            best = number(promise.limit + promise.sign * over)
+            least, change = ("least", "Raise") if promise.sign > 0 else ("most", "Lower")
+            raise InvalidInput(
+                "promises",
+                f"at {least} {best} of {promise.name} for these {promise.plays} plays",
+                f"{promise.limit:g}",
+                f"{change} it, or write hard=False: then it is overshot as little as possible.",
+            )
+
+    # ------------------------------------------------------------ what counts
+
+    def add(
+        self, state: PolicyState, round_set: RoundSet, play: Play, when: float, ahead: Any
+    ) -> None:
+        """Count a play that was asked for."""
+        if not self:
+            return
+        if not math.isnan(when):
+            self.latest = max(self.latest, when)
+        self._count(state, round_set, play, play.action[0], 1)
+        self.chosen = play.memo[CHOSEN][0] if CHOSEN in play.memo else self.chosen[:0]
+        self.past = [*self.past, self._known_set(round_set.given)][-MOST_PAST:]
+        self.ahead = ahead
+
+    def _known_set(self, given: ActionSet) -> ActionSet:
+        """Return the same set that was given before, whose plans are known."""
+        digest = self.digest(given)
+        return next((one for one in (*self.ahead, *self.past) if self.digest(one) == digest), given)
+
+    def remove(self, state: PolicyState, round_set: RoundSet, play: Play) -> None:
+        """Leave out a play that was cancelled."""
+        self._count(state, round_set, play, -play.action[0], -1)
+
+    def told(self, state: PolicyState, round_set: RoundSet, play: Play, used: IntArray) -> None:
+        """Count the units that a final report says were used, instead of those of the plan."""
+        self._count(state, round_set, play, used - play.action[0], 0)
+
+    def _count(
+        self, state: PolicyState, round_set: RoundSet, play: Play, units: IntArray, plays: int
+    ) -> None:
+        if NUMBERS not in play.memo or not (plays or units.any()):
+            return
+        numbers = {*play.memo[NUMBERS][0].tolist()}
+        for one in self.kept.values():
+            if one.number in numbers:
+                one.plays += plays
+                one.count(_places(state, round_set), units)
+
+    def learn(self, state: PolicyState, round_set: RoundSet, action: IntArray, when: float) -> None:
+        """Count an external plan."""
+        for one in self.active(when):
+            one.plays += 1
+            one.count(_places(state, round_set), action, external=True)
+            self.chosen = self.chosen[:0]
+
+    def over(self, play: Play) -> list[Promise]:
+        """Return the promises with one play more than they were made for, by this play."""
+        numbers = {*play.memo[NUMBERS][0].tolist()} if NUMBERS in play.memo else set[int]()
+        return [
+            one.promise
+            for one in self.kept.values()
+            if one.number in numbers and one.plays == one.promise.plays + 1
+        ]
+
+    # ------------------------------------------------------------ reports
+
+    def prices_of(self, play: Play) -> dict[str, float]:
+        """Return the prices of a play by the names of promises; released ones are left out."""
+        if NUMBERS not in play.memo:
+            return {}
+        by_number = {one.number: one.promise for one in self.kept.values()}
+        pairs = zip(play.memo[NUMBERS][0].tolist(), play.memo[PRICES][0].tolist(), strict=True)
+        return {
+            by_number[k].name: by_number[k].sign * price + 0.0
+            for k, price in pairs
+            if k in by_number
+        }
+
+    def paid(self, round_set: RoundSet, play: Play) -> FloatArray:
+        """Return what a unit of each arm pays for promises in a play, as policies see losses."""
+        prices, actions = self.prices_of(play), round_set.actions
+        paid = np.zeros(actions.d)
+        for name, price in prices.items():
+            paid += price * self.kept[name].promise.amounts(actions.names)
+        return actions.sign * paid / round_set.ranges.scale
+
+    def report(self, state: PolicyState, beliefs: Beliefs) -> list[PromiseReport]:
+        """Return how every promise stands."""
+        kept, over = list(self.kept.values()), {one.number for one in self.kept.values()}
+        going = [one for one in self.active(self.latest) if one.left]
+        over -= {one.number for one in going}
+        rows = {one.number: self._ended(state, one) for one in kept if one.number in over}
+        if going:
+            rows |= self._expected(state, self.month(state, beliefs, going, self.ahead))
+        return [rows[one.number] for one in kept]
+
+    def _expected(self, state: PolicyState, month: Month) -> dict[int, PromiseReport]:
+        found, rows = month.prices, dict[int, PromiseReport]()
+        reserve, listed = month.reserve, self.chosen
+        if len(listed) != len(reserve.use) or not reserve.stands(listed, month.rest):
+            listed = reserve.new_list(month.rest)
+        stands, spread = reserve.stands(listed, month.rest), _spread(month, found)
+        for k, one in enumerate(month.kept):
+            promise, sign = one.promise, one.promise.sign
+            ends = [found.use[k] + z * spread[k] for z in (0.0, -SPREADS, SPREADS)]
+            if _is_over(float(found.over[k]), promise.limit):
+                holds = f"no: at best {number(promise.limit + sign * float(found.over[k]))}"
+            elif promise.hard and not stands:
+                holds = "no longer sure"
+            else:
+                holds = "sure" if promise.hard and not month.unknown[k] else "likely"
+            ended = self._ended(state, one)
+            middle, low, high = (ended.used + sign * float(end) for end in ends)
+            rows[one.number] = ended._replace(
+                expected_end=middle,
+                low=min(low, high),
+                high=max(low, high),
+                price=sign * float(found.prices[k]) + 0.0,
+                holds=holds,
+                left_plays=one.left,
+            )
+        return rows
+
+    def _ended(self, state: PolicyState, one: Kept) -> PromiseReport:
+        """Return how a promise stands after its last play."""
+        promise, names = one.promise, state.arms.names
+        used = one.used(names, one.units)
+        over = promise.sign * (used - promise.limit)
+        holds = f"no: at best {number(used)}" if _is_over(over, promise.limit) else "sure"
+        kind = "at most" if promise.sign > 0 else "at least"
+        of_promise = kind, promise.until, promise.plays, promise.hard
+        external = one.used(names, one.external)
+        ends = used, used, used, used
+        return PromiseReport(
+            promise.name, promise.limit, *ends, 0.0, holds, 0, *of_promise, external
+        )
+
+    # ------------------------------------------------------------ records
+
+    def record(self) -> tuple[dict[str, Any], Arrays]:
+        """Return the state as plain data and arrays, without the sets."""
+        header: dict[str, Any] = {
+            "initial": [one.record() for one in self.initial],
+            "kept": [[one.number, one.promise.record(), one.plays] for one in self.kept.values()],
+            "made": self.made,
+            "latest": None if self.latest == -math.inf else self.latest,
+        }
+        arrays: Arrays = {"list": self.chosen}
+        for one in self.kept.values():
+            arrays |= {f"{one.number}/units": one.units, f"{one.number}/external": one.external}
+        return header, arrays
+
+    @classmethod
+    def restored(
+        cls,
+        header: dict[str, Any],
+        arrays: Arrays,
+        past: Iterable[ActionSet],
+        ahead: Iterable[ActionSet],
+    ) -> PromiseBook:
+        """Return the state of a record."""
+        book = cls()
+        book.initial = tuple(promise_of(one) for one in header["initial"])
+        for k, plain, plays in header["kept"]:
+            units = (arrays[f"{k}/{name}"].astype(np.int64) for name in ("units", "external"))
+            promise = promise_of(plain)
+            book.kept[promise.name] = Kept(k, promise, plays, *units)
+        book.made, book.chosen = header["made"], arrays["list"].astype(np.int64)
+        book.latest = -math.inf if header["latest"] is None else header["latest"]
+        book.past, book.ahead = [*past], tuple(ahead)
+        return book
+
+    def fresh(self) -> PromiseBook:
+        """Return the state before the first play."""
+        return PromiseBook(self.initial)
+
+
+def checked_promises(given: Any) -> tuple[Promise, ...]:
+    """Return the promises of a new learner, after checking that they are promises."""
+    if given is None:
+        return ()
+    if not is_list(given):
+        hint = "Use promises=[AtMost(40_000, of={'*': 80}, plays=22, name='CO2')]."
+        raise InvalidInput("promises", "a list of promises", shortened(repr(given)), hint)
+    names = set[str]()
+    for one in given:
+        check_instance("promises", one, Promise, "AtMost(40_000, of={'*': 80}, plays=22)")
+        if one.name in names:
+            hint = "Give each promise a name of its own: name='CO2'."
+            raise InvalidInput("promises", "promises of different names", repr(one.name), hint)
+        names.add(one.name)
+    return tuple(given)
+
+
+def has_index(state: PolicyState) -> bool:
+    """Return whether the policy plays the best action for one vector."""
+    streams = Streams.spawn(0, 0, [0])
+    places = state.arms.places(state.usual.actions.names)
+    return state.policy.index(state.usual.actions, state.arms.cut(places), streams) is not None
+
+
+def used_units(report: Report) -> IntArray:
+    """Return the units that a final report says were used.
+
+    A unit that a list marks with None was used, and its bill is missing. Units that a report leaves
+    out were not used.
+    """
+    if report.whole or report.round is not None:
+        return report.played
+    used = report.seen.copy()
+    for arm in report.excused:
+        used[arm] = report.played[arm]
+    return used
+
+
+def is_held(play: Play) -> bool:
+    """Return whether a promise changed a play beyond its price."""
+    return HELD in play.memo and bool(play.memo[HELD].any())
+
+
+def _index(
+    state: PolicyState, round_set: RoundSet, play: Play, arrays: Arrays, rng: Streams
+) -> FloatArray:
+    """Return the vector for which a policy played the best action.
+
+    A policy that plays arms first that it has never seen has another action: then these arms cost
+    much less.
+    """
+    actions = round_set.actions
+    theta = state.policy.index(actions, arrays, rng)
+    assert theta is not None
+    theta = np.nan_to_num(theta, nan=0.5, posinf=FAR, neginf=-FAR)
+    if not np.array_equal(actions.best(theta), play.action):
+        theta = theta - actions.sign * FAR * (play.action > 0)
+    return theta
+
+
+def _shifted(round_set: RoundSet, paid: FloatArray) -> RoundSet:
+    """Return the set of a round where units also pay the prices of what they use."""
+    actions = round_set.actions
+    offset = actions.sign * paid
+    shifted = actions.shifted(offset if actions.offset is None else actions.offset + offset)
+    made = round_set.given, round_set.limits, shifted, round_set.bounds, round_set.ranges
+    return RoundSet(*made, round_set.features, round_set.base)
+
+
+def _spread(month: Month, found: Prices) -> FloatArray:
+    """Return the standard deviation of what plays on unknown sets use in all."""
+    pool = month.sets[month.known :]
+    if not pool:
+        return np.zeros(len(month.kept))
+    plans = [best_plan(one, one.actions.sign * one.means, found.prices) for one in pool]
+    use = np.stack([used_by(plan, one.amounts) for plan, one in zip(plans, pool, strict=True)])
+    n = len(use)
+    sd = np.sqrt(((use - use.mean(axis=0)) ** 2).sum(axis=0) / max(n - 1, 1))
+    spread: FloatArray = sd * np.sqrt(month.unknown * (1 + month.unknown / n))
+    return spread
+
+
+def _means(state: PolicyState, beliefs: Beliefs) -> FloatArray:
+    """Return the believed means of all arms in the user's unit; the middle where not known."""
+    low, high = state.ranges.of(state.arms.names)
+    means = beliefs.means()
+    return np.where(np.isnan(means), (low + high) / 2, means)
+
+
+def _of_names(state: PolicyState, means: FloatArray, names: Sequence[str]) -> FloatArray:
+    """Return the means of some arms; the middle of the range for those never seen."""
+    index = state.arms.index
+    places = np.array([index.get(name, -1) for name in names])
+    found: FloatArray = np.append(means, np.nan)[places]
+    if (places < 0).any():
+        low, high = state.ranges.of(names)
+        found = np.where(places < 0, (low + high) / 2, found)
+    return found
+
+
+def _places(state: PolicyState, round_set: RoundSet) -> IntArray:
+    places = state.arms.places(round_set.actions.names)
+    return np.arange(len(state.arms.names)) if places is None else places
+
+
+def _end(promise: Promise) -> float:
+    """Return the end of the last day of a promise in seconds since 1970; infinite without one."""
+    if promise.until is None:
+        return math.inf
+    day = date.fromisoformat(promise.until) + timedelta(days=1)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() - 1e-6
+
+
+def _is_over(over: float, limit: float) -> bool:
+    return over > 1e-7 * max(abs(limit), 1.0)

@@ -396,7 +396,7 @@ class PromiseBook:
         self.amounts(round_set.given.names, kept)
         month = self.month(state, beliefs, kept, ahead, round_set)
         found = month.prices
-        if all(one.plays == 0 for one in kept):
+        if not round_set.limits and all(one.plays == 0 for one in kept):
             self._check_possible(month, found)
         actions, scale = round_set.actions, state.ranges.scale
         amounts = month.sets[0].amounts

@@ -1,0 +1,269 @@
+"""Promises of learners and studies: what counts, replay, prices, and refusals."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multiplay import (
+    AtLeast,
+    AtMost,
+    BootstrapCTS,
+    Budget,
+    CombUCB,
+    Features,
+    Flag,
+    GenLBINFV,
+    InProportion,
+    InvalidInput,
+    Learner,
+    PendingPlay,
+    Study,
+    Transport,
+)
+from multiplay.promises.prices import RemainingSet, shadow_prices
+
+NAMES = (["Lyon", "Lille", "Paris"], ["north", "south", "coast"])
+CO2 = {"*": 80.0, "Lyon->*": 120.0, "Lyon->coast": 20.0, "Paris->south": 150.0}
+CARRIER = {"*": 0.0, "Paris->north": 1.0}
+PLAYS = 8
+
+
+def random_days(seed: int, days: int = PLAYS) -> list[Transport]:
+    rng, found = np.random.default_rng(seed), list[Transport]()
+    for _ in range(days):
+        demand = rng.integers(2, 7, 3)
+        supply = rng.multinomial(demand.sum(), [1 / 3] * 3)
+        found.append(Transport(supply, demand, names=NAMES))
+    return found
+
+
+def least_use(days: list[Transport], amounts: dict[str, float], share: float) -> float:
+    """Return a limit between the least that the days can use (0) and the most (1)."""
+    costs = AtMost(0, amounts, plays=1).amounts(days[0].names)
+    low, high = (sum(float(day.argmin(s * costs) @ costs) for day in days) for s in (1, -1))
+    return low + share * (high - low)
+
+
+def two_promises(days: list[Transport], **rest: Any) -> list[Any]:
+    co2 = AtMost(least_use(days, CO2, 0.3), CO2, plays=len(days), name="CO2", **rest)
+    most = int(least_use(days, CARRIER, 0.6))
+    return [co2, AtLeast(most, CARRIER, plays=len(days), name="carrier B", **rest)]
+
+
+def bills(play: PendingPlay, fewer: str | None = None) -> dict[str, list[float]]:
+    """Return bills of all units of a plan; one fewer of an arm."""
+    units = {arm: k - (arm == fewer) for arm, k in play.plan.items()}
+    return {arm: [50.0 + 7 * i + k for k in range(n)] for i, (arm, n) in enumerate(units.items())}
+
+
+def used(plans: list[dict[str, int]], amounts: dict[str, float]) -> float:
+    promise = AtMost(0, amounts, plays=1)
+    return sum(float(promise.amounts(list(plan)) @ np.array(list(plan.values()))) for plan in plans)
+
+
+def month(learner: Any, days: list[Transport]) -> list[dict[str, int]]:
+    """Play days with a cancellation, a correction, a retraction and an external plan.
+
+    Return the plans that count.
+    """
+    driven = list[dict[str, int]]()
+    for t, day in enumerate(days[:6]):
+        play = learner.ask(actions=day, ahead=days[t + 1 :] if t != 4 else None)
+        if t == 1:
+            learner.cancel(play)
+            play = learner.ask(actions=day, ahead=days[t + 1 :])
+        most = max(play.plan, key=lambda arm: play.plan[arm])
+        if t == 0:  # late: a unit was not driven
+            learner.tell(play, bills(play, most), missing="ignore")
+            driven.append({**play.plan, most: play.plan[most] - 1})
+            continue
+        driven.append(dict(play.plan))
+        if t == 5:  # told later, or never
+            continue
+        learner.tell(play, bills(play))
+        if t == 2:
+            learner.correct(play, bills(play, most), missing="ignore")
+            driven[-1][most] -= 1
+        if t == 3:
+            learner.retract(play)
+    plan = dict(zip(days[6].names, days[6].argmin(np.arange(9.0)).tolist(), strict=True))
+    learner.learn(plan, {arm: [60.0] * k for arm, k in plan.items()}, actions=days[6])
+    return [*driven, plan]
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_used_amounts_are_right_after_replay(tmp_path: Path, hard: bool) -> None:
+    """The same calls of a learner and a study; saved, loaded, opened again and verified."""
+    days = random_days(1)
+    promises = two_promises(days, hard=hard)
+    settings: dict[str, Any] = {"losses": (0, 250), "changing": True, "promises": promises}
+    learner = Learner(days[0], **settings)
+    store = f"sqlite:///{tmp_path / 'study.db'}"
+    study = Study.create("lanes", days[0], store=store, **settings)
+    for one in (learner, study):
+        plans = month(one, days)
+        co2, carrier = one.promises()
+        assert co2.used == used(plans, CO2)
+        assert carrier.used == used(plans, CARRIER)
+        assert (co2.external, carrier.left_plays) == (used(plans[-1:], CO2), 1)
+    assert "replay to the same state" in str(study.verify())
+    learner.save(tmp_path / "learner")
+    loaded, opened = Learner.load(tmp_path / "learner"), Study.open("lanes", store=store)
+    assert loaded.promises() == learner.promises()
+    assert opened.promises() == study.promises()
+    live, then = (x.ask(actions=days[7], key="last") for x in (learner, loaded))
+    assert (live.plan, live.prices, live.held) == (then.plan, then.prices, then.held)
+    asked = opened.ask(actions=days[7], key="last")
+    study.tell("last", bills(asked))
+    again = study.ask(key="last")
+    assert (again.prices, again.held) == (asked.prices, asked.held)
+    study.release("CO2")
+    study.promise(AtMost(9, CO2, plays=2, name="CO2"), key="new")
+    study.promise(AtMost(9, CO2, plays=2, name="CO2"), key="new")
+    assert [row.used for row in opened.promises() if row.name == "CO2"] == [0]
+    assert "replay to the same state" in str(Study.open("lanes", store=store).verify())
+
+
+@pytest.mark.parametrize("policy", [BootstrapCTS(), CombUCB()])
+def test_a_sure_promise_is_kept(policy: Any) -> None:
+    """Sets known, means learned; seeds 0 to 4."""
+    for seed in range(5):
+        days = random_days(seed)
+        promises = two_promises(days)
+        learner = Learner(days[0], policy, seed, losses=(0, 250), changing=True, promises=promises)
+        for t, day in enumerate(days):
+            play = learner.ask(actions=day, ahead=days[t + 1 :])
+            learner.tell(play, bills(play))
+            assert {row.holds for row in learner.promises()} == {"sure"}
+        co2, carrier = learner.promises()
+        assert co2.used <= co2.limit
+        assert carrier.used >= carrier.limit
+
+
+def test_the_price_is_the_shadow_price_of_the_remaining_plays() -> None:
+    days = random_days(3)
+    promises = two_promises(days)
+    learner = Learner(days[0], losses=(0, 250), changing=True, promises=promises)
+    means = np.full(9, 125.0)
+    amounts = np.stack([one.sign * one.amounts(days[0].names) for one in promises])
+    sets = [RemainingSet(day, 1.0, means, amounts) for day in days]
+    limits = np.array([one.sign * one.limit for one in promises])
+    found = shadow_prices(sets, limits).prices
+    prices = learner.ask(ahead=days[1:]).prices
+    assert list(prices.values()) == pytest.approx([found[0], -found[1]])
+
+
+def test_without_a_binding_promise_plays_are_the_same() -> None:
+    """The policy draws the same random numbers."""
+    days = random_days(4)
+    loose = [AtMost(1e9, CO2, plays=PLAYS, name="CO2")]
+    plans = []
+    for promises in ([], loose):
+        learner = Learner(days[0], losses=(0, 250), changing=True, promises=promises)
+        plays = []
+        for day in days:
+            plays.append(learner.ask(actions=day))
+            learner.tell(plays[-1], bills(plays[-1]))
+        plans.append([play.plan for play in plays])
+    assert plans[0] == plans[1]
+
+
+def test_prices_alone_move_a_policy_that_draws_its_plans() -> None:
+    plans = Budget(10, [10, 10], names=["air", "sea"])
+    co2 = AtMost(30, {"air": 9, "sea": 1}, plays=3, name="CO2", hard=False)
+    learner = Learner(plans, GenLBINFV(), losses=(0, 100), promises=[co2])
+    for _ in range(20):
+        learner.learn({"air": 5, "sea": 5}, {"air": [20.0] * 5, "sea": [60.0] * 5})
+    learner.release("CO2")
+    learner.promise(co2)
+    play = learner.ask()
+    assert play.prices["CO2"] > 0
+    assert not play.held
+    assert "a unit of CO2 costs" in str(play.why())
+
+
+def test_plans_of_the_user_are_played_and_said() -> None:
+    plans = Budget(4, [4, 4], names=["air", "sea"])
+    co2 = AtMost(12, {"air": 5, "sea": 1}, plays=3, name="CO2")
+    learner = Learner(plans, losses=(0, 100), promises=[co2])
+    play = learner.ask(fixed={"air": 2}, ahead=[plans] * 2)
+    assert play.plan == {"air": 2, "sea": 2}
+    (row,) = learner.promises()
+    assert row.holds == "no: at best 20.0"
+    for _ in range(2):
+        assert learner.ask(ahead=[plans]).plan == {"air": 0, "sea": 4}
+    with pytest.warns(UserWarning, match="promised for 3 plays"):
+        learner.ask()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner.ask()
+
+
+def test_a_promise_ends_with_its_date() -> None:
+    plans = Budget(4, [4, 4], names=["air", "sea"])
+    co2 = AtMost(4, {"air": 5, "sea": 1}, plays=3, until="2026-11-30", name="CO2")
+    learner = Learner(plans, losses=(0, 100), promises=[co2])
+    assert learner.ask(key="2026-11-30").plan["air"] == 0
+    assert learner.ask(key="2026-12-01").prices == {}
+    (row,) = learner.promises()
+    assert (row.used, row.left_plays, row.holds) == (4, 0, "sure")
+
+
+def test_bad_input() -> None:
+    plans = Budget(4, [4, 4], names=["air", "sea"])
+    good = AtMost(12, {"*": 1}, plays=3, name="CO2")
+
+    def learner(*promises: Any, **rest: Any) -> Learner:
+        return Learner(plans, losses=(0, 100), promises=list(promises), **rest)
+
+    cases: list[tuple[Any, str]] = [
+        (lambda: learner(good, good), "different names"),
+        (lambda: learner("CO2 <= 3"), "Promise"),
+        (lambda: Learner(plans, promises=good), "a list of promises"),  # type: ignore[arg-type]
+        (lambda: learner(AtMost(3, {"air": 1}, plays=3, name="CO2")), "CO2.*none for 'sea'"),
+        (lambda: learner(AtMost(3, {"*": 1, "aire": 2}, plays=3)), "Did you mean 'air'"),
+        (lambda: AtMost(3, {"*": -1}, plays=3), "0 or more"),
+        (lambda: AtMost(float("nan"), {"*": 1}, plays=3), "0 or more"),
+        (lambda: AtMost(3, {}, plays=3), "amounts by arm"),
+        (lambda: AtMost(3, {"*": 1}, plays=0), "plays"),
+        (lambda: AtMost(3, {"*": 1}, plays=3, until="30.11."), "a date"),
+        (lambda: learner(good, policy=GenLBINFV()), "hard=False for GenLBINFV"),
+        (lambda: learner(good, baseline=InProportion()), "allowance"),
+        (lambda: learner(good, features=Features(rain=Flag())), "features"),
+        (lambda: learner().ask(ahead=[plans]), "no sets without promises"),
+        (
+            lambda: learner(good).ask(ahead=plans),  # type: ignore[arg-type]
+            "a list of sets",
+        ),
+        (lambda: learner(good).ask(ahead=["Tuesday"]), r"ahead\[0\]"),  # type: ignore[list-item]
+        (lambda: learner(good).release("C02"), "Did you mean 'CO2'"),
+        (lambda: learner(good).promise(good), "different names"),
+        (
+            lambda: learner(AtMost(11, {"*": 1}, plays=3, name="CO2")).ask(ahead=[plans] * 2),
+            "at least 12.0 of CO2 for these 3 plays.*Raise it",
+        ),
+        (
+            lambda: learner(AtLeast(13, {"*": 1}, plays=3, name="B")).ask(ahead=[plans] * 2),
+            "at most 12.0 of B for these 3 plays.*Lower it",
+        ),
+    ]
+    for act, words in cases:
+        with pytest.raises(InvalidInput, match=f"(?s){words}"):
+            act()
+    known = learner(AtMost(99, {"air": 1, "sea": 2}, plays=3, name="CO2"), changing=True)
+    new = Budget(4, [4, 4, 4], names=["air", "sea", "rail"])
+    with pytest.raises(InvalidInput, match=r"CO2.*'rail'"):
+        known.ask(actions=new)
+    assert (known.asked, known.known_arms) == (0, ("air", "sea"))
+
+
+def test_a_soft_promise_is_overshot_least() -> None:
+    plans = Budget(4, [4, 4], names=["air", "sea"])
+    co2 = AtMost(5, {"air": 5, "sea": 1}, plays=3, name="CO2", hard=False)
+    learner = Learner(plans, losses=(0, 100), promises=[co2])
+    for k in range(3):
+        learner.ask(ahead=[plans] * (2 - k))
+    assert learner.promises()[0].holds == "no: at best 12.0"

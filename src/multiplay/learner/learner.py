@@ -624,8 +624,8 @@ class Learner(Queries, HasPanel):
         >>> [learner.ask().plan["air"] for day in range(3)]
         [1, 4, 4]
         >>> learner.release("air freight")
-        >>> learner.promises()
-        []
+        >>> len(learner.promises())
+        0
         """
         self.events.all.append(Promised(self.engine.promise(promise)))
 

@@ -228,8 +228,13 @@ class Queries(ABC):
                 raise InvalidInput("allowance", "a learner with a baseline", "none", hint)
             return engine.allowance.report(engine.state)
 
-    def promises(self) -> list[PromiseReport]:
+    def promises(self) -> pd.DataFrame:
         """Return how every promise stands: what is used, what is expected, and whether it holds.
+
+        Returns
+        -------
+        DataFrame
+            One row for each promise; its columns are the fields of ``PromiseReport``.
 
         Examples
         --------
@@ -238,10 +243,14 @@ class Queries(ABC):
         >>> co2 = AtMost(100, of={"air": 5, "sea": 1}, plays=5, name="CO2")
         >>> learner = Learner(plans, losses=(0, 100), promises=[co2])
         >>> play = learner.ask(ahead=[plans] * 4)
-        >>> (row,) = learner.promises()
-        >>> row.used == 5 * play.plan["air"] + play.plan["sea"], row.left_plays, row.holds
+        >>> row = learner.promises().loc[0]
+        >>> int(row.used) == 5 * play.plan["air"] + play.plan["sea"], row.left_plays, row.holds
         (True, 4, 'sure')
         """
+        return promises_frame(self.promise_reports())
+
+    def promise_reports(self) -> list[PromiseReport]:
+        """Return the rows of ``promises``."""
         with self._current() as engine:
             return engine.promise_reports()
 
@@ -613,6 +622,13 @@ def effect_texts(state: PolicyState, table: pd.DataFrame) -> list[str]:
             subject = f"a unit {verb}"
         texts.append(f"{subject} {number(effect)}{ends}")
     return texts
+
+
+def promises_frame(reports: Sequence[PromiseReport]) -> pd.DataFrame:
+    """Return reports of promises as a table."""
+    import pandas as pd
+
+    return pd.DataFrame(list(reports), columns=list(PromiseReport._fields))
 
 
 def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:

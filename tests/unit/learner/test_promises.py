@@ -105,15 +105,15 @@ def test_used_amounts_are_right_after_replay(tmp_path: Path, hard: bool) -> None
     study = Study.create("lanes", days[0], store=store, **settings)
     for one in (learner, study):
         plans = month(one, days)
-        co2, carrier = one.promises()
+        co2, carrier = one.promise_reports()
         assert co2.used == used(plans, CO2)
         assert carrier.used == used(plans, CARRIER)
         assert (co2.external, carrier.left_plays) == (used(plans[-1:], CO2), 1)
     assert "replay to the same state" in str(study.verify())
     learner.save(tmp_path / "learner")
     loaded, opened = Learner.load(tmp_path / "learner"), Study.open("lanes", store=store)
-    assert loaded.promises() == learner.promises()
-    assert opened.promises() == study.promises()
+    assert loaded.promise_reports() == learner.promise_reports()
+    assert opened.promise_reports() == study.promise_reports()
     live, then = (x.ask(actions=days[7], key="last") for x in (learner, loaded))
     assert (live.plan, live.prices, live.held) == (then.plan, then.prices, then.held)
     asked = opened.ask(actions=days[7], key="last")
@@ -123,7 +123,7 @@ def test_used_amounts_are_right_after_replay(tmp_path: Path, hard: bool) -> None
     study.release("CO2")
     study.promise(AtMost(9, CO2, plays=2, name="CO2"), key="new")
     study.promise(AtMost(9, CO2, plays=2, name="CO2"), key="new")
-    assert [row.used for row in opened.promises() if row.name == "CO2"] == [0]
+    assert [row.used for row in opened.promise_reports() if row.name == "CO2"] == [0]
     assert "replay to the same state" in str(Study.open("lanes", store=store).verify())
 
 
@@ -137,8 +137,8 @@ def test_a_sure_promise_is_kept(policy: Any) -> None:
         for t, day in enumerate(days):
             play = learner.ask(actions=day, ahead=days[t + 1 :])
             learner.tell(play, bills(play))
-            assert {row.holds for row in learner.promises()} == {"sure"}
-        co2, carrier = learner.promises()
+            assert {row.holds for row in learner.promise_reports()} == {"sure"}
+        co2, carrier = learner.promise_reports()
         assert co2.used <= co2.limit
         assert carrier.used >= carrier.limit
 
@@ -191,7 +191,7 @@ def test_plans_of_the_user_are_played_and_said() -> None:
     learner = Learner(plans, losses=(0, 100), promises=[co2])
     play = learner.ask(fixed={"air": 2}, ahead=[plans] * 2)
     assert play.plan == {"air": 2, "sea": 2}
-    (row,) = learner.promises()
+    (row,) = learner.promise_reports()
     assert row.holds == "no: at best 20.0"
     for _ in range(2):
         assert learner.ask(ahead=[plans]).plan == {"air": 0, "sea": 4}
@@ -208,7 +208,7 @@ def test_a_promise_ends_with_its_date() -> None:
     learner = Learner(plans, losses=(0, 100), promises=[co2])
     assert learner.ask(key="2026-11-30").plan["air"] == 0
     assert learner.ask(key="2026-12-01").prices == {}
-    (row,) = learner.promises()
+    (row,) = learner.promise_reports()
     assert (row.used, row.left_plays, row.holds) == (4, 0, "sure")
 
 
@@ -266,4 +266,4 @@ def test_a_soft_promise_is_overshot_least() -> None:
     learner = Learner(plans, losses=(0, 100), promises=[co2])
     for k in range(3):
         learner.ask(ahead=[plans] * (2 - k))
-    assert learner.promises()[0].holds == "no: at best 12.0"
+    assert learner.promise_reports()[0].holds == "no: at best 12.0"

@@ -621,8 +621,8 @@ class Learner(Queries, HasPanel):
         >>> from multiplay import AtLeast, Budget, Learner
         >>> learner = Learner(Budget(4, [4, 4], names=["air", "sea"]), losses=(0, 100))
         >>> learner.promise(AtLeast(9, of={"air": 1, "*": 0}, plays=3, name="air freight"))
-        >>> [learner.ask().plan["air"] for day in range(3)]
-        [1, 4, 4]
+        >>> sum(learner.ask().plan["air"] for day in range(3)) >= 9
+        True
         >>> learner.release("air freight")
         >>> len(learner.promises())
         0

@@ -50,6 +50,7 @@ soak: .venv/installed-dev  ## the longest tests, marked soak, and the limits of 
 	$(BIN)/python -m benchmarks.features --jobs 2
 	$(BIN)/python -m benchmarks.savings --jobs 2
 	$(BIN)/python -m benchmarks.allowance --jobs 2
+	$(BIN)/python -m benchmarks.promises --jobs 2
 
 matrix: .venv/installed-release  ## the tests on every installed Python, and with the lowest versions
 	$(BIN)/python tools/matrix.py $(TESTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -423,12 +423,12 @@ class Engine:
 
     # ------------------------------------------------------------ promises
 
-    def promise(self, promise: Any) -> Promise:
-        """Make a promise, for the plays from now on."""
+    def promise(self, promise: Any, past: Iterable[ActionSet] = ()) -> Promise:
+        """Make a promise for the plays from now on; ``past`` as in ``PromiseBook``."""
         if self.allowance is not None:
             raise _both()
         found = self.promises.check(self.state, promise, strict=False)
-        self.promises.add_promise(found)
+        self.promises.add_promise(found, past)
         return found
 
     def promise_reports(self) -> list[PromiseReport]:

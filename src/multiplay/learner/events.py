@@ -141,13 +141,14 @@ class Restarted(NamedTuple):
 
 
 class Promised(NamedTuple):
-    """A promise that was made."""
+    """A promise that was made; ``past`` are the sets of earlier plays, if it is the first."""
 
     promise: Promise
+    past: tuple[RoundSet, ...] = ()
 
     def replay(self, engine: Engine) -> None:
         """Make the promise."""
-        engine.promises.add_promise(self.promise)
+        engine.promises.add_promise(self.promise, [one.given for one in self.past])
 
 
 class Released(NamedTuple):

@@ -66,10 +66,10 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import checked_promises, is_held
+from multiplay.learner.promises import MOST_PAST, checked_promises, is_held
 from multiplay.learner.queries import Queries
 from multiplay.learner.reports import is_among, parse_losses
-from multiplay.learner.round_set import action_of
+from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.policies import Policy
 from multiplay.promises.promise import Promise
 from multiplay.random import POLICY, Streams, seed_or_random
@@ -627,7 +627,12 @@ class Learner(Queries, HasPanel):
         >>> len(learner.promises())
         0
         """
-        self.events.all.append(Promised(self.engine.promise(promise)))
+        past = list[RoundSet]()
+        if not self.engine.promises:
+            asked = [one for one in self.events.all if isinstance(one, Asked)]
+            past = [one.play.round_set for one in asked[-MOST_PAST:]]
+        made = self.engine.promise(promise, [one.given for one in past])
+        self.events.all.append(Promised(made, tuple(past)))
 
     def release(self, name: str) -> None:
         """End a promise by its name."""

@@ -218,7 +218,9 @@ class PromiseBook:
         self.check_set(state, state.actions)
         promise.amounts(state.actions.names)
         for pattern in promise.of if strict else ():
-            if not any(matches(pattern, name) for name in state.arms.names):
+            if pattern not in state.arms.index and not any(
+                "*" in pattern and matches(pattern, name) for name in state.arms.names
+            ):
                 hint = "Check the spelling, or use changing=True for arms to come."
                 hint += suggestion(pattern, state.arms.names)
                 expected = f"names or patterns of arms, such as {state.arms.names[0]!r}"
@@ -248,8 +250,10 @@ class PromiseBook:
             hint = "Leave out the promises."
             raise InvalidInput(argument, expected, f"{actions!r}", hint)
 
-    def add_promise(self, promise: Promise) -> None:
-        """Make a promise: plays count from now on."""
+    def add_promise(self, promise: Promise, past: Iterable[ActionSet] = ()) -> None:
+        """Make a promise: plays count from now on; ``past`` are the sets of earlier plays."""
+        if not self.made:
+            self.past = [*past]
         self.made += 1
         self.kept[promise.name] = Kept(self.made, promise)
         self.chosen = np.zeros(0, dtype=np.int64)

@@ -519,7 +519,7 @@ def _rare_record(one: Event, number: Mapping[RoundSet, int]) -> tuple[list[Any],
     if isinstance(one, Described):
         return ["described", one.arms, one.scales], one.codes
     if isinstance(one, Promised):
-        return ["promised", one.promise.record()], {}
+        return ["promised", one.promise.record(), [number[day] for day in one.past]], {}
     if isinstance(one, Released):
         return ["released", one.name], {}
     assert isinstance(one, Restarted)
@@ -547,7 +547,7 @@ def _rare_of(
     if kind == "described":
         return Described(rest[0], arrays, _scales(rest[1]) or {})
     if kind == "promised":
-        return Promised(promise_of(rest[0]))
+        return Promised(promise_of(rest[0]), tuple(sets[k] for k in rest[1]))
     if kind == "released":
         return Released(rest[0])
     keep, arm, given, is_time, now = rest

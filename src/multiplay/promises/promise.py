@@ -5,6 +5,7 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,8 @@ from multiplay._support.patterns import matches
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray
+
+OTHERS = "*"  # the pattern of all other arms
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,9 @@ class Promise(ABC):
         true_or_false("hard", self.hard, "Write hard=False to overshoot as little as possible.")
 
     def amounts(self, names: Sequence[str]) -> FloatArray:
-        """Return what a unit of each arm counts; the last pattern that fits an arm decides.
+        """Return what a unit of each arm counts.
+
+        The name of the arm decides, then the last pattern that fits, then "*".
 
         Examples
         --------
@@ -78,12 +83,21 @@ class Promise(ABC):
         >>> promise_of(AtMost(40, {"*": 80.0}, plays=22).record())
         AtMost(limit=40, of={'*': 80.0}, until=None, plays=22, name='promise', hard=True)
         """
-        plain = vars(self) | {"kind": type(self).__name__}
+        fields = "limit", "until", "plays", "name", "hard"
+        plain = {"kind": type(self).__name__} | {name: getattr(self, name) for name in fields}
         return plain | {"of": [[pattern, amount] for pattern, amount in self.of.items()]}
 
     def _amount(self, name: str) -> float | None:
-        fits = [amount for pattern, amount in self.of.items() if matches(pattern, name)]
-        return fits[-1] if fits else None
+        if name in self.of:
+            return self.of[name]
+        for pattern in reversed(self._patterns):
+            if matches(pattern, name):
+                return self.of[pattern]
+        return self.of.get(OTHERS)
+
+    @cached_property
+    def _patterns(self) -> list[str]:
+        return [pattern for pattern in self.of if "*" in pattern and pattern != OTHERS]
 
 
 @dataclass(frozen=True)
@@ -100,7 +114,8 @@ class AtMost(Promise):
         B, the amount of all plays together.
     of
         c, what a unit of an arm uses, by arm or by pattern: in "Lyon->*" the star stands for any
-        text. The last pattern that fits an arm decides. Amounts are known, and 0 or more.
+        text, and "*" for all other arms. Of several patterns that fit, the last decides. Amounts
+        are known, and 0 or more.
     until
         The date until which it counts, such as "2026-11-30".
     plays

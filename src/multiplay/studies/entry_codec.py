@@ -86,6 +86,7 @@ PRICES, HELD, AHEAD, SETS = "prices", "held", "ahead", "sets"  # in an entry of 
 SOLVER = "solver"  # in the first entry: the version of the solver of the set
 BEST = "best"  # in an entry of a play: the expected cost of the best plan then
 GAP = "gap"  # in an entry of a truncated play: how far it may be from the best
+PAST = "past"  # in an entry of a promise: the sets of earlier plays
 WITH = "with"  # in an entry: the version and the processor that wrote it
 MARKS = {BY, AT_REQUEST, WITH}  # fields that replay does not give
 
@@ -687,6 +688,17 @@ def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, st
     if engine.promises.initial:
         header[snapshot.PROMISES] = [one.record() for one in engine.promises.initial]
     return Record(header, arrays)
+
+
+def promise_record(promise: Promise, past: StoredAhead) -> Record:
+    """Return the entry of a promise; ``past`` are the sets of earlier plays."""
+    header = {PROMISE: promise.record(), PAST: past.digests, SETS: past.sets}
+    return Record({name: value for name, value in header.items() if value}, past.arrays)
+
+
+def past_of(record: Record) -> StoredAhead:
+    """Return the sets of earlier plays of the entry of a promise."""
+    return StoredAhead.of_record(record)._replace(digests=record.header.get(PAST, []))
 
 
 def promises_of(record: Record) -> tuple[Promise, ...]:

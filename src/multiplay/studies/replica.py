@@ -530,8 +530,13 @@ class Replica:
         return Record({"words": self.engine.set_words(**entry.record.header["words"])}, {})
 
     def _promised(self, entry: Entry, check: Check) -> Record:
-        promise = self.engine.promise(promise_of(entry.record.header[entry_codec.PROMISE]))
-        return Record({entry_codec.PROMISE: promise.record()}, {})
+        stored, given = entry_codec.past_of(entry.record), entry.record.header[entry_codec.PROMISE]
+        return self.promise(promise_of(given), stored.given(self.engine))
+
+    def promise(self, promise: Any, past: Sequence[ActionSet]) -> Record:
+        """Make a promise; return its entry."""
+        stored = StoredAhead.of(past, self.engine)
+        return entry_codec.promise_record(self.engine.promise(promise, past), stored)
 
     def _released(self, entry: Entry, check: Check) -> None:
         self.engine.promises.release(entry.record.header["name"])

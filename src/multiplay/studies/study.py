@@ -36,7 +36,7 @@ from multiplay.learner.plays import (
     joined_tables,
     timestamp,
 )
-from multiplay.learner.promises import checked_promises
+from multiplay.learner.promises import MOST_PAST, checked_promises
 from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
@@ -61,6 +61,7 @@ from multiplay.studies.replica import (
 from multiplay.studies.synced import SyncedState, forget
 
 PLACE = "sqlite:///multiplay.db"
+MOST_READ = 200  # entries, to find the sets of the last plays
 
 SILENT = (entry_codec.CANCEL, entry_codec.DESCRIBE, entry_codec.RETRACT)
 PROMISED = (entry_codec.PROMISE, entry_codec.RELEASE)
@@ -671,10 +672,17 @@ class Study(SyncedState, HasPanel):
                 if not isinstance(promise, Promise) or said != promise.record():
                     raise entry_codec.used_before(known, "was used for a different promise")
                 return
-            made = replica.engine.promise(promise)
+            past = [] if replica.engine.promises else self._past_sets(replica)
+            record = replica.promise(promise, past)
             self._changed = True
-            record = Record({entry_codec.PROMISE: made.record()}, {})
             self._write(replica, record, Labels(entry_codec.PROMISE, key, None, when))
+
+    def _past_sets(self, replica: Replica) -> Sequence[ActionSet]:
+        """Return the sets of the last plays, from the end of the journal."""
+        entries = self._journal.entries(max(replica.number + 1 - MOST_READ, 1))
+        asked = [entry for entry in entries if entry.labels.kind == entry_codec.ASK]
+        own = [one.record for one in asked if not one.record.header.get("imported")]
+        return [replica.round_set_of(record)[0].given for record in own[-MOST_PAST:]]
 
     def release(self, name: str, *, key: str | None = None, at: When = None) -> None:
         """End a promise by its name; as ``Learner.release``."""

@@ -275,14 +275,10 @@ class PromiseBook:
         if not self.kept:
             hint = "Create the learner with promises=[...], or leave it out."
             raise InvalidInput("ahead", "no sets without promises", "sets", hint)
-        if isinstance(given, ActionSet) or not is_list(given):
-            hint = "Use ahead=[set of tomorrow, ...]."
-            raise InvalidInput("ahead", "a list of sets", shortened(repr(given)), hint)
         known = {self.digest(one): one for one in (state.actions, *self.past, *self.ahead)}
         found = []
-        for k, one in enumerate(given):
+        for k, one in enumerate(given_sets(given)):
             argument = f"ahead[{k}]"
-            check_instance(argument, one, ActionSet, "Transport([1, 4, 5], [4, 6])")
             if one.sense != state.actions.sense:
                 expected, got = f"sense={state.actions.sense!r}", f"sense={one.sense!r}"
                 raise InvalidInput(argument, expected, got, "Use one learner for each sense.")
@@ -633,6 +629,17 @@ def checked_promises(given: Any) -> tuple[Promise, ...]:
             raise InvalidInput("promises", "promises of different names", repr(one.name), hint)
         names.add(one.name)
     return tuple(given)
+
+
+def given_sets(given: Any) -> Sequence[ActionSet]:
+    """Return the sets of plays to come, after checking that they are sets."""
+    if isinstance(given, ActionSet) or not is_list(given):
+        hint = "Use ahead=[set of tomorrow, ...]."
+        raise InvalidInput("ahead", "a list of sets", shortened(repr(given)), hint)
+    for k, one in enumerate(given):
+        check_instance(f"ahead[{k}]", one, ActionSet, "Transport([1, 4, 5], [4, 6])")
+    sets: Sequence[ActionSet] = given
+    return sets
 
 
 def has_index(state: PolicyState) -> bool:

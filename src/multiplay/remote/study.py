@@ -47,8 +47,10 @@ from multiplay.learner.plays import (
     play_id,
     timestamp,
 )
-from multiplay.learner.queries import LEVEL, Moment, checked_by
+from multiplay.learner.promises import PromiseReport, checked_promises, given_sets
+from multiplay.learner.queries import LEVEL, Moment, checked_by, promises_frame
 from multiplay.policies import Policy
+from multiplay.promises.promise import Promise
 from multiplay.random import seed_or_random
 from multiplay.savings import Saved
 from multiplay.storage import Entry, Head, Record
@@ -71,6 +73,7 @@ LARGE_ROWS = 200  # rows of a page of entries, which may be large
 MINUTES = 600.0  # seconds for a comparison with a rule
 HOURS = 6 * 3600.0  # seconds for replaying a long journal
 Plain = dict[str, Any]
+PromiseReports = list[PromiseReport]
 Plays = list[PendingPlay]  # ``list`` is a method of the class
 
 
@@ -133,6 +136,7 @@ class RemoteStudy(HasPanel):
         allowance: float | None = None,
         sure: float = SURE,
         per: str | None = None,
+        promises: Sequence[Promise] | None = None,
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
@@ -155,6 +159,7 @@ class RemoteStudy(HasPanel):
             "changing": true_or_false("changing", changing, "Leave it out."),
             "words": given_words(currency=currency, unit=unit, arm=arm, round=round),
             **({} if limit is None else _plain_allowance(limit)),
+            "promises": [wire.of_promise(one) for one in checked_promises(promises)],
             "key": _checked(key),
         }
         self._client.write("/studies", body)
@@ -332,6 +337,7 @@ class RemoteStudy(HasPanel):
         fixed: Mapping[str, int] | None = None,
         features: Any = None,
         baseline: Units | None = None,
+        ahead: Sequence[ActionSet] | None = None,
         time_limit: float | None = None,
         at: When = None,
     ) -> PendingPlay:
@@ -344,6 +350,8 @@ class RemoteStudy(HasPanel):
         given |= _limited(actions, at_most, exclude, fixed, features)
         if baseline is not None:
             given["baseline"] = wire.plain_units("baseline", baseline)
+        if ahead is not None:
+            given["ahead"] = [wire.request_set(one) for one in given_sets(ahead)]
         return self._play(self._do("ask", given))
 
     def tell(
@@ -510,6 +518,17 @@ class RemoteStudy(HasPanel):
         body = {"rule": plain} | {name: one for name, one in given.items() if one is not None}
         self._client.write(self._path("compare"), body, "PUT")
 
+    def promise(self, promise: Promise, *, key: str | None = None, at: When = None) -> None:
+        """Make a promise, which counts the plays from now on; as ``Study.promise``."""
+        (made,) = checked_promises([promise])
+        self._do(
+            "promises", {"promise": wire.of_promise(made), "key": _checked(key), "at": _time(at)}
+        )
+
+    def release(self, name: str, *, key: str | None = None, at: When = None) -> None:
+        """End a promise by its name; as ``Study.release``."""
+        self._do("release", {"name": name, "key": _checked(key), "at": _time(at)})
+
     def saved(
         self,
         against: Any = None,
@@ -629,6 +648,14 @@ class RemoteStudy(HasPanel):
     def allowance(self) -> Allowance:
         """Return how much of the allowance is left; as ``Study.allowance``."""
         return Allowance(**self._client.get_cached(self._path("allowance")))
+
+    def promises(self) -> pd.DataFrame:
+        """Return how every promise stands; as ``Study.promises``."""
+        return promises_frame(self.promise_reports())
+
+    def promise_reports(self) -> PromiseReports:
+        """Return the rows of ``promises``."""
+        return wire.to_promises(self._client.get_cached(self._path("promises"))["items"])
 
     def drift(self, level: float = 0.05) -> pd.DataFrame:
         """Return the changes of arms; as ``Study.drift``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.allowance import Allowance
 from multiplay.learner.facts import Facts, PendingRow, arms_table, by_share, pending_table, rows_of
 from multiplay.learner.plays import CANCELLED, PENDING, TOLD, Estimate
+from multiplay.learner.promises import PromiseReport
 from multiplay.policies import BootstrapCTS
 from multiplay.reports.study_curve import Curve
 from multiplay.studies import Study
@@ -66,6 +67,8 @@ class StudyFacts(Facts):
         The best plan, or the reason why it is not known.
     allowance : Allowance or None
         How much of the allowance against the baseline is left; None without a baseline.
+    promises : sequence of PromiseReport
+        How every promise stands.
     saved : str
         What was saved against the rule of the study, in one line; "" if it was not computed.
     """
@@ -86,6 +89,7 @@ class StudyFacts(Facts):
     pending: list[PendingRow]
     best: BestPlan | InvalidInput
     allowance: Allowance | None = None
+    promises: Sequence[PromiseReport] = ()
     saved: str = ""
 
     def most_played(self, most: int) -> pd.DataFrame:
@@ -119,6 +123,7 @@ class StudyFacts(Facts):
             "best": _plain_best(self.best),
             "saved": self.saved or None,
             "allowance": None if self.allowance is None else self.allowance._asdict(),
+            "promises": [one._asdict() for one in self.promises],
             "rounds": _plain_curve(self.curve),
             "drift": self.alarms.to_dict("records"),
             "plays_pending": [one._asdict() for one in self.pending],
@@ -192,6 +197,7 @@ def study_facts(
         ],
         best=_best_plan(study, level),
         allowance=None if study.baseline is None else study.allowance(),
+        promises=study.promise_reports(),
     )
 
 

@@ -22,11 +22,14 @@ from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.allowance import Allowance
 from multiplay.learner.facts import rows_of
+from multiplay.learner.promises import PromiseReport
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
 
 if TYPE_CHECKING:
-    from multiplay.learner.plays import Estimate
+    from collections.abc import Sequence
+
+    from multiplay.learner.plays import Estimate, PendingPlay
 
 
 class Wording(NamedTuple):
@@ -64,7 +67,8 @@ def head(facts: StudyFacts) -> list[str]:
     arms = f"{words.arms(len(facts.arms))}, {facts.loss_range} {words.currency}".rstrip()
     saved = [facts.saved] if facts.saved else []
     limit = [] if facts.allowance is None else [allowance_text(facts.allowance, words)]
-    return [arms, f"{does} ({facts.policy})", plays + clipped, *limit, *saved]
+    kept = [promise_text(one, words) for one in facts.promises]
+    return [arms, f"{does} ({facts.policy})", plays + clipped, *limit, *kept, *saved]
 
 
 def allowance_text(used: Allowance, words: Words) -> str:
@@ -77,6 +81,55 @@ def allowance_text(used: Allowance, words: Words) -> str:
     """
     left = f"{words.money(used.left)} left, {money_text(used.sure_of)} for sure"
     return f"allowance: {left}; restricted on {used.restricted} of {words.rounds(used.days)}"
+
+
+def promise_text(row: PromiseReport, words: Words) -> str:
+    """Return how a promise stands, in one line.
+
+    Examples
+    --------
+    >>> ends = 40_000, 12_300, 39_800, 38_900, 40_000, 0.31
+    >>> report = PromiseReport("CO2", *ends, "sure", 15, "at most", None, 22, True, 0.0)
+    >>> promise_text(report, Words("EUR"))
+    'CO2: 12,300 of at most 40,000; expected 39,800 at the end; price 0.31 EUR; will it hold? sure'
+    """
+    limit = f"{money_text(row.used)} of {row.kind} {money_text(row.limit)}"
+    if not row.left_plays:
+        return f"{row.name}: {limit}; ended; did it hold? {kept_text(row)}"
+    expected = f"expected {money_text(row.expected_end)} at the end"
+    price = f"price {words.money(row.price)}"
+    return f"{row.name}: {limit}; {expected}; {price}; will it hold? {row.holds}"
+
+
+def kept_text(row: PromiseReport) -> str:
+    """Return whether a promise held that has ended."""
+    return "yes" if row.holds == "sure" else f"no: {money_text(row.used)}"
+
+
+def promises_table(rows: Sequence[PromiseReport], words: Words) -> Table:
+    """Return how promises stand, a row for each."""
+    heads = ["promise", "limit", "used", "at the end", words.in_currency("price")]
+    heads += [f"{plural(words.round)} left", "will it hold?"]
+    cells = [
+        [
+            row.name,
+            f"{row.kind} {money_text(row.limit)}",
+            money_text(row.used),
+            money_text(row.expected_end),
+            money_text(row.price),
+            f"{row.left_plays}",
+            row.holds if row.left_plays else kept_text(row),
+        ]
+        for row in rows
+    ]
+    return Table("Promises", heads, cells)
+
+
+def prices_text(play: PendingPlay, words: Words) -> str:
+    """Return the prices of a play, and whether a promise changed it beyond them."""
+    prices = ", ".join(f"{name} {words.money(price)}" for name, price in play.prices.items())
+    held = "; a promise changed the plan beyond its price" if play.held else ""
+    return f"prices: {prices}{held}"
 
 
 # ---------------------------------------------------------------- costs of rounds

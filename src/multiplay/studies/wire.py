@@ -30,6 +30,7 @@ from multiplay.features.table import rows_by_arm
 from multiplay.learner.comparison import PlansByKey, compared
 from multiplay.learner.logged_data import EXAMPLE, TableCheck, TableProblem, arm_columns
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why, WhyRow
+from multiplay.learner.promises import PromiseReport
 from multiplay.learner.reports import (
     EXACT,
     as_float,
@@ -40,6 +41,7 @@ from multiplay.learner.reports import (
     unwrapped,
     with_gaps,
 )
+from multiplay.promises.promise import AtLeast, AtMost, Promise
 from multiplay.savings import Evidence, Saved, WeekSaved
 from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, PLAYS, TEXT, TIME, frame_of
 from multiplay.studies.play_history import PlayedPlan, rows_of
@@ -168,7 +170,8 @@ def of_play(play: PendingPlay) -> dict[str, Any]:
     """Return a play as plain data."""
     cut = {"truncated": play.truncated, "gap": play.gap}
     limit = {name: getattr(play, name) for name in ("baseline", "explores", "restricted")}
-    return {"id": play.id, "key": play.key, **cut, **limit, **of_plan(play)}
+    promised = {"prices": dict(play.prices), "held": play.held}
+    return {"id": play.id, "key": play.key, **cut, **limit, **promised, **of_plan(play)}
 
 
 def to_play(
@@ -188,6 +191,8 @@ def to_play(
         plain["baseline"],
         plain["restricted"],
         gap=plain.get("gap"),
+        prices=plain["prices"],
+        held=plain["held"],
     )
 
 
@@ -203,6 +208,7 @@ def of_why(why: Why) -> dict[str, Any]:
         "words": why.words._asdict(),
         "sense": why.sense,
         **({"wanted": dict(why.wanted)} if why.wanted else {}),
+        **({"prices": dict(why.prices), "held": why.held} if why.prices else {}),
     }
 
 
@@ -219,6 +225,8 @@ def to_why(plain: Mapping[str, Any]) -> Why:
         Words(**plain["words"]),
         plain["sense"],
         plain.get("wanted", {}),
+        plain.get("prices", {}),
+        plain.get("held", False),
     )
 
 
@@ -235,6 +243,44 @@ def to_receipt(plain: Mapping[str, Any]) -> Receipt:
     """Return the receipt of plain data."""
     fields = {name: plain[name] for name in Receipt._fields if name in plain}
     return Receipt(**fields | {"added": tuple(plain.get("added", ()))})
+
+
+# ------------------------------------------------------------ promises
+
+PROMISES: dict[str, type[Promise]] = {"AtMost": AtMost, "AtLeast": AtLeast}
+
+
+def of_promise(promise: Promise) -> dict[str, Any]:
+    """Return a promise as plain data.
+
+    Examples
+    --------
+    >>> plain = of_promise(AtMost(40, {"air": 5}, plays=3, name="CO2"))
+    >>> plain["type"], plain["limit"], plain["of"], to_promise("promise", plain).name
+    ('AtMost', 40, {'air': 5.0}, 'CO2')
+    """
+    plain = promise.record()
+    return {"type": plain.pop("kind")} | plain | {"of": dict(promise.of)}
+
+
+def to_promise(where: str, plain: Mapping[str, Any]) -> Promise:
+    """Return the promise of plain data; errors name where it was given."""
+    given = {name: value for name, value in plain.items() if name != "type"}
+    try:
+        return PROMISES[plain["type"]](**given)
+    except InvalidInput as error:
+        argument = f"{where}.{error.argument}"
+        raise InvalidInput(argument, error.expected, error.got, error.hint) from None
+
+
+def of_promises(rows: Iterable[PromiseReport]) -> list[dict[str, Any]]:
+    """Return how promises stand as plain data."""
+    return [_finite(row._asdict()) for row in rows]
+
+
+def to_promises(plain: Iterable[Mapping[str, Any]]) -> list[PromiseReport]:
+    """Return how promises stand from plain data of ``of_promises``."""
+    return [PromiseReport(**row) for row in plain]
 
 
 # ------------------------------------------------------------ savings

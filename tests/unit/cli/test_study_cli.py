@@ -754,3 +754,101 @@ def test_a_study_of_an_optimisation_model(run: Run, tmp_path: Path) -> None:
     assert "--known: expected --model with it" in run(*lanes).err
     path.write_text("ROWS\n")
     assert "--model, line 1: expected" in run(*create, "--arms", "x", "--known", "all").err
+
+
+def test_promises_are_made_shown_and_released(run: Run, tmp_path: Path) -> None:
+    amounts, ahead = tmp_path / "co2 of lanes.csv", tmp_path / "days.json"
+    amounts.write_text("arm;amount\n*;80\nLyon->*;120,5\n", encoding="utf-8")
+    text = f"CO2 <= 2000 until 2027-11-30 plays 2 of {amounts}"
+    assert run("create", "lanes", *LANES, "--promise", text).code == 0
+    ahead.write_text('[{"demand": [5, 5]}]', encoding="utf-8")
+    said = run("ask", "lanes", "--ahead", ahead, "--json").json
+    assert [*said["prices"]] == ["CO2"]
+    assert said["held"] is False
+    used = sum(units * (120.5 if arm[:4] == "Lyon" else 80) for arm, units in said["plan"].items())
+    (row,) = run("promises", "lanes", "--json").json
+    assert (row["used"], row["limit"], row["left_plays"], row["holds"]) == (used, 2000, 1, "sure")
+    assert run("show", "lanes", "--json").json["promises"] == [row]
+    assert "will it hold? sure" in " ".join(run("show", "lanes").out.split())
+    table = run("promises", "lanes").out
+    assert "at most 2,000" in table
+
+    soft = run("promise", "lanes", f"contract>=3 plays 9 of {amounts} soft", "--json").json
+    expected = {"name": "contract", "kind": "at least", "hard": False, "until": None, "plays": 9}
+    assert {name: soft[name] for name in expected} == expected
+    assert "prices: CO2" in run("ask", "lanes").out
+    assert run("release", "lanes", "CO2").out == "CO2: released\n"
+    assert "Did you mean 'contract'" in run("release", "lanes", "contrac").err
+    assert [row["name"] for row in run("promises", "lanes", "--json").json] == ["contract"]
+    run("release", "lanes", "contract")
+    assert run("promises", "lanes") == (0, "", "no promises\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("CO2", "expected a promise"),
+        ("CO2 < 3 plays 2 of {}", "expected a promise"),
+        ("CO2 <= 3 of {}", "expected a promise"),
+        ("CO2 <= 3 plays 2.5 of {}", "expected a promise"),
+        ("CO2 <= much plays 2 of {}", "a number as the limit"),
+        ("CO2 <= nan plays 2 of {}", "limit: expected a number of 0 or more"),
+        ("CO2 <= 3 plays 0 of {}", "plays: expected"),
+        ("CO2 <= 3 until 2026-02-30 plays 2 of {}", "until: expected a date"),
+        ("CO2 <= 3 plays 2 of nowhere.csv", "a CSV file"),
+        ("CO2 <= -3 plays 2 of {}", "a number of 0 or more"),
+    ],
+)
+def test_a_promise_that_is_wrong_says_where(
+    run: Run, tmp_path: Path, text: str, reason: str
+) -> None:
+    amounts = tmp_path / "co2.csv"
+    amounts.write_text("arm,amount\n*,80\n")
+    said = run("create", "lanes", *LANES, "--promise", text.format(amounts))
+    assert said.code != 0
+    assert "--promise" in said.err
+    assert reason in " ".join(said.err.split())
+    assert run("list", "--json").json["studies"] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("arm,price\n*,80\n", "the columns arm and amount"),
+        ("arm,amount\n*,80\n*,90\n", "line 3: expected every arm once"),
+        ("arm,amount\n*,-80\n", "a number of 0 or more"),
+        ("arm,amount\n*,dear\n", "a number of 0 or more"),
+        ("arm,amount\nLyon->*,80\n", "an amount of CO2 for every arm"),
+        ("arm,amount\n*,80\nLion->*,3\n", "names or patterns of arms"),
+    ],
+)
+def test_amounts_that_are_wrong_are_named(run: Run, tmp_path: Path, file: str, reason: str) -> None:
+    amounts = tmp_path / "co2.csv"
+    amounts.write_text(file)
+    said = run("create", "lanes", *LANES, "--promise", f"CO2 <= 9 plays 2 of {amounts}")
+    assert said.code != 0
+    assert reason in " ".join(said.err.split())
+    assert run("list", "--json").json["studies"] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[", "--ahead: expected JSON"),
+        ("{}", "--ahead: expected a list of sets"),
+        ("[3]", "--ahead: expected a list of sets"),
+        ('[{"demand": [5, 6]}]', "--ahead[0]"),
+        ('[{}, {"type": "Nothing"}]', "--ahead[1]"),
+        ("[{}]", "ahead: expected no sets without promises"),
+    ],
+)
+def test_sets_ahead_that_are_wrong_are_named(
+    run: Run, tmp_path: Path, content: str, reason: str
+) -> None:
+    ahead = tmp_path / "days.json"
+    ahead.write_text(content)
+    run("create", "lanes", *LANES)
+    said = run("ask", "lanes", "--ahead", ahead)
+    assert said.code != 0
+    assert reason in " ".join(said.err.split())
+    assert "0 plans asked" in run("show", "lanes").out

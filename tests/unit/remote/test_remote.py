@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -478,6 +479,80 @@ def test_without_a_baseline_there_is_no_allowance(study: mp.RemoteStudy) -> None
     plan = {"Lyon->north": 1}
     assert reason(lambda: study.ask(baseline=plan)) == reason(lambda: local.ask(baseline=plan))
     assert study.asked == 0
+
+
+def test_promises_are_kept_by_a_service(service: mp.RemoteStudy) -> None:
+    """Prices, plans and reports are those of a study, with sets ahead and without."""
+    co2 = mp.AtMost(640, {"*": 20, "Lyon->*": 40}, until="2027-02-01", plays=4, name="CO2")
+    south = mp.AtLeast(3, {"*": 0, "Lyon->south": 1}, plays=4, name="south", hard=False)
+    more = mp.Transport([3, 3], [4, 2], names=(["Lyon", "Lille"], ["north", "south"]))
+    local = new_study(MemoryStore(), promises=[co2, south])
+    remote = made(service, promises=[co2, south])
+    seen = []
+    for one in (local, remote):
+        plays = [one.ask(at=1.8e9, ahead=[more, plans(), plans()])]
+        one.tell(plays[-1].id, euros(plays[-1]), at=1.8e9)
+        reports = one.promise_reports()
+        plays.append(one.ask(more, at=1.8e9))
+        again = mp.AtMost(9_000, co2.of, plays=9, name="more")
+        for _ in range(2):
+            one.promise(again, key="more", at=1.8e9)
+        with refused("promises"):
+            one.promise(again)
+        with pytest.raises(InvalidInput, match="was used for a different promise"):
+            one.promise(co2, key="more")
+        one.release("south", key="end")
+        one.release("south", key="end")
+        with pytest.raises(NotFound, match=r"name.*'CO'.*Did you mean 'CO2'"):
+            one.release("CO")
+        plays.append(one.ask(at=1.8e9))
+        shown = [(p.plan, p.prices, p.held) for p in plays]
+        assert one.promises()["used"].tolist() == [row.used for row in one.promise_reports()]
+        seen.append((shown, reports, one.promise_reports(), one.pending()[0].prices))
+    assert seen[0] == seen[1]
+    shown, reports, later, _ = seen[0]
+    assert [(row.name, row.holds, row.left_plays) for row in reports] == [
+        ("CO2", "sure", 3),
+        ("south", "likely", 3),
+    ]
+    assert [row.name for row in later] == ["CO2", "more"]
+    assert [*shown[0][1]] == ["CO2", "south"]
+    assert [*shown[2][1]] == ["CO2", "more"]
+    assert remote.verify().ok
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"promises": 3},
+        {"promises": ["CO2 <= 3"]},
+        {"promises": [mp.AtMost(3, {"Lyon->nord": 1, "*": 1}, plays=2)]},
+        {"promises": [mp.AtMost(3, {"Lyon->*": 1}, plays=2)]},
+        {"promises": [mp.AtMost(3, {"*": 1}, plays=2)] * 2},
+        {"promises": [mp.AtMost(3, {"*": 1}, plays=2)], "policy": mp.GenLBINFV()},
+        {"promises": [mp.AtMost(3, {"*": 1}, plays=2)], "baseline": mp.InProportion()},
+    ],
+)
+def test_promises_are_refused_alike(service: mp.RemoteStudy, given: dict[str, Any]) -> None:
+    there = reason(lambda: made(service, **given))
+    assert there == reason(lambda: new_study(MemoryStore(), **given))
+    assert service.list() == []
+
+
+def test_sets_ahead_and_promises_are_refused_alike(service: mp.RemoteStudy) -> None:
+    promises = [mp.AtMost(1000, {"*": 1}, plays=2, name="units")]
+    both: list[Any] = [new_study(MemoryStore(), promises=promises)]
+    both.append(made(service, promises=promises))
+    for given in (plans(), "tomorrow", [3], [plans(), None]):
+        texts = [reason(partial(one.ask, ahead=given)) for one in both]
+        assert texts[0] == texts[1]
+    assert reason(lambda: both[0].promise("CO2")) == reason(lambda: both[1].promise("CO2"))
+    impossible = mp.AtMost(3, {"*": 1}, plays=2, name="few")
+    for one in both:
+        one.promise(impossible)
+    usual = [plans()]
+    assert reason(lambda: both[0].ask(ahead=usual)) == reason(lambda: both[1].ask(ahead=usual))
+    assert both[1].asked == 0
 
 
 def test_savings_are_those_of_a_study(study: mp.RemoteStudy, tmp_path: Path) -> None:

@@ -1,21 +1,31 @@
 """Commands of studies: one module for each group, in the order of --help."""
 
-from multiplay.cli.study import ask, create, features, maintenance, saved, show, tell
+from multiplay.cli.study import ask, create, features, maintenance, promises, saved, show, tell
 from multiplay.cli.study.app import study
 
-__all__ = ["ask", "create", "features", "maintenance", "saved", "show", "study", "tell"]
+__all__ = [
+    "ask",
+    "create",
+    "features",
+    "maintenance",
+    "promises",
+    "saved",
+    "show",
+    "study",
+    "tell",
+]
 
 # The order of --help.
 PANELS = {
     "Studies": ("create", "list", "show", "words", "rename", "delete"),
     "Plans and costs": (
         *("ask", "tell", "close", "cancel", "correct", "retract", "expire"),
-        *("learn", "describe"),
+        *("learn", "describe", "promise", "release"),
     ),
     "Costs that count": ("forget", "keep"),
     "Plans and estimates": (
         *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect"),
-        *("saved", "allowance"),
+        *("saved", "allowance", "promises"),
     ),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +28,7 @@ from multiplay.cli.study.app import (
     time_of,
 )
 from multiplay.learner.plays import MOST_ROWS_SHOWN, PendingPlay, Why, of_text, truncation_text
-from multiplay.reports.study_text import outlook
+from multiplay.reports.study_text import outlook, prices_text
 from multiplay.studies.wire import of_why
 
 AtMost = Annotated[
@@ -65,6 +66,8 @@ def plain_play(play: PendingPlay) -> dict[str, Any]:
         "baseline": play.baseline,
         "explores": play.explores,
         "restricted": play.restricted,
+        "prices": play.prices,
+        "held": play.held,
     }
 
 
@@ -101,6 +104,14 @@ def ask(
             "repeatable.",
         ),
     ] = None,
+    ahead: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="The sets of the plans after this one, in order, if the study has promises: a "
+            "list of sets, or of what differs from the usual set.",
+        ),
+    ] = None,
     time_limit: TimeLimit = None,
     at: At = None,
     why: Annotated[
@@ -124,6 +135,11 @@ def ask(
         *,1.72,false
         Lyon->south,,true
 
+    If the study has promises, give the sets of the days to come as far as they are known: what
+    they need is then certain. [b]--ahead days.json[/b] has a list, such as
+
+        [{"demand": [5, 5]}, {"demand": [4, 6]}, {}]
+
     Examples:
 
         multiplay study ask lanes --key 2026-11-15
@@ -140,8 +156,9 @@ def ask(
 
     JSON: id, key, plan (units by arm), expected (total, low, high), truncated, gap (how far a
     truncated plan may be from the best, or null); baseline (units by arm), explores (units that
-    differ from it) and restricted, for a study with an allowance; with --why also why, as multiplay
-    study why prints it.
+    differ from it) and restricted, for a study with an allowance; prices (of a unit of each
+    promise) and held (whether a promise changed the plan beyond its price), for a study with
+    promises; with --why also why, as multiplay study why prints it.
     """
     given = features.RoundOptions.of(round_options)
     with opened(name, store) as known:
@@ -151,6 +168,7 @@ def ask(
         limits = _limits(at_most, exclude, fixed)
         limits["features"] = features.day_features(known, day, given.features)
         limits["baseline"] = options.parsed_units("--baseline", baseline) if baseline else None
+        limits["ahead"] = None if ahead is None else options.sets_ahead(ahead, known.actions)
         play = known.ask(today, key=key, time_limit=time_limit, at=time_of("--at", at), **limits)
         if as_json:
             said = {"why": of_why(play.why())} if why else {}
@@ -163,6 +181,8 @@ def ask(
             _print_why(play.why())
         elif play.restricted:
             typer.echo("restricted by the allowance: the plan of the policy could cost too much")
+        if play.prices:
+            typer.echo(prices_text(play, words))
         if play.truncated:
             typer.echo(f"truncated: {truncation_text(play, words)}")
         typer.echo(next_step(f"tell {shlex.quote(name)} {play.id} costs.csv", known, store))

@@ -122,6 +122,13 @@ def create(
     per: Annotated[
         str | None, typer.Option(metavar="week", help="Start the allowance anew every week.")
     ] = None,
+    promise: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'CO2 <= 40000 until 2026-11-30 plays 22 of co2.csv'",
+            help="What the plans until a date may use in all, or have to (>=); repeatable.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="Random seed: the same seed and losses give the same plans."),
@@ -180,12 +187,18 @@ def create(
     With [b]--baseline[/b] and [b]--allowance[/b], the plans cost at most a little more than what is
     done today, in total and on every day. With each-day, every ask has the baseline of its day.
 
+    With [b]--promise[/b], all plans until a date together use at most so much, or at least so much,
+    of something that a unit of each arm is known to use: see [b]multiplay study promise[/b].
+
     Examples:
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
         --baseline in-proportion --allowance 0.03
+
+        multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
+        --promise 'CO2 <= 40000 until 2026-11-30 plays 22 of co2.csv'
 
         multiplay study create lanes --supply 1,4,5 --demand 4,6 --currency EUR --unit truck
 
@@ -236,6 +249,7 @@ def create(
         "allowance": allowance,
         "sure": sure,
         "per": per,
+        "promises": [csv_files.promise_named("--promise", text) for text in promise or ()] or None,
         "seed": seed,
         **dict(zip(options.WORDS, (currency, unit, arm, round), strict=True)),
     }

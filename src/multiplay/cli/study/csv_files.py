@@ -1,9 +1,11 @@
 """Tables of users in files: CSV of any format, or Excel, with a row for each unit or arm."""
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +14,7 @@ from multiplay._support.frames import TableFile, read_file
 from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableProblem
+from multiplay.promises.promise import AtLeast, AtMost, Promise
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -19,6 +22,11 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 STDIN = "-"
 PLAIN = CsvFormat()
 PROPORTION = "in-proportion"
+PROMISE = re.compile(
+    r"(?P<name>.+?)\s*(?P<kind><=|>=)\s*(?P<limit>\S+)(\s+until\s+(?P<until>\S+))?"
+    r"\s+plays\s+(?P<plays>\d{1,9})\s+of\s+(?P<file>.+?)(?P<soft>\s+soft)?"
+)
+PROMISES = {"<=": AtMost, ">=": AtLeast}
 
 Separator = Annotated[
     str | None,
@@ -82,24 +90,62 @@ def rule_named(option: str, text: str) -> Rule:
     if "." not in text:
         hint = f"Write {option} {PROPORTION}, or the name of a file: {option} prices.csv."
         raise InvalidInput(option, "a rule", repr(text), hint)
-    table = read_csv(text, "arm", option)
-    kinds = [name for name in ("price", "units") if name in table]
-    if "arm" not in table or len(kinds) != 1:
-        hint = "Name the columns arm and price, or arm and units, in the first line."
+    kind, values = _by_arm(option, text, ("price", "units"))
+    with errors_in(option):
+        return PriceList(values) if kind == "price" else FixedPlan(values, nearest=True)
+
+
+def promise_named(option: str, text: str) -> Promise:
+    """Return the promise of a text and of a file with arms, or patterns, and amounts of a unit.
+
+    The text is such as ``CO2 <= 40000 until 2026-11-30 plays 22 of co2.csv``; ``until`` may be left
+    out, and ``soft`` at the end says that only its price changes the plans.
+    """
+    found = PROMISE.fullmatch(text.strip())
+    hint = f"Write {option} 'CO2 <= 40000 until 2026-11-30 plays 22 of co2.csv'."
+    if found is None:
+        raise InvalidInput(option, "a promise", repr(text), hint)
+    try:
+        limit = float(found["limit"])
+    except ValueError:
+        raise InvalidInput(option, "a number as the limit", repr(found["limit"]), hint) from None
+    _, amounts = _by_arm(option, found["file"].strip(), ("amount",))
+    with errors_in(option):
+        return PROMISES[found["kind"]](
+            limit,
+            amounts,
+            until=found["until"],
+            plays=int(found["plays"]),
+            name=found["name"],
+            hard=not found["soft"],
+        )
+
+
+def _by_arm(option: str, path: str, kinds: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return which of some columns a file has, and its numbers by arm."""
+    table = read_csv(path, "arm", option)
+    found = [name for name in kinds if name in table]
+    if "arm" not in table or len(found) != 1:
+        expected = ", or ".join(f"arm and {kind}" for kind in kinds)
+        hint = f"Name the columns {expected}, in the first line."
         got = ", ".join(map(str, table.columns))
-        raise InvalidInput(option, "the columns arm and price, or arm and units", got, hint)
-    (kind,) = kinds
+        raise InvalidInput(option, f"the columns {expected}", got, hint)
+    (kind,) = found
     twice = table.index[table["arm"].duplicated()]
     if len(twice):
         where, got = f"{option}, line {twice[0] + 2}", f"{table['arm'][twice[0]]!r} again"
         raise InvalidInput(where, "every arm once", got, "Leave one of the lines out.")
-    values = dict(zip(table["arm"], table[kind].tolist(), strict=True))
+    return kind, dict(zip(table["arm"], table[kind].tolist(), strict=True))
+
+
+@contextmanager
+def errors_in(option: str) -> Iterator[None]:
+    """Name the option in errors about its content."""
     try:
-        return PriceList(values) if kind == "price" else FixedPlan(values, nearest=True)
+        yield
     except InvalidInput as error:
-        raise InvalidInput(
-            f"{option}, {error.argument}", error.expected, error.got, error.hint
-        ) from None
+        argument = f"{option}, {error.argument}"
+        raise InvalidInput(argument, error.expected, error.got, error.hint) from None
 
 
 def write_skipped(path: Path, file: TableFile, problems: Sequence[TableProblem]) -> None:

@@ -215,6 +215,23 @@ def set_of_round(
     return type(usual)(**settings(usual) | changes) if changes else None
 
 
+def sets_ahead(path: Path, usual: ActionSet) -> list[ActionSet]:
+    """Return the sets of a JSON file: complete ones, or what differs from the usual set."""
+    hint = 'Write [{"demand": [5, 5]}, {}], for example: what differs from the usual set.'
+    try:
+        found = json_value("--ahead", path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("--ahead", "a JSON file", f"{path} ({error})", hint) from None
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise InvalidInput("--ahead", "a list of sets", f"{path}", hint)
+    builder, plain = Builder(classes_of(actions)), {"type": type(usual).__name__} | settings(usual)
+    sets = []
+    for k, one in enumerate(found):
+        whole = one if "type" in one else plain | one
+        sets.append(usual if not one else made(builder, f"--ahead[{k}]", whole, ActionSet))
+    return sets
+
+
 def _side(option: str, text: str, others: str | None) -> tuple[list[str] | None, list[Any]]:
     """Return the names and the numbers of an option; names may be in an option of their own."""
     called, values = named_number_list(option, text)

@@ -70,7 +70,8 @@ def show(
 
     JSON: study, store, policy, unit, at; asked, told, pending, cancelled, clipped, incomplete
     (numbers); level; arms; best, with plan and expected, or refused; rounds, with mean, expected,
-    change and stretches; allowance, if there is one; saved, a text, if a rule was kept by
+    change and stretches; allowance, if there is one; promises, as [b]multiplay study promises[/b]
+    has them; saved, a text, if a rule was kept by
     [b]multiplay study saved --keep[/b]; drift; plays_pending; last_plays.
     """
     if html is not None:

@@ -12,7 +12,14 @@ from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
 from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.service.api import paging
-from multiplay.service.studies.limits import POLICIES, RULES, SETS
+from multiplay.service.studies.limits import (
+    MOST_AHEAD,
+    MOST_PLAYS,
+    MOST_PROMISES,
+    POLICIES,
+    RULES,
+    SETS,
+)
 from multiplay.storage.base import LONGEST_NAME
 from multiplay.studies.wire import to_plain
 
@@ -119,6 +126,12 @@ KM = {"km": {"Lyon->north": 450, "Lyon->south": 120, "Lille->north": 90, "Lille-
 DAY = {"weekday": "Tue", "rain": {"Lyon->south": True, "*": False}}
 EXPECTED = {"total": 375.0, "low": 120.5, "high": 629.5}
 WHEN = "2026-11-15T08:00:00.000000+00:00"
+
+
+REPORT: dict[str, Any] = {"name": "CO2", "limit": 40_000.0, "used": 12_300.0}
+REPORT |= {"expected_end": 39_800.0, "low": 39_100.0, "high": 40_000.0, "price": 0.31}
+REPORT |= {"holds": "sure", "left_plays": 15, "kind": "at most", "until": "2026-11-30"}
+REPORT |= {"plays": 22, "hard": True, "external": 0.0}
 
 
 class Body(BaseModel):
@@ -232,6 +245,34 @@ class GivenWords(Body):
     round: Word | None = Field(default=None, description="A round.")
 
 
+CO2 = {"type": "AtMost", "limit": 40_000, "of": {"*": 80, "Lyon->*": 120}, "plays": 22}
+CO2 |= {"until": "2026-11-30", "name": "CO2", "hard": True}
+Amount = Annotated[float, Field(ge=0)]
+
+
+class Promise(Body):
+    """A limit on what the plays until a date use in all."""
+
+    model_config = example(**CO2)
+
+    type: Literal["AtMost", "AtLeast"]
+    limit: Amount = Field(description="The amount of all plays together.")
+    of: dict[str, Amount] = Field(
+        description="What a unit of an arm uses, by arm or pattern (`Lyon->*`). The last one that "
+        "fits an arm decides."
+    )
+    until: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = Field(
+        default=None, description="The date until which it counts."
+    )
+    plays: Annotated[int, Field(ge=1, le=MOST_PLAYS), BeforeValidator(whole)] = Field(
+        description="The number of plays until then."
+    )
+    name: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
+    hard: bool = Field(
+        default=True, description="Whether plans keep it; false: only its price changes them."
+    )
+
+
 class NewStudy(Body):
     """A study to create."""
 
@@ -270,6 +311,9 @@ class NewStudy(Body):
     per: Literal["week"] | None = Field(
         default=None, description="`week`: the allowance starts anew every week."
     )
+    promises: Annotated[list[Promise], Field(max_length=MOST_PROMISES)] = Field(
+        default=[], description="What the plays until a date use in all, at most or at least."
+    )
     seed: Units = 0
     key: KeyText | None = None
 
@@ -306,6 +350,11 @@ class Ask(Constraints):
     baseline: UnitsByArm | None = Field(
         default=None,
         description="The plan that you would use, for a study whose baseline is `each day`.",
+    )
+    ahead: Annotated[list[Set], Field(max_length=MOST_AHEAD)] | None = Field(
+        default=None,
+        description="The sets of the plays after this one, in order, as far as they are known, for "
+        "a study with promises.",
     )
     at: When | None = None
 
@@ -461,6 +510,26 @@ class Describe(Body):
     at: When | None = None
 
 
+class NewPromise(Body):
+    """A promise to make."""
+
+    model_config = example(promise=CO2, key="November")
+
+    promise: Promise
+    key: KeyText | None = None
+    at: When | None = None
+
+
+class Release(Body):
+    """The name of a promise to end."""
+
+    model_config = example(name="CO2")
+
+    name: Text
+    key: KeyText | None = None
+    at: When | None = None
+
+
 class SetWords(GivenWords):
     """Words to set; the others stay as they are."""
 
@@ -589,6 +658,8 @@ class Play(Plan):
         baseline=None,
         explores=None,
         restricted=False,
+        prices={"CO2": 0.31},
+        held=False,
     )
 
     id: int
@@ -601,6 +672,10 @@ class Play(Plan):
     baseline: dict[str, int] | None = Field(description="The plan of the baseline; null without.")
     explores: int | None = Field(description="Units that differ from the baseline; null without.")
     restricted: bool = Field(description="Whether the allowance changed the plan of the policy.")
+    prices: dict[str, float] = Field(
+        description="What a unit of each promise is worth; negative for `AtLeast`."
+    )
+    held: bool = Field(description="Whether a promise changed the plan beyond its price.")
 
 
 class WhyRow(BaseModel):
@@ -915,6 +990,37 @@ class Allowance(BaseModel):
     sure_of: float = Field(description="The part of it that is certain.")
     days: int = Field(description="The number of plays.")
     restricted: int = Field(description="The number of plays that the allowance changed.")
+
+
+class PromiseReport(BaseModel):
+    """How a promise stands, by what is believed now."""
+
+    model_config = example(**REPORT)
+
+    name: str
+    limit: float
+    used: float = Field(description="What the plays have used so far, pending ones as planned.")
+    expected_end: float
+    low: float
+    high: float
+    price: float = Field(description="What a unit of it is worth; negative for `at least`.")
+    holds: str = Field(
+        description="`sure`, `likely`, `no longer sure`, or `no: at best` and the amount."
+    )
+    left_plays: int
+    kind: Literal["at most", "at least"]
+    until: str | None
+    plays: int
+    hard: bool
+    external: float = Field(description="The part of `used` that external plans have used.")
+
+
+class Promised(BaseModel):
+    """How all promises stand."""
+
+    model_config = example(items=[REPORT])
+
+    items: list[PromiseReport]
 
 
 class StudyName(BaseModel):

@@ -98,6 +98,8 @@ async def ask(context: StudyContext, body: models.Ask | None = None) -> Response
     given = await _constraints(context, body)
     given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
     given["baseline"] = body.baseline
+    if body.ahead is not None:
+        given["ahead"] = [await context.build_actions(one) for one in body.ahead]
     return await context.write(
         lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play, body.key
     )
@@ -223,6 +225,20 @@ async def set_compare(context: StudyContext, body: models.SetCompare) -> Respons
     )
 
 
+async def promise(context: StudyContext, body: models.NewPromise) -> Response:
+    """Promise what the plays from now on use in all, at most or at least."""
+    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
+    return await context.write(
+        lambda study: bounded_verbs.promise(limits, study, **given), None, body.key
+    )
+
+
+async def release(context: StudyContext, body: models.Release) -> Response:
+    """End a promise by its name."""
+    given = body.model_dump() | {"at": _time(body.at)}
+    return await context.write(lambda study: study.release(**given), None, body.key)
+
+
 # ------------------------------------------------------------ queries
 
 
@@ -298,6 +314,13 @@ async def list_effects(context: StudyContext, query: models.EffectsQuery) -> Res
 async def get_allowance(context: StudyContext) -> Response:
     """Return how much of the allowance against the baseline is left, by what is believed now."""
     return await context.read_with_etag(lambda study: study.allowance()._asdict())
+
+
+async def list_promises(context: StudyContext) -> Response:
+    """Return how every promise stands: used, expected, its price, and whether it holds."""
+    return await context.read_with_etag(
+        lambda study: {"items": wire.of_promises(study.promise_reports())}
+    )
 
 
 async def list_drift(context: StudyContext, query: models.DriftQuery) -> Response:
@@ -583,6 +606,24 @@ OPERATIONS = (
         idempotency_key=True,
     ),
     Operation(
+        "POST",
+        f"{STUDY}/promises",
+        promise,
+        MANAGE,
+        status=204,
+        body=models.NewPromise,
+        idempotency_key=True,
+    ),
+    Operation(
+        "POST",
+        f"{STUDY}/release",
+        release,
+        MANAGE,
+        status=204,
+        body=models.Release,
+        idempotency_key=True,
+    ),
+    Operation(
         "GET",
         f"{STUDY}/pending",
         list_pending,
@@ -630,6 +671,7 @@ OPERATIONS = (
         etag=True,
     ),
     Operation("GET", f"{STUDY}/allowance", get_allowance, QUERIES, models.Allowance, etag=True),
+    Operation("GET", f"{STUDY}/promises", list_promises, QUERIES, models.Promised, etag=True),
     Operation(
         "GET",
         f"{STUDY}/drift",

@@ -296,7 +296,8 @@ def _run_alone(study: Study, job: Job) -> None:
         is_safe = job.is_repeatable
         job.error = error if is_safe else UnknownOutcome(error.store, error.reason, NOT_RECOGNISED)
     except Exception as error:
-        job.error = error
+        if not isinstance(job.error, InvalidInput):  # it was invalid, and its turn was undone
+            job.error = error
 
 
 def _count_commit(study: Study) -> None:

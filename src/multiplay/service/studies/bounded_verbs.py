@@ -16,21 +16,26 @@ from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why
 from multiplay.policies import Policy
 from multiplay.savings import Saved
 from multiplay.service.studies.limits import (
+    MOST_PROMISES,
     POLICIES,
     ServiceLimits,
     build_actions,
     build_features,
     build_policy,
+    build_promise,
     build_rule,
+    check_ahead,
     check_arms,
     check_compared,
     check_features,
     check_history,
     check_known,
     check_name,
+    check_quick,
     check_rebuilt,
     check_together,
     in_time,
+    takes_long,
     too_many_arms,
 )
 from multiplay.storage import Entry, MemoryStore, Store
@@ -56,6 +61,7 @@ def create(
     key: str | None = None,
     features: Any = None,
     baseline: Any = None,
+    promises: Sequence[Mapping[str, Any]] = (),
     **settings: Any,
 ) -> Any:
     """Create a study from plain data; return what ``present`` makes of the new study.
@@ -73,7 +79,10 @@ def create(
     check_together(made, chosen, limits)
     if isinstance(baseline, Mapping):
         baseline = build_rule("baseline", baseline, limits)
-    settings |= {"features": declared, "key": key, "baseline": baseline}
+    if promises:
+        check_quick("promises", made)
+    made_of = [build_promise(f"promises[{k}]", one, limits) for k, one in enumerate(promises)]
+    settings |= {"features": declared, "key": key, "baseline": baseline, "promises": made_of}
     with in_time("actions", limits):
         draft = Study.create(name, made, chosen, store=MemoryStore(), **settings)
     first, answer = next(draft.entries()), present(draft)
@@ -165,6 +174,7 @@ def ask(
     *,
     key: str | None = None,
     time_limit: float | None = None,
+    ahead: Sequence[ActionSet] | None = None,
     **given: Any,
 ) -> PendingPlay:
     """Choose the next play of a study; raise if too many plays are pending."""
@@ -174,8 +184,21 @@ def ask(
         hint = "Tell, close or cancel some of them first."
         raise Conflict("study", expected, f"{pending}", hint)
     _check_day(limits, study, actions)
+    check_ahead(ahead or ())
+    if actions is not None and takes_long(actions) and study.promise_reports():
+        check_quick("actions", actions)
     seconds = min(time_limit or limits.seconds, limits.seconds)
-    return study.ask(actions, key=key, time_limit=seconds, **given)
+    return study.ask(actions, key=key, time_limit=seconds, ahead=ahead, **given)
+
+
+def promise(limits: ServiceLimits, study: Study, promise: Mapping[str, Any], **given: Any) -> None:
+    """Make a promise, from plain data."""
+    check_quick("promise", study.actions)
+    count = len(study.promise_reports())
+    if count >= MOST_PROMISES:
+        expected, hint = f"fewer than {MOST_PROMISES} promises before it", "Release some of them."
+        raise InvalidInput("promise", expected, f"{count}", hint)
+    study.promise(build_promise("promise", promise, limits), **given)
 
 
 def learn(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Receipt:

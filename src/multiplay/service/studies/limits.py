@@ -22,9 +22,10 @@ from multiplay.actions.costs import Requirement, positive
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.policies import Policy
+from multiplay.promises.promise import Promise
 from multiplay.service.errors import MalformedRequest
 from multiplay.studies import comparison
-from multiplay.studies.wire import FEATURES
+from multiplay.studies.wire import FEATURES, to_promise
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,9 @@ SMALLEST, LARGEST = 1e-6, 1e6  # settings of policies: beyond them rounding erro
 LONGEST_NAME = 200  # characters
 HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
 COMPARED = comparison.LARGE  # plays times arms of a study that is compared with a rule
+MOST_PROMISES, MOST_PLAYS = 8, 100_000  # of a study, and of a promise
+MOST_AHEAD = 400  # sets of plays to come, in one request
+AHEAD = 20_000  # their arms in all
 SIMULATED = 5_000  # the same, compared with a policy, whose plays are simulated
 PHI = 1_000_000  # features in one request: arms, or units of a table, times columns
 REBUILT = 10_000_000_000  # rounds, arms and squared columns of a table, with a discount: seconds
@@ -253,6 +257,36 @@ def check_arms(where: str, names: Collection[str], limits: ServiceLimits) -> Non
         raise too_many_arms(where, len(names), limits)
     for name in names:
         check_name(where, name)
+
+
+def build_promise(where: str, plain: Mapping[str, Any], limits: ServiceLimits) -> Promise:
+    """Return the promise that plain data describe; raise if it names too many arms."""
+    with brief_errors():
+        check_arms(f"{where}.of", plain["of"], limits)
+        check_name(f"{where}.name", plain["name"])
+        return to_promise(where, plain)
+
+
+def takes_long(actions: ActionSet) -> bool:
+    """Return whether the prices of promises take too long on a set: on an integer program."""
+    return actions.cost is None or actions.cost.timed
+
+
+def check_quick(argument: str, actions: ActionSet) -> None:
+    """Raise ``InvalidInput`` for a set on which promises take too long."""
+    if takes_long(actions):
+        expected, hint = "no promises with an integer program", "Use multiplay in Python."
+        raise InvalidInput(argument, expected, type(actions).__name__, hint)
+
+
+def check_ahead(ahead: Collection[ActionSet]) -> None:
+    """Raise ``InvalidInput`` for sets of plays to come that are too large in all."""
+    arms = sum(one.d for one in ahead)
+    if arms > AHEAD:
+        hint = "Give the sets of fewer plays."
+        raise InvalidInput("ahead", f"at most {AHEAD} arms in all sets", f"{arms}", hint)
+    for k, one in enumerate(ahead):
+        check_quick(f"ahead[{k}]", one)
 
 
 def build_features(where: str, plain: Any) -> Features:

@@ -281,7 +281,7 @@ class ActionSet(HasPanel, ABC):
         array([1, 2])
         """
         given = with_last_axis("costs", costs, int(self.n.sum()))
-        rows = given.reshape(-1, given.shape[-1])
+        rows = given.reshape(math.prod(given.shape[:-1]), given.shape[-1])
         return self._argmin_increasing(rows).reshape(*given.shape[:-1], self.d)
 
     def _argmin_increasing(self, costs: FloatArray) -> IntArray:

@@ -96,7 +96,7 @@ class Changing(ActionSet, vectorised=True):
                 self._check_arms(t, today)
             self.n = np.max([one.n for one in self.sets], axis=0)
             self.linear = all(one.linear for one in self.sets)
-            self.extra = all(one.affine for one in self.sets)
+            self.extra = not self.linear and all(one.affine for one in self.sets)
 
     def __repr__(self) -> str:
         sets = f"{len(self.sets)} sets" if isinstance(self.sets, tuple) else "a function of t"
@@ -155,13 +155,14 @@ class Changing(ActionSet, vectorised=True):
             return self
         known, most = copy(self), np.zeros(self.d, dtype=np.int64)
         known._digests = np.empty(horizon, dtype=np.uint32)
-        known.linear = known.extra = True
+        affine = known.linear = True
         for t in range(1, horizon + 1):
             today = self.at(t)
             np.maximum(most, today.n, out=most)
             known._digests[t - 1] = _digest(today)
             known.linear &= today.linear
-            known.extra &= today.affine
+            affine &= today.affine
+        known.extra = affine and not known.linear
         known.n = most
         return known
 

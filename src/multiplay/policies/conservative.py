@@ -23,7 +23,7 @@ from multiplay.policies.allowance import (
     safe_plans,
     z_of,
 )
-from multiplay.policies.base import LearnsFrom, Play, Policy, PolicyCost
+from multiplay.policies.base import LearnsFrom, Play, Policy
 from multiplay.policies.bootstrapcts import BootstrapCTS
 from multiplay.policies.gencts import GenCTS
 from multiplay.random import Rng
@@ -33,6 +33,7 @@ OWN = "allowance_"  # before the names of the entries of the state that are not 
 UNITS, PERIOD, ROUNDS, ALL = OWN + "units", OWN + "period", OWN + "rounds", OWN + "all"
 BELIEFS, RESTRICTED = OWN + "beliefs_", OWN + "restricted"
 Sums = tuple[FloatArray, FloatArray]
+BETWEEN = 40.0  # time of a plan between two, for each arm, relative to GenCTS
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Conservative(Policy):
     both sides are known, so that only one number must be bounded, :math:`\langle W, \mu \rangle`
     with :math:`W = \sum_s ((1 + \alpha) b(s) - a(s))`. The play of the policy is replaced where
     this number, with it, may be negative, by a plan between it and the baseline: see
-    ``multiplay.policies.allowance``. The random numbers are those of the policy alone.
+    ``multiplay.policies.allowance``. The random numbers are those of the policy alone. Units that
+    were not seen count in the sums, as played, and teach nothing.
 
     What is proved, and what is measured: a proof would need a confidence interval for each arm that
     holds in all rounds; with such intervals the rule is safe and useless, for in 60 rounds it
@@ -96,7 +98,9 @@ class Conservative(Policy):
     """
 
     does = "Plays as another policy, and stays near a baseline until that is known to be safe."
-    cost = PolicyCost(step=40.0)
+    cost = None  # a study of the service has a baseline and an allowance of its own
+    needs_linear = True
+    uses_known = True
     shared: ClassVar[tuple[str, ...]] = (ALL,)
 
     policy: Policy
@@ -121,7 +125,7 @@ class Conservative(Policy):
 
     def effort(self, actions: ActionSet) -> float:
         """Return the effort of ``policy``, and of a plan between it and the baseline."""
-        return self.policy.effort(actions) + super().effort(actions)
+        return self.policy.effort(actions) + BETWEEN * actions.d
 
     @property
     def learns_from(self) -> LearnsFrom:  # type: ignore[override]

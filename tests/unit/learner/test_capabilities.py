@@ -121,11 +121,7 @@ def test_what_is_declared() -> None:
     GLRCUCB forgets all arms together, so its set cannot change.
     """
     kinds = classes_of(multiplay.policies)
-    made = {
-        name: kind(GenCTS()) if kind is Duplicated else kind()
-        for name, kind in kinds.items()
-        if issubclass(kind, Policy)
-    }
+    made = {name: kind.example() for name, kind in kinds.items() if issubclass(kind, Policy)}
     bandits = {
         "BestOfThreeWorlds",
         "ExplorationByOptimisation",
@@ -136,7 +132,7 @@ def test_what_is_declared() -> None:
     assert {name for name, one in made.items() if one.learns_from == "units"} == {"Duplicated"}
     assert {name for name, one in made.items() if one.learns_from == "round"} == bandits
     assert {name for name, one in made.items() if one.needs_linear} == {
-        *("ESCB", "FPLIX", "GenAdaINF", "GenLBINFV", "Hybrid", "LBINF"),
+        *("Conservative", "ESCB", "FPLIX", "GenAdaINF", "GenLBINFV", "Hybrid", "LBINF"),
         *bandits,
     }
     cannot_live = {"Duplicated", *bandits}

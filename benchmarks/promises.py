@@ -153,12 +153,12 @@ def live(seed: int, promises: int, known: bool, method: str) -> Lived | None:
         except InvalidInput:  # the program is feasible within the gap only
             return None
         if t == 0:
-            sure = {row.holds for row in learner.promises()} <= {"sure", "likely"}
+            sure = {row.holds for row in learner.promise_reports()} <= {"sure", "likely"}
         prices.append(play.prices["CO2"])
         held += play.held
         cost += float(play.action @ made.means)
         learner.tell(play, bills(rng, play.plan, made.means))
-    used = np.array([row.used for row in learner.promises()])
+    used = np.array([row.used for row in learner.promise_reports()])
     signs = np.array([one.sign for one in made.promises])
     return lived(made, cost, signs * used, np.array(prices), sure, held / DAYS)
 

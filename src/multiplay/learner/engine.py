@@ -391,7 +391,8 @@ class Engine:
         else:
             if not ignore:
                 report.check_gaps(names)
-            outcome = self._close(id, report, when, used_units(report))
+            used = used_units(report) if self.promises.kept else None
+            outcome = self._close(id, report, when, used)
         seen = play.units if report.whole else int(report.seen.sum())
         numbers = seen, play.units - seen, report.clipped
         return ReportResult(Receipt(id, *numbers, repeated and not final, final), digests, outcome)
@@ -637,8 +638,9 @@ class Engine:
         self.pending[id] = play.without_cache()
         if self.allowance is not None:
             self.allowance.add(self.state, round_set, play.play)
-        when = time_of(play.key, play.asked)
-        self.promises.add(self.state, round_set, play.play, when, ahead)
+        if self.promises:
+            when = time_of(play.key, play.asked)
+            self.promises.add(self.state, round_set, play.play, when, ahead)
         self.asked += 1
 
     def _report(

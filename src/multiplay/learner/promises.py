@@ -12,7 +12,6 @@ import numpy as np
 
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_list, shortened
-from multiplay._support.formatting import number
 from multiplay._support.patterns import matches
 from multiplay._support.serialization import pack, set_digest
 from multiplay._support.suggestions import suggestion
@@ -178,6 +177,8 @@ class PromiseBook:
         The sets of the plays after the last one, as far as they are known.
     chosen : array of integers
         The list of the remaining plays, as numbers of weights; empty if there is none.
+    listed : tuple of int
+        The numbers of the promises of this list.
     latest : float
         The latest time of a play.
     """
@@ -189,6 +190,7 @@ class PromiseBook:
         self.past: list[ActionSet] = []
         self.ahead: tuple[ActionSet, ...] = ()
         self.chosen = np.zeros(0, dtype=np.int64)
+        self.listed: tuple[int, ...] = ()
         self.latest = -math.inf
         self._thrifty: dict[tuple[int, ...], tuple[ActionSet, ThriftyPlans]] = {}
         self._amounts: dict[tuple[Any, ...], FloatArray] = {}
@@ -290,11 +292,13 @@ class PromiseBook:
 
     def digest(self, actions: ActionSet) -> bytes:
         """Return the digest of a set, computed once for each object."""
-        if id(actions) not in self._digests:
+        known = self._digests.get(id(actions))
+        if known is None or known[0] is not actions:  # an id may be used again
             if len(self._digests) > MOST_KNOWN:
                 self._digests.clear()
-            self._digests[id(actions)] = actions, set_digest(*pack(actions, "actions"))
-        return self._digests[id(actions)][1]
+            known = actions, set_digest(*pack(actions, "actions"))
+            self._digests[id(actions)] = known
+        return known[1]
 
     def amounts(self, names: tuple[str, ...], kept: list[Kept] | None = None) -> FloatArray:
         """Return what a unit of each arm counts for each promise, as upper limits."""
@@ -356,6 +360,11 @@ class PromiseBook:
         reserve = reserve_of(rows, past, unknown, rest, scale, hard)
         return Month(kept, sets, rest, len(sure), reserve, thrifty[0] if sure else None, unknown)
 
+    def _list_of(self, month: Month) -> IntArray | None:
+        """Return the list of the last play, if it is of these promises and plays."""
+        same = self.listed == tuple(one.number for one in month.kept)
+        return self.chosen if same and len(self.chosen) == len(month.reserve.use) else None
+
     def _rest(self, state: PolicyState, one: Kept) -> float:
         return one.promise.sign * (one.promise.limit - one.used(state.arms.names, one.units))
 
@@ -368,7 +377,7 @@ class PromiseBook:
             known.clear()
         for actions in (*sure, *pool):
             key = (id(actions), *numbers)
-            if key not in known:
+            if key not in known or known[key][0] is not actions:
                 amounts = self.amounts(actions.names, kept)
                 one = RemainingSet(actions, 1.0, np.zeros(actions.d), amounts)
                 known[key] = actions, ThriftyPlans.of(one, scale)
@@ -402,12 +411,15 @@ class PromiseBook:
         amounts = month.sets[0].amounts
         memo = {NUMBERS: np.array([[one.number for one in kept]]), PRICES: found.prices[None]}
         if not has_index(state):
-            paid = (amounts * found.prices[:, np.newaxis]).sum(axis=0)
-            play, truncated, gap = state.choose(_shifted(round_set, paid / scale), label, until)
+            paid = (amounts * found.prices[:, np.newaxis]).sum(axis=0) / scale
+            arrays = state.arms.cut(state.begin_round(round_set))
+            with deadline.before(until) as limit:
+                play = state.policy.choose(_shifted(actions, paid), arrays, state.rng)
+            state.check(round_set, play, label)
             memo |= {HELD: np.zeros((1, 1), dtype=bool), CHOSEN: np.zeros((1, 0), dtype=np.int64)}
-            return Play(play.action, play.memo | memo, play.cache), truncated, gap
+            return Play(play.action, play.memo | memo, play.cache), limit.truncated, None
         drawn = Streams(state.rng.state.copy())
-        play, truncated, gap = state.choose(round_set, label, until)
+        play, truncated, _ = state.choose(round_set, label, until)
         arrays = state.arms.cut(state.arms.places(actions.names))
         theta = _index(state, round_set, play, arrays, drawn)
 
@@ -418,9 +430,7 @@ class PromiseBook:
 
         assert month.first is not None
         later = Reserve(month.reserve.use[1:], month.reserve.scale, month.reserve.hard)
-        before = None
-        if not month.unknown.any() and len(self.chosen) == len(month.reserve.use):
-            before = self.chosen
+        before = None if month.unknown.any() else self._list_of(month)
         low, high = round_set.bounds
         dearest = float(np.abs([low, high]).max())
         first = ThriftyPlans(month.first.plans, month.reserve.use[0])
@@ -437,12 +447,12 @@ class PromiseBook:
             promise, over = one.promise, float(found.over[k])
             if not promise.hard or month.unknown[k] or not _is_over(over, promise.limit):
                 continue
-            best = number(promise.limit + promise.sign * over)
+            best = amount(promise.limit + promise.sign * over)
             least, change = ("least", "Raise") if promise.sign > 0 else ("most", "Lower")
             raise InvalidInput(
                 "promises",
                 f"at {least} {best} of {promise.name} for these {promise.plays} plays",
-                f"{promise.limit:g}",
+                amount(promise.limit),
                 f"{change} it, or write hard=False: then it is overshot as little as possible.",
             )
 
@@ -457,7 +467,10 @@ class PromiseBook:
         if not math.isnan(when):
             self.latest = max(self.latest, when)
         self._count(state, round_set, play, play.action[0], 1)
-        self.chosen = play.memo[CHOSEN][0] if CHOSEN in play.memo else self.chosen[:0]
+        self.chosen, self.listed = self.chosen[:0], ()
+        if CHOSEN in play.memo:
+            self.chosen = play.memo[CHOSEN][0]
+            self.listed = tuple(play.memo[NUMBERS][0].tolist())
         self.past = [*self.past, self._known_set(round_set.given)][-MOST_PAST:]
         self.ahead = ahead
 
@@ -535,15 +548,15 @@ class PromiseBook:
 
     def _expected(self, state: PolicyState, month: Month) -> dict[int, PromiseReport]:
         found, rows = month.prices, dict[int, PromiseReport]()
-        reserve, listed = month.reserve, self.chosen
-        if len(listed) != len(reserve.use) or not reserve.stands(listed, month.rest):
+        reserve, listed = month.reserve, self._list_of(month)
+        if listed is None or not reserve.stands(listed, month.rest):
             listed = reserve.new_list(month.rest)
         stands, spread = reserve.stands(listed, month.rest), _spread(month, found)
         for k, one in enumerate(month.kept):
             promise, sign = one.promise, one.promise.sign
             ends = [found.use[k] + z * spread[k] for z in (0.0, -SPREADS, SPREADS)]
             if _is_over(float(found.over[k]), promise.limit):
-                holds = f"no: at best {number(promise.limit + sign * float(found.over[k]))}"
+                holds = f"no: at best {amount(promise.limit + sign * float(found.over[k]))}"
             elif promise.hard and not stands:
                 holds = "no longer sure"
             else:
@@ -565,7 +578,7 @@ class PromiseBook:
         promise, names = one.promise, state.arms.names
         used = one.used(names, one.units)
         over = promise.sign * (used - promise.limit)
-        holds = f"no: at best {number(used)}" if _is_over(over, promise.limit) else "sure"
+        holds = f"no: at best {amount(used)}" if _is_over(over, promise.limit) else "sure"
         kind = "at most" if promise.sign > 0 else "at least"
         of_promise = kind, promise.until, promise.plays, promise.hard
         external = one.used(names, one.external)
@@ -582,6 +595,7 @@ class PromiseBook:
             "initial": [one.record() for one in self.initial],
             "kept": [[one.number, one.promise.record(), one.plays] for one in self.kept.values()],
             "made": self.made,
+            "listed": list(self.listed),
             "latest": None if self.latest == -math.inf else self.latest,
         }
         arrays: Arrays = {"list": self.chosen}
@@ -605,6 +619,7 @@ class PromiseBook:
             promise = promise_of(plain)
             book.kept[promise.name] = Kept(k, promise, plays, *units)
         book.made, book.chosen = header["made"], arrays["list"].astype(np.int64)
+        book.listed = tuple(header["listed"])
         book.latest = -math.inf if header["latest"] is None else header["latest"]
         book.past, book.ahead = [*past], tuple(ahead)
         return book
@@ -640,6 +655,17 @@ def given_sets(given: Any) -> Sequence[ActionSet]:
         check_instance(f"ahead[{k}]", one, ActionSet, "Transport([1, 4, 5], [4, 6])")
     sets: Sequence[ActionSet] = given
     return sets
+
+
+def amount(value: float) -> str:
+    """Return an amount as text.
+
+    Examples
+    --------
+    >>> amount(40864.0), amount(41.23)
+    ('40,864', '41.2')
+    """
+    return f"{value:,.1f}".removesuffix(".0")
 
 
 def has_index(state: PolicyState) -> bool:
@@ -685,13 +711,10 @@ def _index(
     return theta
 
 
-def _shifted(round_set: RoundSet, paid: FloatArray) -> RoundSet:
-    """Return the set of a round where units also pay the prices of what they use."""
-    actions = round_set.actions
+def _shifted(actions: ActionSet, paid: FloatArray) -> ActionSet:
+    """Return the set where units also pay the prices of what they use."""
     offset = actions.sign * paid
-    shifted = actions.shifted(offset if actions.offset is None else actions.offset + offset)
-    made = round_set.given, round_set.limits, shifted, round_set.bounds, round_set.ranges
-    return RoundSet(*made, round_set.features, round_set.base)
+    return actions.shifted(offset if actions.offset is None else actions.offset + offset)
 
 
 def _spread(month: Month, found: Prices) -> FloatArray:

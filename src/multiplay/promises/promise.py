@@ -44,10 +44,13 @@ class Promise(ABC):
         if not is_number(self.limit) or not 0 <= self.limit < math.inf:
             hint = "Give the amount of the whole period."
             raise InvalidInput("limit", "a number of 0 or more", repr(self.limit), hint)
+        limit = self.limit if isinstance(self.limit, int) else float(self.limit)
+        object.__setattr__(self, "limit", limit)
         object.__setattr__(self, "of", _amounts(self.of))
         object.__setattr__(self, "until", _date(self.until))
         hint = "Give the number of plays until then, such as working days."
         positive_integer("plays", self.plays, hint)
+        object.__setattr__(self, "plays", int(self.plays))
         if not isinstance(self.name, str):
             raise InvalidInput("name", "a text", repr(self.name), "Use 'CO2', for example.")
         if not self.name:

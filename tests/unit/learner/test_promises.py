@@ -174,15 +174,36 @@ def test_without_a_binding_promise_plays_are_the_same() -> None:
 def test_prices_alone_move_a_policy_that_draws_its_plans() -> None:
     plans = Budget(10, [10, 10], names=["air", "sea"])
     co2 = AtMost(30, {"air": 9, "sea": 1}, plays=3, name="CO2", hard=False)
-    learner = Learner(plans, GenLBINFV(), losses=(0, 100), promises=[co2])
+    given: dict[str, Any] = {"losses": (0, 100), "store": "memory://soft-promise"}
+    study = Study.create("boxes", plans, GenLBINFV(), **given)
     for _ in range(20):
-        learner.learn({"air": 5, "sea": 5}, {"air": [20.0] * 5, "sea": [60.0] * 5})
-    learner.release("CO2")
-    learner.promise(co2)
-    play = learner.ask()
+        study.learn({"air": 5, "sea": 5}, {"air": [20.0] * 5, "sea": [60.0] * 5})
+    study.promise(co2)
+    play = study.ask()
     assert play.prices["CO2"] > 0
     assert not play.held
     assert "a unit of CO2 costs" in str(play.why())
+    study.tell(play, {arm: [30.0] * units for arm, units in play.plan.items()})
+    assert "replay to the same state" in str(study.verify())
+    study.release("CO2")
+    assert study.ask().prices == {}
+
+
+def test_promises_of_different_lengths() -> None:
+    """A week and a month: the first ends, and the other continues; seeds 0 to 3."""
+    for seed in range(4):
+        days = random_days(seed)
+        long, _ = two_promises(days)
+        short = AtMost(least_use(days[:4], CARRIER, 0.2), CARRIER, plays=4, name="week")
+        learner = Learner(days[0], losses=(0, 250), changing=True, promises=[long, short])
+        for t, day in enumerate(days):
+            if t == 4:
+                learner.release("week")
+            play = learner.ask(actions=day, ahead=days[t + 1 :])
+            learner.tell(play, bills(play))
+            assert all(
+                row.holds == "sure" and row.used <= row.limit for row in learner.promise_reports()
+            )
 
 
 def test_plans_of_the_user_are_played_and_said() -> None:
@@ -192,7 +213,7 @@ def test_plans_of_the_user_are_played_and_said() -> None:
     play = learner.ask(fixed={"air": 2}, ahead=[plans] * 2)
     assert play.plan == {"air": 2, "sea": 2}
     (row,) = learner.promise_reports()
-    assert row.holds == "no: at best 20.0"
+    assert row.holds == "no: at best 20"
     for _ in range(2):
         assert learner.ask(ahead=[plans]).plan == {"air": 0, "sea": 4}
     with pytest.warns(UserWarning, match="promised for 3 plays"):
@@ -243,11 +264,11 @@ def test_bad_input() -> None:
         (lambda: learner(good).promise(good), "different names"),
         (
             lambda: learner(AtMost(11, {"*": 1}, plays=3, name="CO2")).ask(ahead=[plans] * 2),
-            "at least 12.0 of CO2 for these 3 plays.*Raise it",
+            "at least 12 of CO2 for these 3 plays.*Raise it",
         ),
         (
             lambda: learner(AtLeast(13, {"*": 1}, plays=3, name="B")).ask(ahead=[plans] * 2),
-            "at most 12.0 of B for these 3 plays.*Lower it",
+            "at most 12 of B for these 3 plays.*Lower it",
         ),
     ]
     for act, words in cases:
@@ -266,4 +287,4 @@ def test_a_soft_promise_is_overshot_least() -> None:
     learner = Learner(plans, losses=(0, 100), promises=[co2])
     for k in range(3):
         learner.ask(ahead=[plans] * (2 - k))
-    assert learner.promise_reports()[0].holds == "no: at best 12.0"
+    assert learner.promise_reports()[0].holds == "no: at best 12"

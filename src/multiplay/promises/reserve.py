@@ -23,7 +23,6 @@ SWEEPS = 2  # of a repair
 FIRST_SWEEPS = 10  # of a new list
 LIKELY = 2.6  # standard deviations of what unknown sets need
 MARGIN_STEPS = 6  # bisections of a smaller margin
-SHARE = 0.8  # of the largest margin that can be kept, which is kept
 KEPT = 1e-9  # of the scale of a promise, within which it is kept
 
 
@@ -140,7 +139,7 @@ def reserve_of(
 
     ``known`` and ``past`` are what thrifty plans use, ``unknown`` is the number of such plays for
     each promise. If no list keeps the promises with the full margin for unknown sets, the margin is
-    a part of the largest one with which a list does.
+    the largest one with which a list does.
     """
     shape = (0, len(weights(len(scale))), len(scale))
     rows = np.stack(known) if len(known) else np.zeros(shape)
@@ -164,7 +163,7 @@ def reserve_of(
     for _ in range(MARGIN_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if stands(middle) else (low, middle)
-    return at(SHARE * low)
+    return at(low)
 
 
 def likely_need(past: FloatArray, plays: IntArray, margin: float = LIKELY) -> FloatArray:

@@ -191,8 +191,8 @@ def to_play(
         plain.get("baseline"),
         plain.get("restricted", False),
         gap=plain.get("gap"),
-        prices=plain["prices"],
-        held=plain["held"],
+        prices=plain.get("prices", {}),
+        held=plain.get("held", False),
     )
 
 

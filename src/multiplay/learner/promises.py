@@ -71,6 +71,15 @@ class PromiseReport(NamedTuple):
         Whether plans keep it beyond its price.
     external : float
         The part of ``used`` that external plans (``learn``) have used.
+
+    Examples
+    --------
+    >>> from multiplay import AtMost, Budget, Learner
+    >>> co2 = AtMost(100, of={"air": 5, "sea": 1}, plays=5, name="CO2")
+    >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), losses=(0, 9), promises=[co2])
+    >>> (report,) = learner.promise_reports()
+    >>> report.kind, report.limit, report.used, report.left_plays
+    ('at most', 100, 0.0, 5)
     """
 
     name: str

@@ -29,6 +29,11 @@ class Promise(ABC):
     """A limit on the sum of known amounts over the plays until a date.
 
     See ``AtMost`` and ``AtLeast``.
+
+    Examples
+    --------
+    >>> isinstance(AtLeast(200, {"*": 1}, plays=22), Promise)
+    True
     """
 
     sign: ClassVar[float]  # sign * amounts are limited from above

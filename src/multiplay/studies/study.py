@@ -8,7 +8,9 @@ from contextlib import closing, suppress
 from datetime import timedelta
 from itertools import chain
 from os import PathLike
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, cast
+
+import numpy as np
 
 from multiplay._support.atomic_files import as_path
 from multiplay._support.checks import is_integer, true_or_false
@@ -59,6 +61,7 @@ from multiplay.studies.replica import (
     verify,
 )
 from multiplay.studies.synced import SyncedState, forget
+from multiplay.types import FloatArray
 
 PLACE = "sqlite:///multiplay.db"
 MOST_READ = 200  # entries, to find the sets of the last plays
@@ -1108,3 +1111,34 @@ def allowance_curve(study: Study, asked: Iterable[Entry]) -> AllowanceCurve | No
             return None
         plays = [(header["plan"], header[entry_codec.BASELINE]) for header in headers]
         return limit.curve(engine.state, plays)
+
+
+class PromiseCurve(NamedTuple):
+    """The last plays of a promise: their entries, what was used after each, and their prices."""
+
+    asked: list[Entry]
+    used: FloatArray
+    prices: FloatArray
+
+
+def promise_curves(study: Study, asked: Iterable[Entry]) -> dict[str, PromiseCurve]:
+    """Return the last plays of every promise, given by entries of plays that were not cancelled.
+
+    Each play counts as planned, and what reports said otherwise is counted before the first.
+    """
+    entries, curves = list(asked), dict[str, PromiseCurve]()
+    with study._current() as engine:
+        for name, kept in engine.promises.kept.items():
+            own = [one for one in entries if name in one.record.header.get(entry_codec.PRICES, {})][
+                -kept.plays :
+            ]
+            own = own if kept.plays else []
+            plans = [one.record.header["plan"] for one in own]
+            each = np.array(
+                [kept.promise.amounts([*plan]) @ [*plan.values()] for plan in plans], dtype=float
+            )
+            total = kept.used(engine.state.arms.names, kept.units)
+            prices = [one.record.header[entry_codec.PRICES][name] for one in own]
+            used = total - (each.sum() - each.cumsum())
+            curves[name] = PromiseCurve(own, used, np.array(prices, dtype=float))
+    return curves

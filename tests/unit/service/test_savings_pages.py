@@ -1,4 +1,4 @@
-"""Savings and allowance on pages: rules of forms, drawings, results and refusals."""
+"""Savings, allowance and promises on pages: rules of forms, drawings, results and refusals."""
 
 import re
 from collections.abc import Iterator
@@ -12,9 +12,11 @@ from page_client import Place, browsing
 from trucks import euros
 
 import multiplay as mp
+from multiplay._support.words import money_text
 from multiplay.service.pages import savings
 from multiplay.service.pages.forms import Form, UploadedFile
-from multiplay.studies.study import allowance_curve
+from multiplay.service.pages.promises import promise_views
+from multiplay.studies.study import allowance_curve, promise_curves
 
 LANES = ["Lyon->north", "Lyon->south", "Lille->north", "Lille->south"]
 
@@ -262,3 +264,50 @@ def test_the_curve_of_an_allowance_ends_at_what_is_left(place: Place) -> None:
     assert (whole.spent[0] == 0) == (first["plan"] == first["baseline"])
     assert arms.sum() == 55
     assert allowance_curve(place.study("free"), []) is None
+
+
+# ---------------------------------------------------------------- promises
+
+
+def test_promises_are_shown_with_their_prices(place: Place) -> None:
+    place.log_in()
+    place.study("free")
+    assert "promises" not in place.get("/studies/free/parts").text
+    assert "Promises" not in place.get("/studies/free").text
+    co2 = mp.AtMost(1_200, {"*": 20, "Lyon->north": 40}, until="2026-11-30", plays=8, name="CO2")
+    contract = mp.AtLeast(90, {"*": 0, "Lille->south": 1}, plays=9, name="contract", hard=False)
+    study = place.study(currency="EUR", promises=[co2, contract])
+    amounts = dict(zip(LANES, [40, 20, 20, 20], strict=True))
+    used = []
+    for day in range(2, 7):
+        play = study.ask(key=f"2026-11-{day:02}", ahead=[study.actions] * 8)
+        used.append(sum(amounts[arm] * units for arm, units in play.plan.items()))
+        if day == 4:
+            study.cancel(play.id)
+            used.pop()
+        elif day < 6:
+            study.tell(play.id, euros(play))
+    asked = [one for one in study.entries() if one.labels.kind == "ask" and one.labels.play != 3]
+    curve = promise_curves(study, asked)["CO2"]
+    assert curve.used == pytest.approx(np.cumsum(used))
+    assert curve.used[-1] == study.promise_reports()[0].used
+    assert curve.prices.tolist() == [one.record.header["prices"]["CO2"] for one in asked]
+    last = promise_curves(study, asked[-2:])["CO2"]
+    assert last.used == pytest.approx(curve.used[-2:])
+
+    page = place.get("/studies/lanes").text
+    text = " ".join(re.sub(r"<[^>]+>", "", page).split())
+    assert "CO2: at most 1,200 until 2026-11-30" in text
+    assert f"{money_text(sum(used))} is used." in text
+    assert "Yes: plans for all days to come keep it" in text
+    assert "No: at best" in text  # of the contract
+    assert "Prices of promises: CO2 " in text
+    assert page.count("straight line to the limit</li>") == 2
+    assert 'hx-target="#promises"' in place.get("/studies/lanes/parts").text
+    view, other = promise_views(study, asked)
+    assert view.used is not None
+    assert len(view.used.plan.split()) == 8 == len(view.used.most.split())
+    assert other.prices is not None  # that of the contract, which cannot be kept, is large
+    assert len(other.prices.plan.split()) == 4
+    study.release("CO2")
+    assert "CO2: at most" not in place.get("/studies/lanes").text

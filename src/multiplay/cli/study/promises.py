@@ -37,8 +37,8 @@ def promise(
 
     The text has a name, <= or >=, the amount of the whole period, the date until which it counts
     (it may be left out), the number of plans until then, and a CSV file with what a unit of each
-    arm uses, with the columns arm and amount. In the names of arms a star stands for any text; the
-    last line that fits an arm decides:
+    arm uses, with the columns arm and amount. A name counts before a pattern such as Lyon->*, the
+    last pattern that fits an arm decides, and * is for all other arms:
 
         arm,amount
         *,80

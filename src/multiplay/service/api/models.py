@@ -258,8 +258,8 @@ class Promise(Body):
     type: Literal["AtMost", "AtLeast"]
     limit: Amount = Field(description="The amount of all plays together.")
     of: dict[str, Amount] = Field(
-        description="What a unit of an arm uses, by arm or pattern (`Lyon->*`). The last one that "
-        "fits an arm decides."
+        description="What a unit of an arm uses. A name counts before a pattern (`Lyon->*`), the "
+        "last pattern that fits decides, and `*` is for all other arms."
     )
     until: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = Field(
         default=None, description="The date until which it counts."

@@ -37,6 +37,7 @@ PARTS = (
     "pending",
     "journal",
     "allowance",
+    "promises",
     "drivers",
     "arms",
 )

@@ -36,6 +36,7 @@ from multiplay.service.pages.journal_views import (
 )
 from multiplay.service.pages.plan_forms import MOST_UNIT_FIELDS, PlanFields, plan_fields
 from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
+from multiplay.service.pages.promises import PromiseView, promise_views
 from multiplay.service.pages.savings import AllowanceView, allowance_view
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, entry_codec, play_history
@@ -180,6 +181,7 @@ class Overview(NamedTuple):
     drivers: Drivers | None
     compared: str
     allowance: AllowanceView | None
+    promises: list[PromiseView]
 
 
 class PlayPage(NamedTuple):
@@ -245,6 +247,7 @@ def overview(
         drivers=drivers(study),
         compared="" if study.compare is None else study.compare.text,
         allowance=allowance_view(study, recent.asked),
+        promises=promise_views(study, recent.asked),
     )
 
 

@@ -463,7 +463,7 @@ def truncation_text(play: PendingPlay, words: Words) -> str:
     >>> plan = {"air": 3}
     >>> play = PendingPlay(1, np.array([3]), plan, None, lambda: None, lambda: None, True, gap=20.0)
     >>> truncation_text(play, Words(currency="EUR"))
-    'the time limit was reached; at the losses it was chosen for, the plan is within 20.0 EUR of \
+    'the time limit was reached; at the losses it was chosen for, the plan is within 20 EUR of \
 the best one'
     """
     text = "the time limit was reached"

@@ -26,6 +26,10 @@ SHORT = {
     "choosing.py": (["--trials", "2", "--horizon", "60"], "200 lanes"),
     "depots.py": (["--trials", "2", "--horizon", "55", "--jobs", "1"], "blind to rent"),
     "shifts.py": (["--trials", "2", "--days", "8"], "plan by wages only"),
+    "knapsack_bandits.py": (
+        ["--trials", "2", "--horizon", "25", "--jobs", "1"],
+        "changing offers, dual descent",
+    ),
     "two_months.py": (["--trials", "2"], "all plans were feasible"),
 }
 

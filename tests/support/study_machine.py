@@ -25,6 +25,7 @@ from study_model import Day, Model, Play, Refused, StudyTerms
 from multiplay.actions import FixedPlan, InProportion, PriceList, Rule
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
+from multiplay.promises import AtMost
 from multiplay.storage.memory import MemoryStore
 from multiplay.studies import Study
 
@@ -111,6 +112,7 @@ INVALID = [
     Request("ask", (), {"at": math.inf}),
     Request("ask", ("plans",), {}),
     Request("ask", (), {"exclude": ["nowhere"]}),
+    Request("ask", (), {"ahead": "tomorrow"}),
     Request("tell", (UNKNOWN, {}), {}),
     Request("tell", ("one", {}), {}),
     Request("tell", (-1, {}), {"key": "a"}),
@@ -130,6 +132,10 @@ INVALID = [
     Request("saved", ({"a": {"nowhere": 1}},), {}),
     Request("saved", (InProportion(),), {"since": "1971-01-01"}),
     Request("cost_of_learning", (), {"level": 2.0}),
+    Request("promise", ("CO2",), {"key": "a"}),
+    Request("promise", (AtMost(3, {"nowhere": 1}, plays=2),), {}),
+    Request("release", ("CO2",), {"key": "a"}),
+    Request("release", (7,), {}),
 ]
 
 

@@ -17,6 +17,7 @@ from serving import Served
 from trucks import costs, new_study
 
 import multiplay as mp
+from multiplay.service.api import models
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys as api_keys
 from multiplay.service.settings import Settings
@@ -603,3 +604,59 @@ def test_an_invalid_field_is_described_in_plain_words(store: Path, client: Clien
     both = client.post(f"{STUDY}/ask", json={"key": 1, "exclude": 2}).json()
     assert both["hint"].endswith("The request has 2 invalid fields.")
     assert entries(store) == 0  # nothing was changed
+
+
+# ------------------------------------------------------------ promises
+
+
+def test_promises_are_made_read_and_released(client: Client) -> None:
+    """Each answer is as documented; bad requests name their field, and change nothing."""
+    co2 = {"type": "AtMost", "limit": 400, "of": {"*": 20}, "plays": 3, "name": "CO2 ü"}
+    assert send(client, f"{STUDY}/promises", {"promise": co2}).status_code == 204
+    assert send(client, f"{STUDY}/promises", {"promise": co2}).status_code == 204  # the same key
+    (row,) = client.get(f"{STUDY}/promises").json()["items"]
+    models.PromiseReport.model_validate(row)
+    assert (row["name"], row["kind"], row["left_plays"]) == ("CO2 ü", "at most", 3)
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"type": "Exactly"}, "type"),
+        ({"limit": -1}, "limit"),
+        ({"limit": "many"}, "limit"),
+        ({"of": {}}, "promise.of"),
+        ({"of": {"Lyon->north": 1}}, "of"),
+        ({"of": {"*": -1}}, "of"),
+        ({"of": {"x" * 300: 1, "*": 1}}, "promise.of"),
+        ({"plays": 0}, "plays"),
+        ({"plays": 10**9}, "plays"),
+        ({"until": "2026-02-30"}, "promise.until"),
+        ({"until": "soon"}, "until"),
+        ({"name": "a\nb"}, "promise.name"),
+        ({"hard": 1}, "hard"),
+        ({"colour": "red"}, "colour"),
+        ({}, "promises"),  # the name is in use
+    ]
+    for k, (change, field) in enumerate(bad):
+        answer = send(client, f"{STUDY}/promises", {"promise": co2 | change}, key=f"bad{k}")
+        assert answer.status_code in (400, 422), (change, answer.text)
+        assert field in answer.text, change
+    usual = client.get(STUDY).json()["actions"]
+    for k, ahead in enumerate(([3], [{"type": "Nothing"}], {}, [usual] * 401)):
+        answer = send(client, f"{STUDY}/ask", {"ahead": ahead}, key=f"ahead{k}")
+        assert answer.status_code in (400, 422)
+        assert "ahead" in answer.text
+    play = send(client, f"{STUDY}/ask", {"ahead": [usual, usual]}, key="ask").json()
+    models.Play.model_validate(play)
+    assert [*play["prices"]] == ["CO2 ü"]
+    assert play["held"] is False
+    few = co2 | {"name": "few", "limit": 1, "plays": 2}
+    assert send(client, f"{STUDY}/promises", {"promise": few}, key="few").status_code == 204
+    answer = send(client, f"{STUDY}/ask", {"ahead": [usual]}, key="next")
+    assert answer.json()["prices"]["few"] > 0
+    rows = {row["name"]: row for row in client.get(f"{STUDY}/promises").json()["items"]}
+    assert rows["few"]["holds"].startswith("no: at best")
+    assert send(client, f"{STUDY}/release", {"name": "few"}, key="r").status_code == 204
+    assert send(client, f"{STUDY}/release", {"name": "few"}, key="s").status_code == 404
+    for k in range(limits.MOST_PROMISES - 1):
+        send(client, f"{STUDY}/promises", {"promise": co2 | {"name": f"{k}"}}, key=f"more{k}")
+    answer = send(client, f"{STUDY}/promises", {"promise": co2 | {"name": "one more"}}, key="last")
+    assert answer.status_code == 422
+    assert len(client.get(f"{STUDY}/promises").json()["items"]) == limits.MOST_PROMISES

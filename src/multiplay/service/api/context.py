@@ -67,9 +67,11 @@ class RequestContext:
         """The limits of a request."""
         return self.manager.settings.limits
 
-    async def build_actions(self, plain: dict[str, Any] | None) -> ActionSet | None:
+    async def build_actions(
+        self, plain: dict[str, Any] | None, where: str = "actions"
+    ) -> ActionSet | None:
         """Build a set from plain data, if given, without blocking other requests."""
-        return await self.manager.build_actions(plain)
+        return await self.manager.build_actions(plain, where)
 
 
 class StudyContext(RequestContext):

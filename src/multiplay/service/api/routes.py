@@ -99,7 +99,9 @@ async def ask(context: StudyContext, body: models.Ask | None = None) -> Response
     given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
     given["baseline"] = body.baseline
     if body.ahead is not None:
-        given["ahead"] = [await context.build_actions(one) for one in body.ahead]
+        given["ahead"] = [
+            await context.build_actions(one, f"ahead[{k}]") for k, one in enumerate(body.ahead)
+        ]
     return await context.write(
         lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play, body.key
     )

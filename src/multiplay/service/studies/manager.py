@@ -124,12 +124,12 @@ class StudyManager:
             raise StoreError("service", "it compiles the kernels of its studies", hint)
         await self._in_thread(self.store.names)
 
-    async def build_actions(self, plain: Any) -> ActionSet | None:
+    async def build_actions(self, plain: Any, where: str = "actions") -> ActionSet | None:
         """Build a set from plain data, if given, in a thread: it may take seconds."""
         if plain is None:
             return None
         limits = self.settings.limits
-        build = self._within_limits(lambda: build_actions("actions", plain, limits), changes=True)
+        build = self._within_limits(lambda: build_actions(where, plain, limits), changes=True)
         return await self._in_thread(build)
 
     async def create(self, name: str, caller: Caller, act: Callable[[Store], T]) -> T:

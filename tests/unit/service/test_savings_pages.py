@@ -311,3 +311,6 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     assert len(other.prices.plan.split()) == 4
     study.release("CO2")
     assert "CO2: at most" not in place.get("/studies/lanes").text
+    study.promise(mp.AtMost(9, {"*": 1}, plays=2, name="CO2", hard=False))
+    assert not promise_curves(study, asked)["CO2"].asked  # the plays before do not count
+    assert "CO2: at most 9" in place.get("/studies/lanes").text

@@ -108,8 +108,8 @@ def kept_text(row: PromiseReport) -> str:
 
 def promises_table(rows: Sequence[PromiseReport], words: Words) -> Table:
     """Return how promises stand, a row for each."""
-    heads = ["promise", "limit", "used", "at the end", words.in_currency("price")]
-    heads += [f"{plural(words.round)} left", "will it hold?"]
+    heads = ["promise", "limit", "used", "expected", words.in_currency("price")]
+    heads += [f"{plural(words.round)} left", "holds"]
     cells = [
         [
             row.name,

@@ -25,6 +25,7 @@ SACK = Knapsack([3, 4, 5], 10)
 REWARDS = [0.2, 0.6, 0.9]
 
 
+@pytest.mark.slow
 def test_every_policy_learns_to_pack() -> None:
     """The best packing is two of item 3: after a while all policies pack it most of the time."""
     policies = {

@@ -121,6 +121,7 @@ def test_kernel_reports_what_does_not_converge() -> None:
     assert newton.MAX_ITERATIONS < 1000
 
 
+@pytest.mark.slow
 @given(plans=transports(side=6), seed=st.integers(0, 2**32))
 def test_rounding_keeps_margins_exactly(plans: Transport, seed: int) -> None:
     rng = np.random.default_rng(seed)

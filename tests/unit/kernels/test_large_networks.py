@@ -154,6 +154,7 @@ def test_short_cycles_keep_balances_and_means() -> None:
     assert np.abs(total / draws - x).max() < 5 * 0.5 / np.sqrt(draws)
 
 
+@pytest.mark.slow
 def test_a_large_network_is_rounded_into_flows() -> None:
     roads, rng = network(6000, 700), np.random.default_rng(0)
     point = roads.hull.start(20)

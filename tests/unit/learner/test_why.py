@@ -132,6 +132,7 @@ def test_new_arms_are_believed_to_be_like_the_others() -> None:
     assert {row.seen for row in why.rows if "Paris" in row.arm} == {0}
 
 
+@pytest.mark.slow
 def test_features_are_those_of_the_day_of_the_play(tmp_path: Any) -> None:
     """The best plan depends on the day; a saved learner knows the day of a pending play."""
     plans = Budget(2, [2, 2], names=["air", "sea"])

@@ -347,6 +347,7 @@ def test_very_many_rounds_on_ten_by_ten() -> None:
     assert np.isfinite(result.regret.values).all()
 
 
+@pytest.mark.slow
 def test_an_arm_that_is_as_good_as_always_played() -> None:
     """A sack with room for all: x_i is n_i to the last digit, and its complement is 0."""
     learner = Learner(Knapsack([1] * 26, 26, limits=1), GenAdaINF(), seed=0)

@@ -555,6 +555,7 @@ def test_sets_ahead_and_promises_are_refused_alike(service: mp.RemoteStudy) -> N
     assert both[1].asked == 0
 
 
+@pytest.mark.slow
 def test_savings_are_those_of_a_study(study: mp.RemoteStudy, tmp_path: Path) -> None:
     """Against rules and plans by key, in a period, and after a change."""
     local = new_study(MemoryStore(), policy=mp.RandomAction())

@@ -253,6 +253,7 @@ def test_a_logged_x_that_is_wrong_does_not_agree() -> None:
 # ------------------------------------------------------------ another policy
 
 
+@pytest.mark.slow
 def test_another_policy_is_simulated_the_same_way_each_time() -> None:
     days = days_of(40)
     saved = simulated(days, [], GenCTS(), RANGE, lives=60)

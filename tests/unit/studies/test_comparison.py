@@ -375,6 +375,7 @@ class Mine(Rule):
         return InProportion().plan(actions)
 
 
+@pytest.mark.slow
 def test_a_comparison_is_cached_and_does_not_lock_the_study(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1053,7 +1053,7 @@ class Verified(BaseModel):
     plays: int
     problems: list[str]
     unchecked: int
-    solvers: tuple[str, str] | None = Field(
+    solvers: list[str] | None = Field(
         description="The versions of the solver at creation and now, if they differ."
     )
     ok: bool

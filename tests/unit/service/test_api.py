@@ -136,6 +136,7 @@ def test_savings_need_the_permission_to_read_and_have_limits(
             "study": {"against": plain, "since": "2026-03-08"},  # too few plays
             "learning": {"against": plain, "learning": True},
             "against.type": {"against": {"type": "Budget"}},
+            "against.plans[0]": {"against": {"plans": [{"key": "2026-03-01"}]}},
             "against.units['Lyon->north']": {"against": plain | {"units": {"Lyon->north": -1}}},
             "against.plans": {"against": {"plans": by_key[:1] * 2}},
             "since": {"against": plain, "since": "2026-02-31"},

@@ -23,9 +23,9 @@ from multiplay.learner.reports import Report
 from multiplay.learner.round_set import RoundSet, check_storable
 from multiplay.policies import Play
 from multiplay.promises.decision import decide
-from multiplay.promises.prices import Prices, RemainingSet, best_plan, shadow_prices
+from multiplay.promises.prices import Prices, RemainingSet, best_plan, overshot, shadow_prices
 from multiplay.promises.promise import Promise, promise_of
-from multiplay.promises.reserve import Reserve, ThriftyPlans, reserve_of, used_by
+from multiplay.promises.reserve import Reserve, ThriftyPlans, likely_sum, reserve_of, used_by
 from multiplay.random import Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -361,8 +361,6 @@ class PromiseBook:
         rest = np.array([self._rest(state, one) for one in kept])
         scale = np.array([max(one.promise.of.values()) or 1.0 for one in kept])
         hard = np.array([one.promise.hard for one in kept])
-        if today is not None and not has_index(state):
-            hard = np.zeros_like(hard)
         thrifty = self._thrifty_plans(kept, sure, pool if unknown.any() else [], scale)
         rows = [plans.use * (s < left) for s, plans in enumerate(thrifty[: len(sure)])]
         past = [plans.use for plans in thrifty[len(sure) :]]
@@ -733,10 +731,7 @@ def _spread(month: Month, found: Prices) -> FloatArray:
         return np.zeros(len(month.kept))
     plans = [best_plan(one, one.actions.sign * one.means, found.prices) for one in pool]
     use = np.stack([used_by(plan, one.amounts) for plan, one in zip(plans, pool, strict=True)])
-    n = len(use)
-    sd = np.sqrt(((use - use.mean(axis=0)) ** 2).sum(axis=0) / max(n - 1, 1))
-    spread: FloatArray = sd * np.sqrt(month.unknown * (1 + month.unknown / n))
-    return spread
+    return likely_sum(use, month.unknown)[1]
 
 
 def _means(state: PolicyState, beliefs: Beliefs) -> FloatArray:
@@ -771,4 +766,4 @@ def _end(promise: Promise) -> float:
 
 
 def _is_over(over: float, limit: float) -> bool:
-    return over > 1e-7 * max(abs(limit), 1.0)
+    return bool(overshot(np.array(over), np.array(limit)))

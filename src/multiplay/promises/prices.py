@@ -7,7 +7,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.promises.master import Duals, Master
-from multiplay.types import FloatArray, IntArray
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 GAP = 1e-4  # of the cost, at which columns suffice
 MOST_COLUMNS = 60
@@ -83,11 +83,11 @@ def shadow_prices(sets: Sequence[RemainingSet], limits: FloatArray) -> Prices:
     feasible: bool | None = None
     for _ in range(MOST_PENALTIES):
         found = _generate(sets, limits, penalties, 1.0)
-        if not _overshot(found, limits):
+        if not overshot(found.over, limits).any():
             return found
         if feasible is None:
             least = _generate(sets, limits, _reciprocals(sets), 0.0)
-            feasible = not _overshot(least, limits)
+            feasible = not overshot(least.over, limits).any()
         if not feasible:
             return found._replace(over=least.over)
         penalties = LARGER * penalties
@@ -162,5 +162,7 @@ def _reciprocals(sets: Sequence[RemainingSet]) -> FloatArray:
     return np.where(np.isfinite(least) & (largest > 0), 1 / np.where(largest > 0, least, 1.0), 1.0)
 
 
-def _overshot(found: Prices, limits: FloatArray) -> bool:
-    return bool((found.over > OVER * np.maximum(np.abs(limits), 1.0)).any())
+def overshot(over: FloatArray, limits: FloatArray) -> BoolArray:
+    """Return which limits are overshot by more than rounding."""
+    beyond: BoolArray = over > OVER * np.maximum(np.abs(limits), 1.0)
+    return beyond

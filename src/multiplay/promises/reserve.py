@@ -172,8 +172,14 @@ def likely_need(past: FloatArray, plays: IntArray, margin: float = LIKELY) -> Fl
     Mean and standard deviation of the n past sets: :math:`\text{mean} \cdot k + z\, \text{sd}
     \sqrt{k (1 + k / n)}` for k plays, with the margin z.
     """
+    mean, spread = likely_sum(past, plays)
+    needed: FloatArray = mean + margin * spread
+    return needed
+
+
+def likely_sum(past: FloatArray, plays: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of the sum over some plays like those of the past."""
     n = len(past)
     mean = past.sum(axis=0) / n
     spread = np.sqrt(((past - mean) ** 2).sum(axis=0) / max(n - 1, 1))
-    needed: FloatArray = plays * mean + margin * spread * np.sqrt(plays * (1 + plays / n))
-    return needed
+    return plays * mean, spread * np.sqrt(plays * (1 + plays / n))

@@ -7,8 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from commands import MULTIPLAY
@@ -18,6 +20,7 @@ from processes import wait_until
 
 from multiplay import load
 from multiplay.experiments.experiment import build, read
+from multiplay.simulation.cluster import ClusterExecutor
 
 pytest.importorskip("distributed")
 
@@ -70,6 +73,38 @@ def test_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
     assert same(result.dataset, build(plain()).run().dataset)
 
 
+def test_a_result_that_is_lost_while_it_is_fetched() -> None:
+    """The state of the task is "lost" when its result arrives, as when a worker dies just then."""
+
+    class Task:
+        def __init__(self) -> None:
+            self.status, self.cancelled = "pending", False
+
+        def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+            self.finish = partial(callback, self)
+
+        def result(self) -> tuple[int, ...]:
+            self.status = "lost"
+            return (1, 2, 3, 4)
+
+        def cancel(self) -> None:
+            self.cancelled = True
+
+    class Client:
+        def submit(self, task: Task) -> Task:
+            return task
+
+    executor = ClusterExecutor(Client())
+    kept, cancelled = Task(), Task()
+    result, never = executor.submit(cast(Any, kept)), executor.submit(cast(Any, cancelled))
+    never.cancel()
+    kept.finish()
+    cancelled.finish()
+    assert result.result(timeout=0) == (1, 2, 3, 4)
+    assert cancelled.cancelled and cancelled.status == "pending"
+    assert not kept.cancelled
+
+
 def test_own_classes_are_sent_to_a_cluster_in_another_folder(tmp_path: Path) -> None:
     """Twice, with a change in between; the folder is gone before anything is computed there."""
     from distributed import Client
@@ -87,7 +122,7 @@ def test_own_classes_are_sent_to_a_cluster_in_another_folder(tmp_path: Path) -> 
             )
             experiment = read(file)
             shutil.rmtree(tmp_path / "here")
-            there = experiment.run(executor=client.get_executor())
+            there = experiment.run(executor=ClusterExecutor(client))
             assert there.configuration["policies"]["Own"]["times"] == times
             assert (there.final("Own") == there.final("GenCTS")).all()
 

@@ -101,7 +101,8 @@ def test_a_result_that_is_lost_while_it_is_fetched() -> None:
     kept.finish()
     cancelled.finish()
     assert result.result(timeout=0) == (1, 2, 3, 4)
-    assert cancelled.cancelled and cancelled.status == "pending"
+    assert cancelled.cancelled
+    assert cancelled.status == "pending"
     assert not kept.cancelled
 
 

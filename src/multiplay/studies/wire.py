@@ -13,7 +13,7 @@ import numpy as np
 from multiplay import actions as sets
 from multiplay import features, policies
 from multiplay._support.builder import Builder, classes_of
-from multiplay._support.checks import is_list, is_number, natural_number, shortened
+from multiplay._support.checks import is_list, is_number, natural_number
 from multiplay._support.csv_format import CsvFormat, number_in
 from multiplay._support.frames import TableFile, column
 from multiplay._support.serialization import (
@@ -301,17 +301,10 @@ def of_against(given: Any) -> dict[str, Any]:
     return plain
 
 
-def to_plans(plain: Any) -> PlansByKey:
+def to_plans(plain: Iterable[Mapping[str, Any]]) -> PlansByKey:
     """Return plans by key from plain data of ``of_against``."""
     plans: dict[str, dict[str, int]] = {}
-    form = 'Use [{"key": "2026-03-02", "plan": {"Lyon->north": 2}}].'
-    if not is_list(plain) or not plain:
-        raise InvalidInput("against.plans", "a list of plans", shortened(repr(plain)), form)
-    for place, one in enumerate(plain):
-        named = isinstance(one, Mapping) and isinstance(one.get("key"), str)
-        if not named or not isinstance(one.get("plan"), Mapping):
-            got = shortened(repr(one))
-            raise InvalidInput(f"against.plans[{place}]", "a key and a plan", got, form)
+    for one in plain:
         if one["key"] in plans:
             hint = "Leave one of the plans out."
             raise InvalidInput("against.plans", "every key once", repr(one["key"]), hint)

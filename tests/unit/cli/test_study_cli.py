@@ -261,6 +261,9 @@ def test_savings_are_shown_against_options_and_the_rule_that_is_kept(
     assert run("saved", "ads").out.startswith(text)
     assert run("show", "ads", "--json").json["saved"] == text
     assert text.partition(",")[0] in run("show", "ads").out
+    assert run("saved", "ads", "--no-keep").out == "No rule is kept.\n"
+    assert run("saved", "ads", "--no-keep", "--json").json == {"compare": None}
+    assert run("show", "ads", "--json").json["saved"] is None
     wrong: Any
     for wrong, argument in (
         (("--learning", "--keep"), "--keep"),

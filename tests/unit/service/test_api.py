@@ -136,13 +136,23 @@ def test_savings_need_the_permission_to_read_and_have_limits(
             "study": {"against": plain, "since": "2026-03-08"},  # too few plays
             "learning": {"against": plain, "learning": True},
             "against.type": {"against": {"type": "Budget"}},
-            "against.plans[0]": {"against": {"plans": [{"key": "2026-03-01"}]}},
             "against.units['Lyon->north']": {"against": plain | {"units": {"Lyon->north": -1}}},
             "against.plans": {"against": {"plans": by_key[:1] * 2}},
             "since": {"against": plain, "since": "2026-02-31"},
         }.items():
             found = post(body)
             assert (found.status_code, found.json()["argument"]) == (422, argument), body
+        for argument, against in {  # plans and classes are told apart by the key "plans"
+            "against.plans[0].plan": {"plans": [{"key": "2026-03-01"}]},
+            "against.plans[0].key": {"plans": [{"key": "", "plan": {}}]},
+            "against.plans": {"plans": []},
+            "against.extra": {"plans": by_key, "extra": 1},
+            "against": [plain],
+        }.items():
+            found = post({"against": against})
+            assert (found.status_code, found.json()["argument"]) == (400, argument), against
+        found = post({"against": {"plans": by_key, "type": "InProportion"}})
+        assert (found.status_code, found.json()["argument"]) == (422, "against.plans")
         monkeypatch.setattr(limits, "COMPARED", 4 * 12 - 1)
         assert "47 plays times arms" in post({"against": plain}).json()["expected"]
 

@@ -46,11 +46,13 @@ def saved(
         bool, typer.Option("--learning", help="Compare with the best plans by what is known now.")
     ] = False,
     keep: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--keep", help="Compare with this rule from now on: study show has a line for it."
+            "--keep/--no-keep",
+            help="Compare with this rule from now on: study show has a line for it. --no-keep "
+            "removes the rule that was kept.",
         ),
-    ] = False,
+    ] = None,
     since: Day = None,
     until: LastDay = None,
     level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
@@ -68,8 +70,9 @@ def saved(
     or when it was asked.
 
     The rule is given by one of [b]--in-proportion[/b], [b]--against[/b], [b]--prices[/b] and
-    [b]--policy[/b]. With [b]--keep[/b] the study remembers it, and later it may be left out. Days
-    on which the rule has no plan are left out and counted.
+    [b]--policy[/b]. With [b]--keep[/b] the study remembers it, and later it may be left out;
+    [b]--no-keep[/b] removes it again, and needs no rule. Days on which the rule has no plan are
+    left out and counted.
 
     [b]--method dr[/b] (doubly robust) and [b]ips[/b] (weighted by importance) need a policy that
     logs the mean of its plans, such as GenLBINFV.
@@ -84,9 +87,12 @@ def saved(
 
         multiplay study saved lanes --learning
 
+        multiplay study saved lanes --no-keep
+
     JSON: text; total, low, high, share; weeks (week, days, saved, low, high); rests_on (arm,
     rule_units, played_units, bills, last_seen); thin, never, stale, left_out, method, agrees,
-    trust, entry, paid, days, simulated, learning, rule, level, words, sense.
+    trust, entry, paid, days, simulated, learning, rule, level, words, sense. With --no-keep and
+    without a rule: compare (null).
     """
     given = {"--in-proportion": in_proportion, "--against": against, "--prices": prices}
     given |= {"--policy": policy, "--learning": learning}
@@ -100,8 +106,10 @@ def saved(
         raise InvalidInput("--keep", "a rule", " ".join(said) or "none", hint)
     period: dict[str, Any] = {"since": since, "until": until, "level": level}
     with opened(name, store) as known:
-        if keep:
-            known.compare = rule
+        if keep is not None:
+            known.compare = rule if keep else None
+        if keep is False and not said:
+            return print_json({"compare": None}) if as_json else typer.echo("No rule is kept.")
         found = (
             known.cost_of_learning(**period)
             if learning

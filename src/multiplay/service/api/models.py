@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from multiplay._support.words import LONGEST_WORD
 from multiplay.learner.engine import LONGEST_KEY
@@ -569,22 +569,34 @@ class GivenPlans(Body):
     plans: Annotated[list[PlanOfKey], Field(min_length=1)]
 
 
+def kind_of_against(given: Any) -> str:
+    """Return which kind of ``Against`` is given: plans have the key ``plans``, and no ``type``."""
+    plans = isinstance(given, dict) and "plans" in given and "type" not in given
+    return "by key" if plans or isinstance(given, GivenPlans) else "of class"
+
+
+Against = Annotated[
+    Annotated[GivenPlans, Tag("by key")]
+    | Annotated[
+        dict[str, Any],
+        Tag("of class"),
+        Field(
+            description="A rule; or another policy, whose plays are then simulated.",
+            json_schema_extra=of_class([*RULES, *POLICIES]),
+        ),
+    ],
+    Discriminator(kind_of_against),
+]
+
+
 class Compare(Body):
     """What plays are compared with: a rule, a policy, or plans by key."""
 
     model_config = example(against={"type": "InProportion"}, since="2026-03-01")
 
-    against: (
-        GivenPlans
-        | Annotated[
-            dict[str, Any],
-            Field(
-                description="A rule; or another policy, whose plays are then simulated.",
-                json_schema_extra=of_class([*RULES, *POLICIES]),
-            ),
-        ]
-        | None
-    ) = Field(default=None, description="By default the rule that was set for the study.")
+    against: Against | None = Field(
+        default=None, description="By default the rule that was set for the study."
+    )
     learning: bool = Field(
         default=False, description="Compare with the best plans known at the end instead."
     )

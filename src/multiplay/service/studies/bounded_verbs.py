@@ -304,13 +304,13 @@ def cost_of_learning(study: Study, *, against: Any, method: str, **given: Any) -
 def saved(limits: ServiceLimits, study: Study, against: Any, **given: Any) -> Saved:
     """Return what was saved against a rule, a policy, or plans by key, from plain data."""
     chosen: Any = None
-    if isinstance(against, Mapping) and "plans" in against:
+    if against is not None and against.get("type") in POLICIES:
+        chosen = build_policy("against", against, limits)
+        check_together(study.actions, chosen, limits)
+    elif against is not None and against.keys() == {"plans"}:
         chosen = wire.to_plans(against["plans"])
         for key, plan in chosen.by_key.items():
             check_arms(f"against[{key!r}]", plan, limits)
-    elif isinstance(against, Mapping) and against.get("type") in POLICIES:
-        chosen = build_policy("against", against, limits)
-        check_together(study.actions, chosen, limits)
     elif against is not None:
         chosen = build_rule("against", against, limits)
     check_compared(study.asked, len(study.known_arms), isinstance(chosen, Policy))

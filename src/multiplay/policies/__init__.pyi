@@ -6,6 +6,7 @@ from multiplay.policies.baselines import (
     FollowTheLeader as FollowTheLeader,
     RandomAction as RandomAction,
 )
+from multiplay.policies.bgcts import BGCTS as BGCTS
 from multiplay.policies.bootstrapcts import BootstrapCTS as BootstrapCTS
 from multiplay.policies.combucb import CombUCB as CombUCB
 from multiplay.policies.conservative import Conservative as Conservative

@@ -54,6 +54,8 @@ class CombUCB(Averages):
     Kveton, Wen, Ashkan, Szepesvari: Tight Regret Bounds for Stochastic Combinatorial Semi-Bandits,
     AISTATS 2015. (CombUCB1: there t - 1 stands for t, and nothing is clipped.)
     Chen, Wang, Yuan: Combinatorial Multi-Armed Bandit, ICML 2013, for monotone objectives.
+    Chen, Wang, Zhao, Zheng: Combinatorial Semi-Bandit in the Non-Stationary Environment, UAI 2021,
+    for ``window`` on combinatorial sets (CUCB-SW). Of that paper only the abstract was read.
     Garivier, Moulines: On Upper-Confidence Bound Policies for Switching Bandit Problems, ALT 2011,
     for ``discount`` (D-UCB, with :math:`\alpha = 4 \xi`) and ``window`` (SW-UCB, with
     :math:`\alpha = \xi`), :math:`\xi > 1/2`.

@@ -62,7 +62,9 @@ class GLRCUCB(Averages):
     References
     ----------
     Zhou, Wang, Varshney, Lim: A Near-Optimal Change-Detection Based Algorithm for
-    Piecewise-Stationary Combinatorial Semi-Bandits, AAAI 2020.
+    Piecewise-Stationary Combinatorial Semi-Bandits, AAAI 2020. (There an action with the arm whose
+    turn it is is drawn at random. The experiments of the paper were not available to us: ``python
+    -m benchmarks.change --only piecewise`` measures how the regret grows with T.)
     Besson, Kaufmann, Maillard, Seznec: Efficient Change-Point Detection for Tackling
     Piecewise-Stationary Bandits, JMLR 2022. (The test and its thresholds.)
 

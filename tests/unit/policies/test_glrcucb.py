@@ -7,7 +7,7 @@ import pytest
 from examples_of_sets import SETS
 from refusal import refused
 
-from multiplay import GLRCUCB, ActionSet, Budget, Duplicated, Feedback, Policy, Transport
+from multiplay import GLRCUCB, ActionSet, Budget, Duplicated, Feedback, Path, Policy, Transport
 from multiplay.actions import IntegerProgram
 from multiplay.testing import check_policy
 from multiplay.types import Arrays
@@ -72,6 +72,76 @@ def test_it_starts_again_when_the_ratio_over_all_splits_is_large(seed: int) -> N
         assert state["sum"][0] == pytest.approx([sum(arm) for arm in arms])
     if seed % 2:
         assert restarts >= 1
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        PLANS,
+        Budget(2, [1] * 5, sense="max"),
+        Path([("s", "t"), ("s", "u"), ("u", "t")], "s", "t", 2),
+    ],
+    ids=repr,
+)
+def test_a_twin_that_keeps_all_losses_plays_the_same(actions: ActionSet) -> None:
+    """Whole runs: bounds and ratios from lists of losses, and the best of all listed actions.
+
+    A restart counts rounds from 1. Actions of equal value are all right.
+    """
+    delta, p, d = 0.9, 0.3, actions.d
+    policy, world, restarts = GLRCUCB(p=p, delta=delta), np.random.default_rng(3), 0
+    listed, means = actions.enumerate(), np.linspace(0.05, 0.95, d)
+    state = policy.start(actions, 1000, 1)
+    rounds: list[list[list[float]]] = [[] for _ in range(d)]  # losses by arm and round
+    t = 1
+    for day in range(120):
+        play = policy.choose(actions, state, RNG)
+        action = play.action[0]
+        assert (action == listed).all(axis=1).any()
+        losses = [[loss for own in arm for loss in own] for arm in rounds]
+        turn = (t - 1) % int(d / p)
+        bounds = np.zeros(d)
+        for i, own in enumerate(losses):
+            width = math.sqrt(1.5 * math.log(t) / max(len(own), 1))
+            bounds[i] = np.clip((average(own) if own else 0) - actions.sign * width, 0, 1)
+        values = actions.sign * listed @ bounds
+        value = actions.sign * action @ bounds
+        if turn < d:
+            most = listed[:, turn] == listed[:, turn].max()
+            assert action[turn] == actions.n[turn]
+            assert value == pytest.approx(values[most].min())
+        elif all(losses):
+            assert value == pytest.approx(values.min())
+        chance = means if day < 60 else 1 - means
+        told = [
+            (world.random(units) < q).astype(float).tolist()
+            for units, q in zip(action, chance, strict=True)
+        ]
+        total = np.array([[sum(own) for own in told]])
+        policy.update(actions, state, play, Feedback(action[None], total), RNG)
+        changed = False
+        for arm, own in zip(rounds, told, strict=True):
+            if own:
+                arm.append(own)
+                n = sum(map(len, arm))
+                changed |= ratio_between_rounds(arm) >= math.log(4 * n**1.5 / delta)
+        t = 1 if changed else t + 1
+        if changed:
+            restarts += 1
+            rounds = [[] for _ in range(d)]
+        assert state["t"][0] == t
+    assert restarts >= 1
+
+
+def ratio_between_rounds(rounds: list[list[float]]) -> float:
+    """The likelihood ratio over all splits between two rounds, as it is defined."""
+    everything, largest = [loss for own in rounds for loss in own], 0.0
+    for last in range(1, len(rounds)):
+        before = [loss for own in rounds[:last] for loss in own]
+        after = everything[len(before) :]
+        parts = [len(part) * kl(average(part), average(everything)) for part in (before, after)]
+        largest = max(largest, sum(parts))
+    return largest
 
 
 def test_a_change_is_found_after_checkpoints_were_dropped() -> None:

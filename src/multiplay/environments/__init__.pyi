@@ -10,6 +10,7 @@ from multiplay.environments.base import (
 )
 from multiplay.environments.contexts import NormalContexts as NormalContexts
 from multiplay.environments.contextual import Contextual as Contextual
+from multiplay.environments.correlated import Correlated as Correlated
 from multiplay.environments.corrupted import Corrupted as Corrupted
 from multiplay.environments.distributions import (
     Bernoulli as Bernoulli,

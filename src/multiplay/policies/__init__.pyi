@@ -10,6 +10,7 @@ from multiplay.policies.bgcts import BGCTS as BGCTS
 from multiplay.policies.bootstrapcts import BootstrapCTS as BootstrapCTS
 from multiplay.policies.combucb import CombUCB as CombUCB
 from multiplay.policies.conservative import Conservative as Conservative
+from multiplay.policies.cosv import COSV as COSV
 from multiplay.policies.duplicated import Duplicated as Duplicated
 from multiplay.policies.escb import ESCB as ESCB
 from multiplay.policies.exploration import ExplorationByOptimisation as ExplorationByOptimisation
@@ -25,5 +26,6 @@ from multiplay.policies.hybrid import Hybrid as Hybrid
 from multiplay.policies.lbinf import LBINF as LBINF
 from multiplay.policies.lints import LinTS as LinTS
 from multiplay.policies.linucb import LinUCB as LinUCB
+from multiplay.policies.olsucbc import OLSUCBC as OLSUCBC
 from multiplay.policies.scaledscribble import ScaledScribble as ScaledScribble
 from multiplay.policies.threeworlds import BestOfThreeWorlds as BestOfThreeWorlds

@@ -118,7 +118,8 @@ def test_what_is_declared() -> None:
 
     The leaders, FPLIX, ESCB and linear bandits need a linear objective. All but copies and linear
     bandits can be used live: with sets that change, units that are missing, and plans of others.
-    GLRCUCB forgets all arms together, so its set cannot change.
+    GLRCUCB forgets all arms together and OLSUCBC keeps sums of pairs of arms, so their set cannot
+    change.
     """
     kinds = classes_of(multiplay.policies)
     made = {name: kind.example() for name, kind in kinds.items() if issubclass(kind, Policy)}
@@ -133,11 +134,12 @@ def test_what_is_declared() -> None:
     assert {name for name, one in made.items() if one.learns_from == "round"} == bandits
     assert {name for name, one in made.items() if one.needs_linear} == {
         *("Conservative", "ESCB", "FPLIX", "GenAdaINF", "GenLBINFV", "Hybrid", "LBINF"),
+        "OLSUCBC",
         *bandits,
     }
     cannot_live = {"Duplicated", *bandits}
     for declared in ("changing", "partial", "absorbs"):
-        cannot = cannot_live | ({"GLRCUCB"} if declared == "changing" else set())
+        cannot = cannot_live | ({"GLRCUCB", "OLSUCBC"} if declared == "changing" else set())
         assert {name for name, one in made.items() if not getattr(one, declared)} == cannot
     assert Duplicated(FPLIX()).needs_linear
     for name, kind in kinds.items():

@@ -93,7 +93,7 @@ class Workbook:
     ) -> None:
         """Write a sheet: some facts, and a table whose header and first columns do not scroll.
 
-        Cells are texts, which are never formulas, numbers, times, and None.
+        Cells are texts, which are never formulas, numbers, times, True, False, and None.
         """
         if len(columns) > MOST_COLUMNS:
             expected = f"at most {MOST_COLUMNS:,} columns in a sheet"
@@ -228,6 +228,9 @@ def _row(number: int, cells: Iterable[tuple[str, str, Any]]) -> str:
                 )
                 continue
             value = (day - FIRST_DAY.date()).days
+        elif isinstance(value, bool):
+            parts.append(f'<c r="{letters}{number}" s="{style}" t="b"><v>{value:d}</v></c>')
+            continue
         elif isinstance(value, datetime):
             value = (value - FIRST_DAY) / timedelta(days=1)
         elif isinstance(value, int) and form == TIME:

@@ -681,7 +681,12 @@ class RemoteStudy(HasPanel):
 
     def plans(self, *, wide: bool = False) -> pd.DataFrame:
         """Return a table of all plans; as ``Study.plans``."""
-        return export.plans_table(self._history(), wide, self.known_arms)
+        return export.plans_table(self._history(), wide, self.known_arms, self.promised)
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """The names of all promises ever made, in order; as ``Study.promised``."""
+        return tuple(self._info().get("promised", ()))
 
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order.
@@ -704,7 +709,7 @@ class RemoteStudy(HasPanel):
 
         Return the number of rows.
         """
-        content = export.Content.checked(plays, plans, wide, self.known_arms)
+        content = export.Content.checked(plays, plans, wide, self.known_arms, self.promised)
         opened = self._history()
         return export.export(opened, path, content, lambda: export.overview(self), progress)
 

@@ -19,14 +19,14 @@ import numpy as np
 from multiplay._support.atomic_files import PRIVATE, as_path, write_whole
 from multiplay._support.checks import true_or_false
 from multiplay._support.serialization import number_or_nan
-from multiplay._support.xlsx import WHOLE, Column
+from multiplay._support.xlsx import AMOUNT, WHOLE, Column
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Entry, Head, Journal, Labels, Record, Store
 from multiplay.storage.base import header_text
 from multiplay.storage.journal import from_bytes, row_of, to_bytes
 from multiplay.studies import play_history
 from multiplay.studies.comparison import saved_text
-from multiplay.studies.entry_codec import UNREADABLE
+from multiplay.studies.entry_codec import HELD, UNREADABLE
 from multiplay.studies.play_history import PlayedPlan
 from multiplay.studies.workbook import Overview, columns_of, write_workbook
 
@@ -253,28 +253,38 @@ class Content(NamedTuple):
         Whether a plan is one row, with a column for each arm.
     arms : tuple of str
         The arms in the order of these columns.
+    promised : tuple of str
+        The names of all promises ever made: plans have a column for the price of each.
     """
 
     plays: bool = False
     plans: bool = False
     wide: bool = False
     arms: tuple[str, ...] = ()
+    promised: tuple[str, ...] = ()
 
     @classmethod
-    def checked(cls, plays: bool, plans: bool, wide: bool, arms: tuple[str, ...]) -> Content:
+    def checked(
+        cls,
+        plays: bool,
+        plans: bool,
+        wide: bool,
+        arms: tuple[str, ...],
+        promised: tuple[str, ...] = (),
+    ) -> Content:
         """Return what is exported, after checking it."""
         plays, plans, wide = (
             true_or_false(name, value, "Leave it out.")
             for name, value in (("plays", plays), ("plans", plans), ("wide", wide))
         )
-        return cls(plays, plans or wide, wide, arms)
+        return cls(plays, plans or wide, wide, arms, promised)
 
     def table(self, history: History) -> tuple[Columns, Iterator[Row]]:
         """Return the columns of the table, and its rows."""
         if self.wide:
-            return wide_plans(history, self.arms)
+            return wide_plans(history, self.arms, self.promised)
         if self.plans:
-            return PLANS, plan_rows(history.plans())
+            return _with_prices(PLANS, self.promised), plan_rows(history.plans(), self.promised)
         if self.plays:
             return PLAYS, play_rows(history)
         return JOURNAL, map(_row, entries_until(history, history.head().number))
@@ -282,9 +292,14 @@ class Content(NamedTuple):
     def heads(self, columns: Columns, overview: Overview) -> list[Column]:
         """Return the columns of plans with headers in the words of the user."""
         known, usual, taken = columns_of(overview), PLAYS if self.wide else PLANS, set[str]()
-        heads = []
+        prices, heads = len(usual) + len(self.promised), []
         for place, name in enumerate(columns):
-            head = known[name] if place < len(usual) else Column(name, WHOLE)
+            if place < len(usual) or (place == prices and self.promised):
+                head = known[name]
+            elif place < prices:
+                head = Column(f"{name}{overview.money}", AMOUNT)
+            else:
+                head = Column(name, WHOLE)
             heads.append(head._replace(header=name_beside(taken, head.header)))
             taken.add(heads[-1].header)
         return heads
@@ -354,10 +369,13 @@ def name_beside(taken: Container[str], name: str) -> str:
 
 
 def plans_table(
-    opened: AbstractContextManager[History], wide: bool, arms: tuple[str, ...]
+    opened: AbstractContextManager[History],
+    wide: bool,
+    arms: tuple[str, ...],
+    promised: tuple[str, ...],
 ) -> pd.DataFrame:
     """Return the plans of all plays as a table."""
-    content = Content.checked(False, True, wide, arms)
+    content = Content.checked(False, True, wide, arms, promised)
     with opened as history:
         columns, rows = content.table(history)
         return frame_of(columns, rows)
@@ -379,26 +397,41 @@ def frame_of(columns: Mapping[str, str], rows: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
-def plan_rows(plans: Iterable[PlayedPlan]) -> Iterator[Row]:
-    """Yield a row for each play and arm, as in ``PLANS``."""
+def _with_prices(columns: Columns, promised: Iterable[str]) -> Columns:
+    """Return columns with those of the prices of promises, and of what promises changed."""
+    found = dict(columns)
+    for name in promised:
+        found[name_beside(found, f"price of {name}")] = NUMBER
+    return {**found, HELD: FLAG} if promised else found
+
+
+def _prices(one: PlayedPlan, promised: Iterable[str]) -> Row:
+    """Return the cells of a play in the columns of ``_with_prices``."""
+    return (*map(one.prices.get, promised), one.held) if promised else ()
+
+
+def plan_rows(plans: Iterable[PlayedPlan], promised: tuple[str, ...] = ()) -> Iterator[Row]:
+    """Yield a row for each play and arm, as in ``PLANS``, with the prices of promises."""
     for one in plans:
-        row = one.row
+        row, prices = one.row, _prices(one, promised)
         about = tuple(row[name] for name in ("id", "key", "status", "asked", "told"))
         for outcome in one.outcomes():
-            yield *about, *outcome, row["expected"], row["realised"]
+            yield *about, *outcome, row["expected"], row["realised"], *prices
 
 
-def wide_plans(history: History, arms: Iterable[str]) -> tuple[Columns, Iterator[Row]]:
+def wide_plans(
+    history: History, arms: Iterable[str], promised: tuple[str, ...]
+) -> tuple[Columns, Iterator[Row]]:
     """Return the columns and rows of all plays, with a column for each arm that was played."""
     count, played = 0, set[str]()
     for one in history.plans():
         count, played = count + 1, played.union(one.plan)
     names = [*dict.fromkeys([arm for arm in arms if arm in played] + sorted(played))]
-    columns = dict(PLAYS)
+    columns = _with_prices(PLAYS, promised)
     for name in names:
         columns[name_beside(columns, name)] = INTEGER
     rows = (
-        (*one.row.values(), *(one.plan.get(name, 0) for name in names))
+        (*one.row.values(), *_prices(one, promised), *(one.plan.get(name, 0) for name in names))
         for one in islice(history.plans(), count)  # other processes may write more
     )
     return columns, rows
@@ -499,6 +532,7 @@ def _write_parquet(draft: Path, columns: Columns, rows: Iterable[Row]) -> None:
         INTEGER: pa.int64(),
         NUMBER: pa.float64(),
         TEXT: pa.string(),
+        FLAG: pa.bool_(),
         TIME: pa.timestamp("us", tz="UTC"),
         BLOB: pa.binary(),
         DIGEST: pa.binary(),

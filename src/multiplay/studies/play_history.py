@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,11 +67,17 @@ class PlayedPlan(NamedTuple):
     losses : dict
         By arm, the losses of its units with None for a missing one, or their total. Empty if the
         total of all units was told.
+    prices : dict
+        The prices of promises.
+    held : bool
+        Whether a promise changed the plan beyond its price.
     """
 
     row: dict[str, Any]
     plan: dict[str, int]
     losses: LossesByArm
+    prices: Mapping[str, float] = MappingProxyType({})
+    held: bool = False
 
     def outcomes(self) -> Iterator[tuple[str, int, int, float | None]]:
         """Yield each arm with its units, the units that were told, and their total loss.
@@ -136,17 +143,19 @@ def play_with_plan(journal: Journal, about: Sequence[Entry]) -> PlayedPlan:
 def _played_plan(
     journal: Journal, row: dict[str, Any], asked: Entry, end: Entry | None
 ) -> PlayedPlan:
-    plan = asked.record.header["plan"] or {}
+    header = asked.record.header
+    plan, prices = header["plan"] or {}, header.get(entry_codec.PRICES, {})
+    held = bool(header.get(entry_codec.HELD))
     if row["status"] == CANCELLED:
-        return PlayedPlan(row, plan, {})
+        return PlayedPlan(row, plan, {}, prices, held)
     told = [] if end is None else [end.record.header.get("losses")]
-    played = PlayedPlan(row, plan, joined_losses(plan, told))
+    played = PlayedPlan(row, plan, joined_losses(plan, told), prices, held)
     seen = sum(seen for _, _, seen, _ in played.outcomes())
     if row["status"] == TOLD and seen == row["seen"]:
         return played
     about = in_effect(journal.of_play(row["id"]))  # there may be parts
     told = [entry.record.header.get("losses") for entry in about]
-    return PlayedPlan(row, plan, joined_losses(plan, told))
+    return played._replace(losses=joined_losses(plan, told))
 
 
 def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:

@@ -834,7 +834,8 @@ class Study(SyncedState, HasPanel):
         DataFrame
             ``id``, ``key``, ``status``, ``asked`` and ``told`` of the play; ``arm``, ``units``,
             ``seen`` (the units that were told) and ``loss`` (their total) of the arm; ``expected``
-            and ``realised`` of the whole play, the same in all its rows.
+            and ``realised`` of the whole play, the same in all its rows. If there were promises:
+            ``price of`` each of them, and ``held`` of the play.
 
         Examples
         --------
@@ -848,7 +849,17 @@ class Study(SyncedState, HasPanel):
         0   1   news      2     2  0.75
         1   1  radio      1     1  1.00
         """
-        return export.plans_table(export.history_in(self.store, self.name), wide, self.known_arms)
+        opened = export.history_in(self.store, self.name)
+        return export.plans_table(opened, wide, self.known_arms, self.promised)
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """The names of all promises ever made, in order; released ones too."""
+        with self._current() as engine:
+            first = [one.name for one in engine.promises.initial]
+            later = self._journal.pairs(entry_codec.PROMISE, ()) if engine.promises else ()
+            made = [entry.record.header[entry_codec.PROMISE]["name"] for entry, _ in later]
+        return (*dict.fromkeys(first + made),)
 
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order."""
@@ -880,7 +891,7 @@ class Study(SyncedState, HasPanel):
         progress
             Called with the number of rows so far.
         """
-        content = export.Content.checked(plays, plans, wide, self.known_arms)
+        content = export.Content.checked(plays, plans, wide, self.known_arms, self.promised)
         opened = export.history_in(self.store, self.name)
         return export.export(opened, path, content, lambda: export.overview(self), progress)
 

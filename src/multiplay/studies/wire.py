@@ -358,15 +358,17 @@ def of_table(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def of_played_plan(played: PlayedPlan) -> dict[str, Any]:
     """Return a play with its plan and losses as plain data."""
-    row, plan, losses = played
+    row, plan, losses, prices, held = played
     times = {name: row[name] and row[name].isoformat() for name in ("asked", "told")}
-    return {**row, **times, "plan": plan, "losses": losses}
+    promised = {"prices": dict(prices), "held": held}
+    return {**row, **times, "plan": plan, "losses": losses, **promised}
 
 
 def to_played_plan(plain: Mapping[str, Any]) -> PlayedPlan:
     """Return the play of plain data of ``of_played_plan``."""
     (row,) = rows_of(to_table([plain], PLAYS))
-    return PlayedPlan(row, plain["plan"], plain["losses"])
+    promised = plain.get("prices", {}), plain.get("held", False)
+    return PlayedPlan(row, plain["plan"], plain["losses"], *promised)
 
 
 def of_beliefs(table: pd.DataFrame) -> dict[str, Any]:

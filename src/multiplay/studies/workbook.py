@@ -38,6 +38,11 @@ class Overview(NamedTuple):
     facts: Callable[[], Mapping[str, Any]]
     arms: Callable[[], pd.DataFrame]
 
+    @property
+    def money(self) -> str:
+        """The currency, as a header has it; empty if there is none."""
+        return f" ({self.words.currency})" if self.words.currency else ""
+
 
 def write_workbook(
     draft: Path,
@@ -65,7 +70,7 @@ def write_workbook(
 
 def columns_of(overview: Overview) -> dict[str, Column]:
     """Return the columns of exported plans, by the names that they have in tables of Python."""
-    words, money = overview.words, f" ({overview.words.currency})" * bool(overview.words.currency)
+    words, money = overview.words, overview.money
     what, units = "reward" if overview.rewards else "cost", plural(words.unit)
     return {
         "id": Column("plan", WHOLE),
@@ -88,12 +93,13 @@ def columns_of(overview: Overview) -> dict[str, Column]:
         "spread": Column("spread", AMOUNT),
         "last_seen": Column("last seen (UTC)", TIME),
         "share": Column("share of the plans", SHARE),
+        "held": Column("changed by promises"),
     }
 
 
 def _bills(plans: Iterable[PlayedPlan]) -> Iterator[Sequence[Any]]:
     """Yield a row for each loss that was told: of one unit, or of all units of an arm."""
-    for row, plan, losses in plans:
+    for row, plan, losses, *_ in plans:
         about = row["id"], row["key"], row["told"]
         for arm, told in losses.items():
             if isinstance(told, list):
@@ -104,7 +110,7 @@ def _bills(plans: Iterable[PlayedPlan]) -> Iterator[Sequence[Any]]:
 
 def _totals(plans: Iterable[PlayedPlan]) -> Iterator[Sequence[Any]]:
     """Yield a row for each play: its totals, and their difference if all units were told."""
-    for row, _, _ in plans:
+    for row, *_ in plans:
         expected, realised = row["expected"], row["realised"]
         known = row["seen"] == row["units"] and None not in (expected, realised)
         yield *(row[name] for name in TOTALS[:-1]), realised - expected if known else None

@@ -617,6 +617,20 @@ def test_an_invalid_field_is_described_in_plain_words(store: Path, client: Clien
     assert entries(store) == 0  # nothing was changed
 
 
+def test_names_of_longer_studies_can_be_used_again(client: Client) -> None:
+    other = "/v1/studies/other"
+    for k, (method, path, body) in enumerate(
+        (
+            ("DELETE", other, None),
+            ("POST", f"{other}/rename", {"name": "third"}),
+            ("GET", other, None),
+        )
+    ):
+        assert send(client, f"{STUDY}/copy", {"name": "other"}, f"copy{k}").status_code == 201
+        assert send(client, f"{other}/ask", None, f"ask{k}").status_code == 200
+        assert send(client, path, body, f"away{k}", method).is_success
+
+
 # ------------------------------------------------------------ promises
 
 

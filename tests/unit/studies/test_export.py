@@ -20,6 +20,8 @@ from pyarrow import parquet
 from refusal import refused
 
 from multiplay import (
+    AtLeast,
+    AtMost,
     Budget,
     GenCTS,
     GenLBINFV,
@@ -626,3 +628,56 @@ def test_plans_that_do_not_fit_into_a_sheet_are_refused(
             with pytest.raises(InvalidInput, match=rf"at most {most} \w+ in a sheet.*\.csv"):
                 study.export(tmp_path / "lanes.xlsx")
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- promises
+
+
+def test_plans_have_the_prices_of_promises_and_whether_they_changed_the_plan(
+    tmp_path: Path,
+) -> None:
+    co2 = AtMost(12, of={"air": 5, "*": 1}, plays=6, name="CO2")
+    actions = Budget(3, [3, 3], names=["air", "sea"])
+    study = Study.create(
+        "month", actions, GenCTS(), losses=(0, 9), promises=[co2], store=MemoryStore(), seed=2
+    )
+    asked = []
+    for day in range(5):
+        if day == 2:
+            study.release("CO2")
+            study.promise(AtLeast(2, of={"air": 1, "*": 0}, plays=4, name="=by air"))
+        ahead = [Budget(3 if day < 2 else 1, [3, 3], names=actions.names)] * 2
+        asked.append(study.ask(ahead=ahead))
+        costs = {"air": 1.0, "sea": 8.0}
+        study.tell(asked[-1], {arm: [costs[arm]] * n for arm, n in asked[-1].plan.items()})
+    study.cancel(study.ask())
+    external = study.learn({"air": 3, "sea": 0}, {"air": [1.0] * 3})
+    assert external.seen == 3
+    wide = study.plans(wide=True)
+    prices = ["price of CO2", "price of =by air"]
+    assert list(wide)[len(export.PLAYS) :] == [*prices, "held", "air", "sea"]
+    for number, name in enumerate(["CO2", "=by air"]):
+        of_plays = [play.prices.get(name, np.nan) for play in asked]
+        np.testing.assert_array_equal(wide[prices[number]][:5], of_plays)
+    assert wide["held"].tolist() == [*(play.held for play in asked), wide["held"][5], False]
+    assert {True, False} <= set(wide["held"])
+    long = study.plans()
+    again = long.drop_duplicates("id").set_index("id")[[*prices, "held"]]
+    pd.testing.assert_frame_equal(again, wide.set_index("id")[[*prices, "held"]])
+    study.set_words(currency="EUR")
+    for table, is_wide in ((long, False), (wide, True)):
+        for ending in ("csv", "parquet", "jsonl", "xlsx"):
+            file = tmp_path / f"plans.{ending}"
+            study.export(file, plans=True, wide=is_wide)
+            read: dict[str, Callable[[Path], Any]] = {
+                "csv": pd.read_csv,
+                "parquet": pd.read_parquet,
+                "jsonl": lambda path: pd.read_json(path, lines=True),
+                "xlsx": lambda path: pd.read_excel(path, sheet_name="plans"),
+            }
+            found = read[ending](file)
+            named = ending in ("csv", "xlsx")
+            heads = [f"{name} (EUR)" for name in prices] if named else prices
+            held = "changed by promises" if named else "held"
+            np.testing.assert_array_equal(found[heads], table[prices])
+            assert found[held].tolist() == table["held"].tolist(), ending

@@ -842,6 +842,8 @@ class OnePlay(PlayRow):
 
     plan: dict[str, int]
     losses: dict[str, list[float | None] | float]
+    prices: dict[str, float] = Field(description="The prices of promises.")
+    held: bool = Field(description="Whether a promise changed the plan beyond its price.")
 
 
 class Arm(BaseModel):
@@ -984,6 +986,7 @@ class Study(BaseModel):
     )
     sure: float | None
     per: Literal["week"] | None
+    promised: list[str] = Field(description="The names of all promises ever made.")
     arms: list[str]
     asked: int
     pending: int

@@ -44,6 +44,7 @@ from multiplay.studies import Study, backup, wire
 from multiplay.studies.entry_codec import Request, different_request, used_before
 from multiplay.studies.export import history_in
 from multiplay.studies.replica import same_first_entry
+from multiplay.studies.synced import forget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,6 +104,7 @@ def delete(store: Store, name: str, request: Request | None = None) -> None:
     if _answered(store, request) is None:
         try:
             store.delete(name, request=_answer_of(request, None))
+            forget(store, name)
         except NotFound:
             if _answered(store, request) is None:
                 raise
@@ -113,6 +115,7 @@ def rename(store: Store, name: str, new: str, request: Request | None = None) ->
     if _answered(store, request) is None:
         try:
             store.rename(name, new, request=_answer_of(request, None))
+            forget(store, name)
         except (NotFound, Conflict):
             if _answered(store, request) is None:
                 raise

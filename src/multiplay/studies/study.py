@@ -38,7 +38,7 @@ from multiplay.learner.plays import (
     joined_tables,
     timestamp,
 )
-from multiplay.learner.promises import MOST_PAST, NUMBERS, checked_promises
+from multiplay.learner.promises import MOST_PAST, checked_promises
 from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import action_of
 from multiplay.policies import Policy
@@ -1139,8 +1139,17 @@ def promise_curves(study: Study, asked: Iterable[Entry]) -> dict[str, PromiseCur
     """
     entries, curves = list(asked), dict[str, PromiseCurve]()
     with study._current() as engine:
+        made = study._journal.pairs(entry_codec.PROMISE, ()) if engine.promises else ()
+        begins = {
+            entry.record.header[entry_codec.PROMISE]["name"]: entry.number for entry, _ in made
+        }
         for name, kept in engine.promises.kept.items():
-            own = [one for one in entries if kept.number in _promised(one)]
+            own = [
+                one
+                for one in entries
+                if name in one.record.header.get(entry_codec.PRICES, ())
+                and one.number > begins.get(name, 0)  # names may be used again
+            ]
             plans = [one.record.header["plan"] for one in own]
             each = np.array(
                 [kept.promise.amounts([*plan]) @ [*plan.values()] for plan in plans], dtype=float
@@ -1150,9 +1159,3 @@ def promise_curves(study: Study, asked: Iterable[Entry]) -> dict[str, PromiseCur
             used = total - (each.sum() - each.cumsum())
             curves[name] = PromiseCurve(own, used, np.array(prices, dtype=float))
     return curves
-
-
-def _promised(asked: Entry) -> list[int]:
-    """Return the numbers of the promises for which a play counts; names may be used again."""
-    found = entry_codec.memo_of(asked.record).get(NUMBERS)
-    return [] if found is None else [int(one) for one in found[0]]

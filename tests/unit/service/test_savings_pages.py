@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import multiplay as mp
 from multiplay._support.words import money_text
 from multiplay.service.pages import savings
 from multiplay.service.pages.forms import Form, UploadedFile
+from multiplay.service.pages.journal_views import recent_plays
 from multiplay.service.pages.promises import promise_views
+from multiplay.storage import store_at
 from multiplay.studies.study import allowance_curve, promise_curves
 
 LANES = ["Lyon->north", "Lyon->south", "Lille->north", "Lille->south"]
@@ -272,8 +275,7 @@ def test_the_curve_of_an_allowance_ends_at_what_is_left(place: Place) -> None:
 def test_promises_are_shown_with_their_prices(place: Place) -> None:
     place.log_in()
     place.study("free")
-    assert "promises" not in place.get("/studies/free/parts").text
-    assert "Promises" not in place.get("/studies/free").text
+    assert "straight line" not in place.get("/studies/free").text
     co2 = mp.AtMost(1_200, {"*": 20, "Lyon->north": 40}, until="2026-11-30", plays=8, name="CO2")
     contract = mp.AtLeast(90, {"*": 0, "Lille->south": 1}, plays=9, name="contract", hard=False)
     study = place.study(currency="EUR", promises=[co2, contract])
@@ -287,7 +289,9 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
             used.pop()
         elif day < 6:
             study.tell(play.id, euros(play))
-    asked = [one for one in study.entries() if one.labels.kind == "ask" and one.labels.play != 3]
+    with closing(store_at(place.store).open("lanes")) as journal:
+        asked = recent_plays(journal).asked  # as the page reads them
+    assert [one.labels.play for one in asked] == [1, 2, 4, 5]
     curve = promise_curves(study, asked)["CO2"]
     assert curve.used == pytest.approx(np.cumsum(used))
     assert curve.used[-1] == study.promise_reports()[0].used
@@ -314,3 +318,89 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     study.promise(mp.AtMost(9, {"*": 1}, plays=2, name="CO2", hard=False))
     assert not promise_curves(study, asked)["CO2"].asked  # the plays before do not count
     assert "CO2: at most 9" in place.get("/studies/lanes").text
+
+
+TYPED = {
+    "promise-name": "CO2",
+    "promise-type": "AtMost",
+    "promise-limit": "1200,5",
+    "promise-of": "* 20\nLyon → north 40",
+    "promise-plays": "8",
+    "promise-until": "2026-11-30",
+    "promise-hard": "yes",
+}
+
+
+def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
+    study = place.study()
+    place.log_in("play")
+    page = place.get("/studies/lanes").text
+    assert 'action="/studies/lanes/promise#promises-section"' in page
+    assert 'action="/studies/lanes/release"' not in page
+    before = study.head
+    for change, field, words in (
+        ({"promise-name": " "}, "name", "Enter a name"),
+        ({"promise-type": "Never"}, "type", "Choose one of the options."),
+        ({"promise-limit": "much"}, "limit", "a number"),
+        ({"promise-limit": "-1"}, "limit", "a number of 0 or more"),
+        ({"promise-of": ""}, "of", "a name and a number in each line"),
+        ({"promise-of": "Lyon->north -3"}, "of", "a number of 0 or more"),
+        ({"promise-of": "Lyon->north 3"}, "of", "an amount of CO2 for every arm"),
+        ({"promise-plays": "1,5"}, "plays", "a whole number"),
+        ({"promise-plays": "0"}, "plays", "of at least 1"),
+        ({"promise-until": "soon"}, "until", "a date"),
+        ({"promise-name": "n" * 300}, "name", "characters"),
+    ):
+        refused = place.post("/studies/lanes/promise", **TYPED | change)
+        assert refused.status_code == 422, change
+        error = re.search(rf'id="promise-{field}-error">(.*?)</p>', refused.text)
+        assert error is not None, change
+        assert words in error[1], change
+        assert 'aria-invalid="true"' in refused.text
+        assert "<details open><summary>Make a promise" in refused.text
+        for name in ("promise-limit", "promise-plays"):  # what was typed is still there
+            assert f'name="{name}" value="{(TYPED | change)[name]}"' in refused.text
+    assert study.head == before
+    answer = place.post("/studies/lanes/promise", **TYPED)
+    assert (answer.status_code, answer.headers["location"]) == (
+        303, "/studies/lanes?done=promised#promises-section"
+    )  # fmt: skip
+    (made,) = study.promise_reports()
+    assert made[:3] + made[8:13] == ("CO2", 1200.5, 0.0, 8, "at most", "2026-11-30", 8, True)
+    again = place.post("/studies/lanes/promise", **TYPED)  # the name is in use
+    assert again.status_code == 422
+    assert "promises of different names" in again.text
+    soft = TYPED | {"promise-name": "<b>", "promise-type": "AtLeast", "promise-until": ""}
+    del soft["promise-hard"]
+    assert place.post("/studies/lanes/promise", **soft).status_code == 303
+    rows = {one.name: (one.kind, one.until, one.hard) for one in study.promise_reports()}
+    assert rows["<b>"] == ("at least", None, False)
+    page = place.get("/studies/lanes?done=promised").text
+    assert "The promise was made." in page
+    assert "Release &lt;b&gt;</button>" in page
+    assert "promised" in page
+    journal = re.sub(r"<[^>]+>", "", place.get("/studies/lanes/journal").text)
+    assert "CO2, at most 1,20" in journal
+    assert place.post("/studies/lanes/release", name="CO2").status_code == 303
+    assert [one.name for one in study.promise_reports()] == ["<b>"]
+    gone = place.post("/studies/lanes/release", name="CO2")
+    assert gone.status_code == 404
+    assert "Nothing" not in gone.text
+    assert study.verify().ok
+
+
+def test_a_promise_needs_a_permission_and_a_form_of_this_page(place: Place) -> None:
+    study = place.study(promises=[mp.AtMost(99, {"*": 1}, plays=2, name="units")])
+    place.log_in("read")
+    page = place.get("/studies/lanes").text
+    assert "units: at most 99" in page
+    assert "/promise#" not in page
+    assert "/release" not in page
+    for path, typed in (("promise", TYPED), ("release", {"name": "units"})):
+        assert place.post(f"/studies/lanes/{path}", **typed).status_code == 403
+        place.log_in("play")
+        foreign = place.client.post(f"/studies/lanes/{path}", data=typed | {"mark": "0"})
+        assert foreign.status_code == 403
+        assert place.get(f"/studies/lanes/{path}").status_code == 303
+        place.log_in("read")
+    assert len(study.promise_reports()) == 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay._support.formatting import Table, counted, minute, plan_text, plural
 from multiplay._support.serialization import number_or_nan
-from multiplay._support.words import Words
+from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import CANCELLED
@@ -107,6 +107,11 @@ def _restart(header: dict[str, Any], name: str, when: str, words: Words) -> str:
     return f"{arm}, reports {when} {words.round} {header[name]}; {left} count"
 
 
+def _promise(plain: dict[str, Any]) -> str:
+    kind = "at most" if plain["kind"] == "AtMost" else "at least"
+    return f"{plain['name']}, {kind} {money_text(plain['limit'])}"
+
+
 ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.CREATE: lambda *_: ("created", "the study"),
     entry_codec.IMPORT: lambda *_: ("created", "from a saved learner"),
@@ -133,6 +138,8 @@ ENTRY_TEXTS: dict[str, Any] = {
         _restart(header, "before", "earlier than", words),
     ),
     entry_codec.KEEP: lambda header, words: ("kept", _restart(header, "since", "since", words)),
+    entry_codec.PROMISE: lambda header, words: ("promised", _promise(header[entry_codec.PROMISE])),
+    entry_codec.RELEASE: lambda header, words: ("released", header["name"]),
 }
 
 

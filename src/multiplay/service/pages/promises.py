@@ -1,14 +1,22 @@
-"""Promises for pages: what is used and expected, and the price of every play, as drawings."""
+"""Promises for pages: what is used and expected, prices as drawings, and the form of a promise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from multiplay._support.words import Words, money_text
+from multiplay.errors import InvalidInput
 from multiplay.learner.promises import PromiseReport
+from multiplay.service.pages.forms import (
+    Form,
+    a_number,
+    a_whole_number,
+    error_text,
+    named_numbers,
+)
 from multiplay.service.pages.savings import CostLines, cost_lines
 from multiplay.storage import Entry
 from multiplay.studies import Study, entry_codec
@@ -20,11 +28,15 @@ HOLDS = {
     "no longer sure": "It is no longer sure: no plans for the {rounds} to come were found that "
     "keep it.",
 }
+KINDS = {"AtMost": "at most", "AtLeast": "at least"}
+FIELDS = ("name", "limit", "of", "until", "plays", "hard")  # of the form, after PREFIX
+PREFIX = "promise-"  # other forms of the page have fields of the same names
 
 
 class PromiseView(NamedTuple):
     """A promise: how it stands as text, and drawings of what is used and of its price."""
 
+    name: str
     title: str
     line: str
     holds: str
@@ -54,6 +66,7 @@ def _view(row: PromiseReport, curve: PromiseCurve, words: Words) -> PromiseView:
     nothing = np.zeros(len(days))
     prices = cost_lines(days, curve.prices, nothing, nothing) if curve.prices.any() else None
     return PromiseView(
+        row.name,
         f"{row.name}: {limit}{until}",
         line,
         _holds(row, words),
@@ -82,3 +95,40 @@ def _used(row: PromiseReport, curve: PromiseCurve, days: list[str]) -> CostLines
     if len(straight) != len(used):  # more plays than it was made for
         straight = np.full(len(used), row.limit)
     return cost_lines(labels, used, straight, doubt)
+
+
+# ---------------------------------------------------------------- the form of a promise
+
+
+def can_promise(study: Study) -> bool:
+    """Return whether the page of a study offers the form: features and allowances exclude it."""
+    return study.features is None and study.baseline is None
+
+
+def promise_of_form(form: Form) -> dict[str, Any]:
+    """Return the promise of a form as plain data; errors are recorded in the form."""
+    typed = {name: form.get(f"{PREFIX}{name}").strip() for name in FIELDS}
+    plain: dict[str, Any] = {
+        "type": form.get(f"{PREFIX}type"),
+        "name": typed["name"],
+        "until": typed["until"] or None,
+        "hard": bool(typed["hard"]),
+    }
+    if plain["type"] not in KINDS:
+        form.errors[f"{PREFIX}type"] = "Choose one of the options."
+    if not plain["name"]:
+        form.errors[f"{PREFIX}name"] = "Enter a name, for example: CO2"
+    for name, read in (("limit", a_number), ("plays", a_whole_number)):
+        with form.noting(f"{PREFIX}{name}"):
+            plain[name] = read(name, typed[name])
+    with form.noting(f"{PREFIX}of"):
+        lanes = typed["of"].replace(" → ", "->").replace("→", "->")  # as pages write them
+        plain["of"] = named_numbers("of", lanes, whole=False, lanes=True)
+    return plain
+
+
+def note_promise(form: Form, error: InvalidInput) -> None:
+    """Record an error of a promise for the field that it names, or for the whole form."""
+    argument = error.argument.removeprefix("promise.")
+    named = [name for name in FIELDS if argument.startswith(name)]
+    form.errors.setdefault(PREFIX + named[0] if named else "", error_text(error))

@@ -20,6 +20,7 @@ from multiplay.service.pages import (
     forms,
     journal_views,
     plan_forms,
+    promises,
     savings,
     views,
 )
@@ -128,6 +129,8 @@ async def _content(context: StudyPageContext, arms: str, whole: bool) -> dict[st
         "other_form": Form(),
         "expire_form": Form(),
         "restart_form": Form(),
+        "promise_form": Form(),
+        "promise_kinds": promises.KINDS,
         "answer": None,
         "usual": plan_forms.usual_values(seen.actions),
         "rules": plan_forms.RULES,
@@ -396,6 +399,32 @@ async def _restart(context: StudyPageContext, field: str, done: str) -> Response
     return await _study_page(context, restart_form=form, status=422)
 
 
+async def promise(context: StudyPageContext) -> Response:
+    """Make a promise."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    limits, plain = context.manager.settings.limits, promises.promise_of_form(form)
+    if not form.errors:
+        try:
+            await context.write(form, lambda study: bounded_verbs.promise(limits, study, plain))
+            return to(f"{context.base}?done=promised#promises-section")
+        except InvalidInput as error:
+            promises.note_promise(form, context.without_store(error))
+    return await _study_page(context, promise_form=form, status=422)
+
+
+async def release(context: StudyPageContext) -> Response:
+    """End a promise."""
+    form = await context.form()
+    context.caller.check("play", context.name)
+    try:
+        await context.write(form, lambda study: study.release(form.get("name")))
+    except NotFound as error:  # another user has released it
+        form.errors[""] = forms.error_text(context.without_store(error))
+        return await _study_page(context, promise_form=form, status=404)
+    return to(f"{context.base}?done=released#promises-section")
+
+
 async def play_page(context: StudyPageContext, play: int, query: PlayQuery) -> Response:
     """Show a play."""
     return await _play_page(context, play, done=done_text(query.done, play))
@@ -534,6 +563,8 @@ DONE = {
     "closed": "Plan {play} was closed. The study has learned from what was reported.",
     "forgot": "Earlier reports no longer count. “Keep” undoes this.",
     "kept": "The reports count again.",
+    "promised": "The promise was made. It counts the plans from now on.",
+    "released": "The promise was released. It no longer changes plans.",
     "cancelled": "Plan {play} was cancelled. The study does not learn from it.",
     "corrected": "The correction of plan {play} was saved. The study has learned from it.",
     "retracted": "The report of plan {play} no longer counts. The plan waits for its costs again.",
@@ -569,6 +600,10 @@ PAGES = (
     Page("POST", f"{STUDY}/forget", forget),
     Page("GET", f"{STUDY}/keep", of_form),
     Page("POST", f"{STUDY}/keep", keep),
+    Page("GET", f"{STUDY}/promise", of_form),
+    Page("POST", f"{STUDY}/promise", promise),
+    Page("GET", f"{STUDY}/release", of_form),
+    Page("POST", f"{STUDY}/release", release),
     Page("GET", PLAY, play_page, query=PlayQuery),
     Page("GET", f"{PLAY}/{{verb}}", of_form),
     Page("POST", f"{PLAY}/fill", fill),

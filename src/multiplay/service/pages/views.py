@@ -36,7 +36,7 @@ from multiplay.service.pages.journal_views import (
 )
 from multiplay.service.pages.plan_forms import MOST_UNIT_FIELDS, PlanFields, plan_fields
 from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
-from multiplay.service.pages.promises import PromiseView, promise_views
+from multiplay.service.pages.promises import PromiseView, can_promise, promise_views
 from multiplay.service.pages.savings import AllowanceView, allowance_view
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, entry_codec, play_history
@@ -182,6 +182,7 @@ class Overview(NamedTuple):
     compared: str
     allowance: AllowanceView | None
     promises: list[PromiseView]
+    can_promise: bool
 
 
 class PlayPage(NamedTuple):
@@ -248,6 +249,7 @@ def overview(
         compared="" if study.compare is None else study.compare.text,
         allowance=allowance_view(study, recent.asked),
         promises=promise_views(study, recent.asked),
+        can_promise=can_promise(study),
     )
 
 

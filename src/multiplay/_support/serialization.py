@@ -62,9 +62,9 @@ def describe(thing: Any) -> Any:
 
     Examples
     --------
-    >>> from multiplay import Duplicated, GenCTS
-    >>> describe(Duplicated(GenCTS()))
-    {'type': 'Duplicated', 'policy': {'type': 'GenCTS', 'discount': None, 'window': None}}
+    >>> from multiplay import Duplicated, Hybrid
+    >>> describe(Duplicated(Hybrid()))
+    {'type': 'Duplicated', 'policy': {'type': 'Hybrid', 'gamma': 1.0}}
     """
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing

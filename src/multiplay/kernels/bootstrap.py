@@ -6,7 +6,17 @@ import numpy as np
 
 from multiplay.kernels import change
 from multiplay.kernels.averages import FADED
-from multiplay.kernels.hypotheses import H_B, H_MEAN, H_N, H_W, LAST_ROUND, LENGTH, OCTAVES, pick
+from multiplay.kernels.hypotheses import (
+    H_B,
+    H_MEAN,
+    H_N,
+    H_W,
+    LAST_ROUND,
+    LENGTH,
+    OCTAVES,
+    pick,
+    pick_by_mean,
+)
 from multiplay.kernels.jit import kernel, subroutine
 from multiplay.kernels.moments import (
     A2,
@@ -27,6 +37,7 @@ from multiplay.kernels.moments import (
     noise,
     of_units,
 )
+from multiplay.kernels.quantiles import below, beta_quantile
 from multiplay.kernels.random import Generators, beta, gamma_above_one, normal_pair, uniform
 from multiplay.types import FloatArray, IntArray
 
@@ -59,19 +70,40 @@ def weights(g: Generators, w: float, n: float) -> tuple[float, float]:
 
 
 @subroutine
-def core(g: Generators, mean: float, variance: float, least: float, upper: float) -> float:
-    """Draw a beta number on [0, upper] with this mean, and the variance, but at least ``least``.
+def core_counts(m: float, variance: float, least: float, upper: float) -> float:
+    """Return the counts of a core on [0, upper] with mean m upper; infinite for a constant.
 
-    ``least`` is cut at m (1 - m) / 3.
+    It has the variance, but at least ``least``, which is cut at m (1 - m) / 3.
     """
-    m = mean / upper
     most = m * (1.0 - m)
     variance = min(variance / (upper * upper), 0.999 * most)
     variance = max(variance, min(least / (upper * upper), most / 3.0))
-    if variance <= NARROWEST:
-        return mean
-    counts = most / variance - 1.0
-    return upper * beta(g, m * counts, (1.0 - m) * counts)
+    return most / variance - 1.0 if variance > NARROWEST else math.inf
+
+
+@subroutine
+def core(g: Generators, mean: float, counts: float, upper: float) -> float:
+    """Draw a beta number on [0, upper] with this mean and these counts."""
+    m = mean / upper
+    return upper * beta(g, m * counts, (1.0 - m) * counts) if counts < math.inf else mean
+
+
+@subroutine
+def shared_draw(z: FloatArray, m: float, counts: float, n: float) -> float:
+    """V_1 + V_n core on [0, 1], (V_0, V_1, V_n) ~ Dirichlet(1, 1, n), at the quantiles z.
+
+    It increases in both. For a core c, with E_0, E_1 ~ Exp(1) and G ~ Gamma(n) in place of V: the
+    draw is below x < c if x E_0 is above (1 - x) E_1 + (c - x) G, which has the probability
+    E[exp(-(1 - x) E_1 / x)] E[exp(-(c - x) G / x)] = x (x / c)^n. Above c it is the same with
+    1 - x and 1 - c.
+    """
+    c = m
+    if counts < math.inf:
+        c = beta_quantile(z[1], m * counts, (1.0 - m) * counts)
+    u = below(z[0])
+    if u <= c:
+        return math.exp((math.log(u) + n * math.log(c)) / (n + 1.0))
+    return -math.expm1((math.log(below(-z[0])) + n * math.log1p(-c)) / (n + 1.0))
 
 
 @kernel
@@ -88,6 +120,7 @@ def draw(
     w: float,
     curiosity: float,
     sign: float,
+    z: FloatArray,
     theta: FloatArray,
 ) -> None:
     """theta_i = upper_i V_1 + V_n core_i, (V_0, V_1, V_n) ~ Dirichlet(w, w, N_i).
@@ -99,8 +132,12 @@ def draw(
 
     An arm never seen has upper_i Beta(w, n_i w), or 1 minus that for rewards (sign -1): for w = 1
     the best of one draw for each unit that it can play.
+
+    With one seed for all arms, z[k] has three normal numbers, and nothing is drawn: the weights are
+    at the quantile z[k, 0], the core at z[k, 1] and the mean of the hypothesis at z[k, 2], for
+    w = 1. Else z is empty.
     """
-    d, follows = moments.shape[1], hypotheses.shape[2] > 0
+    d, follows, shared = moments.shape[1], hypotheses.shape[2] > 0, z.shape[1] > 0
     s2, G = np.empty(d), np.empty(OCTAVES)
     for k in range(len(moments)):
         g = generators[k]
@@ -110,13 +147,17 @@ def draw(
         for i in range(d):
             row, top = moments[k, i], upper[i]
             if row[N] < FADED:
-                best = beta(g, w, max(n[i], 1) * w)
+                many = max(n[i], 1) * w
+                best = beta_quantile(sign * z[k, 0], w, many) if shared else beta(g, w, many)
                 theta[k, i] = top * (best if sign > 0.0 else 1.0 - best)
                 continue
             units, mean, squares, moved = row[N], row[MEAN], row[W] + row[B], 0.0
             if follows:
-                length = int(marks[k, i, LENGTH])
-                since = hypotheses[k, i, pick(hypotheses[k, i], length, uniform(g))]
+                own, length = hypotheses[k, i], int(marks[k, i, LENGTH])
+                if shared:
+                    since = own[pick_by_mean(own, length, below(z[k, 2]))]
+                else:
+                    since = own[pick(own, length, uniform(g))]
                 units, mean = since[H_N], since[H_MEAN]
                 squares = since[H_W] + since[H_B]
                 moved = change.grown(G, t[k] - marks[k, i, LAST_ROUND])
@@ -124,9 +165,13 @@ def draw(
             rho = su / (su + s2[i]) if su > 0.0 else 0.0
             deff = max(1.0, 1.0 + rho * (row[A2] / row[N] - 1.0))
             variance = deff * (squares + hidden * s2[i]) / (units * (units + 1.0))
-            high, middle = weights(g, w, units)
             least = variance + moved if moved > 0.0 else 0.0
-            theta[k, i] = top * high + middle * core(g, mean, variance, least, top)
+            counts = core_counts(mean / top, variance, least, top)
+            if shared:
+                theta[k, i] = top * shared_draw(z[k], mean / top, counts, units)
+            else:
+                high, middle = weights(g, w, units)
+                theta[k, i] = top * high + middle * core(g, mean, counts, top)
 
 
 @kernel

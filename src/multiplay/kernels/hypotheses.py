@@ -261,3 +261,20 @@ def pick(hypotheses: FloatArray, length: int, mass: float) -> int:
         if mass < 0.0:
             break
     return picked
+
+
+@subroutine
+def pick_by_mean(hypotheses: FloatArray, length: int, mass: float) -> int:
+    """Return the hypothesis up to whose mean the weights add up to more than ``mass``."""
+    picked, highest = 0, 0
+    least, most = math.inf, -math.inf
+    for k in range(length):
+        mean, together = hypotheses[k, H_MEAN], 0.0
+        for j in range(length):
+            if hypotheses[j, H_MEAN] <= mean:
+                together += hypotheses[j, WEIGHT]
+        if together > mass and mean < least:
+            picked, least = k, mean
+        if mean > most:
+            highest, most = k, mean
+    return picked if least < math.inf else highest

@@ -15,10 +15,12 @@ from multiplay.kernels import moments as columns
 from multiplay.kernels.hypotheses import COLUMNS, HYPOTHESES, MARKS, OCTAVES, new_hypotheses
 from multiplay.policies.base import Play, PolicyCost, arm_totals
 from multiplay.policies.forgetting import Forgetting
+from multiplay.policies.shared_seed import check_shared_seed, seeds
 from multiplay.random import Rng, Streams, generator_words
 from multiplay.types import Arrays, FloatArray
 
 NO_UNITS = np.zeros((1, 0))
+NO_SEEDS = np.zeros((1, 0))
 NO_FIRST = np.zeros(1, dtype=np.int64)
 NOT_KEPT = np.zeros((1, 1, 0, columns.KEPT))
 NEVER_FORGETS = (1.0, np.inf)
@@ -81,6 +83,12 @@ class BootstrapCTS(Forgetting):
         round told.
     window
         The same by W, a number of rounds: only the last W rounds told count.
+    shared_seed
+        The same random numbers for all arms of a round (docs/choosing.md#one-seed-for-all-arms):
+        one for :math:`\kappa_i`, at whose quantile all arms draw it; one for the weights, at
+        whose quantile they draw :math:`\theta_i` given :math:`\kappa_i`; with "follow", one for
+        the hypotheses, ordered by their means. An arm draws as it does alone, and its draw
+        increases in each number. Needs w = 1. False: each arm draws on its own.
 
     References
     ----------
@@ -89,6 +97,9 @@ class BootstrapCTS(Forgetting):
     Baudry, Saux, Maillard: From Optimality to Robustness: Dirichlet Sampling Strategies in
     Stochastic Bandits, NeurIPS 2021.
     Adams, MacKay: Bayesian Online Changepoint Detection, 2007. (Hypotheses, for ``change``.)
+    Jin, Zhao, Tan, Gu: Avoiding exp(k*) Scaling for Thompson Sampling in Combinatorial
+    Semi-Bandits: From Multiple Seeds to a Single Seed, COLT 2026 (``shared_seed``; only the
+    abstract was read).
 
     Examples
     --------
@@ -128,11 +139,16 @@ class BootstrapCTS(Forgetting):
     curiosity: float = field(default=0.0, kw_only=True)
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
+    shared_seed: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_shared_seed(self.shared_seed)
         if not (is_number(self.w) and 0 < self.w < np.inf):
             raise InvalidInput("w", "a positive number", repr(self.w), "Leave it out for 1.")
+        if self.shared_seed and self.w != 1.0:
+            hint = "Leave out w or shared_seed: the quantiles of the draws are known for w = 1."
+            raise InvalidInput("shared_seed", "False unless w = 1", f"w = {self.w:g}", hint)
         if not isinstance(self.change, str) or self.change not in ("follow", "ignore"):
             hint = "Use 'follow' for costs that may change, or leave it out."
             raise InvalidInput("change", "'follow' or 'ignore'", repr(self.change), hint)
@@ -183,7 +199,8 @@ class BootstrapCTS(Forgetting):
             hypotheses, marks = state["hypotheses"], state["marks"]
             snaps, t = state["snaps"], state["t"]
         words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(moments))
-        settings = actions._n, float(self.w), float(self.curiosity), sign
+        z = seeds(len(moments), rng, numbers=3) if self.shared_seed else NO_SEEDS
+        settings = actions._n, float(self.w), float(self.curiosity), sign, z
         kernels.draw(words, moments, hypotheses, marks, snaps, t, shift, upper, *settings, theta)
         return theta
 

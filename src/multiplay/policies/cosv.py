@@ -9,8 +9,8 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import covariance as kernels
 from multiplay.policies.averages import Averages, averages, samples, unseen_first
 from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.gaussiancts import standard_normal
 from multiplay.policies.olsucbc import check_doubt, doubt, pair_sums
+from multiplay.policies.shared_seed import standard_normal
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 

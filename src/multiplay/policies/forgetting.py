@@ -44,7 +44,8 @@ class Forgetting(Policy):
     window: int | None = None
 
     def __repr__(self) -> str:
-        given = [f"{name}={value!r}" for name, value in settings(self).items() if value is not None]
+        said = {k: v for k, v in settings(self).items() if v is not None and v is not False}
+        given = [f"{name}={value!r}" for name, value in said.items()]
         return f"{type(self).__name__}({', '.join(given)})"
 
     def __post_init__(self) -> None:

@@ -9,10 +9,9 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.policies.averages import FADED, Averages, averages, samples, unseen_first
 from multiplay.policies.base import Play, PolicyCost
+from multiplay.policies.shared_seed import check_shared_seed, seeds, standard_normal
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
-
-SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples of 2^-53
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +45,11 @@ class GaussianCTS(Averages):
         An arm with :math:`N_i < 0.1` counts as unseen again.
     window
         The same by W, a number of rounds: only the samples of the last W rounds told count.
+    shared_seed
+        One random number for all arms of a round: with
+        :math:`z \sim \mathcal{N}(0, 1)`,
+        :math:`\theta_i = \hat{\mu}_i + z \sqrt{\beta / (4 N_i)}`
+        (docs/choosing.md#one-seed-for-all-arms). False: each arm draws on its own.
 
     References
     ----------
@@ -54,6 +58,11 @@ class GaussianCTS(Averages):
     Qi, Wang, Zhu: Discounted Thompson Sampling for Non-Stationary Bandit Problems, 2023
     (``discount``), and Thompson Sampling for Non-Stationary Bandit Problems, Entropy 2025
     (``window`` as well).
+    Jin, Zhao, Tan, Gu: Avoiding exp(k*) Scaling for Thompson Sampling in Combinatorial
+    Semi-Bandits: From Multiple Seeds to a Single Seed, COLT 2026 (``shared_seed``; only the
+    abstract was read).
+    Hu, Pan, Huang: Worst-Case Regret Bounds for Combinatorial Thompson Sampling in Sleeping
+    Semi-Bandits, INFOCOM 2026 (``shared_seed``; only the abstract was read).
 
     Examples
     --------
@@ -78,9 +87,11 @@ class GaussianCTS(Averages):
     beta: float = 1.0
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
+    shared_seed: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_shared_seed(self.shared_seed)
         if not (is_number(self.beta) and 0 < self.beta < np.inf):
             raise InvalidInput("beta", "a positive number", repr(self.beta), "Leave it out for 1.")
 
@@ -96,7 +107,8 @@ class GaussianCTS(Averages):
 
     def draw(self, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`."""
-        normal = standard_normal(state["count"].shape, rng)
+        shape = state["count"].shape
+        normal = seeds(shape[0], rng) if self.shared_seed else standard_normal(shape, rng)
         theta: FloatArray = averages(state) + self.deviation(state) * normal
         return theta
 
@@ -117,11 +129,3 @@ class GaussianCTS(Averages):
         low = np.where(unseen, 0.0, np.clip(mean - width, 0.0, 1.0))
         high = np.where(unseen, 1.0, np.clip(mean + width, 0.0, 1.0))
         return low, high
-
-
-def standard_normal(shape: tuple[int, ...], rng: Rng) -> FloatArray:
-    """Return normal numbers, from the quantiles of uniform ones."""
-    from scipy.special import ndtri
-
-    normal: FloatArray = ndtri(np.maximum(rng.random(shape), SMALLEST))
-    return normal

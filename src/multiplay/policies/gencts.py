@@ -7,8 +7,10 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.kernels.averages import count_coins
+from multiplay.kernels.quantiles import beta_quantiles
 from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.forgetting import Forgetting
+from multiplay.policies.shared_seed import check_shared_seed, seeds
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -40,6 +42,10 @@ class GenCTS(Forgetting):
         :math:`q_i \leftarrow 1 + \gamma (q_i - 1) + \text{tails}`, for all arms.
     window
         The same by W, a number of rounds: only the coins of the last W rounds told count.
+    shared_seed
+        One random number for all arms of a round: with :math:`u` uniform,
+        :math:`\theta_i = F_i^{-1}(u)`, where :math:`F_i` is the posterior of arm i
+        (docs/choosing.md#one-seed-for-all-arms). False: each arm draws on its own.
 
     References
     ----------
@@ -48,6 +54,9 @@ class GenCTS(Forgetting):
     Raj, Kalyani: Taming Non-stationary Bandits: A Bayesian Approach, 2017 (``discount``).
     Trovo, Paladino, Restelli, Gatti: Sliding-Window Thompson Sampling for Non-Stationary Settings,
     JAIR 2020 (``window``).
+    Jin, Zhao, Tan, Gu: Avoiding exp(k*) Scaling for Thompson Sampling in Combinatorial
+    Semi-Bandits: From Multiple Seeds to a Single Seed, COLT 2026 (``shared_seed``; only the
+    abstract was read).
 
     Examples
     --------
@@ -79,6 +88,11 @@ class GenCTS(Forgetting):
 
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
+    shared_seed: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shared_seed(self.shared_seed)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state p = q = 1, a uniform posterior."""
@@ -91,7 +105,12 @@ class GenCTS(Forgetting):
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, one draw of the posterior."""
-        return rng.beta(state["p"], state["q"])
+        p, q = state["p"], state["q"]
+        if not self.shared_seed:
+            return rng.beta(p, q)
+        theta = np.empty(p.shape)
+        beta_quantiles(seeds(len(p), rng), p, q, theta)
+        return theta
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from multiplay.actions import ActionSet
 from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.gaussiancts import standard_normal
 from multiplay.policies.regression import MOST_ARMS, Regression, estimate, unknown_first
+from multiplay.policies.shared_seed import standard_normal
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 

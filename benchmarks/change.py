@@ -345,6 +345,58 @@ def compared(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Drifting", shows, rows, targets)]
 
 
+# --------------------------------------------------------------- piecewise
+
+PARTS, HORIZONS = 5, (1250, 5000, 20_000)
+TWO_OF_SIX = Budget(2, [1] * 6, sense="max")
+
+
+def rivals(rounds: int) -> dict[str, Policy]:
+    """Return policies for a known horizon, with the windows and shares that theory gives."""
+    logarithm = np.log(rounds)
+    window = round(2 * np.sqrt(rounds * logarithm / PARTS))
+    p = float(np.sqrt(PARTS * logarithm / rounds))
+    return {
+        "CombUCB()": CombUCB(),
+        "CombUCB(window=2 sqrt(T ln T / N))": CombUCB(window=window),
+        "GLRCUCB()": GLRCUCB(),
+        "GLRCUCB(p=0.05 sqrt(N ln T / T))": GLRCUCB(p=0.05 * p),
+        "BootstrapCTS(change='follow')": FOLLOW,
+    }
+
+
+def jumps(means: FloatArray, actions: ActionSet, at: int) -> Path:
+    """Return means that are drawn anew after every ``at`` rounds."""
+    rng = np.random.default_rng((SEED, 5))
+    parts = [means, *(rng.uniform(0.1, 0.9, means.shape) for _ in range(PARTS - 1))]
+    return lambda t: parts[(t - 1) // at]
+
+
+def of_parts(policy: str, rounds: int, trials: int) -> FloatArray:
+    """Return the final regret of a policy for one horizon."""
+    case = Case(TWO_OF_SIX, (0.1, 0.9), "coin", jumps, rounds, rounds // PARTS)
+    return final(case, {policy: rivals(rounds)[policy]}, trials)[policy]
+
+
+def piecewise(trials: int | None, run: Runner) -> list[Section]:
+    """Measure how regret grows with the horizon, for a fixed number of stationary parts."""
+    names = list(rivals(HORIZONS[0]))
+    found = run({(n, T): (of_parts, (n, T, trials or 40)) for n in names for T in HORIZONS})
+    rows = []
+    for name in names:
+        means = [float(found[name, T].mean()) for T in HORIZONS]
+        slope = float(np.polyfit(np.log(HORIZONS), np.log(means), 1)[0])
+        row: dict[str, Any] = {"policy": name} | {
+            f"T = {T}": shown(found[name, T]) for T in HORIZONS
+        }
+        rows.append(row | {"exponent of T": slope})
+    ratio = float(found["GLRCUCB()", HORIZONS[2]].mean() / found["GLRCUCB()", HORIZONS[1]].mean())
+    bound = float(np.sqrt(4 * np.log(HORIZONS[2]) / np.log(HORIZONS[1])))  # of sqrt(N d T ln T)
+    targets = [Target("piecewise: GLRCUCB, regret of 20,000 rounds / of 5,000", ratio, bound)]
+    shows = f"Final regret ± standard error, 2 of 6 arms, {PARTS} stationary parts."
+    return [Section("Piecewise stationary", shows, rows, targets)]
+
+
 # ------------------------------------------------------------ other worlds
 
 OTHERS: dict[str, Case] = {
@@ -643,6 +695,7 @@ def _batch(policy: Policy, rounds: int) -> float:
 TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "stationary": stationary,
     "drifting": compared,
+    "piecewise": piecewise,
     "others": others,
     "curiosity": curiosity,
     "demonstration": demonstration,

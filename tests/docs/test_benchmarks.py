@@ -407,6 +407,7 @@ def test_changes_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) ->
     changes = ("one lane doubles, 8 %", "gradual, coins", "week ±15 %, each lane", "knapsack, flip")
     monkeypatch.setattr(change, "OTHERS", shortened(change.OTHERS, changes))
     monkeypatch.setattr(change, "LOOKED_AT", ("Bernoulli", "gradual, coins"))
+    monkeypatch.setattr(change, "HORIZONS", (10, 20, 40))
     monkeypatch.setattr(change, "QUIET", {"uniform": change.QUIET["uniform"]})
     monkeypatch.setattr(change, "STEPS", {"8 % doubles": change.STEPS["8 % doubles"]})
     for name, policies in (("COMPARED", change.COMPARED), ("DEMO_PLAYERS", change.DEMO_PLAYERS)):
@@ -418,6 +419,7 @@ def test_changes_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) ->
     assert len(rows["stationary"]) == 3
     assert [row["world"] for row in rows["others"]] == [f"{name}, 8" for name in changes]
     assert len(rows["drifting"]) == len(change.COMPARED)
+    assert [row["policy"] for row in rows["piecewise"]] == list(change.rivals(10))
     assert [row["policy"] for row in rows["curiosity"]] == list(change.CURIOUS)
     (delay,) = change.detector(2, runner)[1].rows
     assert delay["4 units a round"].startswith("100%"), "a price that doubles is found in 20 rounds"

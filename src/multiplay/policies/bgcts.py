@@ -84,7 +84,7 @@ class BGCTS(Averages):
     """
 
     does = "Plays each plan as often as it may be the best, with more trials of plans of many arms."
-    cost = PolicyCost()
+    cost = PolicyCost(step=1.5)
 
     lam: float = 0.0
 

@@ -1,12 +1,14 @@
 """BG-CTS: a twin of whole runs, the published regret, the paradox, and settings."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from examples_of_sets import SETS
 from known import check_known
+from many_streams import many_streams
 from refusal import refused
 from scipy.stats import norm
 
@@ -122,11 +124,26 @@ def test_its_regret_is_that_of_the_authors() -> None:
     check_known(final(BGCTS(), 50, 20_000, trials=10), published.mean(), error)
 
 
-def test_the_exact_posterior_never_finds_the_better_plan_in_many_trials() -> None:
-    """Each round with the worse plan costs 10, as each of 50 arms costs 0.2 more."""
-    exact, boosted = (final(policy, 50, 300, trials=20) for policy in (GenCTS(), BGCTS()))
-    assert 4 <= (exact > 2900).sum() <= 16  # Binomial(20, 1/2): 0.3 %
-    assert boosted.max() < 600
+def irwin_hall(m: int, level: Fraction) -> float:
+    """The probability that m uniform numbers are less than ``level`` in all."""
+    terms = ((-1) ** k * math.comb(m, k) * (level - k) ** m for k in range(math.floor(level) + 1))
+    return float(sum(terms) / math.factorial(m))
+
+
+@pytest.mark.parametrize("m", [4, 8, 12])
+def test_the_exact_posterior_seldom_tries_an_unseen_plan_of_many_arms(m: int) -> None:
+    """The dear plan is known to cost 0.3 an arm; a z-test at level 1e-6."""
+    trials, exact = 40_000, irwin_hall(m, Fraction(3, 10) * m)
+    ones = np.ones((trials, m))
+    state = {"p": np.hstack([ones, 3e11 * ones]), "q": np.hstack([ones, 7e11 * ones])}
+    tried = GenCTS().choose(two_plans(m), state, many_streams(trials)).action[:, 0].mean()
+    assert abs(tried - exact) < 4.9 * math.sqrt(exact * (1 - exact) / trials)
+
+
+def test_the_boosted_draws_find_the_better_plan_of_many_arms() -> None:
+    """Each round with the dear plan costs 10; the exact posterior would wait 3.7 million."""
+    assert 1 / irwin_hall(50, Fraction(15)) > 3.7e6
+    assert final(BGCTS(), 50, 300, trials=20).max() < 600
 
 
 def test_other_objectives_take_means_in_the_unit_interval() -> None:

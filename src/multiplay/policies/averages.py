@@ -8,7 +8,7 @@ from multiplay.kernels import averages as kernels
 from multiplay.policies.base import Play, arm_totals
 from multiplay.policies.forgetting import Forgetting
 from multiplay.random import Rng
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 FADED = kernels.FADED
 
@@ -40,6 +40,7 @@ class Averages(Forgetting):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Count every unit."""
+        state |= play.cache
         self.pass_round(state)
         self.absorb(actions, state, feedback, rng)
 
@@ -91,7 +92,13 @@ def unseen_first(actions: ActionSet, state: Arrays, action: IntArray) -> IntArra
     forgotten.
     """
     if kernels.any_unseen(state["count"], actions._n):
-        unseen = (state["count"] < FADED) & (actions.n >= 1)
-        early, action = unseen.any(axis=1), action.copy()
-        action[early] = actions.argmin(-unseen[early].astype(float))
+        never = unseen(actions, state)
+        early, action = never.any(axis=1), action.copy()
+        action[early] = actions.argmin(-never[early].astype(float))
     return action
+
+
+def unseen(actions: ActionSet, state: Arrays) -> BoolArray:
+    """Return the arms that can be played and were never seen, (trials, d)."""
+    never: BoolArray = (state["count"] < FADED) & (actions.n >= 1)
+    return never

@@ -15,6 +15,7 @@ from multiplay.kernels import moments as columns
 from multiplay.kernels.hypotheses import COLUMNS, HYPOTHESES, MARKS, OCTAVES, new_hypotheses
 from multiplay.policies.base import Play, PolicyCost, arm_totals
 from multiplay.policies.forgetting import Forgetting
+from multiplay.policies.replan import drop_plans
 from multiplay.policies.shared_seed import check_shared_seed, seeds
 from multiplay.random import Rng, Streams, generator_words
 from multiplay.types import Arrays, FloatArray
@@ -89,6 +90,10 @@ class BootstrapCTS(Forgetting):
         whose quantile they draw :math:`\theta_i` given :math:`\kappa_i`; with "follow", one for
         the hypotheses, ordered by their means. An arm draws as it does alone, and its draw
         increases in each number. Needs w = 1. False: each arm draws on its own.
+    replan
+        "rarely": the solver is called in few rounds, and the best of the plans that it found is
+        played in the others, for sets whose plans take long to compute: see "Few calls of the
+        solver" in docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -140,6 +145,7 @@ class BootstrapCTS(Forgetting):
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
     shared_seed: bool = field(default=False, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -185,7 +191,10 @@ class BootstrapCTS(Forgetting):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
-        return Play(actions.best(self.index(actions, state, rng)))
+        theta = self.index(actions, state, rng)
+        if self.replan is not None:
+            return self.best_play(actions, state, theta)
+        return Play(actions.best(theta))
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, one draw of the mean of each arm."""
@@ -208,6 +217,7 @@ class BootstrapCTS(Forgetting):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Forget by the discount or window, if given, and add the report of each arm."""
+        state |= play.cache
         self.pass_round(state)
         self.absorb(actions, state, feedback, rng)
 
@@ -235,6 +245,7 @@ class BootstrapCTS(Forgetting):
 
     def restart(self, state: Arrays, restart: Restart) -> None:
         """Let only the reports of a restart count of its arms."""
+        drop_plans(state)
         moments = state["moments"]
         if self.follows:
             hypotheses, _, marks, snaps = (state[name] for name in HYPOTHESES)

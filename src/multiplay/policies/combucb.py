@@ -8,7 +8,7 @@ from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.kernels.averages import confidence_bounds
-from multiplay.policies.averages import Averages, unseen_first
+from multiplay.policies.averages import Averages, unseen, unseen_first
 from multiplay.policies.base import Play, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
@@ -48,6 +48,10 @@ class CombUCB(Averages):
     window
         The same by W, a number of rounds: only the samples of the last W rounds told count, and
         :math:`\ln t` becomes :math:`\ln \min(t, W)`.
+    replan
+        "rarely": the solver is called in few rounds, and the best of the plans that it found is
+        played in the others, for sets whose plans take long to compute: see "Few calls of the
+        solver" in docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -82,6 +86,7 @@ class CombUCB(Averages):
     alpha: float = 1.5
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,8 +97,10 @@ class CombUCB(Averages):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for the bounds."""
-        action = actions.best(self.index(actions, state, rng))
-        return Play(unseen_first(actions, state, action))
+        theta = self.index(actions, state, rng)
+        if self.replan is not None:
+            return self.best_play(actions, state, theta, unseen(actions, state))
+        return Play(unseen_first(actions, state, actions.best(theta)))
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         """Return the bounds."""

@@ -11,13 +11,13 @@ from multiplay._support.serialization import settings
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import InvalidInput
 from multiplay.kernels.moments import AVERAGE, MEAN, UNITS, N
-from multiplay.policies.base import Policy
+from multiplay.policies.replan import Replanning, drop_plans
 from multiplay.types import Arrays, FloatArray
 
 LONGEST = 10**6  # rounds of a window: the state keeps all of them
 
 
-class Forgetting(Policy):
+class Forgetting(Replanning):
     """Sums over the reported rounds, in which old rounds count less, or nothing.
 
     With ``discount`` gamma in (0, 1), every round reported multiplies by gamma what was learned of
@@ -49,6 +49,7 @@ class Forgetting(Policy):
         return f"{type(self).__name__}({', '.join(given)})"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.discount is not None and not (is_number(self.discount) and 0 < self.discount < 1):
             raise InvalidInput(
                 "discount",
@@ -105,6 +106,7 @@ class Forgetting(Policy):
 
     def restart(self, state: Arrays, restart: Restart) -> None:
         """Compute the sums of some arms again, and those of each round of a window."""
+        drop_plans(state)
         n, mean = restart.sums[:, N], restart.sums[:, MEAN]
         for name, gain in zip(self.sums, self.gains(n, n * mean), strict=True):
             state[name][:, restart.places] = self.prior + gain
@@ -120,6 +122,12 @@ class Forgetting(Policy):
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
         """Forget arms that could not be played at the same rate as all other arms."""
         self.forget(state, rounds)
+
+    @property
+    def remembered(self) -> float:
+        """The number of rounds that count: the window, or 1 / (1 - discount)."""
+        discount, window = self.memory
+        return window if discount == 1.0 else 1.0 / (1.0 - discount)
 
     @property
     def memory(self) -> tuple[float, float]:

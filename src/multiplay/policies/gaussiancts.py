@@ -7,7 +7,7 @@ import numpy as np
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.policies.averages import FADED, Averages, averages, samples, unseen_first
+from multiplay.policies.averages import FADED, Averages, averages, samples, unseen, unseen_first
 from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.shared_seed import check_shared_seed, seeds, standard_normal
 from multiplay.random import Rng
@@ -50,6 +50,10 @@ class GaussianCTS(Averages):
         :math:`z \sim \mathcal{N}(0, 1)`,
         :math:`\theta_i = \hat{\mu}_i + z \sqrt{\beta / (4 N_i)}`
         (docs/choosing.md#one-seed-for-all-arms). False: each arm draws on its own.
+    replan
+        "rarely": the solver is called in few rounds, and the best of the plans that it found is
+        played in the others, for sets whose plans take long to compute: see "Few calls of the
+        solver" in docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -88,6 +92,7 @@ class GaussianCTS(Averages):
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
     shared_seed: bool = field(default=False, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,8 +102,10 @@ class GaussianCTS(Averages):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
-        action = actions.best(self.index(actions, state, rng))
-        return Play(unseen_first(actions, state, action))
+        theta = self.index(actions, state, rng)
+        if self.replan is not None:
+            return self.best_play(actions, state, theta, unseen(actions, state))
+        return Play(unseen_first(actions, state, actions.best(theta)))
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""

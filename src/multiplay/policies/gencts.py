@@ -46,6 +46,10 @@ class GenCTS(Forgetting):
         One random number for all arms of a round: with :math:`u` uniform,
         :math:`\theta_i = F_i^{-1}(u)`, where :math:`F_i` is the posterior of arm i
         (docs/choosing.md#one-seed-for-all-arms). False: each arm draws on its own.
+    replan
+        "rarely": the solver is called in few rounds, and the best of the plans that it found is
+        played in the others, for sets whose plans take long to compute: see "Few calls of the
+        solver" in docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -89,6 +93,7 @@ class GenCTS(Forgetting):
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
     shared_seed: bool = field(default=False, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,7 +106,10 @@ class GenCTS(Forgetting):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw of the posterior."""
-        return Play(actions.best(self.index(actions, state, rng)))
+        theta = self.index(actions, state, rng)
+        if self.replan is not None:
+            return self.best_play(actions, state, theta)
+        return Play(actions.best(theta))
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, one draw of the posterior."""
@@ -116,6 +124,7 @@ class GenCTS(Forgetting):
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Forget by the discount or window, if given, and count the heads and the tails."""
+        state |= play.cache
         self.pass_round(state)
         self.absorb(actions, state, feedback, rng)
 

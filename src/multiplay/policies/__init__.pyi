@@ -28,4 +28,5 @@ from multiplay.policies.lints import LinTS as LinTS
 from multiplay.policies.linucb import LinUCB as LinUCB
 from multiplay.policies.olsucbc import OLSUCBC as OLSUCBC
 from multiplay.policies.scaledscribble import ScaledScribble as ScaledScribble
+from multiplay.policies.switching import SwitchingCost as SwitchingCost
 from multiplay.policies.threeworlds import BestOfThreeWorlds as BestOfThreeWorlds

@@ -157,6 +157,8 @@ class BootstrapCTS(Forgetting):
             raise InvalidInput("shared_seed", "False unless w = 1", f"w = {self.w:g}", hint)
         if not isinstance(self.change, str) or self.change not in ("follow", "ignore"):
             hint = "Use 'follow' for costs that may change, or leave it out."
+            if is_number(self.change):
+                hint = "A switching cost is Learner(change=15), or SwitchingCost(policy, 0.06)."
             raise InvalidInput("change", "'follow' or 'ignore'", repr(self.change), hint)
         if not (is_number(self.curiosity) and 0 <= self.curiosity <= 1):
             hint = "Leave it out for 0, or try 0.1."

@@ -1,0 +1,102 @@
+"""Switching costs: plans against enumeration, the contract of policies, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multiplay import (
+    BootstrapCTS,
+    Budget,
+    CombUCB,
+    Coverage,
+    Explicit,
+    GenCTS,
+    GenLBINFV,
+    IntegerProgram,
+    InvalidInput,
+    Knapsack,
+    Model,
+    SwitchingCost,
+    Transport,
+)
+from multiplay.policies.switching import calm_plans
+from multiplay.testing import check_policy
+
+SETS = [
+    Transport([2, 3], [2, 3]),
+    Transport([1, 2, 2], [3, 2]),
+    Budget(4, [3, 2, 4]),
+    Knapsack([3, 2, 4], 9, limits=[2, 3, 2]),
+    Explicit([[0, 3], [2, 2], [5, 0], [1, 1]]),
+    IntegerProgram.example(),
+    Model.example(),
+]
+
+
+@pytest.mark.parametrize("actions", SETS, ids=repr)
+def test_plans_have_the_least_cost_of_all_actions(actions: Any) -> None:
+    rng, everything = np.random.default_rng(4), actions.enumerate()
+    rows = 2 if actions.searches else 40
+    theta = rng.random((rows, actions.d))
+    last = everything[rng.integers(len(everything), size=rows)]
+    last[0] = actions.n + 1  # a plan of another set
+    charge = rng.choice([0.0, 0.05, 0.2, 1.0], size=rows)
+    found = calm_plans(actions, theta, actions.best(theta), last, charge)
+    for k in range(rows):
+        costs = actions.sign * actions.value(everything, theta[k])
+        costs = costs + charge[k] * np.abs(everything - last[k]).sum(axis=1)
+        own = actions.sign * actions.value(found[k], theta[k])
+        own = own + charge[k] * np.abs(found[k] - last[k]).sum()
+        assert actions.contains(found[k])
+        assert own == pytest.approx(costs.min())
+
+
+def test_other_sets_have_the_better_one_of_two_plans() -> None:
+    actions = Coverage.example()
+    theta = np.random.default_rng(0).random((30, actions.d))
+    proposal = actions.best(theta)
+    last = np.roll(proposal, 1, axis=0)
+    found = calm_plans(actions, theta, proposal, last, np.full(30, 0.1))
+    stays = actions.value(last, theta) >= actions.value(proposal, theta) - 0.1 * np.abs(
+        last - proposal
+    ).sum(axis=1)
+    assert 0 < stays.sum() < 30
+    assert (found == np.where(stays[:, None], last, proposal)).all()
+
+
+def test_the_contract_of_policies_holds() -> None:
+    for policy in (GenCTS(), CombUCB(), BootstrapCTS(change="follow", replan="rarely")):
+        check_policy(SwitchingCost(policy, 0.1), Transport([1, 4, 5], [4, 6]))
+
+
+def test_a_cost_of_nothing_changes_no_play() -> None:
+    """And a large one keeps the first plan until it was played often enough."""
+    from multiplay import Stochastic, Streams, Uniform
+
+    actions, played = Transport([1, 4, 5], [4, 6]), {}
+    world = Stochastic(Uniform(0.0, np.array([0.2, 0.8, 0.5, 0.4, 0.7, 0.3])))
+    for change in (None, 0.0, 10.0):
+        policy: Any = GenCTS() if change is None else SwitchingCost(GenCTS(), change)
+        opened, rng = world.open(actions, 40, [0, 1], 3), Streams.spawn(3, 0, [0, 1])
+        state, played[change] = policy.start(actions, None, 2), []
+        for _ in range(40):
+            play = policy.choose(actions, state, rng)
+            policy.update(actions, state, play, opened.observe(play.action).feedback, rng)
+            played[change].append(play.action)
+    assert np.array_equal(played[None], played[0.0])
+    assert (np.array(played[10.0]) == played[10.0][0]).all()
+    assert not (np.array(played[0.0]) == played[0.0][0]).all()
+
+
+@pytest.mark.parametrize("given", [-1, np.nan, np.inf, "15", None, True])
+def test_costs_that_are_no_costs_are_refused(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="change: expected a number of 0 or more"):
+        SwitchingCost(GenCTS(), given)
+
+
+def test_policies_without_an_index_are_refused_and_numbers_of_another_setting() -> None:
+    with pytest.raises(InvalidInput, match="because of the switching cost"):
+        SwitchingCost(GenLBINFV()).start(Transport([1], [1]), None, 1)
+    with pytest.raises(InvalidInput, match="SwitchingCost"):
+        BootstrapCTS(change=15)  # type: ignore[arg-type]

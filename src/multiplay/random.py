@@ -15,7 +15,7 @@ from multiplay.kernels import random as kernels
 from multiplay.types import FloatArray, IntArray
 
 # Purposes of streams: losses must not depend on the random numbers that a policy draws.
-LOSSES, POLICY, INSTANCE, ASK, TELL, LEARN, CONTEXT = range(7)
+LOSSES, POLICY, INSTANCE, ASK, TELL, LEARN, CONTEXT, PRICE = range(8)
 
 
 def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:

@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_list, shortened
 from multiplay._support.patterns import matches
 from multiplay._support.serialization import pack, set_digest
 from multiplay._support.suggestions import suggestion
+from multiplay._support.words import money_text
 from multiplay.actions import ActionSet
+from multiplay.beliefs.features import played_rows
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.reports import Report
-from multiplay.learner.round_set import RoundSet, check_storable
-from multiplay.policies import Play
-from multiplay.promises.decision import decide
-from multiplay.promises.prices import Prices, RemainingSet, best_plan, overshot, shadow_prices
+from multiplay.learner.round_set import NO_LIMITS, RoundSet, check_storable
+from multiplay.policies import FeatureCTS, Play, Policy
+from multiplay.policies.featurects import rows_of
+from multiplay.promises.decision import decide, decide_likely
+from multiplay.promises.prices import (
+    OVER,
+    Prices,
+    RemainingSet,
+    averaged_prices,
+    best_plan,
+    overshot,
+    shadow_prices,
+)
 from multiplay.promises.promise import Promise, promise_of
-from multiplay.promises.reserve import Reserve, ThriftyPlans, likely_sum, reserve_of, used_by
-from multiplay.random import Streams
+from multiplay.promises.reserve import PROBABLE, LikelyReserve, Reserve, ThriftyPlans, used_by
+from multiplay.random import PRICE, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 NUMBERS, PRICES, HELD, CHOSEN = "promises", "prices", "held", "list"  # in the memo of a play
-MOST_PAST = 20  # sets of past plays that stand for unknown ones
+MOST_PAST = 40  # sets of past plays that stand for unknown ones
+LEAST_DRAWS = 20  # of the costs of plays on unknown sets
 MOST_KNOWN = 500  # sets whose plans, amounts and digests are kept
 FAR = 10.0  # of the range of losses: what an arm that must be seen costs less
 SPREADS = 1.96  # standard deviations of an interval of 95 %
@@ -144,8 +158,8 @@ class Month(NamedTuple):
         What is left of each, with the sign of an upper limit.
     known : int
         The number of sets that are known.
-    reserve : Reserve
-        The thrifty plans of all these plays.
+    reserve : Reserve or LikelyReserve
+        The thrifty plans of all these plays, or what they probably need.
     first : ThriftyPlans or None
         Those of the first one.
     unknown : array of shape (promises,)
@@ -156,14 +170,16 @@ class Month(NamedTuple):
     sets: list[RemainingSet]
     rest: FloatArray
     known: int
-    reserve: Reserve
+    reserve: Reserve | LikelyReserve
     first: ThriftyPlans | None
     unknown: IntArray
 
     @property
     def prices(self) -> Prices:
         """The shadow prices."""
-        return shadow_prices(self.sets, self.rest)
+        if isinstance(self.reserve, Reserve):
+            return shadow_prices(self.sets, self.rest)
+        return averaged_prices(self.sets, self.rest, self.reserve.deviation(self.rest))
 
 
 class PromiseBook:
@@ -201,9 +217,8 @@ class PromiseBook:
         self.chosen = np.zeros(0, dtype=np.int64)
         self.listed: tuple[int, ...] = ()
         self.latest = -math.inf
-        self._thrifty: dict[tuple[int, ...], tuple[ActionSet, ThriftyPlans]] = {}
+        self._made: dict[tuple[Hashable, int], tuple[ActionSet, Any]] = {}
         self._amounts: dict[tuple[Any, ...], FloatArray] = {}
-        self._digests: dict[int, tuple[ActionSet, bytes]] = {}
         for promise in self.initial:
             self.add_promise(promise)
 
@@ -212,19 +227,12 @@ class PromiseBook:
 
     # ------------------------------------------------------------ promises
 
-    def check(self, state: PolicyState, promise: Any, strict: bool = True) -> Promise:
+    def check(self, state: PolicyState, given: Any, strict: bool = True) -> Promise:
         """Return a promise, after checking that it fits the parts of a learner.
 
         ``strict``: every pattern must fit an arm, because the set does not change.
         """
-        check_instance("promises", promise, Promise, "AtMost(40_000, of={'*': 80}, plays=22)")
-        assert isinstance(promise, Promise)
-        if promise.name in self.kept:
-            hint = f"Release it first: release({promise.name!r})."
-            raise InvalidInput("promises", "promises of different names", repr(promise.name), hint)
-        if state.features is not None:
-            expected = "no features, because prices need means that do not depend on them"
-            raise InvalidInput("features", expected, "features", "Leave out the promises.")
+        promise = checked_promise(given, self.kept)
         self._check_policy(state, promise)
         self.check_set(state, state.actions)
         promise.amounts(state.actions.names)
@@ -256,10 +264,12 @@ class PromiseBook:
 
     def check_set(self, state: PolicyState, actions: ActionSet, argument: str = "actions") -> None:
         """Raise ``InvalidInput`` if prices cannot be computed for a set."""
-        if not actions.affine or actions.has_known:
-            expected = "a set whose costs are sums over units, without known costs"
-            hint = "Leave out the promises."
-            raise InvalidInput(argument, expected, f"{actions!r}", hint)
+        if not actions.affine:
+            expected = "a set whose costs are sums over units, or known"
+            raise InvalidInput(argument, expected, f"{actions!r}", "Leave out the promises.")
+        if actions.has_known and not has_index(state):
+            expected = f"a set without known costs for {type(state.policy).__name__} and promises"
+            raise InvalidInput(argument, expected, f"{actions!r}", "Use BootstrapCTS or GenCTS.")
 
     def add_promise(self, promise: Promise, past: Iterable[ActionSet] = ()) -> None:
         """Make a promise: plays count from now on; ``past`` are the sets of earlier plays."""
@@ -301,13 +311,8 @@ class PromiseBook:
 
     def digest(self, actions: ActionSet) -> bytes:
         """Return the digest of a set, computed once for each object."""
-        known = self._digests.get(id(actions))
-        if known is None or known[0] is not actions:  # an id may be used again
-            if len(self._digests) > MOST_KNOWN:
-                self._digests.clear()
-            known = actions, set_digest(*pack(actions, "actions"))
-            self._digests[id(actions)] = known
-        return known[1]
+        made: bytes = self._once("digest", actions, lambda: set_digest(*pack(actions, "actions")))
+        return made
 
     def amounts(self, names: tuple[str, ...], kept: list[Kept] | None = None) -> FloatArray:
         """Return what a unit of each arm counts for each promise, as upper limits."""
@@ -346,17 +351,22 @@ class PromiseBook:
         sure = sure[: int(left.max(initial=0))]
         unknown = np.maximum(left - len(sure), 0)
         means, sets = _means(state, beliefs), list[RemainingSet]()
+        indexed = has_index(state)
 
         def remaining(actions: ActionSet, weight: float, counts: BoolArray) -> RemainingSet:
             amounts = self.amounts(actions.names, kept) * counts[:, np.newaxis]
-            return RemainingSet(actions, weight, _of_names(state, means, actions.names), amounts)
+            costs = self._drawn(state, actions, len(sets), today) if indexed else None
+            if costs is None:
+                costs = _of_names(state, means, actions.names)
+            return RemainingSet(actions, weight, costs, amounts)
 
         for s, actions in enumerate(sure):
             sets.append(remaining(actions, 1.0, s < left))
         before = 0
         for plays in sorted({*unknown.tolist()} - {0}):
-            weight = (plays - before) / len(pool)
-            sets += [remaining(actions, weight, unknown >= plays) for actions in pool]
+            drawn = pool * (-(-LEAST_DRAWS // len(pool)) if indexed else 1)
+            for actions in drawn:
+                sets.append(remaining(actions, (plays - before) / len(drawn), unknown >= plays))
             before = plays
         rest = np.array([self._rest(state, one) for one in kept])
         scale = np.array([max(one.promise.of.values()) or 1.0 for one in kept])
@@ -364,13 +374,47 @@ class PromiseBook:
         thrifty = self._thrifty_plans(kept, sure, pool if unknown.any() else [], scale)
         rows = [plans.use * (s < left) for s, plans in enumerate(thrifty[: len(sure)])]
         past = [plans.use for plans in thrifty[len(sure) :]]
-        reserve = reserve_of(rows, past, unknown, rest, scale, hard)
+        reserve: Reserve | LikelyReserve
+        if unknown.any():
+            reserve = LikelyReserve(rows, past, unknown, scale, hard)
+        else:
+            reserve = Reserve(np.stack(rows), scale, hard)
         return Month(kept, sets, rest, len(sure), reserve, thrifty[0] if sure else None, unknown)
+
+    def _drawn(
+        self, state: PolicyState, actions: ActionSet, number: int, today: RoundSet | None
+    ) -> FloatArray | None:
+        """Return what units cost in a remaining play, as the policy may draw it then.
+
+        Random numbers are those of the number of the play, the same on every day, so that prices
+        change only with what is learned. None for arms never seen, and for features to come.
+        """
+        if any(name not in state.arms.index for name in actions.names):
+            return None
+        if number or today is None:
+            if state.policy.reads_features:
+                return None
+            today = self._once("prepared", actions, lambda: state.prepared(actions, NO_LIMITS))
+        arrays = state.arms.cut(state.arms.places(actions.names))
+        theta = _theta(state.policy, today.actions, arrays, Streams(_words(number).copy()))
+        assert theta is not None
+        costs: FloatArray = today.bounds.low + today.ranges.scale * _finite(theta)[0]
+        return costs
+
+    def _once(self, what: Hashable, actions: ActionSet, make: Callable[[], Any]) -> Any:
+        """Return what was made of a set before, or make it."""
+        key = what, id(actions)
+        known = self._made.get(key)
+        if known is None or known[0] is not actions:  # an id may be used again
+            if len(self._made) > MOST_KNOWN:
+                self._made.clear()
+            known = self._made[key] = actions, make()
+        return known[1]
 
     def _list_of(self, month: Month) -> IntArray | None:
         """Return the list of the last play, if it is of these promises and plays."""
         same = self.listed == tuple(one.number for one in month.kept)
-        return self.chosen if same and len(self.chosen) == len(month.reserve.use) else None
+        return self.chosen if same and len(self.chosen) == month.known else None
 
     def _rest(self, state: PolicyState, one: Kept) -> float:
         return one.promise.sign * (one.promise.limit - one.used(state.arms.names, one.units))
@@ -379,17 +423,15 @@ class PromiseBook:
         self, kept: list[Kept], sure: list[ActionSet], pool: list[ActionSet], scale: FloatArray
     ) -> list[ThriftyPlans]:
         """Return the thrifty plans of sets, computed once for each set and promises."""
-        numbers, found, known = tuple(one.number for one in kept), [], self._thrifty
-        if len(known) > MOST_KNOWN:
-            known.clear()
-        for actions in (*sure, *pool):
-            key = (id(actions), *numbers)
-            if key not in known or known[key][0] is not actions:
-                amounts = self.amounts(actions.names, kept)
-                one = RemainingSet(actions, 1.0, np.zeros(actions.d), amounts)
-                known[key] = actions, ThriftyPlans.of(one, scale)
-            found.append(known[key][1])
-        return found
+        numbers = tuple(one.number for one in kept)
+
+        def thrifty(actions: ActionSet) -> ThriftyPlans:
+            amounts = self.amounts(actions.names, kept)
+            return ThriftyPlans.of(RemainingSet(actions, 1.0, np.zeros(actions.d), amounts), scale)
+
+        return [
+            self._once(numbers, actions, partial(thrifty, actions)) for actions in (*sure, *pool)
+        ]
 
     def choose(
         self,
@@ -436,14 +478,20 @@ class PromiseBook:
             return plan
 
         assert month.first is not None
-        later = Reserve(month.reserve.use[1:], month.reserve.scale, month.reserve.hard)
-        before = None if month.unknown.any() else self._list_of(month)
-        low, high = round_set.bounds
-        dearest = float(np.abs([low, high]).max())
-        first = ThriftyPlans(month.first.plans, month.reserve.use[0])
+        dearest = float(np.abs(round_set.bounds).max())
+        given, whole = (plan_at, found.prices, amounts), month.reserve
         with deadline.before(until) as limit:
-            made = decide(plan_at, found.prices, amounts, first, later, month.rest, dearest, before)
+            if isinstance(whole, Reserve):
+                first = ThriftyPlans(month.first.plans, whole.use[0])
+                later = Reserve(whole.use[1:], whole.scale, whole.hard)
+                made = decide(*given, first, later, month.rest, dearest, self._list_of(month))
+            else:
+                after = whole.without(month.first.use)
+                made = decide_likely(*given, month.first, after, month.rest, dearest)
         memo |= {HELD: np.array([[made.held]]), CHOSEN: made.chosen[None].astype(np.int64)}
+        if state.policy.reads_features:  # of the arms that are played
+            arms, phi = played_rows(made.plan[None], rows_of(actions))
+            memo |= {"arms": arms, "phi": phi}
         chosen = Play(made.plan[None], play.memo | memo, play.cache)
         state.check(round_set, chosen, label)
         return chosen, truncated or limit.truncated, None
@@ -454,12 +502,12 @@ class PromiseBook:
             promise, over = one.promise, float(found.over[k])
             if not promise.hard or month.unknown[k] or not _is_over(over, promise.limit):
                 continue
-            best = amount(promise.limit + promise.sign * over)
+            best = money_text(_outward(promise.limit + promise.sign * over, promise.sign))
             least, change = ("least", "Raise") if promise.sign > 0 else ("most", "Lower")
             raise InvalidInput(
                 "promises",
                 f"at {least} {best} of {promise.name} for these {promise.plays} plays",
-                amount(promise.limit),
+                f"{promise.limit:,}",
                 f"{change} it, or write hard=False: then it is overshot as little as possible.",
             )
 
@@ -555,15 +603,12 @@ class PromiseBook:
 
     def _expected(self, state: PolicyState, month: Month) -> dict[int, PromiseReport]:
         found, rows = month.prices, dict[int, PromiseReport]()
-        reserve, listed = month.reserve, self._list_of(month)
-        if listed is None or not reserve.stands(listed, month.rest):
-            listed = reserve.new_list(month.rest)
-        stands, spread = reserve.stands(listed, month.rest), _spread(month, found)
+        stands, spread = self._stands(month), _spread(month, found)
         for k, one in enumerate(month.kept):
             promise, sign = one.promise, one.promise.sign
             ends = [found.use[k] + z * spread[k] for z in (0.0, -SPREADS, SPREADS)]
             if _is_over(float(found.over[k]), promise.limit):
-                holds = f"no: at best {amount(promise.limit + sign * float(found.over[k]))}"
+                holds = f"no: at best {money_text(promise.limit + sign * float(found.over[k]))}"
             elif promise.hard and not stands:
                 holds = "no longer sure"
             else:
@@ -580,12 +625,21 @@ class PromiseBook:
             )
         return rows
 
+    def _stands(self, month: Month) -> bool:
+        """Return whether a list keeps the hard promises, or what is left is probably enough."""
+        if isinstance(month.reserve, LikelyReserve):
+            return bool(month.reserve.margin(month.rest) >= PROBABLE)
+        listed = self._list_of(month)
+        if listed is None or not month.reserve.stands(listed, month.rest):
+            listed = month.reserve.new_list(month.rest)
+        return month.reserve.stands(listed, month.rest)
+
     def _ended(self, state: PolicyState, one: Kept) -> PromiseReport:
         """Return how a promise stands after its last play."""
         promise, names = one.promise, state.arms.names
         used = one.used(names, one.units)
         over = promise.sign * (used - promise.limit)
-        holds = f"no: at best {amount(used)}" if _is_over(over, promise.limit) else "sure"
+        holds = f"no: at best {money_text(used)}" if _is_over(over, promise.limit) else "sure"
         kind = "at most" if promise.sign > 0 else "at least"
         of_promise = kind, promise.until, promise.plays, promise.hard
         external = one.used(names, one.external)
@@ -643,14 +697,21 @@ def checked_promises(given: Any) -> tuple[Promise, ...]:
     if not is_list(given):
         hint = "Use promises=[AtMost(40_000, of={'*': 80}, plays=22, name='CO2')]."
         raise InvalidInput("promises", "a list of promises", shortened(repr(given)), hint)
-    names = set[str]()
+    made = dict[str, Promise]()
     for one in given:
-        check_instance("promises", one, Promise, "AtMost(40_000, of={'*': 80}, plays=22)")
-        if one.name in names:
-            hint = "Give each promise a name of its own: name='CO2'."
-            raise InvalidInput("promises", "promises of different names", repr(one.name), hint)
-        names.add(one.name)
-    return tuple(given)
+        promise = checked_promise(one, made)
+        made[promise.name] = promise
+    return tuple(made.values())
+
+
+def checked_promise(given: Any, taken: Container[str]) -> Promise:
+    """Return a promise, after checking its class and that its name is not taken."""
+    check_instance("promises", given, Promise, "AtMost(40_000, of={'*': 80}, plays=22)")
+    assert isinstance(given, Promise)
+    if given.name in taken:
+        hint = f"Use another name, or end the other one first: release({given.name!r})."
+        raise InvalidInput("promises", "promises of different names", repr(given.name), hint)
+    return given
 
 
 def given_sets(given: Any) -> Sequence[ActionSet]:
@@ -664,22 +725,12 @@ def given_sets(given: Any) -> Sequence[ActionSet]:
     return sets
 
 
-def amount(value: float) -> str:
-    """Return an amount as text.
-
-    Examples
-    --------
-    >>> amount(40864.0), amount(41.23)
-    ('40,864', '41.2')
-    """
-    return f"{value:,.1f}".removesuffix(".0")
-
-
 def has_index(state: PolicyState) -> bool:
     """Return whether the policy plays the best action for one vector."""
     streams = Streams.spawn(0, 0, [0])
     places = state.arms.places(state.usual.actions.names)
-    return state.policy.index(state.usual.actions, state.arms.cut(places), streams) is not None
+    arrays = state.arms.cut(places)
+    return _theta(state.policy, state.usual.actions, arrays, streams) is not None
 
 
 def used_units(report: Report) -> IntArray:
@@ -710,12 +761,32 @@ def _index(
     much less.
     """
     actions = round_set.actions
-    theta = state.policy.index(actions, arrays, rng)
+    theta = _theta(state.policy, actions, arrays, rng)
     assert theta is not None
-    theta = np.nan_to_num(theta, nan=0.5, posinf=FAR, neginf=-FAR)
+    theta = _finite(theta)
     if not np.array_equal(actions.best(theta), play.action):
         theta = theta - actions.sign * FAR * (play.action > 0)
     return theta
+
+
+def _theta(policy: Policy, actions: ActionSet, arrays: Arrays, rng: Streams) -> FloatArray | None:
+    """Return the vector for which a policy plays the best action; None if there is none."""
+    if isinstance(policy, FeatureCTS):
+        return policy.draw(actions, arrays, rng)
+    return policy.index(actions, arrays, rng)
+
+
+def _finite(theta: FloatArray) -> FloatArray:
+    """Return an index where an arm that must be seen first is far better than others."""
+    finite: FloatArray = np.nan_to_num(theta, nan=0.5, posinf=FAR, neginf=-FAR)
+    return finite
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _words(number: int) -> NDArray[np.uint64]:
+    """Return the words of the random stream of a remaining play."""
+    words: NDArray[np.uint64] = Streams.spawn(0, PRICE, [number]).state
+    return words
 
 
 def _shifted(actions: ActionSet, paid: FloatArray) -> ActionSet:
@@ -729,9 +800,13 @@ def _spread(month: Month, found: Prices) -> FloatArray:
     pool = month.sets[month.known :]
     if not pool:
         return np.zeros(len(month.kept))
-    plans = [best_plan(one, one.actions.sign * one.means, found.prices) for one in pool]
+    plans = [best_plan(one, found.prices) for one in pool]
     use = np.stack([used_by(plan, one.amounts) for plan, one in zip(plans, pool, strict=True)])
-    return likely_sum(use, month.unknown)[1]
+    n = len(use)
+    mean = use.sum(axis=0) / n
+    spread = np.sqrt(((use - mean) ** 2).sum(axis=0) / max(n - 1, 1))
+    deviation: FloatArray = spread * np.sqrt(month.unknown * (1 + month.unknown / n))
+    return deviation
 
 
 def _means(state: PolicyState, beliefs: Beliefs) -> FloatArray:
@@ -763,6 +838,12 @@ def _end(promise: Promise) -> float:
         return math.inf
     day = date.fromisoformat(promise.until) + timedelta(days=1)
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() - 1e-6
+
+
+def _outward(limit: float, sign: float) -> float:
+    """Return a limit with three digits or as a whole number, rounded so that it can be kept."""
+    factor = 10.0 ** max(0, 2 - math.floor(math.log10(max(limit, 1.0))))
+    return sign * math.ceil(sign * limit * factor - OVER) / factor
 
 
 def _is_over(over: float, limit: float) -> bool:

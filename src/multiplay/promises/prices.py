@@ -15,6 +15,7 @@ PENALTY = 5.0  # times the dearest unit, for each unit of consumption
 LARGER = 10.0  # factor of the penalties if limits that can be kept are overshot
 MOST_PENALTIES = 6
 SMALL = 0.01  # of the largest amount of an arm: less is no measure of a price
+POINTS = (-1.282, -0.524, 0.0, 0.524, 1.282)  # quantiles 10 %, 30 %, ... of a normal number
 OVER = 1e-7  # of the limit, within which it is kept
 
 
@@ -28,7 +29,8 @@ class RemainingSet(NamedTuple):
     weight : float
         The number of plays that it stands for.
     means : array of shape (d,)
-        The believed mean of a unit of each arm.
+        What a unit of each arm costs, beside the known costs of the set: its believed mean, or as
+        the policy draws it.
     amounts : array of shape (promises, d)
         What a unit of each arm counts, with the sign of an upper limit.
     """
@@ -65,7 +67,8 @@ def shadow_prices(sets: Sequence[RemainingSet], limits: FloatArray) -> Prices:
 
     .. math::
 
-        \min_{a_s \in \operatorname{conv} \mathcal{A}_s} \; \sum_s w_s \langle a_s, m_s \rangle
+        \min_{a_s \in \operatorname{conv} \mathcal{A}_s} \;
+        \sum_s w_s (\langle a_s, m_s \rangle + \text{known}(a_s))
         \quad \text{where} \quad \sum_s w_s \langle c_k, a_s \rangle \le \text{limit}_k
 
     A column of the master problem is a plan for every set, the best one for some prices: the
@@ -79,14 +82,61 @@ def shadow_prices(sets: Sequence[RemainingSet], limits: FloatArray) -> Prices:
     >>> found.prices, found.use, round(found.cost, 9)
     (array([0.5]), array([120.]), 80.0)
     """
-    penalties = _penalties(sets)
-    feasible: bool | None = None
+    return _shadow_prices(Columns(sets), limits)
+
+
+def averaged_prices(
+    sets: Sequence[RemainingSet], limits: FloatArray, deviation: FloatArray
+) -> Prices:
+    """Return prices averaged over what the remaining plays may need.
+
+    The limits are less by some multiples of ``deviation``, a standard deviation of the need. The
+    price of a limit grows faster the less is left, so the mean is more than the price of the mean;
+    and it changes less from play to play. All else is that of the limits themselves.
+    """
+    columns = Columns(sets)
+    found, prices = _shadow_prices(columns, limits), np.zeros(len(limits))
+    if not deviation.any():
+        return found
+    for point in POINTS:
+        less = limits - point * deviation
+        prices = prices + _generate(columns, less, columns.penalties, 1.0).prices
+    return found._replace(prices=prices / len(POINTS))
+
+
+class Columns:
+    """Plans for all sets together, each the best one for some prices: their cost and use."""
+
+    def __init__(self, sets: Sequence[RemainingSet]) -> None:
+        self.sets = sets
+        self.values, self.uses = list[float](), list[FloatArray]()
+        self.penalties = _penalties(sets)
+
+    def best(self, prices: FloatArray, cost: float) -> tuple[float, FloatArray]:
+        """Return the cost and the use of the best plan of each set; see ``best_plan``."""
+        value, use = 0.0, np.zeros(len(prices))
+        for one in self.sets:
+            plan = best_plan(one, prices, cost)
+            value += one.weight * one.actions.sign * float((plan * one.means).sum())
+            if one.actions.has_known:
+                value += one.weight * one.actions.sign * float(one.actions.known_cost(plan))
+            use = use + one.weight * (one.amounts * plan).sum(axis=1)
+        return value, use
+
+    def add(self, value: float, use: FloatArray) -> None:
+        """Keep a column."""
+        self.values.append(value)
+        self.uses.append(use)
+
+
+def _shadow_prices(columns: Columns, limits: FloatArray) -> Prices:
+    penalties, feasible = columns.penalties, None
     for _ in range(MOST_PENALTIES):
-        found = _generate(sets, limits, penalties, 1.0)
+        found = _generate(columns, limits, penalties, 1.0)
         if not overshot(found.over, limits).any():
             return found
         if feasible is None:
-            least = _generate(sets, limits, _reciprocals(sets), 0.0)
+            least = _generate(columns, limits, _reciprocals(columns.sets), 0.0)
             feasible = not overshot(least.over, limits).any()
         if not feasible:
             return found._replace(over=least.over)
@@ -94,27 +144,24 @@ def shadow_prices(sets: Sequence[RemainingSet], limits: FloatArray) -> Prices:
     return found
 
 
-def _generate(
-    sets: Sequence[RemainingSet], limits: FloatArray, penalties: FloatArray, cost: float
-) -> Prices:
+def _generate(columns: Columns, limits: FloatArray, penalties: FloatArray, cost: float) -> Prices:
     """Generate columns until no other one helps; the means count ``cost`` times."""
-    prices = np.zeros(len(limits))
-    values, uses = [], []
-    value, use = _column(sets, prices, cost)
-    values.append(value)
-    uses.append(use)
-    master = Master(limits.tolist(), penalties.tolist(), value, use.tolist())
+    values, uses = columns.values, columns.uses
+    if not values:
+        columns.add(*columns.best(np.zeros(len(limits)), cost))
+    master = Master(limits.tolist(), penalties.tolist(), cost * values[0], uses[0].tolist())
+    for value, use in zip(values[1:], uses[1:], strict=True):
+        master.add(cost * value, use.tolist())
     duals = master.solve()
+    scale = abs(values[0]) if cost else float((penalties * np.abs(limits)).sum())
     for _ in range(MOST_COLUMNS):
         prices = np.array(duals.prices)
-        value, use = _column(sets, prices, cost)
-        bound = value + float((prices * use).sum())
-        scale = abs(values[0]) if cost else float((penalties * np.abs(limits)).sum())
+        value, use = columns.best(prices, cost)
+        bound = cost * value + float((prices * use).sum())
         if bound >= duals.value - GAP * max(scale, 1e-12):
             break
-        values.append(value)
-        uses.append(use)
-        master.add(value, use.tolist())
+        columns.add(value, use)
+        master.add(cost * value, use.tolist())
         duals = master.solve()
     return _mixture(duals, values, uses)
 
@@ -127,22 +174,16 @@ def _mixture(duals: Duals, values: list[float], uses: list[FloatArray]) -> Price
     return Prices(np.array(duals.prices), use, np.array(duals.over), cost)
 
 
-def _column(
-    sets: Sequence[RemainingSet], prices: FloatArray, cost: float
-) -> tuple[float, FloatArray]:
-    """Return the cost and the use of the best plan of each set at some prices."""
-    value, use = 0.0, np.zeros(len(prices))
-    for one in sets:
-        plan = best_plan(one, cost * one.actions.sign * one.means, prices)
-        value += cost * one.weight * one.actions.sign * float((plan * one.means).sum())
-        use = use + one.weight * (one.amounts * plan).sum(axis=1)
-    return value, use
+def best_plan(one: RemainingSet, prices: FloatArray, cost: float = 1.0) -> IntArray:
+    """Return the cheapest action where units also pay the prices of what they use.
 
-
-def best_plan(one: RemainingSet, costs: FloatArray, prices: FloatArray) -> IntArray:
-    """Return the cheapest action where units also pay the prices of what they use."""
+    Means and known costs of the set count unless ``cost`` is 0.
+    """
     paid = (one.amounts * prices[:, np.newaxis]).sum(axis=0)
-    return one.actions.argmin(costs + paid)
+    if not cost:
+        return one.actions.argmin(paid)
+    plan: IntArray = one.actions.best((one.means + one.actions.sign * paid)[np.newaxis])[0]
+    return plan
 
 
 def _penalties(sets: Sequence[RemainingSet]) -> FloatArray:

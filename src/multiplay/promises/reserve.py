@@ -8,6 +8,7 @@ stand to the end.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -21,8 +22,9 @@ STEPS = 8  # of each weight from 0 to 1
 MOST_WEIGHTS = 50  # with more promises than a grid can have
 SWEEPS = 2  # of a repair
 FIRST_SWEEPS = 10  # of a new list
-LIKELY = 2.6  # standard deviations of what unknown sets need
-MARGIN_STEPS = 6  # bisections of a smaller margin
+LIKELY = 2.6  # standard deviations of what plays on unknown sets need, which are kept back
+PROBABLE = 1.645  # standard deviations that 95 % of normal numbers are below
+SHARE = 0.5  # of the margin, by which prices are averaged over less
 KEPT = 1e-9  # of the scale of a promise, within which it is kept
 
 
@@ -77,7 +79,6 @@ class Reserve:
     """The thrifty plans of the remaining plays, from which lists are made.
 
     ``use`` has for every remaining play what its thrifty plans use, (plays, weights, promises).
-    Plays whose sets are not known yet are one more row: what they will probably need.
     """
 
     def __init__(self, use: FloatArray, scale: FloatArray, hard: BoolArray) -> None:
@@ -127,59 +128,90 @@ class Reserve:
         return squared
 
 
-def reserve_of(
-    known: Sequence[FloatArray],
-    past: Sequence[FloatArray],
-    unknown: IntArray,
-    rest: FloatArray,
-    scale: FloatArray,
-    hard: BoolArray,
-) -> Reserve:
-    """Return the reserve of known sets, and of plays on unknown ones like those of the past.
+class LikelyReserve:
+    r"""What the remaining plays probably need, where some of their sets are not known.
 
-    ``known`` and ``past`` are what thrifty plans use, ``unknown`` is the number of such plays for
-    each promise. If no list keeps the promises with the full margin for unknown sets, the margin is
-    the largest one with which a list does.
+    For weights :math:`\omega` of the promises, let :math:`h_s(\omega)` be the weighted use of the
+    thrifty plan of set s. By the duality of linear programs, mixtures of plans that keep all
+    promises exist if and only if :math:`\sum_s h_s(\omega) \le \langle \omega, \text{rest} \rangle`
+    for all :math:`\omega`. For k plays on sets like n past ones, the sum has the mean
+    :math:`k \cdot \text{mean}` and the standard deviation :math:`\text{sd} \sqrt{k (1 + k / n)}`.
+
+    ``known`` and ``past`` have what thrifty plans use, (weights, promises) for each set, and
+    ``unknown`` the number of plays on unknown sets for each promise. Only hard promises count.
+
+    Attributes
+    ----------
+    rows : array of integers
+        Which of all weights have only hard promises.
+    omega : array of shape (weights, promises)
+        These weights, for amounts as they are.
+    need, spread : arrays of shape (weights,)
+        Mean and standard deviation of the weighted use of all these plays.
     """
-    shape = (0, len(weights(len(scale))), len(scale))
-    rows = np.stack(known) if len(known) else np.zeros(shape)
-    if not unknown.any():
-        return Reserve(rows, scale, hard)
-    uses = np.stack(past)
 
-    def at(margin: float) -> Reserve:
-        needed = likely_need(uses, unknown, margin)
-        return Reserve(np.concatenate([rows, needed[np.newaxis]]), scale, hard)
+    def __init__(
+        self,
+        known: Sequence[FloatArray],
+        past: Sequence[FloatArray],
+        unknown: IntArray,
+        scale: FloatArray,
+        hard: BoolArray,
+    ) -> None:
+        grid = weights(len(scale))
+        self.rows = np.flatnonzero((grid[:, ~hard] == 0).all(axis=1))
+        self.omega = (grid / scale)[self.rows]
+        self.unknown, self.past = unknown, np.stack(past)
+        self.need, variance = np.zeros(len(self.omega)), np.zeros(len(self.omega))
+        for use in known:
+            self.need += self._weighted(use).min(axis=0)
+        before, n = 0, len(past)
+        for plays in sorted({*unknown.tolist()} - {0}):
+            least = self._weighted(self.past * (unknown >= plays)).min(axis=1)
+            mean = least.sum(axis=0) / n
+            self.need += (plays - before) * mean
+            sums = ((least - mean) ** 2).sum(axis=0)
+            variance += sums / max(n - 1, 1) * (plays - before) * (1 + plays / n)
+            before = plays
+        self.spread = np.maximum(np.sqrt(variance), KEPT)
 
-    def stands(margin: float) -> bool:
-        found = at(margin)
-        return found.stands(found.new_list(rest), rest)
+    def without(self, use: FloatArray) -> "LikelyReserve":
+        """Return the reserve without one of the known sets."""
+        other = copy(self)
+        other.need = self.need - self._weighted(use).min(axis=0)
+        return other
 
-    if stands(LIKELY):
-        return at(LIKELY)
-    if not stands(0.0):
-        return at(0.0)
-    low, high = 0.0, LIKELY
-    for _ in range(MARGIN_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if stands(middle) else (low, middle)
-    return at(low)
+    def margins(self, rest: FloatArray) -> FloatArray:
+        """Return by how many standard deviations ``rest`` is enough, for each weight."""
+        margins: FloatArray = (self._weighted(rest) - self.need) / self.spread
+        return margins
 
+    def margin(self, rest: FloatArray) -> FloatArray:
+        """Return the least margin of all weights; infinite without hard promises."""
+        least: FloatArray = self.margins(rest).min(axis=-1, initial=np.inf)
+        return least
 
-def likely_need(past: FloatArray, plays: IntArray, margin: float = LIKELY) -> FloatArray:
-    r"""Return what plays on unknown sets will probably need, for each weight and promise.
+    def deviation(self, rest: FloatArray) -> FloatArray:
+        """Return a standard deviation of what thrifty plans use, for the tightest weight.
 
-    Mean and standard deviation of the n past sets: :math:`\text{mean} \cdot k + z\, \text{sd}
-    \sqrt{k (1 + k / n)}` for k plays, with the margin z.
-    """
-    mean, spread = likely_sum(past, plays)
-    needed: FloatArray = mean + margin * spread
-    return needed
+        At most a share of the margin: prices for less than is needed say nothing.
+        """
+        margins, n = self.margins(rest), len(self.past)
+        if not len(margins) or n < 2:
+            return np.zeros(len(rest))
+        tightest = int(margins.argmin())
+        weighted = self._weighted(self.past)[:, :, tightest]
+        least, use = weighted.min(axis=1), self.past[np.arange(n), weighted.argmin(axis=1)]
+        off, off_use = least - least.sum() / n, use - use.sum(axis=0) / n
+        together = (off_use * off[:, np.newaxis]).sum(axis=0) / (n - 1)
+        alone = max(float(np.sqrt((off**2).sum() / (n - 1))), KEPT)
+        share = min(SHARE * max(float(margins[tightest]), 0.0), 1.0)
+        deviation: FloatArray = together / alone * np.sqrt(self.unknown * (1 + self.unknown / n))
+        return share * deviation
 
-
-def likely_sum(past: FloatArray, plays: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of the sum over some plays like those of the past."""
-    n = len(past)
-    mean = past.sum(axis=0) / n
-    spread = np.sqrt(((past - mean) ** 2).sum(axis=0) / max(n - 1, 1))
-    return plays * mean, spread * np.sqrt(plays * (1 + plays / n))
+    def _weighted(self, use: FloatArray) -> FloatArray:
+        """Return the weighted sum of amounts along the last axis, for each weight."""
+        total = np.zeros((*use.shape[:-1], len(self.omega)))
+        for k in range(use.shape[-1]):
+            total += use[..., k, np.newaxis] * self.omega[:, k]
+        return total

@@ -15,10 +15,13 @@ from multiplay import (
     CombUCB,
     Features,
     Flag,
+    FollowTheLeader,
+    GenCTS,
     GenLBINFV,
     InProportion,
     InvalidInput,
     Learner,
+    Model,
     PendingPlay,
     Study,
     Transport,
@@ -144,16 +147,78 @@ def test_a_sure_promise_is_kept(policy: Any) -> None:
 
 
 def test_the_price_is_the_shadow_price_of_the_remaining_plays() -> None:
+    """A policy without random numbers: the costs of its program are the averages."""
     days = random_days(3)
     promises = two_promises(days)
-    learner = Learner(days[0], losses=(0, 250), changing=True, promises=promises)
-    means = np.full(9, 125.0)
+    learner = Learner(days[0], FollowTheLeader(), 0, losses=(0, 250), changing=True)
+    means = np.random.default_rng(3).uniform(40, 160, 9)
+    for day in days:
+        plan = dict(zip(day.names, day.argmin(-means).tolist(), strict=True))
+        bill = dict(zip(day.names, means.tolist(), strict=True))
+        learner.learn(plan, {arm: [bill[arm]] * k for arm, k in plan.items()}, actions=day)
+    for one in promises:
+        learner.promise(one)
+    seen = learner.arms().set_index("arm")["average"].reindex(days[0].names).fillna(0.0)
     amounts = np.stack([one.sign * one.amounts(days[0].names) for one in promises])
-    sets = [RemainingSet(day, 1.0, means, amounts) for day in days]
+    sets = [RemainingSet(day, 1.0, seen.to_numpy(), amounts) for day in days]
     limits = np.array([one.sign * one.limit for one in promises])
     found = shadow_prices(sets, limits).prices
-    prices = learner.ask(ahead=days[1:]).prices
+    assert found[0] > 0
+    prices = learner.ask(actions=days[0], ahead=days[1:]).prices
     assert list(prices.values()) == pytest.approx([found[0], -found[1]])
+
+
+def test_a_budget_is_not_spent_too_early() -> None:
+    """One unit a play, dear arms as good as cheap ones at first; seeds 0 to 2, 60 plays.
+
+    Prices are those at which the draws of the policy use what is left. With prices of means, which
+    are equal at first and then 0, the first half of the plays used about 62 %.
+    """
+    costs = dict(zip("abcdef", (1, 2, 3, 4, 6, 8), strict=True))
+    plans = Budget(1, [1] * 6, at_most=True, names=list(costs), sense="max")
+    money = AtMost(180, costs, plays=60, name="money")
+    chance = dict(zip("abcdef", (0.08, 0.22, 0.3, 0.5, 0.62, 0.7), strict=True))
+    used = list[float]()
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        learner = Learner(plans, GenCTS(), seed, rewards=(0, 1), promises=[money])
+        for _ in range(30):
+            play = learner.ask()
+            arms = [arm for arm, units in play.plan.items() if units]
+            learner.tell(play, {arm: [float(rng.random() < chance[arm])] for arm in arms})
+        used.append(learner.promise_reports()[0].used / money.limit)
+    assert 0.4 < np.mean(used) < 0.56
+
+
+def test_known_costs_and_features(tmp_path: Path) -> None:
+    """A model with known costs, and a policy with features: kept, and replayed."""
+    model = Model.example()
+    model = Model(
+        {**model.columns, "cost": [1.0, 0.0, 40.0, 0.0]}, model.rows, model.matrix, [0, 1]
+    )
+    costs = {"arm 1": 5.0, "arm 2": 1.0}
+    lanes = Budget(4, [4, 4], names=["arm 1", "arm 2"])
+    cases: list[tuple[Any, dict[str, Any], list[Any]]] = [
+        (model, {"policy": BootstrapCTS()}, [None] * 6),
+        (lanes, {"features": Features(rain=Flag())}, [{"rain": t % 2 == 0} for t in range(6)]),
+    ]
+    for k, (plans, settings, days) in enumerate(cases):
+        share = least_use([plans] * 6, costs, 0.5)
+        promises = [AtMost(share, costs, plays=6, name="CO2")]
+        store = f"sqlite:///{tmp_path / f'{k}.db'}"
+        settings |= {"losses": (0, 100), "promises": promises, "store": store}
+        study = Study.create("days", plans, **settings)
+        for t, today in enumerate(days):
+            given = {} if today is None else {"features": today}
+            ahead = [plans] * (5 - t) if t > 2 else None
+            play = study.ask(ahead=ahead, **given)
+            assert plans.contains(list(play.plan.values()))
+            dear = 90.0 if today and today["rain"] else 30.0
+            bill = {"arm 1": 20.0, "arm 2": dear}
+            study.tell(play, {arm: [bill[arm]] * units for arm, units in play.plan.items()})
+        (row,) = study.promise_reports()
+        assert row.used <= row.limit
+        assert "replay to the same state" in str(study.verify())
 
 
 def test_without_a_binding_promise_plays_are_the_same() -> None:
@@ -253,7 +318,6 @@ def test_bad_input() -> None:
         (lambda: AtMost(3, {"*": 1}, plays=3, until="30.11."), "a date"),
         (lambda: learner(good, policy=GenLBINFV()), "hard=False for GenLBINFV"),
         (lambda: learner(good, baseline=InProportion()), "allowance"),
-        (lambda: learner(good, features=Features(rain=Flag())), "features"),
         (lambda: learner().ask(ahead=[plans]), "no sets without promises"),
         (
             lambda: learner(good).ask(ahead=plans),  # type: ignore[arg-type]

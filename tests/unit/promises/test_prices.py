@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from multiplay import Budget, Transport
+from multiplay import Budget, Model, Transport
 from multiplay.promises.decision import decide
 from multiplay.promises.master import Master
-from multiplay.promises.prices import RemainingSet, shadow_prices
-from multiplay.promises.reserve import Reserve, ThriftyPlans, used_by, weights
+from multiplay.promises.prices import RemainingSet, averaged_prices, shadow_prices
+from multiplay.promises.reserve import LikelyReserve, Reserve, ThriftyPlans, used_by, weights
 from multiplay.types import FloatArray, IntArray
 
 
@@ -26,7 +26,12 @@ def listed_program(sets: list[RemainingSet], limits: FloatArray) -> float:
     """Return the optimal cost of the same program over all actions, by HiGHS; NaN if infeasible."""
     actions = [one.actions.all_actions() for one in sets]
     parts = list(zip(sets, actions, strict=True))
-    cost = np.concatenate([one.weight * (all_ @ one.means) for one, all_ in parts])
+    cost = np.concatenate(
+        [
+            one.weight * one.actions.sign * (all_ @ one.means + one.actions.known_cost(all_))
+            for one, all_ in parts
+        ]
+    )
     use = np.concatenate([one.weight * used_by(all_, one.amounts) for one, all_ in parts])
     owner = np.repeat(np.arange(len(sets)), [len(all_) for all_ in actions])
     sums = (owner == np.arange(len(sets))[:, np.newaxis]).astype(float)
@@ -58,6 +63,91 @@ def test_prices_are_those_of_the_whole_program(seed: int) -> None:
             for paid in [means + found.prices @ amounts]
         )
         assert bound - found.prices @ limits == pytest.approx(optimal, rel=2e-4)  # duality
+
+
+def depots(sense: str, costs: list[float]) -> Model:
+    """Six units from two depots; a depot that is used and each unit have a known cost."""
+    return Model(
+        {"lower": [0] * 4, "upper": [6, 6, 1, 1], "integer": [True] * 4, "cost": costs},
+        {"lower": [6, None, None], "upper": [6, 0, 0]},
+        {
+            "row": [0, 0, 1, 1, 2, 2],
+            "column": [0, 1, 0, 2, 1, 3],
+            "value": [1, 1, 1, -6, 1, -6],
+        },
+        arms=[0, 1],
+        sense=sense,
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_known_costs_of_a_model_count(seed: int) -> None:
+    """The value and the prices are those of HiGHS over all actions, with known costs."""
+    rng = np.random.default_rng([2, seed])
+    sense = "min" if seed % 2 else "max"
+    sets = [
+        RemainingSet(
+            depots(sense, rng.uniform(0, 9, 4).tolist()),
+            float(rng.integers(1, 6)),
+            rng.uniform(0, 5, 2),
+            np.array([[rng.uniform(3, 9), 1.0]]),
+        )
+        for _ in range(3)
+    ]
+    ends = [
+        sum(o.weight * (o.actions.argmin(s * c) @ c) for o in sets for c in o.amounts)
+        for s in (1, -1)
+    ]
+    limits = np.array([ends[0] + rng.uniform(0.1, 0.9) * (ends[1] - ends[0])])
+    found, optimal = shadow_prices(sets, limits), listed_program(sets, limits)
+    assert found.cost == pytest.approx(optimal, rel=2e-4, abs=1e-6)
+    step = 0.01 * np.abs(limits)
+    slopes = [
+        (listed_program(sets, limits + a) - listed_program(sets, limits + b)) / float((a - b)[0])
+        for a, b in ((0 * step, -step), (step, 0 * step))
+    ]
+    assert -slopes[1] - 1e-3 <= found.prices[0] <= -slopes[0] + 1e-3  # a subgradient
+
+
+@pytest.mark.parametrize("promises", [1, 2, 3])
+def test_a_likely_reserve_says_what_can_be_kept(promises: int) -> None:
+    """Ten days like the past ones: against HiGHS over all actions; seeds 0 to 9.
+
+    Past sets are equal, so that nothing varies; then the margin is positive where mixtures of plans
+    keep the promises, and negative where even 5 % more would not be enough.
+    """
+    seen = set[bool]()
+    for seed in range(10):
+        rng = np.random.default_rng([3, promises, seed])
+        (day,) = random_days(rng, 1)
+        amounts = rng.uniform(1, 9, (promises, 9))
+        one, scale = RemainingSet(day, 10.0, np.zeros(9), amounts), amounts.max(axis=1)
+        use = ThriftyPlans.of(one, scale).use
+        hard, plays = np.ones(promises, dtype=bool), np.full(promises, 10)
+        reserve = LikelyReserve([], [use, use], plays, scale, hard)
+        rest = 10 * use.min(axis=0) * rng.uniform(1.0, 1.4 if promises > 1 else 1.1, promises)
+        rest *= 0.97 if seed % 2 else 1.0
+        feasible = [not np.isnan(listed_program([one], factor * rest)) for factor in (1, 1.05)]
+        margin = float(reserve.margin(rest))
+        assert margin >= 0 or not feasible[0]
+        assert margin < 0 or feasible[1]
+        seen.add(margin >= 0)
+        more = LikelyReserve([use], [use, use], plays, scale, hard)
+        assert more.margin(rest) < margin
+        assert more.without(use).margin(rest) == pytest.approx(margin, rel=1e-9)
+    assert seen == {True, False}
+
+
+def test_averaged_prices_lie_between_those_of_their_limits() -> None:
+    """Prices fall with what is left, and are convex in it here: so their mean is larger."""
+    day = Budget(4, [4, 4, 4])
+    one = RemainingSet(day, 10, np.array([1.0, 2.0, 6.0]), np.array([[5.0, 3.0, 1.0]]))
+    limits, deviation = np.array([125.0]), np.array([15.0])
+    prices = [shadow_prices([one], limits + k * deviation).prices[0] for k in (-1.282, 0, 1.282)]
+    (found,) = averaged_prices([one], limits, deviation).prices
+    assert prices == pytest.approx([2.0, 0.5, 0.5])
+    assert found == pytest.approx((2.0 + 2.0 + 3 * 0.5) / 5)
+    assert averaged_prices([one], limits, 0 * deviation).prices == pytest.approx([0.5])
 
 
 def test_rewards_are_maximised() -> None:

@@ -22,6 +22,7 @@ SHORT = {
     "live.py": (["--learners", "2"], "best plan of each day"),
     "scaling.py": (["--trials", "2", "--horizon", "100", "--largest", "4"], "LBINFV"),
     "units.py": (["--trials", "2", "--horizon", "100", "--largest", "2"], "caution 0.75"),
+    "mismatch.py": (["--trials", "2", "--horizon", "60"], "| units: 8, losses 0.02 and 0.06 |"),
     "worlds.py": (["--trials", "2", "--horizon", "60"], "| reacting | 64 | LBINF"),
     "choosing.py": (["--trials", "2", "--horizon", "60"], "200 lanes"),
     "depots.py": (["--trials", "2", "--horizon", "55", "--jobs", "1"], "blind to rent"),

@@ -146,9 +146,15 @@ def test_regret_under_corruption_is_below_its_bound() -> None:
     """The first 100 rounds are corrupted; without corruption the first arm of three is best."""
     three, means, T = Budget(1, [1, 1, 1]), np.array([0.2, 0.6, 0.7]), 2000
     world = Corrupted(Bernoulli(1 - means), Bernoulli(means), at=100)
-    for policy, eta in ((GenLBINFV(), None), (GenLBINFV(prediction="gd", eta=0.1), 0.1)):
+    by_arm = (0.5, 0.1, 0.2)
+    for policy, eta, epsilon in (
+        (GenLBINFV(), None, 0.2),
+        (GenLBINFV(prediction="gd", eta=0.1), 0.1, 0.2),
+        (GenLBINFV(epsilon=by_arm), None, by_arm),
+    ):
         result = simulate(three, world, {"A": policy}, T, trials=10)
-        bound = genlbinfv_corrupted(Instance(three, means), means * (1 - means), 100.0, eta)
+        variances, C = means * (1 - means), 100.0
+        bound = genlbinfv_corrupted(Instance(three, means), variances, C, eta, epsilon)
         assert bound.proved
         assert result.final("A").mean() < bound.curve(np.array([T]))[0] < 0.6 * T
 

@@ -2,12 +2,25 @@
 
 import math
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 from refusal import refused
 
-from multiplay import Budget, Knapsack, Transport
+from multiplay import (
+    Bernoulli,
+    Budget,
+    CombUCB,
+    Explicit,
+    FollowTheLeader,
+    GenCTS,
+    Knapsack,
+    Stochastic,
+    Transport,
+    simulate,
+)
+from multiplay.results.intervals import interval
 from multiplay.theory import adversarial_worst_case, duplicated_worst_case, families, lower_bound
 
 PLANS = Transport([1, 4, 5], [4, 6])
@@ -50,6 +63,22 @@ def test_no_policy_is_below_the_adversarial_worst_case(arms: int, rounds: int) -
     """Five games of this many arms have five times the regret of one."""
     worst = adversarial_worst_case(Budget(5, [1] * (5 * arms)))
     assert worst.curve(np.array([rounds]))[0] <= 5 * least_regret(arms, rounds)
+
+
+def test_measured_regret_is_above_the_adversarial_worst_case() -> None:
+    """Four games of two arms, the better arm of each drawn anew in each trial, as in the proof."""
+    games, arms, rounds, trials = 4, 2, 200, 40
+    sides = np.array(list(product(range(arms), repeat=games)))
+    actions = Explicit(np.eye(arms, dtype=int)[sides].reshape(len(sides), -1))
+    good = np.random.default_rng(6).integers(0, arms, (trials, games))
+    gap = math.sqrt(arms / rounds) / 4
+    means = 0.5 - gap * np.eye(arms)[good].reshape(trials, -1)
+    policies = {"GenCTS": GenCTS(), "CombUCB": CombUCB(), "leader": FollowTheLeader()}
+    result = simulate(actions, Stochastic(Bernoulli(means)), policies, rounds, trials, seed=0)
+    worst = adversarial_worst_case(actions)
+    assert worst.formula == f"{games / 20:.4g} sqrt({arms} T)"
+    for policy in policies:
+        assert interval(result.final(policy)).low > worst.curve(np.array([rounds]))[0]
 
 
 def test_the_adversarial_worst_case_is_that_of_the_paper_with_a_constant() -> None:

@@ -26,6 +26,7 @@ SHORT = {
     "worlds.py": (["--trials", "2", "--horizon", "60"], "| reacting | 64 | LBINF"),
     "choosing.py": (["--trials", "2", "--horizon", "60"], "200 lanes"),
     "depots.py": (["--trials", "2", "--horizon", "55", "--jobs", "1"], "blind to rent"),
+    "shared_seed.py": (["--trials", "2", "--horizon", "30"], "lanes come and go | `Boot"),
     "shifts.py": (["--trials", "2", "--days", "8"], "plan by wages only"),
     "knapsack_bandits.py": (
         ["--trials", "2", "--horizon", "25", "--jobs", "1"],

@@ -507,7 +507,7 @@ class PromiseBook:
             raise InvalidInput(
                 "promises",
                 f"at {least} {best} of {promise.name} for these {promise.plays} plays",
-                f"{promise.limit:,}",
+                f"{promise.limit:,.10g}",
                 f"{change} it, or write hard=False: then it is overshot as little as possible.",
             )
 

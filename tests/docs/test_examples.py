@@ -32,6 +32,10 @@ SHORT = {
         ["--trials", "2", "--horizon", "25", "--jobs", "1"],
         "changing offers, dual descent",
     ),
+    "covariance.py": (
+        ["--trials", "2", "--horizon", "60", "--jobs", "1"],
+        "groups that move together",
+    ),
     "two_months.py": (["--trials", "2"], "all plans were feasible"),
 }
 

@@ -12,6 +12,7 @@ Returned = TypeVar("Returned")
 CLOSE = 0.5  # similarity of two names from which one is suggested for the other
 UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'$")
 PYTHON_SUGGESTS = sys.version_info >= (3, 13)
+EVERY_ROUND = ("Feedback", "Play")  # constructed so often that a wrapper would slow simulations
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
@@ -56,6 +57,8 @@ def with_suggestions(function: Callable[Arguments, Returned]) -> Callable[Argume
 
 def suggest_arguments(kind: type) -> None:
     """Add suggestions to the constructor of a public class, as ``with_suggestions`` does."""
+    if kind.__name__ in EVERY_ROUND:
+        return
     package = __name__.partition(".")[0]
     for base in kind.__mro__:
         constructor: Any = vars(base).get("__init__")

@@ -19,6 +19,13 @@ def count(seen: IntArray, total: FloatArray, N: FloatArray, S: FloatArray) -> No
 
 
 @kernel
+def pass_round(t: IntArray) -> None:
+    """t += 1 in every trial."""
+    for k in range(len(t)):
+        t[k] += 1
+
+
+@kernel
 def count_coins(seen: IntArray, heads: IntArray, p: FloatArray, q: FloatArray) -> None:
     """p_i += heads, q_i += tails: one coin for each unit seen."""
     for k in range(p.shape[0]):

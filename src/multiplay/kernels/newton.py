@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels import regulariser
-from multiplay.kernels.jit import kernel, part, subroutine
+from multiplay.kernels.jit import borrowed, kernel, part, subroutine
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
@@ -50,10 +50,35 @@ def minimise(
     Returns whether all trials converged.
     """
     rows, cols = arm.shape
-    most, costs, betas = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
-    at, to = np.empty((rows, cols)), np.empty((rows, cols))
-    gradient, weight, dx = np.empty((rows, cols)), np.empty((rows, cols)), np.empty((rows, cols))
-    step, whole, laplacian = np.empty(rows + cols), np.empty(rows + cols), np.empty((cols, cols))
+    matrices, vectors = np.empty((8, rows, cols)), np.empty((2, rows + cols))
+    laplacian = np.empty((cols, cols))
+    return minimise_within(arm, sums, n, c, beta, phi, x, rest, dual, matrices, vectors, laplacian)
+
+
+@subroutine
+def minimise_within(
+    arm: IntArray,
+    sums: FloatArray,
+    n: FloatArray,
+    c: FloatArray,
+    beta: FloatArray,
+    phi: FloatArray,
+    x: FloatArray,
+    rest: FloatArray,
+    dual: FloatArray,
+    matrices: FloatArray,
+    vectors: FloatArray,
+    laplacian: FloatArray,
+) -> Any:
+    """The same, with room for the matrices and vectors of one trial."""
+    arm, sums, n, c, beta, phi = borrowed(arm, sums, n, c, beta, phi)
+    x, rest, dual, matrices, vectors, laplacian = borrowed(
+        x, rest, dual, matrices, vectors, laplacian
+    )
+    rows, cols = arm.shape
+    most, costs, betas, at, to = matrices[0], matrices[1], matrices[2], matrices[3], matrices[4]
+    gradient, weight, dx = matrices[5], matrices[6], matrices[7]
+    step, whole = vectors[0], vectors[1]
     for k in range(len(x)):
         f, p = phi[k], dual[k]
         for i in range(rows):

@@ -16,8 +16,8 @@ import numpy as np
 
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry
 from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, settle
-from multiplay.kernels.jit import kernel, subroutine
-from multiplay.types import FloatArray, IntArray
+from multiplay.kernels.jit import borrowed, kernel, part, subroutine
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 SELDOM = 1e-9  # a mean that no run is long enough to see
 BIAS = 1e-4  # of a mean, relative to itself, that no run is long enough to notice
@@ -46,6 +46,36 @@ def round_flows(
     """
     fraction, need = np.empty(len(tail)), np.empty(len(balance), dtype=np.int64)
     missing, walk = np.empty((2, len(balance))), new_walk(len(balance))
+    return round_within(
+        tail, head, balance, first, incident, x, rest, coins, flows, fraction, need, missing, *walk
+    )
+
+
+@subroutine
+def round_within(
+    tail: IntArray,
+    head: IntArray,
+    balance: IntArray,
+    first: IntArray,
+    incident: IntArray,
+    x: FloatArray,
+    rest: FloatArray,
+    coins: FloatArray,
+    flows: IntArray,
+    fraction: FloatArray,
+    need: IntArray,
+    missing: FloatArray,
+    cursor: IntArray,
+    path: IntArray,
+    path_arc: IntArray,
+    along: BoolArray,
+    position: IntArray,
+) -> Any:
+    """The same, with room for the numbers of one row."""
+    tail, head, balance, first, incident = borrowed(tail, head, balance, first, incident)
+    x, rest, coins, flows, fraction = borrowed(x, rest, coins, flows, fraction)
+    need, missing = borrowed(need, missing)
+    walk = borrowed(cursor, path, path_arc, along, position)
     for k in range(len(x)):
         off = round_down(tail, head, balance, x[k], flows[k], fraction, need, missing)
         if matters(off, x[k], rest[k]):
@@ -99,7 +129,7 @@ def new_walk(nodes: int) -> Any:
     return cursor, path, path_arc, along, np.full(nodes, -1)
 
 
-@subroutine
+@part
 def walk_cycles(
     tail: IntArray,
     head: IntArray,
@@ -167,7 +197,7 @@ def walk_cycles(
     return unbalanced == 0
 
 
-@subroutine
+@part
 def round_down(
     tail: IntArray,
     head: IntArray,
@@ -221,7 +251,7 @@ def leave_needed(
         add(missing, head[e], fraction[e])
 
 
-@subroutine
+@part
 def matters(missing: float, x: FloatArray, rest: FloatArray) -> Any:
     """Whether so much missing could be seen in the mean of any arc."""
     if missing <= NEGLIGIBLE:

@@ -10,6 +10,7 @@ from multiplay._support.checks import integer_setting, is_number
 from multiplay._support.serialization import settings
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import InvalidInput
+from multiplay.kernels import averages as kernels
 from multiplay.kernels.moments import AVERAGE, MEAN, UNITS, N
 from multiplay.policies.replan import Replanning, drop_plans
 from multiplay.types import Arrays, FloatArray
@@ -80,7 +81,7 @@ class Forgetting(Replanning):
         if self.discount is not None or self.window is not None:
             self.forget(state, 1)
         if "t" in state:
-            state["t"] += 1
+            kernels.pass_round(state["t"])
 
     def forget(self, state: Arrays, rounds: int) -> None:
         """Forget for rounds in which nothing was added; t does not change."""

@@ -19,6 +19,7 @@ from multiplay._support import deadline
 from multiplay.kernels import jit
 from multiplay.kernels.regulariser import curvature_below, logarithms, slope
 from multiplay.kernels.units import collect
+from multiplay.types import FloatArray
 
 KERNELS = Path(multiplay.__file__).parent / "kernels"
 PREFIX = "multiplay.kernels."
@@ -236,3 +237,19 @@ def test_the_wait_for_another_compiler_ends_with_the_time_limit(tmp_path: Path) 
         assert file is not None
         file.close()
         assert time.monotonic() - begin < jit.MOST_WAITING / 2
+
+
+@jit.subroutine
+def _row_sums(matrix: FloatArray, sums: FloatArray) -> None:
+    matrix, sums = jit.borrowed(matrix, sums)
+    for k in range(len(matrix)):
+        for number in matrix[k]:
+            sums[k] += number
+
+
+def test_borrowed_arrays_are_the_arguments_without_references() -> None:
+    matrix, sums = np.arange(6.0).reshape(3, 2), np.zeros(3)
+    held = sys.getrefcount(matrix), sys.getrefcount(sums)
+    _row_sums(matrix, sums)
+    assert sums.tolist() == matrix.sum(axis=1).tolist()
+    assert held == (sys.getrefcount(matrix), sys.getrefcount(sums))

@@ -129,7 +129,7 @@ def units(numbers: Sequence[int], budget: float, trials: int = 100) -> Section:
             row[f"{kind}, MiB"] = used["peak"] - used["start"]
         rows.append(row)
     few, many = numbers[0], numbers[-1]
-    limits = {number: limit for number, limit in ((1000, 3.0), (many, 1.2)) if number in numbers}
+    limits = {number: limit for number, limit in ((1000, 2.0), (many, 1.2)) if number in numbers}
     compared = [(name, number) for name in NATIVE for number in (few, *limits)]
     again = play_in_turns({key: games[key] for key in compared}, budget / 2)
     targets = [

@@ -49,6 +49,9 @@ class Feedback:
         ``units[:, first[i] : first[i] + seen_i]``. Where there are too many, ``units`` is None.
     seen : array of shape (trials, d)
         How many units of each arm were seen, at most ``count``; all of them if not given.
+    number : array of shape (trials, slots), or None
+        The number of each unit of ``units`` among those of its arm that were played, from 1. None
+        if the units seen are the first ones.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Feedback:
     total: FloatArray
     first: IntArray | None
     seen: IntArray
+    number: IntArray | None
     _units: FloatArray | Units | None
 
     def __init__(
@@ -72,16 +76,18 @@ class Feedback:
         units: FloatArray | Units | None = None,
         first: IntArray | None = None,
         seen: IntArray | None = None,
+        number: IntArray | None = None,
     ) -> None:
         own = self.__dict__  # in every round: faster than setting the attributes one by one
         own["count"], own["total"], own["_units"], own["first"] = count, total, units, first
-        own["seen"] = count if seen is None else seen
+        own["seen"], own["number"] = count if seen is None else seen, number
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __repr__(self) -> str:
-        fields = ("count", "total", "units", "first", "seen")
+        fields = ["count", "total", "units", "first", "seen"]
+        fields += ["number"] if self.number is not None else []
         return f"Feedback({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
 
     @property

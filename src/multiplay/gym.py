@@ -138,8 +138,13 @@ class PlanEnv(gymnasium.Env[Observed, NDArray[Any]]):
         return plan.astype(np.int64)
 
     def _lost(self, played: IntArray, means: FloatArray) -> float:
-        best = self.actions.best(means)
-        values = self.actions.value(np.stack([played, best]), means)
+        by_unit = self._world.unit_means
+        if by_unit is None:
+            best = self.actions.best(means)
+            values = self.actions.value(np.stack([played, best]), means)
+        else:
+            best = self.actions.best_by_unit(by_unit[0])
+            values = self.actions.value_by_unit(np.stack([played, best]), by_unit[0])
         return float(self.actions.sign * (values[0] - values[1]))
 
     def _observed(self, played: IntArray, total: FloatArray) -> Observed:

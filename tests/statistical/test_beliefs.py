@@ -71,7 +71,9 @@ def test_posteriors_hold_the_mean_after_any_play(name: str) -> None:
     means, state = play(GenCTS(), name, trials, rounds=40)
     one = np.arange(trials), np.arange(trials) % means.shape[1]
     for level in (0.9, 0.95):
-        low, high = GenCTS().interval(state, level)
+        ends = GenCTS().interval(state, level)
+        assert ends is not None
+        low, high = ends
         inside = ((low <= means) & (means <= high))[one]
         assert stats.binomtest(int(inside.sum()), trials, level).pvalue > FAILS
 
@@ -92,8 +94,9 @@ def test_little_is_known_of_arms_that_were_seldom_seen() -> None:
     assert low.shape == (2, 6)
     assert (low == 0).all()
     assert (high == 1).all()
-    low, high = GenCTS().interval(GenCTS().start(plans, None, 2), 0.9)
-    np.testing.assert_allclose([low, high], [np.full((2, 6), 0.05), np.full((2, 6), 0.95)])
+    ends = GenCTS().interval(GenCTS().start(plans, None, 2), 0.9)
+    assert ends is not None
+    np.testing.assert_allclose(ends, [np.full((2, 6), 0.05), np.full((2, 6), 0.95)])
     assert CombUCB().interval(CombUCB().start(plans, None, 1), 0.9) is None
 
 
@@ -108,7 +111,9 @@ def test_intervals_of_posteriors_are_their_quantiles() -> None:
         state = policy.start(plans, None, 2)
         for _ in range(10):
             policy.update(plans, state, Play(count), told, rng)
-        low, high = policy.interval(state, 0.8)
+        ends = policy.interval(state, 0.8)
+        assert ends is not None
+        low, high = ends
         if isinstance(policy, GenCTS):
             exact: Any = stats.beta(state["p"], state["q"])
         else:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multiplay._support import deadline
-from multiplay._support.checks import for_each_arm, shortened, with_last_axis
+from multiplay._support.checks import for_each_arm, numbers, shortened, with_last_axis
 from multiplay._support.formatting import Table, left_out
 from multiplay._support.html import HasPanel, Panel
 from multiplay.actions.coordinates import Listed, Spanning
@@ -31,6 +31,7 @@ Value = TypeVar("Value")
 SENSES = {"min": 1.0, "max": -1.0}
 LARGEST_BOX = 10_000_000  # vectors that enumeration looks at
 MOST_COPIES = 10_000_000
+MOST_LISTED = 100_000  # actions that are compared one by one, for means by unit
 FLOAT = np.dtype(float)
 MOST_ARMS_SHOWN = 20  # in a notebook
 MOST_ARMS_SOLVED = 1000  # of a set for which a notebook computes m and M
@@ -295,6 +296,105 @@ class ActionSet(HasPanel, ABC):
         first = (np.cumsum(self.n) - self.n)[used]
         action[:, used] = np.add.reduceat(chosen, first, axis=1)
         return action
+
+    def best_by_unit(self, means: ArrayLike) -> IntArray:
+        r"""Return the best action where the k-th unit of arm i has a mean of its own.
+
+        .. math::
+
+            \operatorname*{arg\,min}_{a \in \mathcal{A}} \sum_i \sum_{k=1}^{a_i}
+                (\mu_{ik} + \text{offset}_i),
+
+        and arg max for rewards. ``means`` has shape (..., d, K); units beyond the K-th have the
+        mean of the K-th. Where losses do not decrease in k (rewards do not increase), it is
+        ``argmin_increasing``. Other means, and sets without it, are solved by listing at most
+        100,000 actions.
+
+        Examples
+        --------
+        >>> from multiplay import Budget
+        >>> Budget(3, caps=[3, 2]).best_by_unit([[0.1, 0.4, 0.9], [0.2, 0.3, 0.3]])
+        array([1, 2])
+        """
+        given, shape = self._by_unit(means)
+        sign, n = self.sign, self.n
+        increasing = (np.diff(sign * given, axis=2) >= 0).all()
+        if self.linear and not self.extra and increasing and self._sorts_units:
+            unit = np.minimum(unit_numbers(n), given.shape[2]) - 1
+            costs = sign * given[:, owners(n), unit]
+            if self.offset is not None:
+                costs = costs + sign * self.offset[owners(n)]
+            return self._argmin_increasing(np.ascontiguousarray(costs)).reshape(shape)
+        everything = self._listed_by_unit(bool(increasing))
+        values = np.stack([self.value_by_unit(everything, row) for row in given])
+        best: IntArray = everything[(sign * values).argmin(axis=1)].reshape(shape)
+        return best
+
+    def value_by_unit(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
+        """Return the expected loss or reward of actions where each unit has a mean of its own.
+
+        ``means`` is as in ``best_by_unit``.
+
+        Examples
+        --------
+        >>> from multiplay import Budget
+        >>> Budget(3, caps=[3, 2]).value_by_unit([1, 2], [[0.1, 0.4, 0.9], [0.2, 0.3, 0.3]])
+        array(0.6)
+        """
+        given, _ = self._by_unit(means)
+        a = with_last_axis("action", action, self.d).astype(np.int64)
+        K = given.shape[2]
+        sums = np.concatenate([np.zeros((*given.shape[:2], 1)), given.cumsum(axis=2)], axis=2)
+        rows = a.reshape(-1, self.d)
+        trial = np.arange(len(rows))[:, None] if len(given) > 1 else 0
+        first = sums[trial, np.arange(self.d), np.minimum(rows, K)]
+        each = first + np.maximum(rows - K, 0) * given[trial, np.arange(self.d), K - 1]
+        if self.offset is not None:
+            each = each + rows * self.offset
+        values: FloatArray = each.sum(axis=1).reshape(a.shape[:-1])
+        return values + self.known(a) if self.extra else values
+
+    def _by_unit(self, means: ArrayLike) -> tuple[FloatArray, tuple[int, ...]]:
+        """Return means by unit as (rows, d, K), and the shape of the actions that they give."""
+        given = numbers("means", means)
+        if given.ndim < 2 or given.shape[-2] != self.d or given.shape[-1] == 0:
+            expected = f"shape (..., {self.d}, K): a row for each arm, a column for each unit"
+            hint = "Give the mean of the first unit, of the second unit and so on."
+            raise InvalidInput("means", expected, f"shape {given.shape}", hint)
+        return given.reshape(-1, *given.shape[-2:]), given.shape[:-1]
+
+    @cached_property
+    def _sorts_units(self) -> bool:
+        """Whether ``argmin_increasing`` solves the set."""
+        try:
+            self._argmin_increasing(np.zeros((1, int(self.n.sum()))))
+        except InvalidInput:
+            return False
+        return True
+
+    def check_by_unit(self) -> None:
+        """Raise ``InvalidInput`` unless ``best_by_unit`` solves the set for increasing costs."""
+        if not (self.linear and not self.extra and self._sorts_units):
+            self._listed_by_unit(True)
+
+    def _listed_by_unit(self, increasing: bool) -> IntArray:
+        if not self.affine:
+            expected = "a set whose value is a sum over the units, for means by unit"
+            hint = "Use a policy without units='ordered'."
+            raise InvalidInput("actions", expected, f"{self!r}", hint)
+        try:
+            return self.all_actions(MOST_LISTED)
+        except InvalidInput as error:
+            if error.argument != "limit":
+                raise
+            raise InvalidInput(
+                "actions" if increasing else "means",
+                f"a flow, budget, knapsack or program, or a set of at most {MOST_LISTED} actions"
+                if increasing
+                else "means of losses that do not decrease by unit (of rewards: increase)",
+                f"{self!r}",
+                "Use a smaller set, or a policy without units='ordered'.",
+            ) from error
 
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
         r"""Return the expected loss or reward of an action, along the last axis.

@@ -8,6 +8,7 @@ from multiplay.environments.base import (
     Observation as Observation,
     World as World,
 )
+from multiplay.environments.byunit import ByUnit as ByUnit
 from multiplay.environments.contexts import NormalContexts as NormalContexts
 from multiplay.environments.contextual import Contextual as Contextual
 from multiplay.environments.correlated import Correlated as Correlated

@@ -79,6 +79,9 @@ class World(ABC):
         The sum of the means over the whole horizon; None if it is only known at the end.
     corruption : array of shape (trials,), or None
         C over the rounds s observed so far; None where clean losses :math:`L'` are not defined.
+    unit_means : array of shape (trials, d, K), or None
+        The mean of the k-th unit of each arm, the same in every round, where means depend on k.
+        The ``means`` of an arm are then the averages of those of its :math:`n_i` units.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class World(ABC):
 
     total_means: FloatArray | None = None
     corruption: FloatArray | None = None
+    unit_means: FloatArray | None = None
 
     @abstractmethod
     def observe(self, action: IntArray) -> Observation:

@@ -29,7 +29,7 @@ from multiplay.learner.round_set import (
     check_storable,
     fixed_set_only,
 )
-from multiplay.policies import BootstrapCTS, Play, Policy
+from multiplay.policies import BootstrapCTS, Duplicated, Play, Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.base import check_fits, check_play, shown
 from multiplay.policies.forgetting import Forgetting
@@ -354,12 +354,15 @@ class PolicyState:
     def usable(self, report: Report) -> Feedback:
         """Return the feedback of a report; raise ``InvalidInput`` if the policy cannot use it."""
         feedback = report.feedback()
-        if feedback.units is None and self.policy.learns_from == "units":
+        several = (feedback.seen > 1).any() or isinstance(self.policy, Duplicated)
+        if feedback.units is None and self.policy.learns_from == "units" and several:
             raise InvalidInput(
                 "losses",
                 f"the loss of every unit, for {type(self.policy).__name__}",
                 "totals",
-                "Use the policy without Duplicated: it learns from totals.",
+                "Use the policy without Duplicated: it learns from totals."
+                if isinstance(self.policy, Duplicated)
+                else "Tell the losses of the units in order, as a list for each arm.",
             )
         if not feedback.complete and not self.policy.partial:
             raise InvalidInput(

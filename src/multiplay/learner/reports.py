@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay._support.checks import is_list, is_number, numbers
+from multiplay.actions.base import unit_numbers
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import units as kernels
@@ -407,17 +408,18 @@ class Report(NamedTuple):
         if self.totals and self.whole and len(units) == 0:
             total = np.array([self.totals.get(i, 0.0) for i in range(d)])
             return Feedback(played, total[None])
+        number = None
         if self.gaps:
-            missing = np.isnan(units)
+            missing, place = np.isnan(units), unit_numbers(self.slots)
             order = np.lexsort((missing, self.arm))  # the units seen of an arm come first
-            units = np.where(missing, 0.0, units)[order]
+            units, number = np.where(missing, 0.0, units)[order], place[order][None]
         first, total = np.empty(d + 1, dtype=np.int64), np.empty(d)
         kernels.split(units, self.slots, first, total)
         seen = played if self.whole else self.seen[None]
         if self.totals:
             total[list(self.totals)] = list(self.totals.values())
             return Feedback(played, total[None], seen=seen)
-        return Feedback(played, total[None], units[None], first, seen)
+        return Feedback(played, total[None], units[None], first, seen, number)
 
 
 class ReportBuilder(NamedTuple):

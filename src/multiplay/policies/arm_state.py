@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay.actions import ActionSet
 from multiplay.policies.base import Policy, drop_warm_start
@@ -62,7 +64,12 @@ class ArmState:
         rows = fresh | {name: fresh[name][:, at] for name in by_arm}
         self.policy.absent(rows, rounds, offset[at])
         for name in by_arm:
-            self.arrays[name] = np.concatenate([self.arrays[name], rows[name]], axis=1)
+            known, more = self.arrays[name], rows[name]
+            if known.ndim > 2:  # units of which nothing is known yet have zeros
+                known, more = (
+                    _with_units(one, max(known.shape[2], more.shape[2])) for one in (known, more)
+                )
+            self.arrays[name] = np.concatenate([known, more], axis=1)
         self.rename((*self.names, *new))
 
     def begin_round(self, actions: ActionSet) -> None:
@@ -106,3 +113,11 @@ class ArmState:
         return [
             name for name, array in self.arrays.items() if array.ndim > 1 and name not in others
         ]
+
+
+def _with_units(array: NDArray[Any], units: int) -> NDArray[Any]:
+    """Return an array with zeros added on its third axis, up to so many entries."""
+    missing = units - array.shape[2]
+    if missing == 0:
+        return array
+    return np.pad(array, [(0, 0), (0, 0), (0, missing)] + [(0, 0)] * (array.ndim - 3))

@@ -196,6 +196,7 @@ class Policy(ABC):
             ("It follows changes.", getattr(self, "change", None) == "follow"),
             ("Old results count less.", getattr(self, "discount", None) is not None),
             ("Only the last results count.", getattr(self, "window", None) is not None),
+            ("Each further unit may be worth less.", getattr(self, "units", None) == "ordered"),
         ]
         said = [text for text, applies in forgets if applies]
         return " ".join([self.does or f"{type(self).__name__}.", *said])

@@ -14,7 +14,7 @@ from multiplay.kernels import change
 from multiplay.kernels import moments as columns
 from multiplay.kernels.hypotheses import COLUMNS, HYPOTHESES, MARKS, OCTAVES, new_hypotheses
 from multiplay.policies.base import Play, PolicyCost, arm_totals
-from multiplay.policies.forgetting import Forgetting
+from multiplay.policies.ordered import UnitOrder
 from multiplay.policies.replan import drop_plans
 from multiplay.policies.shared_seed import check_shared_seed, seeds
 from multiplay.random import Rng, Streams, generator_words
@@ -34,7 +34,7 @@ NOTHING = (
 
 
 @dataclass(frozen=True, repr=False)
-class BootstrapCTS(Forgetting):
+class BootstrapCTS(UnitOrder):
     r"""Play the best action for means drawn by a Bayesian bootstrap of the losses seen.
 
     Of the :math:`N_i` losses of arm i, with the average :math:`\bar{k}_i`, each round draws
@@ -94,6 +94,10 @@ class BootstrapCTS(Forgetting):
         "rarely": the solver is called in few rounds, and the best of the plans that it found is
         played in the others, for sets whose plans take long to compute: see "Few calls of the
         solver" in docs/choosing.md. None: it is called in every round.
+    units
+        "ordered": the k-th unit of an arm has a mean of its own, which does not decrease in k (for
+        rewards: increase). Its posterior is normal, from the losses of that unit, of its neighbours
+        and of all arms, with learned noise: see docs/diminishing.md.
 
     References
     ----------
@@ -137,7 +141,6 @@ class BootstrapCTS(Forgetting):
     changing = True
     partial = True
     absorbs = True
-    restarts = True
 
     w: float = 1.0
     change: str = field(default="ignore", kw_only=True)
@@ -146,6 +149,7 @@ class BootstrapCTS(Forgetting):
     window: int | None = field(default=None, kw_only=True)
     shared_seed: bool = field(default=False, kw_only=True)
     replan: str | None = field(default=None, kw_only=True)
+    units: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -174,6 +178,15 @@ class BootstrapCTS(Forgetting):
                 "Leave out discount and window: changes are found without them.",
             )
 
+    def not_ordered(self) -> dict[str, object]:
+        """Return the settings that must be left out with ``units="ordered"``."""
+        return {"change": self.change if self.change == "follow" else None}
+
+    @property
+    def pseudo_units(self) -> float:
+        """Return w."""
+        return float(self.w)
+
     @property
     def follows(self) -> bool:
         """Whether it follows changes by itself."""
@@ -181,6 +194,8 @@ class BootstrapCTS(Forgetting):
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return moments of 0, and room for the reports of a window, or for hypotheses."""
+        if self.is_ordered:
+            return self.start_ordered(actions, trials)
         shape = trials, actions.d
         state: Arrays = {"moments": np.zeros((*shape, columns.COLUMNS))}
         if self.window is not None:
@@ -194,12 +209,16 @@ class BootstrapCTS(Forgetting):
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw."""
         theta = self.index(actions, state, rng)
+        if theta is None:
+            return self.choose_ordered(actions, state, rng)
         if self.replan is not None:
             return self.best_play(actions, state, theta)
         return Play(actions.best(theta))
 
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        r"""Return :math:`\theta`, one draw of the mean of each arm."""
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray | None:
+        r"""Return :math:`\theta`, one draw of the mean of each arm; None if units are ordered."""
+        if self.is_ordered:
+            return None
         moments, d = state["moments"], actions.d
         theta = np.empty(moments.shape[:2])
         shift = np.zeros(d) if actions.offset is None else actions.offset
@@ -225,6 +244,9 @@ class BootstrapCTS(Forgetting):
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Add the report of each arm, also those of external plans."""
+        if self.is_ordered:
+            self.absorb_ordered(state, feedback, rng)
+            return
         moments = state["moments"]
         total = arm_totals(feedback, moments[:, :, columns.N])
         units, first = feedback.units, feedback.first
@@ -260,7 +282,9 @@ class BootstrapCTS(Forgetting):
 
     def forget(self, state: Arrays, rounds: int) -> None:
         """Let old reports fade, or drop those that leave the window."""
-        if self.discount is not None:
+        if self.is_ordered:
+            self.forget_ordered(state, rounds)
+        elif self.discount is not None:
             kernels.fade_all(state["moments"], self.discount**rounds)
         elif self.window is not None:
             trials = np.arange(len(state["t"]))
@@ -271,6 +295,8 @@ class BootstrapCTS(Forgetting):
 
     def believed(self, state: Arrays) -> FloatArray:
         r"""Return the mean of the draws, :math:`(w + N_i \bar{k}_i) / (2 w + N_i)`."""
+        if self.is_ordered:
+            return self.believed_ordered(state)
         n, mean = (state["moments"][:, :, column] for column in (columns.N, columns.MEAN))
         expected: FloatArray = (self.w + n * mean) / (2 * self.w + n)
         return expected

@@ -9,14 +9,14 @@ from multiplay.feedback import Feedback
 from multiplay.kernels.averages import count_coins
 from multiplay.kernels.quantiles import beta_quantiles
 from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.forgetting import Forgetting
+from multiplay.policies.ordered import UnitOrder
 from multiplay.policies.shared_seed import check_shared_seed, seeds
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class GenCTS(Forgetting):
+class GenCTS(UnitOrder):
     r"""Play the best action for losses (or rewards) drawn from the posterior of every arm.
 
     From :math:`p_i = q_i = 1`, each round
@@ -50,6 +50,10 @@ class GenCTS(Forgetting):
         "rarely": the solver is called in few rounds, and the best of the plans that it found is
         played in the others, for sets whose plans take long to compute: see "Few calls of the
         solver" in docs/choosing.md. None: it is called in every round.
+    units
+        "ordered": the k-th unit of an arm has a mean of its own, which does not decrease in k (for
+        rewards: increase). Its posterior is normal, from the coins of that unit, of its neighbours
+        and of all arms: see docs/diminishing.md.
 
     References
     ----------
@@ -97,7 +101,7 @@ class GenCTS(Forgetting):
     changing = True
     partial = True
     absorbs = True
-    restarts = True
+    coins = True
     sums = ("p", "q")
     prior = 1.0
 
@@ -105,6 +109,7 @@ class GenCTS(Forgetting):
     window: int | None = field(default=None, kw_only=True)
     shared_seed: bool = field(default=False, kw_only=True)
     replan: str | None = field(default=None, kw_only=True)
+    units: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,18 +117,24 @@ class GenCTS(Forgetting):
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state p = q = 1, a uniform posterior."""
+        if self.is_ordered:
+            return self.start_ordered(actions, trials)
         shape = (trials, actions.d)
         return {"p": np.ones(shape), "q": np.ones(shape)} | self.slots(*shape)
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw of the posterior."""
         theta = self.index(actions, state, rng)
+        if theta is None:
+            return self.choose_ordered(actions, state, rng)
         if self.replan is not None:
             return self.best_play(actions, state, theta)
         return Play(actions.best(theta))
 
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        r"""Return :math:`\theta`, one draw of the posterior."""
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray | None:
+        r"""Return :math:`\theta`, one draw of the posterior; None if units are ordered."""
+        if self.is_ordered:
+            return None
         p, q = state["p"], state["q"]
         if not self.shared_seed:
             return rng.beta(p, q)
@@ -141,11 +152,21 @@ class GenCTS(Forgetting):
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count the heads and the tails, also those of external plans."""
+        if self.is_ordered:
+            self.absorb_ordered(state, feedback, rng)
+            return
         heads, p = feedback.flip(rng), state["p"]
         if self.window is None and heads.shape == p.shape:
             count_coins(feedback.seen, heads, p, state["q"])
         else:
             self.add(state, heads, feedback.seen - heads)
+
+    def forget(self, state: Arrays, rounds: int) -> None:
+        """Forget for rounds in which nothing was added."""
+        if self.is_ordered:
+            self.forget_ordered(state, rounds)
+        else:
+            super().forget(state, rounds)
 
     def gains(self, units: FloatArray, total: FloatArray) -> tuple[FloatArray, ...]:
         """Return the expected numbers of heads and tails: a restart flips no coins again."""
@@ -154,18 +175,22 @@ class GenCTS(Forgetting):
 
     def believed(self, state: Arrays) -> FloatArray:
         """Return the mean of the posterior, :math:`p_i / (p_i + q_i)`."""
+        if self.is_ordered:
+            return self.believed_ordered(state)
         mean: FloatArray = state["p"] / (state["p"] + state["q"])
         return mean
 
-    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
+    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray] | None:
         r"""Return two quantiles of the posterior, (1 - level) / 2 and (1 + level) / 2.
 
         Where the loss of every unit is told, the coins of an arm are Bernoulli with its mean,
         whatever its losses are: for means that are as likely anywhere in [0, 1] the interval holds
         them with probability ``level``, also after any play of the policy. From totals only, the
         coins vary up to twice as much, and the interval may be too short by a factor of
-        :math:`\sqrt{2}`.
+        :math:`\sqrt{2}`. None if units are ordered: an arm then has no single mean.
         """
+        if self.is_ordered:
+            return None
         from scipy.special import betaincinv
 
         ends = np.array([[[1 - level]], [[1 + level]]]) / 2

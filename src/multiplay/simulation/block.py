@@ -18,7 +18,7 @@ from multiplay.policies import Play, Policy
 from multiplay.policies.base import drop_warm_start, no_action, shown
 from multiplay.random import POLICY, Streams
 from multiplay.results.measured import EACH_ROUND, FIXED, Measured
-from multiplay.simulation.comparator import BestOfEachRound
+from multiplay.simulation.comparator import BestOfEachRound, best_units
 from multiplay.simulation.measurements import RegretRecorder
 from multiplay.types import IntArray
 
@@ -51,8 +51,10 @@ def play(block: Block, advance: Callable[[int], None] = lambda rounds: None) -> 
     warm_up(block)
     world = environment.open(actions, horizon, trials, seed)
     each_round = block.against == EACH_ROUND
-    comparator = BestOfEachRound(actions.period) if each_round else _best_fixed(block, world)
-    recorder = RegretRecorder(actions, comparator, rounds, len(trials))
+    by_unit = world.unit_means
+    each = BestOfEachRound(actions.period, by_unit) if each_round else None
+    comparator = _best_fixed(block, world) if each is None else each
+    recorder = RegretRecorder(actions, comparator, rounds, len(trials), by_unit)
     rng = Streams.spawn(seed, POLICY, trials)
     started = time.perf_counter()
     _play_rounds(block, world, recorder, rng, horizon, advance)
@@ -193,9 +195,10 @@ def warm_up(block: Block) -> None:
     last, few = min(2, horizon), trials[:2]
     some = block._replace(environment=environment, policy=deepcopy(policy), trials=few)
     nothing = np.zeros((len(few), actions.d), dtype=np.int64)
-    comparator = BestOfEachRound(1) if block.against == EACH_ROUND else nothing
-    recorder = RegretRecorder(actions, comparator, np.arange(1, last + 1), len(few))
     world = environment.open(actions, horizon, few, block.seed)
+    by_unit = world.unit_means
+    comparator = BestOfEachRound(1, by_unit) if block.against == EACH_ROUND else nothing
+    recorder = RegretRecorder(actions, comparator, np.arange(1, last + 1), len(few), by_unit)
     rng = Streams.spawn(block.seed, POLICY, few)
     _play_rounds(some, world, recorder, rng, last, lambda rounds: None)
     recorder.finished(last, world.corruption, 0.0)
@@ -209,6 +212,8 @@ def _best_fixed(block: Block, world: World) -> IntArray | None:
     """Return the best fixed action for the means of the whole horizon, if play cannot change it."""
     if block.best is not None or block.environment.adaptive:
         return block.best
+    if world.unit_means is not None:
+        return best_units(block.actions, world.unit_means)
     if world.total_means is not None:
         return block.actions.best(world.total_means / block.horizon)
     return look_ahead(block.actions, block.environment, block.horizon, block.seed, block.trials)

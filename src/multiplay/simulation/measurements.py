@@ -4,6 +4,7 @@ import numpy as np
 
 from multiplay.actions import ActionSet, Changing
 from multiplay.environments import Observation
+from multiplay.feedback import Feedback
 from multiplay.kernels import measurements as kernels
 from multiplay.results import Measured
 from multiplay.simulation.comparator import BestOfEachRound
@@ -15,7 +16,8 @@ class RegretRecorder:
 
     Regret is against the best fixed action a*, or against the best action of each round. Where the
     best fixed action is not known beforehand (an adaptive adversary), it is found at the end; until
-    then the sums of all arms are kept at the recorded rounds.
+    then the sums of all arms are kept at the recorded rounds. ``unit_means`` are those of a world
+    whose means depend on the number of the unit.
     """
 
     def __init__(
@@ -24,7 +26,9 @@ class RegretRecorder:
         best: IntArray | BestOfEachRound | None,
         rounds: IntArray,
         trials: int,
+        unit_means: FloatArray | None = None,
     ) -> None:
+        self.unit_means = unit_means
         self.actions, self.rounds, self.known = actions, set(rounds.tolist()), best is not None
         shape = (trials, actions.d)
         self.best = np.zeros(shape, dtype=np.int64) if best is None else best
@@ -43,7 +47,7 @@ class RegretRecorder:
             best = best.of(actions, means)
         kernels.book(
             t,
-            actions.affine,
+            actions.affine and self.unit_means is None,
             action,
             best,
             means,
@@ -54,7 +58,9 @@ class RegretRecorder:
             self.plays,
             self.sums,
         )
-        if actions.extra:
+        if self.unit_means is not None:
+            self._add_by_unit(actions, self.unit_means, action, best, feedback)
+        elif actions.extra:
             known = actions.known(action) - (actions.known(best) if self.known else 0.0)
             self.sums[[kernels.PSEUDO, kernels.PAID]] += known
         elif not actions.linear:
@@ -63,6 +69,28 @@ class RegretRecorder:
             self.curves.append(self.sums[[kernels.PSEUDO, kernels.PAID]])
             if not self.known:
                 self.history.append(self.arms[[kernels.MEANS, kernels.S1]])
+
+    def _add_by_unit(
+        self,
+        actions: ActionSet,
+        unit_means: FloatArray,
+        action: IntArray,
+        best: IntArray,
+        feedback: Feedback,
+    ) -> None:
+        """Add the regret of a round, where the mean of a unit depends on its number."""
+        value = actions.value_by_unit
+        self.sums[kernels.PSEUDO] += value(action, unit_means) - value(best, unit_means)
+        if feedback.units is None or feedback.first is None:
+            self.sums[kernels.PAID] = np.nan
+            return
+        offset, rows = self._offset, np.arange(len(action))[:, None]
+        sums = np.pad(feedback.units.cumsum(axis=1), ((0, 0), (1, 0)))
+        first = feedback.first[:-1]
+        paid = feedback.total - (sums[rows, first + best] - sums[rows, first])
+        self.sums[kernels.PAID] += (paid + (action - best) * offset).sum(axis=1)
+        if actions.extra:
+            self.sums[kernels.PAID] += actions.known(action) - actions.known(best)
 
     def finished(self, horizon: int, corruption: FloatArray | None, seconds: float) -> Measured:
         """Return the measurements after the last round."""
@@ -102,7 +130,7 @@ class RegretRecorder:
 
     def _least(self, S1: FloatArray, horizon: int) -> FloatArray:
         """Return the total loss of the best fixed action, where there is one."""
-        if isinstance(self.actions, Changing):
+        if isinstance(self.actions, Changing) or self.unit_means is not None:
             return np.full(len(S1), np.nan)
         if self.actions.extra:
             mean = S1 / horizon

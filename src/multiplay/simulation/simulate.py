@@ -404,8 +404,9 @@ def _warn_if_actions_are_equal(
         return
     if np.abs(measured["regret"]).max() > EQUAL * horizon:
         return
-    total = environment.open(actions, horizon, range(trials), seed).total_means
-    if total is None:
+    world = environment.open(actions, horizon, range(trials), seed)
+    total = world.total_means
+    if total is None or world.unit_means is not None:
         return
     losses = total / horizon + (0.0 if actions.offset is None else actions.offset)
     ends = [(actions.argmin(sign * losses) * losses).sum(axis=1) for sign in (1, -1)]

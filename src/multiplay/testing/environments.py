@@ -205,12 +205,21 @@ def _check_means(environment: Environment, actions: ActionSet, seed: int, plays:
         world = environment.open(actions, horizon, range(trials), seed + run)
         for action in plays:
             feedback, means, averages = world.observe(action.copy())
-            played += ((feedback.total - action * means) / n).sum(axis=0)
+            played += ((feedback.total - _expected(world, action, means)) / n).sum(axis=0)
             in_all += (averages - means).sum(axis=0)
     allowed = np.sqrt(RUNS * trials * horizon * np.log(4 * d / LEVEL) / 2)
     assert (np.abs(played) <= allowed).all(), "losses must have the means that the world returns"
     in_all = in_all[actions.n > 0]
     assert (np.abs(in_all) <= allowed).all(), "averages must have the means that the world returns"
+
+
+def _expected(world: World, action: IntArray, means: FloatArray) -> FloatArray:
+    """Return the expected total of each arm."""
+    if world.unit_means is None:
+        return action * means
+    first = np.arange(world.unit_means.shape[2]) < action[:, :, None]
+    expected: FloatArray = (world.unit_means * first).sum(axis=2)
+    return expected
 
 
 def _units(feedback: Feedback) -> list[tuple[int, int, FloatArray]]:

@@ -46,7 +46,10 @@ def repeated(state: Arrays, trials: int) -> Arrays:
 
 def drawn(policy: BootstrapCTS, state: Arrays, actions: ActionSet = ARMS) -> FloatArray:
     """Return many draws of the means of all arms, from one state."""
-    return policy.index(actions, repeated(state, TRIALS), Streams.spawn(5, POLICY, range(TRIALS)))
+    rng = Streams.spawn(5, POLICY, range(TRIALS))
+    theta = policy.index(actions, repeated(state, TRIALS), rng)
+    assert theta is not None
+    return theta
 
 
 REPORTS: dict[str, list[dict[int, Report]]] = {
@@ -113,6 +116,7 @@ def test_draws_stay_in_the_range_of_the_arm(seed: int) -> None:
         BootstrapCTS().absorb(ARMS, state, feedback_of(losses), Streams.spawn(0, POLICY, [0]))
     rng_of = Streams.spawn(int(rng.integers(9)), POLICY, range(50))
     theta = BootstrapCTS().index(ARMS.bounded(upper), repeated(state, 50), rng_of)
+    assert theta is not None
     assert ((theta >= 0) & (theta <= upper)).all()
 
 

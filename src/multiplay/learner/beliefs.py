@@ -14,6 +14,7 @@ from multiplay.learner.plays import Estimate
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Bounds
 from multiplay.learner.round_set import RoundSet
+from multiplay.policies.ordered import SUMS, UnitBeliefs, UnitOrder
 from multiplay.policies.regression import Regression, estimate
 from multiplay.types import FloatArray, IntArray
 
@@ -62,6 +63,39 @@ class Beliefs:
         low, high = round_set.bounds
         return (np.clip(ranges.from_shares(believed), low, high) - low) / ranges.scale
 
+    def best(self, round_set: RoundSet, paid: FloatArray | float = 0.0) -> IntArray:
+        """Return the best action of a round by the believed means, and what units cost beside."""
+        by_unit = self._by_unit(round_set)
+        if by_unit is None:
+            return round_set.actions.best(self.mean(round_set) + paid)
+        beside = np.broadcast_to(paid, len(round_set.actions.names))
+        return round_set.actions.best_by_unit(by_unit.mean[0] + beside[:, None])
+
+    def _by_unit(self, round_set: RoundSet) -> UnitBeliefs | None:
+        """Return what is believed of each unit of a round, if the policy orders units."""
+        policy = self.state.policy
+        if not (isinstance(policy, UnitOrder) and policy.is_ordered):
+            return None
+        sums = self.state.arms.arrays[SUMS][0]
+        sums = np.concatenate([sums, np.zeros_like(sums[:1])])[self._places(round_set)]
+        return policy.believed_units(round_set.actions, {SUMS: sums[None]})
+
+    def _of_units(self, by_unit: UnitBeliefs, action: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sum of the means of the first units of each arm, and its deviation.
+
+        Units beyond the K-th have the mean of the K-th.
+        """
+        mean, single, together = (one[0] for one in by_unit)
+        K, arms = mean.shape[1], np.arange(len(action))
+        last, more = np.clip(action, 1, K) - 1, np.maximum(action - K, 0)
+        total = mean.cumsum(axis=1)[arms, last] + more * mean[:, -1]
+        deviation = np.sqrt(together[arms, last]) + more * np.sqrt(single[:, -1])
+        return np.where(action > 0, total, 0.0), np.where(action > 0, deviation, 0.0)
+
+    def _average_units(self, by_unit: UnitBeliefs, action: IntArray) -> FloatArray:
+        """Return the mean of the units of each arm that an action plays, as policies see losses."""
+        return self._of_units(by_unit, action)[0] / np.maximum(action, 1)
+
     @property
     def knows_rounds_only(self) -> bool:
         """Whether only totals of rounds were reported, and no loss of a single arm."""
@@ -100,12 +134,22 @@ class Beliefs:
         return self._ends(state.features, *found, state.ranges.of(state.arms.names), level)
 
     def of_round(
-        self, round_set: RoundSet, level: float
+        self, round_set: RoundSet, level: float, action: IntArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means and both ends of their intervals, for the arms of a round.
 
-        NaN if only totals of rounds were told, and for an arm never seen.
+        NaN if only totals of rounds were told, and for an arm never seen. Where units are ordered,
+        the mean is that of the units that ``action`` plays, or of the first one.
         """
+        by_unit = self._by_unit(round_set)
+        if by_unit is not None:
+            played = np.maximum(1 if action is None else action, np.ones_like(round_set.actions.n))
+            total, deviation = (one / played for one in self._of_units(by_unit, played))
+            width = NormalDist().inv_cdf((1 + level) / 2) * deviation
+            least, scale = round_set.bounds.low, self.state.ranges.scale
+            ends = (least + scale * one for one in (total, total - width, total + width))
+            mean, low, high = (np.clip(one, *round_set.bounds) for one in ends)
+            return mean, low, high
         places, features = self._places(round_set), self.state.features
         if self.knows_rounds_only:
             nothing = np.full(len(places), np.nan)
@@ -163,6 +207,9 @@ class Beliefs:
             return np.nan
         if self.state.features is not None and phi is not None:
             return self._cost_at_features(self.state.features, round_set, action, phi)
+        by_unit = self._by_unit(round_set)
+        if by_unit is not None:
+            return round_set.cost(action, self._average_units(by_unit, action))
         return round_set.cost(action, self.mean(round_set))
 
     def expected(
@@ -182,6 +229,9 @@ class Beliefs:
             return self._expected_of_rounds(round_set, action, level)
         if state.features is not None:
             return self._expected_at_features(round_set, action, level, phi)
+        by_unit = self._by_unit(round_set)
+        if by_unit is not None:
+            return self._expected_by_unit(round_set, action, level, by_unit)
         total = round_set.cost(action, self.mean(round_set))
         if not round_set.actions.affine:  # but it grows with every mean
             ends = self.posterior.interval(level)
@@ -192,10 +242,25 @@ class Beliefs:
             return Estimate(total, round_set.cost(action, low), round_set.cost(action, high))
         places = self._places(round_set)
         width = state.ranges.span * self.posterior.half_width(places, action, level)
+        return self._within_bounds(round_set, action, total, width)
+
+    def _within_bounds(
+        self, round_set: RoundSet, action: IntArray, total: float, width: float
+    ) -> Estimate:
+        """Return a cost with an interval, cut to what the ranges of the arms allow."""
         least, most = (float(action @ end) for end in round_set.bounds)
         unmet = round_set.certain(action)
         low_end = min(max(total - width, least + unmet), total)
         return Estimate(total, low_end, max(min(total + width, most + unmet), total))
+
+    def _expected_by_unit(
+        self, round_set: RoundSet, action: IntArray, level: float, by_unit: UnitBeliefs
+    ) -> Estimate:
+        """Return the expected cost of an action whose units have means of their own."""
+        total = round_set.cost(action, self._average_units(by_unit, action))
+        deviation = float(np.sqrt((self._of_units(by_unit, action)[1] ** 2).sum()))
+        width = self.state.ranges.scale * NormalDist().inv_cdf((1 + level) / 2) * deviation
+        return self._within_bounds(round_set, action, total, width)
 
     def _expected_of_rounds(self, round_set: RoundSet, action: IntArray, level: float) -> Estimate:
         """Return the cost that a regression of the totals of rounds expects; NaN without one."""

@@ -333,12 +333,9 @@ class Engine:
         slow = declared is None or declared.timed or declared.oracle == "search"
         if slow or math.isnan(cost):
             return math.nan
-        mean = self.beliefs.mean(round_set)
-        best = round_set.actions.best(mean)
-        if round_set.features is None:
-            found = round_set.cost(best, mean)
-        else:
-            found = self.beliefs.cost(round_set, best, round_set.phi(best))
+        best = self.beliefs.best(round_set)
+        phi = None if round_set.features is None else round_set.phi(best)
+        found = self.beliefs.cost(round_set, best, phi)
         return found if self.explores(cost, found) else cost
 
     def explores(self, cost: float, best: float) -> bool:

@@ -33,6 +33,7 @@ from multiplay.policies import BootstrapCTS, Duplicated, Play, Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.base import check_fits, check_play, shown
 from multiplay.policies.forgetting import Forgetting
+from multiplay.policies.ordered import UnitOrder
 from multiplay.random import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -377,11 +378,13 @@ class PolicyState:
 def forgetting_of(policy: Policy) -> dict[str, Any]:
     """Return how beliefs forget: as the policy does; they follow changes if it forgets nothing.
 
-    Only ``BootstrapCTS(change="ignore")`` says that nothing changes.
+    Only ``BootstrapCTS(change="ignore")`` says that nothing changes. Where units are ordered, the
+    average unit of an arm changes with the plans, and no change is followed.
     """
     memory = {}
     if isinstance(policy, Forgetting):
         memory = {"discount": policy.discount, "window": policy.window}
     forgets = any(value is not None for value in memory.values())
     ignores = isinstance(policy, BootstrapCTS) and not policy.follows
+    ignores |= isinstance(policy, UnitOrder) and policy.is_ordered
     return memory if forgets or ignores else {"follow": True}

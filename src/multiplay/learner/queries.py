@@ -300,7 +300,7 @@ class Queries(ABC):
             round_set = engine.round_set(actions, at_most, exclude, fixed)
             round_set = engine.featured(round_set, features, default=True)
             engine.check_believes(round_set)
-            action = round_set.actions.best(engine.beliefs.mean(round_set))
+            action = engine.beliefs.best(round_set)
         plan, words = round_set.plan(action), lambda: self.words
         return Plan(action, plan, lambda: self._expected(round_set, action), words)
 

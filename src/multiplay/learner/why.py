@@ -37,12 +37,12 @@ def explain(engine: Engine, id: int) -> Why:
     engine.check_believes(round_set)
     action, sign = play.action[0], round_set.actions.sign
     paid = engine.promises.paid(round_set, play.play)
-    best = round_set.actions.best(beliefs.mean(round_set) + paid)
+    best = beliefs.best(round_set, paid)
     expected, of_best = (beliefs.expected(round_set, one, LEVEL) for one in (action, best))
     extra = sign * (expected.total - of_best.total)
     if not engine.explores(expected.total, of_best.total):
         best, of_best, extra = action, expected, 0.0
-    believed = beliefs.of_round(round_set, LEVEL)
+    believed = beliefs.of_round(round_set, LEVEL, np.maximum(action, best))
     rows = _rows(engine, round_set, action, best, believed)
     wanted = _wanted(play, round_set.actions.names)
     of_promises = engine.promises.prices_of(play.play), is_held(play.play)

@@ -17,6 +17,7 @@ from multiplay.types import Arrays, FloatArray
 
 ORDERED = "ordered"
 SUMS = "by_unit"  # the state: N, average and squared deviations, (trials, d, K, 3)
+TIE = 1e-12  # between pooled units: solvers are slow where many costs are equal
 NO_NUMBERS = np.zeros((1, 0), dtype=np.int64)
 
 
@@ -142,7 +143,8 @@ class UnitOrder(Forgetting):
 
     def choose_ordered(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for one draw of the means of all units."""
-        return Play(actions.best_by_unit(self.draw_units(actions, state, rng)))
+        theta = self.draw_units(actions, state, rng)
+        return Play(actions.best_by_unit(theta + actions.sign * TIE * np.arange(theta.shape[2])))
 
     def draw_units(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         """Return one draw of the means of all units, (trials, d, K)."""

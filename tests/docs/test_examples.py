@@ -36,6 +36,10 @@ SHORT = {
         ["--trials", "2", "--horizon", "60", "--jobs", "1"],
         "groups that move together",
     ),
+    "diminishing.py": (
+        ["--trials", "2", "--horizon", "25", "--jobs", "1"],
+        "budget, random steps",
+    ),
     "two_months.py": (["--trials", "2"], "all plans were feasible"),
 }
 

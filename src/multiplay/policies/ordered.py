@@ -72,6 +72,7 @@ class UnitOrder(Forgetting):
     """
 
     units: str | None = None
+    shared_seed: bool = False
     coins = False  # whether a loss becomes a coin, whose variance is known
 
     def __post_init__(self) -> None:
@@ -81,7 +82,8 @@ class UnitOrder(Forgetting):
         if not isinstance(self.units, str) or self.units != ORDERED:
             hint = "Use 'ordered' if the k-th unit of an arm has a mean of its own."
             raise InvalidInput("units", "'ordered', or nothing", repr(self.units), hint)
-        others = {"window": self.window, **self.not_ordered()}
+        seed, others = self.shared_seed, self.not_ordered()
+        others |= {"window": self.window, "shared_seed": seed, "replan": self.replan}
         for name, value in others.items():
             if value:
                 hint = f"Leave out {name}." + (" Use discount." if name == "window" else "")

@@ -306,6 +306,8 @@ def test_a_study_verifies(tmp_path: Any) -> None:
         (lambda: GenCTS(units="sorted"), "units"),
         (lambda: GenCTS(units=2), "units"),  # type: ignore[arg-type]
         (lambda: GenCTS(units="ordered", window=9), "window"),
+        (lambda: GenCTS(units="ordered", shared_seed=True), "shared_seed"),
+        (lambda: GenCTS(units="ordered", replan="rarely"), "replan"),
         (lambda: BootstrapCTS(units="ordered", change="follow"), "change"),
         (lambda: Learner(mp.Coverage.example(), GenCTS(units="ordered")), "actions"),
         (lambda: mp.Conservative(GenCTS(units="ordered")).start(PLANS, None, 1), "policy"),

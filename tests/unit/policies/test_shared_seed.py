@@ -130,6 +130,7 @@ def test_bootstrap_draws_rise_with_each_of_the_numbers(number: int) -> None:
     rng: Any = Fixed(grid)
     many = {name: np.repeat(array, 300, axis=0) for name, array in state.items()}
     theta = policy.index(ARMS, many, rng)
+    assert theta is not None
     assert (np.diff(theta, axis=0) >= -1e-12).all()
     assert (np.ptp(theta, axis=0) > 0).any()
 
@@ -145,7 +146,9 @@ def test_the_weights_of_the_bootstrap_have_the_quantile_of_an_integral() -> None
             policy.update(two, state, Play(seen), feedback, Streams.spawn(0, POLICY, [0]))
         for u in (0.01, 0.2, 0.5, 0.95):
             rng: Any = Fixed(np.full((1, 3), u))
-            x = float(policy.index(two, state, rng)[0, 0])
+            theta = policy.index(two, state, rng)
+            assert theta is not None
+            x = float(theta[0, 0])
 
             def below(v: float, x: float = x, c: float = c, n: int = n) -> float:
                 share = min(max(x - v * c, 0.0) / (1 - v), 1.0) if v < 1 else float(c <= x)

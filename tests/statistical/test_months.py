@@ -16,8 +16,8 @@ from benchmarks.promises import live
 def test_months(method: str, most: float) -> None:
     """Two promises, learned means; 6 months, seeds 1000 to 1005.
 
-    Over 60 months the mean cost above the linear program is about 3 % (list) and 4.5 % (likely); that
-    of one month has a standard deviation of about 1 % and 4 %.
+    Over 60 months the mean cost above the linear program is about 3 % (list) and 4.5 % (likely);
+    that of one month has a standard deviation of about 1 % and 4 %.
     """
     months = [live(seed, 2, known=False, method=method) for seed in range(1000, 1006)]
     found = [one for one in months if one is not None]

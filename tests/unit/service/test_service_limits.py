@@ -152,7 +152,8 @@ def test_every_set_is_either_offered_or_not() -> None:
     others = {"Changing", "Duplicate", "Limited"}
     sets = {name for name, kind in classes_of(actions).items() if not issubclass(kind, mp.Rule)}
     assert SETS.keys() == sets - others
-    assert POLICIES.keys() == classes_of(policies).keys() - {"Conservative", "Play", "SwitchingCost"}
+    wrappers = {"Conservative", "Play", "SwitchingCost"}
+    assert POLICIES.keys() == classes_of(policies).keys() - wrappers
 
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=repr)

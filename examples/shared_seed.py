@@ -92,11 +92,18 @@ def draw(results: dict[str, mp.Result]) -> Figure:
     return figure
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--horizon", type=int, default=3000)
-    parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("shared_seed.png"))
-    asked = parser.parse_args()
-    draw(run(asked.horizon, asked.trials, asked.jobs)).savefig(asked.out, dpi=120)
+    parser.add_argument("--horizon", type=int, default=3000, help="rounds")
+    parser.add_argument("--trials", type=int, default=100, help="independent trials")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the figure")
+    chosen = parser.parse_args()
+    results = run(chosen.horizon, chosen.trials, chosen.jobs)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    draw(results).savefig(chosen.out / "shared_seed.png", dpi=120)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ from facilities import facility, listed
 from multiplay import (
     ESCB,
     FPLIX,
+    OLSUCBC,
     Adversarial,
     BestOfThreeWorlds,
     Explicit,
@@ -61,12 +62,15 @@ def told(policy: Policy, actions: Model, rounds: int, total_only: bool) -> Any:
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])
-def test_escb_and_linucb_add_known_costs_to_the_index_of_each_action(sense: str) -> None:
+def test_known_costs_are_added_to_the_index_of_each_action(
+    sense: str,
+) -> None:
     model, (actions, known) = with_arm_costs(sense), known_of(sense)
     everything = model.enumerate()
     order = [np.flatnonzero((actions == a).all(axis=1))[0] for a in everything]
     bare = Explicit(everything.tolist(), sense=sense)
-    policies: list[tuple[ESCB | LinUCB, bool]] = [(ESCB(), False), (LinUCB(), True)]
+    policies: list[tuple[ESCB | LinUCB | OLSUCBC, bool]]
+    policies = [(ESCB(), False), (LinUCB(), True), (OLSUCBC(), False)]
     for policy, total_only in policies:
         state, rng = told(policy, model, 6, total_only)
         index = policy.indices(bare, state) + known[order]

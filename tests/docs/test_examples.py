@@ -40,6 +40,7 @@ SHORT = {
         ["--trials", "2", "--horizon", "25", "--jobs", "1"],
         "budget, random steps",
     ),
+    "switching.py": (["--trials", "2", "--days", "20"], "40 EUR, no change after 30 days"),
     "two_months.py": (["--trials", "2"], "all plans were feasible"),
 }
 

@@ -37,6 +37,7 @@ from multiplay.learner.promises import PromiseBook, PromiseReport, used_units
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
+from multiplay.learner.switching import SwitchingState, with_others
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.bootstrapcts import FOLLOWING
@@ -124,6 +125,8 @@ class Engine:
         What the plays may cost more than a baseline, if that is limited.
     promises : PromiseBook
         What the plays may use in all, or have to.
+    switching : SwitchingState or None
+        The cost of units that differ from the last plan, if there is one.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class Engine:
         missing: str = "refuse",
         allowance: AllowanceState | None = None,
         promises: PromiseBook | None = None,
+        switching: SwitchingState | None = None,
     ) -> None:
         self.state, self.beliefs, self.missing = state, Beliefs(state), missing
         self.horizon = own_horizon(state.policy)
@@ -141,6 +145,7 @@ class Engine:
         self.words = self.default_words
         self.allowance = allowance
         self.promises = PromiseBook() if promises is None else promises
+        self.switching = switching
 
     @classmethod
     def create(
@@ -157,6 +162,7 @@ class Engine:
         arms: Any = None,
         allowance: AllowanceSettings | None = None,
         promises: Sequence[Promise] = (),
+        change: Any = None,
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
@@ -175,12 +181,15 @@ class Engine:
             raise _unable(policy, "a policy for changing sets, because changing=True")
         if missing == "ignore" and not policy.partial:
             raise _unable(policy, "a policy that allows missing units, because missing='ignore'")
+        switching = SwitchingState.given(change, allowance is not None or bool(promises))
         ranges = Ranges.chosen(losses, rewards, outside, actions)
         state = PolicyState(actions, policy, ranges, rng, table=table)
+        if switching is not None:
+            switching.check(state)
         if allowance is None:
             for promise in promises:
                 PromiseBook().check(state, promise, strict=not changing)
-            return cls(state, missing, promises=PromiseBook(promises))
+            return cls(state, missing, promises=PromiseBook(promises), switching=switching)
         if promises:
             raise _both()
         limit = AllowanceState(allowance, actions.d)
@@ -194,6 +203,8 @@ class Engine:
         text += f", {pending} pending" if pending else ""
         text += f", {state.ranges}" if not state.ranges.plain else ""
         text += f", {self.clipped} clipped" if self.clipped else ""
+        if self.switching is not None:
+            text += f", a changed unit costs {self.switching.change:g}"
         return text + (", for this set only" if not state.policy.changing else "")
 
     # ------------------------------------------------------------ words
@@ -315,6 +326,12 @@ class Engine:
             rng = Streams(drawn_from)
             play = self.allowance.limited(self.state, round_set, play, when, rng)
             gap = None if is_restricted(play) else gap
+        if self.switching is not None:
+            wanted, others = play, self.pending.values()
+            drawn = self.asked + 1, Streams(drawn_from), until
+            play = self.switching.play(self.state, round_set, wanted, others, *drawn)
+            self.state.check(round_set, play, label)
+            gap = gap if (play.action == wanted.action).all() else None
         action = play.action[0]
         units, phi = int(action.sum()), round_set.phi(action)
         cost = self.beliefs.cost(round_set, action, phi)
@@ -425,6 +442,8 @@ class Engine:
         """Make a promise for the plays from now on; ``past`` as in ``PromiseBook``."""
         if self.allowance is not None:
             raise _both()
+        if self.switching is not None:
+            raise with_others()
         found = self.promises.check(self.state, promise, strict=False)
         self.promises.add_promise(found, past)
         return found
@@ -654,6 +673,8 @@ class Engine:
         """Learn from a play and remove it from the pending ones; ``used`` as the report says."""
         play = self.pending[id]
         feedback = self.state.learn(play, report, when)
+        if self.switching is not None:
+            self.switching.close(self.state, play)
         del self.pending[id]
         if used is not None:
             self.promises.told(self.state, play.round_set, play.play, used)

@@ -271,9 +271,9 @@ class Events:
             table = None if self.table is None else copied(self.table)
             made = old.actions, old.policy, old.ranges, old.rng
             limit = None if live.allowance is None else live.allowance.fresh()
-            engine = Engine(
-                PolicyState(*made, table=table), live.missing, limit, live.promises.fresh()
-            )
+            switching = None if live.switching is None else live.switching.fresh()
+            own = limit, live.promises.fresh(), switching
+            engine = Engine(PolicyState(*made, table=table), live.missing, *own)
             engine.state.log = ReportLog() if old.policy.restarts else None
         else:
             engine = self.begin()

@@ -6,7 +6,7 @@ Notebooks, the terminal, reports and the pages of the service show the same fact
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,6 +63,8 @@ class Facts:
         is not known.
     clipped : int
         How many numbers were clipped to their range.
+    change : float or None
+        What a unit that differs from the last plan costs, if it costs something.
     """
 
     policy: str
@@ -75,6 +77,7 @@ class Facts:
     told: int | None
     open_plays: int
     clipped: int
+    change: float | None = field(default=None, kw_only=True)
 
     @classmethod
     def of(cls, engine: Engine) -> Facts:
@@ -91,15 +94,18 @@ class Facts:
             told=state.told,
             open_plays=len(engine.pending),
             clipped=engine.clipped,
+            change=None if engine.switching is None else engine.switching.change,
         )
 
     def as_text(self) -> dict[str, str]:
         """Return the facts by name, as text."""
+        changes = {} if self.change is None else {"changes": change_text(self.change, self.words)}
         return {
             "policy": self.summary,
             "settings": self.policy,
             "set": f"{self.set_type}, {self.words.arms(self.arm_count)}",
             "range": f"{self.loss_range} {self.words.currency}".rstrip(),
+            **changes,
             "plans": self.counts(),
         }
 
@@ -116,6 +122,17 @@ class Facts:
         if_any = {"pending": self.open_plays, "numbers clipped": self.clipped}
         found = always | {word: count for word, count in if_any.items() if count}
         return ", ".join(f"{count} {word}" for word, count in found.items())
+
+
+def change_text(change: float, words: Words) -> str:
+    """Return what a change of the plan costs.
+
+    Examples
+    --------
+    >>> change_text(15.0, Words("EUR", "truck"))
+    '15 EUR for each truck that differs from the last plan'
+    """
+    return f"{words.money(change)} for each {words.unit} that differs from the last plan"
 
 
 class PendingRow(NamedTuple):

@@ -138,6 +138,14 @@ class Learner(Queries, HasPanel):
     promises
         What all plays until a date may use, or have to: ``AtMost`` and ``AtLeast``. See
         ``promise``.
+    change
+        What each unit that differs from the last plan costs, in the unit of the losses: 15 for 15
+        euros. A unit more of one arm and a unit less of another are two. A plan is then changed
+        where the policy's costs of a round outweigh ``change / sqrt(h)`` for each of them, where h
+        plays in a row had the last plan: see ``SwitchingCost``, and ``play.change_cost``. The last
+        plan is that of the newest play that was not cancelled. Costs that are told and expected do
+        not contain it. The policy must play the best plan for some costs; without a baseline and
+        promises.
 
     Examples
     --------
@@ -178,13 +186,16 @@ class Learner(Queries, HasPanel):
         sure: float = SURE,
         per: str | None = None,
         promises: Sequence[Promise] | None = None,
+        change: float | None = None,
     ) -> None:
         drawn = seed_or_random(seed)
         rng, settings = Streams.spawn(drawn, POLICY, [0]), (losses, rewards, outside, missing)
         limit = AllowanceSettings.given(baseline, allowance, sure, per)
         rest = changing, features, arms, limit
         own = checked_promises(promises)
-        self.engine = Engine.create(actions, policy, rng, *settings, *rest, promises=own)
+        self.engine = Engine.create(
+            actions, policy, rng, *settings, *rest, promises=own, change=change
+        )
         self.engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         self.engine.seed, self.log = drawn, PlayLog()
         self.engine.state.log = ReportLog() if self.policy.restarts else None
@@ -789,7 +800,10 @@ class Learner(Queries, HasPanel):
             of_play = self.events.play(id).play
             prices, held = self.engine.promises.prices_of(of_play), is_held(of_play)
         rest = id in cut, lambda: self.words, base, restricted, cut.get(id)
-        return PendingPlay(*made, *rest, prices=prices, held=held)
+        switching, cost = self.engine.switching, 0.0
+        if switching is not None:
+            cost = switching.cost_of(self.events.play(id).play)
+        return PendingPlay(*made, *rest, prices=prices, held=held, change_cost=cost)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Return the receipt of a report of a play that is not pending."""

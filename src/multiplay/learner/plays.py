@@ -161,6 +161,10 @@ class Why(HasPanel):
         The prices of promises, which the best plan pays as well.
     held : bool
         Whether a promise changed the plan beyond its price.
+    changed : int
+        The number of units that differ from the last plan, where they cost something.
+    change_cost : float
+        What they cost.
 
     Examples
     --------
@@ -184,6 +188,8 @@ class Why(HasPanel):
     wanted: Mapping[str, int] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     held: bool = False
+    changed: int = 0
+    change_cost: float = 0.0
 
     @property
     def explores(self) -> bool:
@@ -192,7 +198,8 @@ class Why(HasPanel):
 
     def __str__(self) -> str:
         text = self._learning() if self.explores else self._best()
-        return " ".join([text, *self._limits(), *self._allowance(), *self._promises()])
+        more = [*self._allowance(), *self._promises(), *self._changes()]
+        return " ".join([text, *self._limits(), *more])
 
     def _best(self) -> str:
         does = "cost" if self.sense == "min" else "bring"
@@ -238,6 +245,12 @@ class Why(HasPanel):
             more = counted(len(parts) - MOST_NAMED, f"more {words.arm}")
             parts[MOST_NAMED:] = [more] if len(parts) > MOST_NAMED else []
             yield f"Restricted by the allowance: the policy wanted {', '.join(parts)}."
+
+    def _changes(self) -> Iterator[str]:
+        """Yield a sentence about the units that differ from the last plan."""
+        if self.changed:
+            units, cost = self.words.units(self.changed), self.words.money(self.change_cost)
+            yield f"Changes since the last plan: {units}, {cost}."
 
     def _promises(self) -> Iterator[str]:
         """Yield sentences about what promises did."""
@@ -378,6 +391,8 @@ class PendingPlay(HasEstimate):
         ``AtLeast``. Empty for a learner without promises.
     held : bool
         Whether a promise changed the plan beyond its price.
+    change_cost : float
+        What its differences from the last plan cost, in the user's unit; no part of ``expected``.
     expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
@@ -410,6 +425,7 @@ class PendingPlay(HasEstimate):
     gap: float | None = None
     prices: dict[str, float] = field(default_factory=dict)
     held: bool = False
+    change_cost: float = 0.0
 
     def __init__(
         self,
@@ -426,11 +442,13 @@ class PendingPlay(HasEstimate):
         gap: float | None = None,
         prices: dict[str, float] | None = None,
         held: bool = False,
+        change_cost: float = 0.0,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
         of_plan = {"id": id, "action": action, "plan": plan, "key": key, "truncated": truncated}
         self.__dict__.update(of_plan, _expect=expect, _why=why, _words=words)
         self.__dict__.update(baseline=baseline, restricted=restricted, gap=gap)
         self.__dict__.update(prices={} if prices is None else prices, held=held)
+        self.__dict__["change_cost"] = change_cost
 
     @property
     def explores(self) -> int | None:

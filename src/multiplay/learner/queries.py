@@ -217,6 +217,12 @@ class Queries(ABC):
         with self._current() as engine:
             return None if engine.allowance is None else engine.allowance.settings
 
+    @property
+    def change(self) -> float | None:
+        """The cost of each unit that differs from the last plan; None if there is none."""
+        with self._current() as engine:
+            return None if engine.switching is None else engine.switching.change
+
     def allowance(self) -> Allowance:
         """Return how much of the allowance is left, by what is believed now.
 
@@ -519,7 +525,8 @@ class Queries(ABC):
             baseline = round_set.plan(play.memo[FOUND][0])
         of_promises = engine.promises.prices_of(play.play), is_held(play.play)
         rest = baseline, is_restricted(play.play), play.gap, *of_promises
-        return PendingPlay(*made, play.truncated, lambda: self.words, *rest)
+        cost = 0.0 if engine.switching is None else engine.switching.cost_of(play.play)
+        return PendingPlay(*made, play.truncated, lambda: self.words, *rest, change_cost=cost)
 
 
 CHANGE_COLUMNS: dict[str, type] = {

@@ -30,7 +30,7 @@ from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.features.table import Scales
-from multiplay.learner import allowance, promises
+from multiplay.learner import allowance, promises, switching
 from multiplay.learner.allowance import AllowanceState
 from multiplay.learner.engine import Engine
 from multiplay.learner.events import (
@@ -65,7 +65,7 @@ FORMAT = 4  # of snapshots; 3 is that of version 0.9
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
-ALLOWANCE, PROMISES = "allowance", "promises"  # in a header
+ALLOWANCE, PROMISES, CHANGE = "allowance", "promises", "change"  # in a header
 EVENTS = "events"  # in a header, and before the names of arrays
 OUTCOMES = ("arm", "round", "loss", "times")  # arrays of logged data
 REPORTS, FEATURES = "told/", "features/"  # before the names of arrays
@@ -109,6 +109,9 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     if engine.allowance is not None:
         header[ALLOWANCE], of_allowance = engine.allowance.record()
         arrays |= with_prefix(allowance.PREFIX, of_allowance)
+    if engine.switching is not None:
+        header[CHANGE], of_change = engine.switching.record()
+        arrays |= with_prefix(switching.PREFIX, of_change)
     if book:
         header[PROMISES], of_promises = book.record()
         for name in ("past", "ahead"):
@@ -263,7 +266,11 @@ def _parts(
         plain, own_arrays = header[PROMISES], without_prefix(promises.PREFIX, arrays)
         of_plays = ([sets[k].given for k in plain[name]] for name in ("past", "ahead"))
         book = PromiseBook.restored(plain, own_arrays, *of_plays)
-    engine = Engine(state, header["missing"], limit, book)
+    of_change = None
+    if CHANGE in header:
+        own_arrays = without_prefix(switching.PREFIX, arrays)
+        of_change = switching.SwitchingState.restored(header[CHANGE], own_arrays)
+    engine = Engine(state, header["missing"], limit, book, of_change)
     engine.set_words(**header.get("words", {}))
     engine.clipped = header["clipped"]
     if header["log"] is None:

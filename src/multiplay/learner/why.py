@@ -20,6 +20,7 @@ from multiplay.learner.plays import (
 )
 from multiplay.learner.promises import is_held
 from multiplay.learner.round_set import PlanLimits, RoundSet
+from multiplay.learner.switching import changed_units
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 LEVEL = 0.95  # of intervals
@@ -47,7 +48,10 @@ def explain(engine: Engine, id: int) -> Why:
     wanted = _wanted(play, round_set.actions.names)
     of_promises = engine.promises.prices_of(play.play), is_held(play.play)
     made = rows, expected, of_best, extra, engine.words, round_set.actions.sense
-    return Why(*made, wanted, *of_promises)
+    switching, changed, cost = engine.switching, 0, 0.0
+    if switching is not None:
+        changed, cost = changed_units(play.play), switching.cost_of(play.play)
+    return Why(*made, wanted, *of_promises, changed, cost)
 
 
 def _wanted(play: PendingState, names: Sequence[str]) -> dict[str, int]:

@@ -50,6 +50,7 @@ from multiplay.learner.plays import (
 from multiplay.learner.promises import PromiseReport, checked_promises, given_sets
 from multiplay.learner.queries import LEVEL, Moment, checked_by, promises_frame
 from multiplay.policies import Policy
+from multiplay.policies.switching import check_change
 from multiplay.promises.promise import Promise
 from multiplay.random import seed_or_random
 from multiplay.savings import Saved
@@ -137,6 +138,7 @@ class RemoteStudy(HasPanel):
         sure: float = SURE,
         per: str | None = None,
         promises: Sequence[Promise] | None = None,
+        change: float | None = None,
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
@@ -160,6 +162,7 @@ class RemoteStudy(HasPanel):
             "words": given_words(currency=currency, unit=unit, arm=arm, round=round),
             **({} if limit is None else _plain_allowance(limit)),
             "promises": [wire.of_promise(one) for one in checked_promises(promises)],
+            **({} if change is None else {"change": _checked_change(change)}),
             "key": _checked(key),
         }
         self._client.write("/studies", body)
@@ -278,6 +281,12 @@ class RemoteStudy(HasPanel):
             return None
         rule = about["baseline"] if about["baseline"] == EACH_DAY else self._build("baseline", Rule)
         return AllowanceSettings(rule, about["allowance"], about["sure"], about["per"])
+
+    @property
+    def change(self) -> float | None:
+        """The cost of each unit that differs from the last plan; None if there is none."""
+        change: float | None = self._info()["change"]
+        return change
 
     @property
     def words(self) -> Words:
@@ -911,6 +920,11 @@ def _of_play(play: AnyPlay, verb: str) -> str:
 def _plain_set(actions: Any) -> Any:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
     return wire.request_set(actions)
+
+
+def _checked_change(change: Any) -> float:
+    check_change(change)
+    return float(change)
 
 
 def _plain_allowance(limit: AllowanceSettings) -> Plain:

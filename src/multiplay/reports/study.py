@@ -175,6 +175,7 @@ def study_facts(
         set_type=type(study.actions).__name__,
         arm_count=len(arms),
         loss_range=study.loss_range,
+        change=study.change,
         open_plays=len(plans),
         rewards=study.actions.sense == "max",
         follows=isinstance(study.policy, BootstrapCTS) and study.policy.follows,

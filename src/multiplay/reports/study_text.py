@@ -21,7 +21,7 @@ from multiplay._support.formatting import (
 from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.allowance import Allowance
-from multiplay.learner.facts import rows_of
+from multiplay.learner.facts import change_text, rows_of
 from multiplay.learner.promises import PromiseReport
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
@@ -67,6 +67,8 @@ def head(facts: StudyFacts) -> list[str]:
     arms = f"{words.arms(len(facts.arms))}, {facts.loss_range} {words.currency}".rstrip()
     saved = [facts.saved] if facts.saved else []
     limit = [] if facts.allowance is None else [allowance_text(facts.allowance, words)]
+    if facts.change is not None:
+        limit.append(f"a change costs {change_text(facts.change, words)}")
     kept = [promise_text(one, words) for one in facts.promises]
     return [arms, f"{does} ({facts.policy})", plays + clipped, *limit, *kept, *saved]
 

@@ -46,6 +46,7 @@ from multiplay.learner.promises import is_held
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.learner.snapshot import builder_of
+from multiplay.learner.switching import changed_units
 from multiplay.policies import Play
 from multiplay.promises.promise import Promise, promise_of
 from multiplay.storage import Entry, Labels, Record
@@ -81,6 +82,7 @@ AT_REQUEST = "request"  # in an entry: the request that wrote it
 BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
 # Exceptions that content of a different program can raise where it is read or replayed.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+CHANGED = "changed"  # units of a play that differ from the last plan, if they cost something
 BASELINE, RESTRICTED = "baseline", "restricted"  # in an entry of a play: see allowance
 PRICES, HELD, AHEAD, SETS = "prices", "held", "ahead", "sets"  # in an entry of a play: promises
 SOLVER = "solver"  # in the first entry: the version of the solver of the set
@@ -326,6 +328,7 @@ def ask_record(
         **_of_allowance(play),
         **({PRICES: dict(prices)} if prices else {}),
         **({HELD: True} if is_held(play.play) else {}),
+        **({CHANGED: changed} if (changed := changed_units(play.play)) else {}),
         **ahead.header(),
         **stored_set.header(),
         **features.header,
@@ -685,6 +688,8 @@ def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, st
     if engine.allowance is not None:
         header[snapshot.ALLOWANCE], of_rule = engine.allowance.settings.record()
         arrays |= with_prefix(allowance.PREFIX, of_rule)
+    if engine.switching is not None:
+        header[snapshot.CHANGE] = engine.switching.change
     if engine.promises.initial:
         header[snapshot.PROMISES] = [one.record() for one in engine.promises.initial]
     return Record(header, arrays)

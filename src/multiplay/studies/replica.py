@@ -228,6 +228,7 @@ class Replica:
             arms=table,
             allowance=entry_codec.allowance_of(record),
             promises=entry_codec.promises_of(record),
+            change=header.get(snapshot.CHANGE),
         )
         engine.set_words(**header.get("words", {}))
         if header[snapshot.VERSION] <= VERSION_0_9:

@@ -144,6 +144,7 @@ class Study(SyncedState, HasPanel):
         sure: float = SURE,
         per: str | None = None,
         promises: Sequence[Promise] | None = None,
+        change: float | None = None,
         store: Place = PLACE,
         key: str | None = None,
         by: str | None = None,
@@ -162,6 +163,8 @@ class Study(SyncedState, HasPanel):
             What plans may cost more than those of a rule; as in ``Learner``.
         promises
             What all plays until a date may use, or have to; as in ``Learner``.
+        change
+            What each unit that differs from the last plan costs; as in ``Learner``.
         store
             The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
             machines, ``memory://`` for tests. The file ``multiplay.db`` if not given.
@@ -174,7 +177,9 @@ class Study(SyncedState, HasPanel):
         limit = AllowanceSettings.given(baseline, allowance, sure, per)
         rest, own = (features, arms, limit), checked_promises(promises)
         numbers = Streams(NO_NUMBERS)
-        engine = Engine.create(actions, policy, numbers, *made_of, *rest, promises=own)
+        engine = Engine.create(
+            actions, policy, numbers, *made_of, *rest, promises=own, change=change
+        )
         words = engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
         record = entry_codec.create_record(engine, drawn, changing, words)
         record = entry_codec.signed(record, by)
@@ -1054,7 +1059,9 @@ class Study(SyncedState, HasPanel):
         header = asked.record.header
         prices, held = header.get(entry_codec.PRICES), bool(header.get(entry_codec.HELD))
         rest = *of_allowance, gap, prices, held
-        return PendingPlay(*made, truncated, lambda: self.words, *rest)
+        switching, units = replica.engine.switching, header.get(entry_codec.CHANGED, 0)
+        cost = 0.0 if switching is None else switching.change * units
+        return PendingPlay(*made, truncated, lambda: self.words, *rest, change_cost=cost)
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)
@@ -1099,7 +1106,8 @@ def _settled(result: T) -> T:
     now = result.expected
     made = result.id, result.action, result.plan, result.key, lambda: now, result.why
     rest = result.truncated, result._words, result.baseline, result.restricted, result.gap
-    return cast(T, PendingPlay(*made, *rest, result.prices, result.held))
+    last = result.prices, result.held, result.change_cost
+    return cast(T, PendingPlay(*made, *rest, *last))
 
 
 def _opened(

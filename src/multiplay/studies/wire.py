@@ -171,6 +171,7 @@ def of_play(play: PendingPlay) -> dict[str, Any]:
     cut = {"truncated": play.truncated, "gap": play.gap}
     limit = {name: getattr(play, name) for name in ("baseline", "explores", "restricted")}
     promised = {"prices": dict(play.prices), "held": play.held}
+    promised["change_cost"] = play.change_cost
     return {"id": play.id, "key": play.key, **cut, **limit, **promised, **of_plan(play)}
 
 
@@ -193,6 +194,7 @@ def to_play(
         gap=plain.get("gap"),
         prices=plain.get("prices", {}),
         held=plain.get("held", False),
+        change_cost=plain.get("change_cost", 0.0),
     )
 
 
@@ -209,6 +211,7 @@ def of_why(why: Why) -> dict[str, Any]:
         "sense": why.sense,
         **({"wanted": dict(why.wanted)} if why.wanted else {}),
         **({"prices": dict(why.prices), "held": why.held} if why.prices else {}),
+        **({"changed": why.changed, "change_cost": why.change_cost} if why.changed else {}),
     }
 
 
@@ -227,6 +230,8 @@ def to_why(plain: Mapping[str, Any]) -> Why:
         plain.get("wanted", {}),
         plain.get("prices", {}),
         plain.get("held", False),
+        plain.get("changed", 0),
+        plain.get("change_cost", 0.0),
     )
 
 

@@ -17,8 +17,11 @@ from multiplay import (
     InvalidInput,
     Knapsack,
     Model,
+    Stochastic,
+    Streams,
     SwitchingCost,
     Transport,
+    Uniform,
 )
 from multiplay.policies.switching import calm_plans
 from multiplay.testing import check_policy
@@ -72,9 +75,7 @@ def test_the_contract_of_policies_holds() -> None:
 
 def test_a_cost_of_nothing_changes_no_play() -> None:
     """And a large one keeps the first plan until it was played often enough."""
-    from multiplay import Stochastic, Streams, Uniform
-
-    actions, played = Transport([1, 4, 5], [4, 6]), {}
+    actions, played = Transport([1, 4, 5], [4, 6]), dict[float | None, list[Any]]()
     world = Stochastic(Uniform(0.0, np.array([0.2, 0.8, 0.5, 0.4, 0.7, 0.3])))
     for change in (None, 0.0, 10.0):
         policy: Any = GenCTS() if change is None else SwitchingCost(GenCTS(), change)

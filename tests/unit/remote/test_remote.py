@@ -458,12 +458,34 @@ def test_an_allowance_is_kept_by_a_service(service: mp.RemoteStudy, rule: Any) -
         {"baseline": "each week"},
         {"baseline": lambda actions: None},
         {"allowance": 0.03},
+        {"change": -1},
+        {"change": float("nan")},
+        {"change": "15"},
+        {"change": 15, "policy": mp.GenLBINFV()},
+        {"change": 15, "baseline": mp.InProportion()},
     ],
 )
 def test_an_allowance_is_refused_alike(service: mp.RemoteStudy, given: dict[str, Any]) -> None:
     there = reason(lambda: made(service, **given))
     assert there == reason(lambda: new_study(MemoryStore(), **given))
     assert service.list() == []
+
+
+def test_a_switching_cost_is_kept_by_a_service(service: mp.RemoteStudy) -> None:
+    local, remote = new_study(MemoryStore(), change=3), made(service, change=3)
+    seen = []
+    for one in (local, remote):
+        plays = [one.ask(key="1")]
+        for k in range(2, 9):
+            one.tell(plays[-1].id, euros(plays[-1]))
+            plays.append(one.ask(key=str(k)))
+        shown = [(play.plan, play.change_cost) for play in plays]
+        again = [one.ask(key=str(k)).change_cost for k in range(1, 9)]
+        seen.append((shown, again, one.change, str(one.why(plays[-1].id))))
+    assert seen[0] == seen[1]
+    assert any(cost for _, cost in seen[0][0])
+    assert [cost for _, cost in seen[0][0]] == seen[0][1]
+    assert new_study(MemoryStore()).change is None
 
 
 def reason(act: Callable[[], Any]) -> str:

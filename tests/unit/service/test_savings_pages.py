@@ -237,7 +237,10 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     page = place.get("/studies/daily/parts").text
     assert 'hx-target="#allowance"' in page
     assert page.count('class="most"') == 1
+    place.study("calm", change=15)
+    assert "A change costs 15 for each" in place.get("/studies/calm").text
     place.study("free")
+    assert "A change costs" not in place.get("/studies/free").text
     assert "allowance" not in place.get("/studies/free/parts").text
 
 

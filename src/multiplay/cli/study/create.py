@@ -122,6 +122,13 @@ def create(
     per: Annotated[
         str | None, typer.Option(metavar="week", help="Start the allowance anew every week.")
     ] = None,
+    change: Annotated[
+        float | None,
+        typer.Option(
+            metavar="15",
+            help="What each unit that differs from the last plan costs: 15 for 15 EUR.",
+        ),
+    ] = None,
     promise: Annotated[
         list[str] | None,
         typer.Option(
@@ -249,6 +256,7 @@ def create(
         "allowance": allowance,
         "sure": sure,
         "per": per,
+        "change": change,
         "promises": [csv_files.promise_named("--promise", text) for text in promise or ()] or None,
         "seed": seed,
         **dict(zip(options.WORDS, (currency, unit, arm, round), strict=True)),

@@ -314,6 +314,9 @@ class NewStudy(Body):
     promises: Annotated[list[Promise], Field(max_length=MOST_PROMISES)] = Field(
         default=[], description="What the plays until a date use in all, at most or at least."
     )
+    change: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="What each unit that differs from the last plan costs."
+    )
     seed: Units = 0
     key: KeyText | None = None
 
@@ -672,6 +675,7 @@ class Play(Plan):
         restricted=False,
         prices={"CO2": 0.31},
         held=False,
+        change_cost=0.0,
     )
 
     id: int
@@ -688,6 +692,9 @@ class Play(Plan):
         description="What a unit of each promise is worth; negative for `AtLeast`."
     )
     held: bool = Field(description="Whether a promise changed the plan beyond its price.")
+    change_cost: float = Field(
+        description="What the units that differ from the last plan cost; 0 without such a cost."
+    )
 
 
 class WhyRow(BaseModel):
@@ -986,6 +993,9 @@ class Study(BaseModel):
     )
     sure: float | None
     per: Literal["week"] | None
+    change: float | None = Field(
+        description="What each unit that differs from the last plan costs; null without one."
+    )
     promised: list[str] = Field(description="The names of all promises ever made.")
     arms: list[str]
     asked: int

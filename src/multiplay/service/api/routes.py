@@ -742,6 +742,7 @@ def of_study(study: Study) -> dict[str, Any]:
         "compare": None if rule is None else wire.to_plain("compare", rule),
         "baseline": None if limit is None else _plain_baseline(limit.baseline),
         **{name: getattr(limit, name, None) for name in ("allowance", "sure", "per")},
+        "change": study.change,
         "promised": list(study.promised),
         "arms": list(study.actions.names),
         "asked": study.asked,

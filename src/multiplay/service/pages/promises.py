@@ -101,8 +101,8 @@ def _used(row: PromiseReport, curve: PromiseCurve, days: list[str]) -> CostLines
 
 
 def can_promise(study: Study) -> bool:
-    """Return whether the page of a study offers the form: features and allowances exclude it."""
-    return study.features is None and study.baseline is None
+    """Return whether a page offers the form: not with features, an allowance, or costly changes."""
+    return study.features is None and study.baseline is None and study.change is None
 
 
 def promise_of_form(form: Form) -> dict[str, Any]:

@@ -154,6 +154,7 @@ class Overview(NamedTuple):
     summary: str
     policy: str
     loss_range: str
+    change: str
     noun: str
     rewards: bool
     asked: int
@@ -221,6 +222,7 @@ def overview(
         summary=found.summary,
         policy=found.policy,
         loss_range=f"{found.loss_range} {study.words.currency}".rstrip(),
+        change="" if study.change is None else learner_facts.change_text(study.change, study.words),
         noun=study_text.wording(found).noun,
         rewards=found.rewards,
         asked=study.asked,

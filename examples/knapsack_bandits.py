@@ -1,17 +1,23 @@
-"""Bandits with knapsacks: one advertisement a round, and a budget for all rounds.
+"""Bandits with knapsacks: five arms, five budgets, and a public instance.
 
-In each round one of seven placements is bought, or none. The price of a placement is known, the
-chance of a click is learned, and the budget is for all rounds together. Compares promises with
-quotas and with methods of the literature on bandits with knapsacks. All of them draw chances from
-the same posterior, so that they differ only in how they treat the budget. Prints the clicks lost
-against the linear program with known chances, and draws knapsack_bandits.png.
+In each round one arm is played, or none; in the second experiment at most two. The reward of an arm
+is learned, what it uses of five resources is known, and each resource has a budget for all rounds.
+Compares promises with quotas and with primal-dual methods and linear programs of the literature.
+All but one draw mean rewards from the same posterior, so that they differ only in how they treat
+the budgets. Prints the reward lost against the linear program with known means, and draws
+knapsack_bandits.png.
+
+The instance is that of the notebook of Badanidiyuru-et-al-2013-Bandits_with_Knapsacks in
+github.com/lzt68/Online-Learning-Implementation: rewards of 0 or 1, fixed consumption, and means
+from NumPy's generator with the seed 12345. Its optimum is compared with the published one.
 """
 
 import argparse
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -21,208 +27,216 @@ from scipy.optimize import linprog
 import multiplay as mp
 from multiplay.results.intervals import band
 from multiplay.results.plots import COLOURS, DASHES
-from multiplay.types import BoolArray, FloatArray
+from multiplay.types import BoolArray, FloatArray, IntArray
 
-PRICE = np.array([0, 1, 2, 3, 4, 5, 6, 8])  # the first one is to buy nothing
-CHANCE = np.array([0, 0.08, 0.22, 0.30, 0.50, 0.48, 0.62, 0.70])
-NAMES = [f"placement {k}" for k in range(1, len(PRICE))]
-A_ROUND = 3.0  # of the budget
-OFFERED = 0.6  # chance that a placement is offered in a round, in the second experiment
+_numbers = np.random.RandomState(12345)  # as the notebook draws them
+REWARD = _numbers.uniform(size=5)  # the mean of each arm
+USE = _numbers.uniform(size=(5, 5))  # of each resource, by each arm
+RESOURCES, ARMS = USE.shape
+NAMES = [f"arm {k + 1}" for k in range(ARMS)]
+PUBLISHED = [1231.6958931480756, 0, 0, 0, 264.61921046100537]  # its optimum, for budgets of 1000
+ROUNDS = {1: 1.5, 2: 1.25}  # for a budget of 1, by the most arms of a round: enough for the optimum
 
-Choose = Callable[["State"], int]  # an arm of a round
+Choose = Callable[["State"], int]  # the number of an action
 
 
 @dataclass
 class State:
-    """What a method sees in a round: draws of chances, offers, and what is left."""
+    """What a method sees in a round, and its dual variables."""
 
-    theta: FloatArray
-    offered: BoolArray
-    left: float
-    rounds_left: int
+    actions: IntArray  # of shape (actions, arms): no arm, one arm, ...
+    budget: float
     horizon: int
-    price: float = 0.0  # dual variables of two methods
-    log_weights: tuple[float, float] = (0.0, 0.0)
+    left: FloatArray
+    rng: np.random.Generator
+    wins: FloatArray = field(default_factory=lambda: np.ones(ARMS))
+    losses: FloatArray = field(default_factory=lambda: np.ones(ARMS))
+    rounds_left: int = 0
+    prices: FloatArray = field(default_factory=lambda: np.zeros(RESOURCES))
+    log_weights: FloatArray = field(default_factory=lambda: np.zeros(RESOURCES + 1))
 
-    @property
-    def allowed(self) -> BoolArray:
-        """The placements that the rest of the budget can pay."""
-        return self.offered & (self.left >= PRICE)
+    def __post_init__(self) -> None:
+        self.rounds_left, self.costs = self.horizon, self.actions @ USE.T
+        self.pace = self.budget / self.horizon  # what a round may use, on average
+
+    def drawn_means(self) -> FloatArray:
+        """Return means from the posterior: Thompson sampling."""
+        return self.rng.beta(self.wins, self.losses)
+
+    def upper_means(self) -> FloatArray:
+        """Return confidence bounds, with the constant of the notebook."""
+        seen, constant = self.wins + self.losses - 2, np.log(RESOURCES * self.horizon * ARMS)
+        mean = (self.wins - 1) / np.maximum(seen, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = mean + np.sqrt(constant * mean / seen) + constant / seen
+        return np.where(seen > 0, np.minimum(bound, 1.0), 1.0)
+
+    def best(self, values: FloatArray, kept_back: float = 0.0) -> int:
+        """Return the best action that leaves so much of each budget."""
+        allowed = (self.left - self.costs >= kept_back - 1e-9).all(axis=1)
+        return int(np.where(allowed, values, -np.inf).argmax())
 
 
 def quota(state: State) -> int:
-    """Buy the best placement within the part of the budget that the rounds so far may use."""
-    kept_back = A_ROUND * (state.rounds_left - 1)
-    return _best(state.theta, state.offered & (state.left - kept_back >= PRICE))
+    """Play the best action within the part of the budgets that the rounds so far may use."""
+    values = state.actions @ state.drawn_means()
+    return state.best(values, state.pace * (state.rounds_left - 1))
 
 
 def descent(state: State) -> int:
-    """Buy the best placement at a price of money, which follows the use of the budget."""
-    arm = _best(state.theta - state.price * PRICE, state.allowed)
-    step = 1 / (A_ROUND * PRICE.max() * np.sqrt(state.horizon))
-    state.price = max(0.0, state.price + step * (PRICE[arm] - A_ROUND))
-    return arm
+    """Play the best action at prices of the resources, which follow their use."""
+    chosen = state.best(state.actions @ state.drawn_means() - state.costs @ state.prices)
+    step = 1 / np.sqrt(state.horizon)
+    state.prices = np.maximum(state.prices + step * (state.costs[chosen] - state.pace), 0.0)
+    return chosen
 
 
-def weighted(state: State) -> int:
-    """Buy the most clicks for the cost of money and time, which have multiplicative weights."""
-    money, time = state.log_weights
-    budget = A_ROUND * state.horizon / PRICE.max()  # in units of the largest price
-    use, pace = PRICE / PRICE.max(), A_ROUND / PRICE.max()  # time uses the same budget at its pace
-    arm = _best(state.theta / (use + pace * np.exp(time - money)), state.allowed)
-    rate = np.log1p(np.sqrt(np.log(2) / budget))
-    state.log_weights = money + rate * use[arm], time + rate * pace
-    return arm
+def weighted(means: Callable[[State], FloatArray], state: State) -> int:
+    """Play the most reward for its cost; resources and time have multiplicative weights."""
+    weights = np.exp(state.log_weights - state.log_weights.max())
+    paid = state.costs @ weights[:-1] + state.pace * weights[-1]
+    chosen = state.best(state.actions @ means(state) / paid)
+    rate = np.log1p(np.sqrt(np.log(RESOURCES + 1) / state.budget))
+    state.log_weights += rate * np.append(state.costs[chosen], state.pace)
+    return chosen
 
 
-def drawn(rng: np.random.Generator, state: State) -> int:
-    """Buy at random by the linear program of one round, as if all rounds were like it."""
-    allowed = np.flatnonzero(state.allowed)
-    low, high = (allowed[found] for found in (PRICE[allowed] <= A_ROUND, PRICE[allowed] >= A_ROUND))
-    alone = _best(state.theta, state.allowed & (PRICE <= A_ROUND))
-    choice, value = [(alone, 1.0)], float(state.theta[alone])
-    for i in low:
-        for j in high[PRICE[high] > PRICE[i]]:
-            share = (A_ROUND - PRICE[i]) / (PRICE[j] - PRICE[i])
-            mixed = float(share * state.theta[j] + (1 - share) * state.theta[i])
-            if mixed > value:
-                value, choice = mixed, [(int(j), share), (int(i), 1 - share)]
-    arms, shares = zip(*choice, strict=True)
-    return int(rng.choice(arms, p=shares))
-
-
-def _best(index: FloatArray, allowed: BoolArray) -> int:
-    return int(np.where(allowed, index, -np.inf).argmax())
-
-
-def buy(choose: Choose, offers: BoolArray, clicks: BoolArray, seed: int) -> FloatArray:
-    """Return the chance of the placement of each round, for a method of the literature."""
-    rng = np.random.default_rng(seed)
-    p, q, chances = np.ones(len(PRICE)), np.ones(len(PRICE)), []
-    horizon = len(offers)
-    state = State(p, offers[0], A_ROUND * horizon, horizon, horizon)
-    for offered, would_click in zip(offers, clicks, strict=True):
-        state.theta, state.offered = rng.beta(p, q), offered
-        state.theta[0] = 0.0
-        arm = choose(state)
-        state.left -= PRICE[arm]
-        state.rounds_left -= 1
-        p[arm] += would_click[arm]
-        q[arm] += not would_click[arm]
-        chances.append(CHANCE[arm])
-    assert state.left >= 0
-    return np.array(chances)
-
-
-def promised(known: bool, offers: BoolArray, clicks: BoolArray, seed: int) -> FloatArray:
-    """Return the chance of the placement of each round, with a promise."""
-    choices = {
-        one.tobytes(): mp.Budget(1, one[1:], at_most=True, names=NAMES, sense="max")
-        for one in offers.astype(int)
-    }
-    sets = [choices[one.tobytes()] for one in offers.astype(int)]
-    prices = dict(zip(NAMES, PRICE[1:].tolist(), strict=True))
-    money = mp.AtMost(A_ROUND * len(sets), prices, plays=len(sets), name="money")
-    learner = mp.Learner(
-        sets[0], mp.GenCTS(), rewards=(0, 1), changing=True, promises=[money], seed=seed
-    )
-    chances = []
-    for k, actions in enumerate(sets):
-        play = learner.ask(actions, ahead=sets[k + 1 :] if known else None)
-        seen = dict(zip(NAMES, clicks[k, 1:].astype(float).tolist(), strict=True))
-        learner.tell(play.id, {arm: [seen[arm]] for arm, units in play.plan.items() if units})
-        chances.append(float(play.action @ CHANCE[1:]))
-    report = learner.promises()
-    assert (report["used"] <= report["limit"]).all()
-    return np.array(chances)
-
-
-def best_clicks(offers: BoolArray) -> float:
-    """Return the expected clicks of the linear program with known chances and offers."""
-    rounds, arms = offers.shape
+def programmed(state: State) -> int:
+    """Draw an action by the linear program of one round, as if all rounds were like it."""
     found = linprog(
-        -np.tile(CHANCE, rounds),
-        A_ub=np.tile(PRICE, rounds)[None],
-        b_ub=[A_ROUND * rounds],
-        A_eq=np.kron(np.eye(rounds), np.ones((1, arms))),
-        b_eq=np.ones(rounds),
-        bounds=[(0.0, one) for one in offers.astype(float).ravel().tolist()],
+        -(state.actions @ state.drawn_means()),
+        A_ub=state.costs.T,
+        b_ub=np.full(RESOURCES, state.pace),
+        A_eq=np.ones((1, len(state.actions))),
+        b_eq=[1.0],
     )
-    return -float(found.fun or 0.0)
+    shares = np.maximum(np.asarray(found.x), 0.0)
+    chosen = int(state.rng.choice(len(shares), p=shares / shares.sum()))
+    return chosen if (state.left >= state.costs[chosen]).all() else 0
 
 
-def trial(horizon: int, changing: bool, seed: int) -> dict[str, FloatArray]:
-    """Return the clicks lost after each round, for every method."""
-    rng = np.random.default_rng([seed, changing])
-    offers = np.ones((horizon, len(PRICE)), dtype=bool)
-    if changing:
-        offers[:, 1:] = rng.random((horizon, len(PRICE) - 1)) < OFFERED
-    clicks = rng.random(offers.shape) < CHANCE
-    methods = {
-        "promise": partial(promised, False),
-        "promise, offers known": partial(promised, True),
-        "quota of a round": partial(buy, quota),
-        "dual descent": partial(buy, descent),
-        "primal-dual, weights": partial(buy, weighted),
-        "linear program, drawn": partial(buy, partial(drawn, np.random.default_rng(seed))),
-    }
-    if not changing:  # the same
-        del methods["promise, offers known"]
-    a_round = best_clicks(offers) / horizon
-    return {
-        name: np.cumsum(a_round - method(offers, clicks, seed)) for name, method in methods.items()
-    }
+def played(choose: Choose, most: int, budget: float, wins: BoolArray, seed: int) -> FloatArray:
+    """Return the mean reward of the action of each round, for a method of the literature."""
+    left, rng = np.full(RESOURCES, budget), np.random.default_rng(seed)
+    state = State(actions_of(most), budget, len(wins), left, rng)
+    rewards = []
+    for won in wins:
+        chosen = choose(state)
+        action = state.actions[chosen]
+        state.left = state.left - state.costs[chosen]
+        state.rounds_left -= 1
+        state.wins += action * won
+        state.losses += action * ~won
+        rewards.append(float(action @ REWARD))
+    assert (state.left >= -1e-9).all()
+    return np.array(rewards)
 
 
-def run(horizon: int, trials: int, jobs: int) -> list[dict[str, FloatArray]]:
-    """Return the clicks lost, of shape (trials, rounds), without and with changing offers."""
-    results = []
-    for changing in (False, True):
-        one = partial(trial, horizon, changing)
+def promised(most: int, budget: float, wins: BoolArray, seed: int) -> FloatArray:
+    """Return the mean reward of the action of each round, with promises."""
+    actions = mp.Budget(most, [1] * ARMS, at_most=True, names=NAMES, sense="max")
+    horizon = len(wins)
+    kept = [
+        mp.AtMost(budget, dict(zip(NAMES, use, strict=True)), plays=horizon, name=f"resource {k}")
+        for k, use in enumerate(USE.tolist())
+    ]
+    learner = mp.Learner(actions, mp.GenCTS(), rewards=(0, 1), promises=kept, seed=seed)
+    rewards = []
+    for k, won in enumerate(wins):
+        play = learner.ask(ahead=[actions] * (horizon - k - 1))
+        seen = dict(zip(NAMES, won.astype(float).tolist(), strict=True))
+        learner.tell(play.id, {arm: [seen[arm]] for arm, units in play.plan.items() if units})
+        rewards.append(float(play.action @ REWARD))
+    report = learner.promises()
+    assert (report["used"] <= report["limit"] + 1e-9).all()
+    return np.array(rewards)
+
+
+def actions_of(most: int) -> IntArray:
+    """Return all sets of at most so many arms, the empty set first."""
+    sets = [one for size in range(most + 1) for one in combinations(range(ARMS), size)]
+    return np.array([[arm in one for arm in range(ARMS)] for one in sets], dtype=np.int64)
+
+
+def optimum() -> tuple[FloatArray, float]:
+    """Return how often the linear program plays each arm, and its reward, for a budget of 1."""
+    found = linprog(-REWARD, A_ub=USE, b_ub=np.ones(RESOURCES))
+    return np.asarray(found.x), -float(found.fun or 0.0)
+
+
+METHODS: dict[str, Choose] = {
+    "quota of a round": quota,
+    "dual descent": descent,
+    "primal-dual, weights": partial(weighted, State.drawn_means),
+    "primal-dual, bounds": partial(weighted, State.upper_means),
+    "linear program, drawn": programmed,
+}
+
+
+def trial(most: int, budget: float, seed: int) -> dict[str, FloatArray]:
+    """Return the reward lost after each round, for every method."""
+    horizon = round(ROUNDS[most] * budget)
+    rng = np.random.default_rng([seed, most])
+    wins = rng.random((horizon, ARMS)) < REWARD
+    a_round = optimum()[1] * budget / horizon
+    rewards = {"promise": promised(most, budget, wins, seed)}
+    rewards |= {name: played(one, most, budget, wins, seed) for name, one in METHODS.items()}
+    return {name: np.cumsum(a_round - found) for name, found in rewards.items()}
+
+
+def run(budget: float, trials: int, jobs: int) -> dict[int, dict[str, FloatArray]]:
+    """Return the reward lost, of shape (trials, rounds), with one arm and two arms a round."""
+    results = {}
+    for most in ROUNDS:
+        one = partial(trial, most, budget)
         if jobs == 1:
             found = [one(seed) for seed in range(trials)]
         else:
             with ProcessPoolExecutor(jobs) as pool:
                 found = list(pool.map(one, range(trials)))
-        results.append({name: np.array([lost[name] for lost in found]) for name in found[0]})
+        results[most] = {name: np.array([lost[name] for lost in found]) for name in found[0]}
     return results
 
 
-def draw(results: list[dict[str, FloatArray]]) -> Figure:
-    """Draw the clicks lost by round, with bands."""
+def draw(results: dict[int, dict[str, FloatArray]], budget: float) -> Figure:
+    """Draw the reward lost by round, with bands."""
     figure = Figure(figsize=(13, 5.2), layout="constrained")
-    titles = "all placements in every round", f"{OFFERED:.0%} of the placements in each round"
-    for ax, lost, title in zip(figure.subplots(1, 2), results, titles, strict=True):
-        for name, values in lost.items():
-            number = list(results[1]).index(name)
+    titles = "one arm a round", "at most two arms a round"
+    for ax, lost, title in zip(figure.subplots(1, 2), results.values(), titles, strict=True):
+        for number, (name, values) in enumerate(lost.items()):
             mean, low, high = band(values)
             rounds = np.arange(1, len(mean) + 1)
             ax.plot(rounds, mean, DASHES[number % 3], color=COLOURS[number], label=name)
             ax.fill_between(rounds, low, high, color=COLOURS[number], alpha=0.15, lw=0)
-        ax.set(xlabel="round", ylabel="clicks lost against the linear program")
-        ax.set_title(f"{title}: mean of {len(values)} trials, 95 %", loc="left", fontsize=11)
+        ax.set(xlabel="round", ylabel="reward lost against the linear program")
+        about = f"{title}, budgets of {budget:g}: mean of {len(values)} trials, 95 %"
+        ax.set_title(about, loc="left", fontsize=11)
         ax.axhline(0, color="0.6", lw=0.8)
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25)
-    figure.axes[1].legend(frameon=False)
+    lines, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False)
     return figure
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--horizon", type=int, default=150, help="rounds")
+    parser.add_argument("--budget", type=float, default=100, help="of each resource")
     parser.add_argument("--trials", type=int, default=24, help="independent trials")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the figure")
     chosen = parser.parse_args()
-    results = run(chosen.horizon, chosen.trials, chosen.jobs)
-    for lost, offers in zip(results, ("all offers", "changing offers"), strict=True):
+    plays, reward = optimum()
+    np.testing.assert_allclose(1000 * plays, PUBLISHED, atol=1e-3)
+    print(f"reward of the linear program: {chosen.budget * reward:.1f}")
+    results = run(chosen.budget, chosen.trials, chosen.jobs)
+    for most, lost in results.items():
         for name, values in lost.items():
             mean, low, high = band(values[:, -1])
-            print(f"{offers}, {name}: {mean:.1f} ({low:.1f} to {high:.1f}) clicks lost")
+            print(f"{most} a round, {name}: {mean:.1f} ({low:.1f} to {high:.1f}) lost")
     chosen.out.mkdir(parents=True, exist_ok=True)
-    draw(results).savefig(chosen.out / "knapsack_bandits.png", dpi=110)
+    draw(results, chosen.budget).savefig(chosen.out / "knapsack_bandits.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ SHORT = {
     "shared_seed.py": (["--trials", "2", "--horizon", "30"], "lanes come and go | `Boot"),
     "shifts.py": (["--trials", "2", "--days", "8"], "plan by wages only"),
     "knapsack_bandits.py": (
-        ["--trials", "2", "--horizon", "25", "--jobs", "1"],
-        "changing offers, dual descent",
+        ["--trials", "2", "--budget", "12", "--jobs", "1"],
+        "2 a round, dual descent",
     ),
     "covariance.py": (
         ["--trials", "2", "--horizon", "60", "--jobs", "1"],

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
@@ -24,8 +25,9 @@ from study_model import Day, Model, Play, Refused, StudyTerms
 
 from multiplay.actions import FixedPlan, InProportion, PriceList, Rule
 from multiplay.errors import InvalidInput
+from multiplay.learner import Learner
 from multiplay.policies import Policy
-from multiplay.promises import AtMost
+from multiplay.promises import AtLeast, AtMost
 from multiplay.storage.memory import MemoryStore
 from multiplay.studies import Study
 
@@ -46,7 +48,8 @@ UNKNOWN, TOO_MANY = 10**6, 99  # the id of no play, more units than a lane allow
 OFTEN = [
     *["ask", "ask_today", "ask_and_tell", "repeat"] * 3,
     *["tell"] * 6,
-    *["ask_limited", "tell_again", "end", "learn", "open_again", "correct"] * 2,
+    *["ask_limited", "tell_again", "end", "learn", "open_again", "correct", "ask_ahead"] * 2,
+    *["promise", "release"],
     *["expire", "learn_table", "set_words", "set_compare", "invalid", "retract"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
@@ -56,6 +59,14 @@ RULES: list[Rule | None] = [
     FixedPlan({"A->x": 2, "B->y": 2, "A->y": 1}, nearest=True),
     PriceList({f"{x}->{y}": float(ord(x) * ord(y)) for x in "ABC" for y in "xyz"}),
     None,
+]
+
+# More plays than a study has: no warning. Plays are on 1970-01-01.
+PROMISES = [
+    AtMost(40, {"*": 1, "A->x": 3}, plays=60, name="CO2"),
+    AtMost(9, {"*": 2, "B->y": 0.5}, plays=60, name="CO2", hard=False, until="1970-01-01"),
+    AtLeast(20, {"*": 0, "A->y": 1}, plays=60, name="contract", until="1970-01-02"),
+    AtLeast(5, {"*": 0.25}, plays=60, name="over", hard=False, until="1969-12-31"),
 ]
 
 DAY, PICK = st.sampled_from(DAYS), st.integers(0, 5)
@@ -142,7 +153,9 @@ INVALID = [
 def plain(answer: Any) -> Any:
     """Return an answer as plain data, for exact comparison."""
     if hasattr(answer, "plan"):
-        return *shown(answer), tuple(map(repr, answer.expected))  # as text, so that NaN equals NaN
+        promised = getattr(answer, "prices", {}), getattr(answer, "held", False)
+        numbers = map(repr, (*answer.expected, *promised))  # as text, so that NaN equals NaN
+        return *shown(answer), tuple(numbers)
     return answer if answer is None or isinstance(answer, list) else tuple(answer)
 
 
@@ -161,13 +174,15 @@ class View(NamedTuple):
     counts: tuple[int, int]
     words: dict[str, str]
     compare: Rule | None
+    promises: list[Any]
 
     @classmethod
     def of(cls, study: Any) -> View:
         """Return the view of a study."""
         pending = [shown(play) for play in study.pending()]
         counts, words = (study.asked, study.clipped), study.words._asdict()
-        return cls(study.plays(), study.arms(), pending, counts, words, study.compare)
+        rest = study.compare, study.promise_reports()
+        return cls(study.plays(), study.arms(), pending, counts, words, *rest)
 
     def same(self, other: View) -> bool:
         """Return whether two views are equal bit for bit."""
@@ -228,7 +243,9 @@ class StudyMachine(RuleBasedStateMachine):
             "changing": changing and policy.changing,
         }
         ignore = self.settings["missing"] == "ignore"
-        self.model = Model(USUAL, StudyTerms.of(policy, *range, clip, ignore))
+        self.model = Model(
+            USUAL, StudyTerms.of(policy, *range, clip, ignore, kinds_of_promises(policy))
+        )
         self.requests: list[tuple[Request, Callable[[], Any], Any, bool]] = []
         made = self.studies.create(self.name, USUAL.actions(), policy, **self.settings)
         self.handles = [made, *(self.studies.open(self.name) for _ in "12")]
@@ -270,6 +287,12 @@ class StudyMachine(RuleBasedStateMachine):
         given = () if day is USUAL else (day.actions(),)
         self._ask(day, self._key_and_time() | limits, *given)
 
+    def ask_ahead(self) -> None:
+        """Ask with the sets of some of the plays to come, which a study with promises takes."""
+        days = self.draw(st.lists(DAY, max_size=3)) if self.settings["changing"] else [USUAL]
+        ahead = [one.actions() for one in days]
+        self._ask(USUAL, self._key_and_time() | {"ahead": ahead})
+
     def _ask(self, day: Day, options: dict[str, Any], *given: Any) -> None:
         self._do(Request.made("ask", given, options), lambda: self._expect(day, options))
 
@@ -282,7 +305,7 @@ class StudyMachine(RuleBasedStateMachine):
         differs = day != USUAL or most or none or exact  # an equal set counts as usual
         if differs and not self.model.terms.changing:
             raise Refused
-        if TOO_MANY in exact.values():
+        if TOO_MANY in exact.values() or ("ahead" in options and not self.model.promises):
             raise Refused
 
         def chosen(answer: Any) -> None:
@@ -376,6 +399,15 @@ class StudyMachine(RuleBasedStateMachine):
     def set_compare(self) -> None:
         """Set the rule that plays are compared with."""
         self._same_verb("set_compare", (self.draw(st.sampled_from(RULES)),), self._key_and_time())
+
+    def promise(self) -> None:
+        """Make a promise; one of the name may have been made."""
+        self._same_verb("promise", (self.draw(st.sampled_from(PROMISES)),), self._key_and_time())
+
+    def release(self) -> None:
+        """End a promise, usually one that was made."""
+        names = [*self.model.promises, "contract"]
+        self._same_verb("release", (self._one_of(names),), self._key_and_time())
 
     # ------------------------------------------------------------ external plans
 
@@ -551,6 +583,18 @@ class StudyMachine(RuleBasedStateMachine):
         return twin
 
 
+@cache
+def kinds_of_promises(policy: Policy) -> tuple[bool, ...]:
+    """Return which promises a policy can have: hard ones, and those with a price only."""
+    found = []
+    for hard in (True, False):
+        with suppress(InvalidInput):
+            promise = AtMost(99, {"*": 1}, plays=9, hard=hard)
+            Learner(USUAL.actions(), policy, promises=[promise])
+            found.append(hard)
+    return tuple(found)
+
+
 def refuse() -> Any:
     """Raise Refused: the model of an invalid request."""
     raise Refused
@@ -595,6 +639,9 @@ def check(view: View, model: Model, policy: Policy) -> None:
     assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"
     assert view.words == model.words, "words"
     assert view.compare == model.compare, "the rule of the study"
+    assert [one.name for one in view.promises] == [*model.promises], "promises(): in order"
+    for one in view.promises:
+        _close([one.used, one.external], [*model.used(one.name)], f"promises(): used of {one.name}")
 
 
 def check_plans(table: Any, model: Model) -> None:

@@ -10,12 +10,13 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any, NamedTuple
 
 from multiplay.actions import Transport
 from multiplay.policies import Policy
+from multiplay.promises import Promise
 
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
 ROUNDING = 1e-9
@@ -77,12 +78,21 @@ class StudyTerms:
     partial: bool
     absorbs: bool
     learns_from: str
+    promises: tuple[bool, ...]  # which promises it can have: hard=True, hard=False
 
     @classmethod
-    def of(cls, policy: Policy, low: float, high: float, clip: bool, ignore: bool) -> StudyTerms:
+    def of(
+        cls,
+        policy: Policy,
+        low: float,
+        high: float,
+        clip: bool,
+        ignore: bool,
+        promises: tuple[bool, ...],
+    ) -> StudyTerms:
         """Return the terms for a policy."""
         abilities = policy.changing, policy.partial, policy.absorbs, policy.learns_from
-        return cls(low, high, clip, ignore, *abilities)
+        return cls(low, high, clip, ignore, *abilities, promises)
 
     def inside(self, loss: float, units: int = 1) -> tuple[float, int]:
         """Return a loss within its range, and whether it was clipped."""
@@ -111,6 +121,7 @@ class Play:
     reports: list[Content] = field(default_factory=list)
     whole: Content | None = None  # the report that counts, if it came at once
     clipped: int = 0
+    closed: bool = False  # without a final report
 
     def __post_init__(self) -> None:
         self.units = {name: [None] * units for name, units in self.plan.items()}
@@ -135,6 +146,15 @@ class Play:
     def seen(self) -> int:
         """The number of observed units."""
         return self.size if self.round is not None else sum(map(self.seen_of, self.plan))
+
+    def driven(self, name: str) -> int:
+        """Return the units of an arm that count: those of the plan, or of the final report.
+
+        A unit that a report marks with None was driven; one that it leaves out was not. A play that
+        is closed without a final report counts as planned.
+        """
+        planned = self.closed or self.status == PENDING or self.round is not None
+        return self.plan[name] if planned or name in self.excused else self.seen_of(name)
 
     @property
     def realised(self) -> float:
@@ -220,6 +240,25 @@ class Play:
 
 
 @dataclass
+class Promised:
+    """A promise, the plays that count for it, and the external plans."""
+
+    promise: Promise
+    plays: list[int] = field(default_factory=list)
+    external: list[dict[str, int]] = field(default_factory=list)
+
+    def counts(self, at: float) -> bool:
+        """Return whether a play at this time counts; dates end at midnight, UTC."""
+        until = self.promise.until
+        return until is None or datetime.fromtimestamp(at, UTC).date().isoformat() <= until
+
+    def amount(self, units: Mapping[str, int]) -> float:
+        """Return what units use: by the name of the arm, or "*"."""
+        of = self.promise.of
+        return sum(count * of.get(name, of["*"]) for name, count in units.items())
+
+
+@dataclass
 class Arm:
     """The statistics of an arm."""
 
@@ -247,6 +286,7 @@ class Model:
         self.keys: dict[tuple[str, str], Any] = {}  # by verb and key: the request, and the answer
         self.words = {"currency": "", "unit": "unit", "arm": "lane", "round": "day"}
         self.compare: Any = None
+        self.promises: dict[str, Promised] = {}
         self.counted: list[tuple[int | None, Callable[[], None]]] = []  # reports, by play
         self.rounds = self.external = self.clipped = 0
         self.written = False
@@ -285,6 +325,35 @@ class Model:
         self.written = True
         self.add_arms(names)
         self.plays[id] = Play(dict(plan), id, key, at)
+        for one in self.promises.values():
+            if one.counts(at):
+                one.plays.append(id)
+
+    def used(self, name: str) -> tuple[float, float]:
+        """Return what counts for a promise, and the part of external plans."""
+        one = self.promises[name]
+        plays = [self.plays[id] for id in one.plays if self.plays[id].status != CANCELLED]
+        driven = [{arm: play.driven(arm) for arm in play.plan} for play in plays]
+        external = sum(map(one.amount, one.external))
+        return sum(map(one.amount, driven)) + external, external
+
+    def promise(self, promise: Promise, *, at: float, key: str | None = None) -> None:
+        """Make a promise."""
+        if self.known("promise", key, repr(promise)):
+            return
+        if promise.name in self.promises or promise.hard not in self.terms.promises:
+            raise Refused
+        self.promises[promise.name] = Promised(promise)
+        self.note("promise", key, repr(promise), True)
+
+    def release(self, name: str, *, at: float, key: str | None = None) -> None:
+        """End a promise."""
+        if self.known("release", key, name):
+            return
+        if name not in self.promises:
+            raise Refused
+        del self.promises[name]
+        self.note("release", key, name, True)
 
     def tell(
         self,
@@ -335,6 +404,7 @@ class Model:
             return *known[:4], True, *known[5:]
         if play.status != PENDING or not play.can_close(self.terms):
             raise Refused
+        play.closed = True
         self.finish(play, at)
         self.note("close", key, play.id, play.answer())
         return play.answer()
@@ -403,6 +473,7 @@ class Model:
         late = [play for play in self.pending if play.asked < at - older_than]
         for play in late:
             if play.reports and play.can_close(self.terms):
+                play.closed = True
                 self.finish(play, at)
             else:
                 play.status = CANCELLED
@@ -456,6 +527,9 @@ class Model:
             self.clipped += play.clipped
 
         self.learned(count)
+        for one in self.promises.values():
+            if one.counts(at):
+                one.external.append(dict(plan))
         self.note("learn", key, (dict(plan), content), play.answer())
         return play.answer()
 

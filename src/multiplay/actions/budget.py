@@ -20,6 +20,7 @@ from multiplay.actions.flow import Extremes, FlowSet
 from multiplay.errors import InvalidInput
 from multiplay.hull.graph import Graph
 from multiplay.kernels.selection import cheapest
+from multiplay.kernels.units import collect
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 
@@ -128,6 +129,16 @@ class Budget(FlowSet, vectorised=True):
         actions = np.empty(costs.shape, np.int64)
         cheapest(costs, self._n, self.total, self.at_most, actions)
         return actions
+
+    def _argmin_by_unit(self, costs: FloatArray) -> IntArray:
+        """Select the cheapest units."""
+        if self.n.max() <= 1:
+            return self._argmin_increasing(costs)
+        copies, owner = self._duplicate
+        chosen = copies.argmin(costs)
+        action = np.zeros((len(costs), self.d), dtype=np.int64)
+        collect(np.ascontiguousarray(chosen), owner, action)
+        return action
 
     def contains(self, action: ArrayLike) -> BoolArray:
         """Return whether vectors are integral, within the caps, and have the right sum."""

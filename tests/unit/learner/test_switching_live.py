@@ -34,8 +34,9 @@ def test_plays_are_those_of_a_slow_twin() -> None:
     everything, last, held, history = PLANS.enumerate(), None, 0, list[Any]()
     for t in range(30):
         words = learner.rng.state.copy()
-        theta = GenCTS().index(PLANS, learner.state, Streams(words))[0]
-        play = learner.ask()
+        drawn = GenCTS().index(PLANS, learner.state, Streams(words))
+        assert drawn is not None
+        theta, play = drawn[0], learner.ask()
         if last is not None:
             costs = 200 * everything @ theta
             charge = 12 / np.sqrt(held) * np.abs(everything - last).sum(axis=1)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import study_machine
@@ -358,6 +359,52 @@ def test_a_copy_may_take_the_name_of_a_deleted_copy_that_was_longer(act: str, st
         backup.copy(export.history_in(store, "lanes"), store, "copy")
         with mp.Study.open("copy", store=store) as short:
             assert (short.asked, short.ask().id) == (0, 1)
+
+
+def test_what_promises_count_is_what_was_driven() -> None:
+    rng, store = np.random.default_rng(5), MemoryStore()
+    days = [mp.Budget(n, [n, n, 2], names=["air", "sea", "road"]) for n in (3, 4, 5)]
+    amounts = {"air": 5.0, "sea": 1.0, "road": 0.5}
+    co2 = mp.AtMost(300, amounts, plays=99, name="CO2", hard=False)
+    mp.Study.create(
+        "month", days[0], mp.GenCTS(), missing="ignore", changing=True, promises=[co2], store=store
+    )
+    driven: dict[int, dict[str, int]] = {}
+    for step in range(36):
+        study = mp.Study.open("month", store=store)  # after a restart
+        play = study.ask(days[step % 3])
+        driven[play.id] = play.plan
+        left = {arm: int(rng.integers(1, n + 1)) for arm, n in play.plan.items() if n}
+        whole, short = ({arm: [0.5] * n for arm, n in one.items()} for one in (play.plan, left))
+        match step % 9:
+            case 0:  # bills that are missing, of units that were driven
+                study.tell(
+                    play, {arm: [*bills[1:], None][: len(bills)] for arm, bills in whole.items()}
+                )
+            case 1 | 2:  # fewer units than planned
+                study.tell(play, short)
+                driven[play.id] = left
+            case 3:  # and later all of them
+                study.tell(play, short)
+                study.correct(play.id, whole)
+            case 4:
+                study.tell(play, whole)
+                study.correct(play.id, short)
+                driven[play.id] = left
+            case 5:
+                study.tell(play, short)
+                study.retract(play.id)
+            case 6:
+                study.cancel(play)
+                del driven[play.id]
+            case 7:
+                study.tell(play, short, final=False)
+                study.close(play)
+        if step % 4 == 3:
+            (row,) = study.promise_reports()
+            units = [pair for plan in driven.values() for pair in plan.items()]
+            assert row.used == pytest.approx(sum(amounts[arm] * n for arm, n in units)), step
+    assert study.verify().ok
 
 
 # ---------------------------------------------------------------- processes and threads

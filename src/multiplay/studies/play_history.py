@@ -413,7 +413,9 @@ def told_before(
             )
         return entry_codec.repeated_receipt(known, request)
     end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
-    with_digests = [entry.record.header for entry in about if "digests" in entry.record.header]
+    retracted = [place for place, entry in enumerate(about) if entry.labels.kind == RETRACT]
+    counting = about[retracted[-1] if retracted else 0 :]  # what was retracted was not told
+    with_digests = [entry.record.header for entry in counting if "digests" in entry.record.header]
     digests = bytes.fromhex(with_digests[-1]["digests"]) if with_digests else b""
     repeated = is_among(parsed.digest(None), digests)
     came = end.record.header

@@ -176,6 +176,19 @@ def test_a_retracted_play_is_pending_as_if_it_had_not_been_told(policy: str) -> 
     assert verified(study).ok, f"{verified(study)}"
 
 
+def test_a_report_that_was_retracted_before_the_play_was_closed_was_not_told() -> None:
+    study = created(mp.GenCTS(), MemoryStore())
+    play = study.ask()
+    told = losses_of(play.plan, 1)
+    study.tell(play, told)
+    assert study.tell(play, told).repeated
+    study.retract(play.id)
+    study.close(play)
+    with pytest.raises(InvalidInput, match="closed with different losses"):
+        study.tell(play, told)
+    assert study.plays()["seen"].tolist() == [0]
+
+
 def test_parts_and_external_plans_can_be_retracted() -> None:
     study = created(mp.GenCTS(), MemoryStore())
     play = study.ask(key="7")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 import numba
-from numba import core
 from numba.core import event
 from numba.extending import intrinsic
 
@@ -21,8 +20,9 @@ from multiplay._support import deadline
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+types: Any = numba.types
+carray: Callable[..., Any] = cast(Any, numba).carray
 config: Any = numba.config  # CACHE_DIR is the setting NUMBA_CACHE_DIR
-types, cgutils = cast(Any, core.types), cast(Any, core.cgutils)
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}  # division as of IEEE
 PACKAGE = Path(__file__).parent
@@ -50,29 +50,31 @@ def part(function: F) -> F:
     return cast(F, numba.njit(inline="always", **OPTIONS)(function))
 
 
-def _borrowed(typing: Any, *arrays: Any) -> Any:
-    """Return the arrays without their owner, as a tuple: no references to them are counted.
+def _pointer(typing: Any, array: Any, address: Any) -> Any:
+    """Return the address of an array in C order as a pointer; None refuses other arrays."""
+    if array.layout != "C":
+        return None
+    kind = types.CPointer(array.dtype)
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[1], context.get_value_type(kind))
+
+    return kind(array, address), code
+
+
+pointer: Callable[..., Any] = intrinsic(_pointer)
+
+
+@part
+def borrowed(array: Any) -> Any:
+    """Return a view of an array in C order without its owner: no references to it are counted.
 
     A compiled function counts a reference for every row that it takes of an array, and for every
     array that it passes on. Each count is an atomic operation with a memory barrier, and a trial of
     a small problem had more than thirty. Borrow arguments only, in the function that receives
     them: its caller owns them until it returns.
     """
-    kind = types.Tuple(arrays)
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        views = []
-        for array, given in zip(arrays, cgutils.unpack_tuple(builder, arguments[0]), strict=True):
-            view = context.make_array(array)(context, builder, given)
-            view.meminfo = cgutils.get_null_value(view.meminfo.type)
-            view.parent = cgutils.get_null_value(view.parent.type)
-            views.append(view._getvalue())
-        return context.make_tuple(builder, kind, views)
-
-    return kind(types.StarArgTuple(arrays)), code
-
-
-borrowed: Callable[..., Any] = intrinsic(_borrowed)
+    return carray(pointer(array, array.ctypes.data), array.shape)
 
 
 @contextmanager

@@ -71,10 +71,10 @@ def minimise_within(
     laplacian: FloatArray,
 ) -> Any:
     """The same, with room for the matrices and vectors of one trial."""
-    arm, sums, n, c, beta, phi = borrowed(arm, sums, n, c, beta, phi)
-    x, rest, dual, matrices, vectors, laplacian = borrowed(
-        x, rest, dual, matrices, vectors, laplacian
-    )
+    arm, sums, n, c = borrowed(arm), borrowed(sums), borrowed(n), borrowed(c)
+    beta, phi, x, rest = borrowed(beta), borrowed(phi), borrowed(x), borrowed(rest)
+    dual, laplacian = borrowed(dual), borrowed(laplacian)
+    matrices, vectors = borrowed(matrices), borrowed(vectors)
     rows, cols = arm.shape
     most, costs, betas, at, to = matrices[0], matrices[1], matrices[2], matrices[3], matrices[4]
     gradient, weight, dx = matrices[5], matrices[6], matrices[7]

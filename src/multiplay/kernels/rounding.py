@@ -72,10 +72,11 @@ def round_within(
     position: IntArray,
 ) -> Any:
     """The same, with room for the numbers of one row."""
-    tail, head, balance, first, incident = borrowed(tail, head, balance, first, incident)
-    x, rest, coins, flows, fraction = borrowed(x, rest, coins, flows, fraction)
-    need, missing = borrowed(need, missing)
-    walk = borrowed(cursor, path, path_arc, along, position)
+    tail, head, balance = borrowed(tail), borrowed(head), borrowed(balance)
+    first, incident, x, rest = borrowed(first), borrowed(incident), borrowed(x), borrowed(rest)
+    coins, flows, fraction = borrowed(coins), borrowed(flows), borrowed(fraction)
+    need, missing, cursor = borrowed(need), borrowed(missing), borrowed(cursor)
+    walk = cursor, borrowed(path), borrowed(path_arc), borrowed(along), borrowed(position)
     for k in range(len(x)):
         off = round_down(tail, head, balance, x[k], flows[k], fraction, need, missing)
         if matters(off, x[k], rest[k]):

@@ -7,7 +7,6 @@ import numpy as np
 
 from multiplay._support.checks import integer_setting, is_number
 from multiplay.actions import ActionSet
-from multiplay.actions.base import read_only
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import covariance as kernels
@@ -140,7 +139,7 @@ class OLSUCBC(Averages):
         early = unseen.reshape(len(unseen), -1).max(axis=1) > 0
         best = np.empty(len(unseen), dtype=np.int64)
         if early.any():
-            used = read_only((everything > 0).astype(np.int64))
+            used = (everything > 0).astype(np.int64)
             best[early] = quadratic_forms(used, unseen[early]).argmax(axis=1)
         if not early.all():
             late = {name: array[~early] for name, array in state.items()}
@@ -204,5 +203,5 @@ def pair_sums(state: Arrays) -> tuple[FloatArray, FloatArray, FloatArray, FloatA
 def quadratic_forms(actions: IntArray, weights: FloatArray) -> FloatArray:
     """Return a' W a of every action a, (trials, actions)."""
     value = np.empty((len(weights), len(actions)))
-    kernels.quadratic_forms(actions, weights, value)
+    kernels.quadratic_forms(actions.copy(), weights, value)  # compiled for arrays of its own
     return value

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar, cast
 
-from multiplay.errors import InvalidInput, NotFound, StoreError
+from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import REQUEST, Engine
 from multiplay.learner.plays import PendingPlay
 from multiplay.learner.queries import Queries
@@ -113,7 +113,7 @@ class SyncedState(Queries):
                 raise RuntimeError("transactions of one study cannot be nested")
             if self._replica is None:  # a long replay outside the transaction
                 seen = self._seen()
-                self._caught_up(self._head(), seen)
+                self._caught_up(self._journal.head(), seen)
             if self._replica is not None and not self._is_rehearsed:
                 rehearse(self._replica.engine)  # compile outside the transaction, too
                 self._is_rehearsed = True
@@ -132,8 +132,6 @@ class SyncedState(Queries):
             except BaseException as error:
                 if self._changed or not isinstance(error, InvalidInput):
                     self._replica = None  # read again from the journal
-                if isinstance(error, NotFound) and not self._in_turn:
-                    forget(self.store, self.name)
                 raise
             finally:
                 self._in_turn, self._foreseen = False, set()
@@ -190,15 +188,7 @@ class SyncedState(Queries):
     def _current(self) -> Iterator[Engine]:
         with self._lock:
             seen = self._seen()
-            yield self._caught_up(self._head(), seen).engine
-
-    def _head(self) -> Head:
-        """Return the last entry; a study that another process deleted is forgotten."""
-        try:
-            return self._journal.head()
-        except NotFound:
-            forget(self.store, self.name)
-            raise
+            yield self._caught_up(self._journal.head(), seen).engine
 
     def _caught_up(self, head: Head, seen: Seen | None) -> Replica:
         """Return the state after all entries.

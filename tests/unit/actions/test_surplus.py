@@ -32,6 +32,7 @@ LISTING = {  # policies that list all actions of a set, here too many
     "ESCB",
     "ExplorationByOptimisation",
     "LinUCB",
+    "OLSUCBC",
     "ScaledScribble",
 }
 

@@ -241,7 +241,7 @@ def test_the_wait_for_another_compiler_ends_with_the_time_limit(tmp_path: Path) 
 
 @jit.subroutine
 def _row_sums(matrix: FloatArray, sums: FloatArray) -> None:
-    matrix, sums = jit.borrowed(matrix, sums)
+    matrix, sums = jit.borrowed(matrix), jit.borrowed(sums)
     for k in range(len(matrix)):
         for number in matrix[k]:
             sums[k] += number

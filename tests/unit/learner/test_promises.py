@@ -168,6 +168,7 @@ def test_the_price_is_the_shadow_price_of_the_remaining_plays() -> None:
     assert list(prices.values()) == pytest.approx([found[0], -found[1]])
 
 
+@pytest.mark.slow
 def test_a_budget_is_not_spent_too_early() -> None:
     """One unit a play, dear arms as good as cheap ones at first; seeds 0 to 2, 60 plays.
 
@@ -190,6 +191,7 @@ def test_a_budget_is_not_spent_too_early() -> None:
     assert 0.4 < np.mean(used) < 0.56
 
 
+@pytest.mark.slow
 def test_known_costs_and_features(tmp_path: Path) -> None:
     """A model with known costs, and a policy with features: kept, and replayed."""
     model = Model.example()

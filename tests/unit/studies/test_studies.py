@@ -22,7 +22,7 @@ from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.random import Rounds, Streams
 from multiplay.storage import Head, MemoryStore, Store, store_at
 from multiplay.storage.memory import MemoryJournal
-from multiplay.studies import backup, entry_codec, export, replica, synced
+from multiplay.studies import entry_codec, replica, synced
 from multiplay.studies.entry_codec import Request
 from multiplay.studies.replica import Replica
 
@@ -347,20 +347,7 @@ def test_a_study_with_a_new_name_goes_on(store: Store) -> None:
     assert mp.Study.list(store=store) == ["lanes", "roads", "ways"]
 
 
-@pytest.mark.parametrize("act", ["arms", "ask"])
-def test_a_copy_may_take_the_name_of_a_deleted_copy_that_was_longer(act: str, store: Store) -> None:
-    with new_study(store) as study:
-        study.copy(name="copy")
-        with mp.Study.open("copy", store=store) as long:
-            long.ask()
-        store.delete("copy")  # as another process does, which this one is not told of
-        with pytest.raises(NotFound, match="was deleted or renamed"):
-            long.ask() if act == "ask" else long.arms()
-        backup.copy(export.history_in(store, "lanes"), store, "copy")
-        with mp.Study.open("copy", store=store) as short:
-            assert (short.asked, short.ask().id) == (0, 1)
-
-
+@pytest.mark.slow
 def test_what_promises_count_is_what_was_driven() -> None:
     rng, store = np.random.default_rng(5), MemoryStore()
     days = [mp.Budget(n, [n, n, 2], names=["air", "sea", "road"]) for n in (3, 4, 5)]

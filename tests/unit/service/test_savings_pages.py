@@ -219,6 +219,15 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     limit = mp.FixedPlan(usual, nearest=True), 0.025, 0.95, "week"
     assert study.baseline == limit
 
+    steady = made | {"name": "steady", "rule": ""}
+    for change, field in (("-1", "change"), ("few", "change"), ("1", "policy")):
+        policy = "GenLBINFV" if field == "policy" else "BootstrapCTS"
+        refused = place.post("/new", **steady | {"change": change, "policy": policy})
+        assert refused.status_code == 422
+        assert f'id="{field}-error"' in refused.text, change
+    assert place.post("/new", **steady, change="7,5").status_code == 303
+    assert mp.Study.open("steady", store=place.store).change == 7.5
+
     study = place.study("daily", baseline=limit[0], allowance=0.03)
     play = study.ask(key="2026-11-16")
     assert play.restricted  # the first day is the baseline's

@@ -219,6 +219,9 @@ async def create(context: PageContext) -> Response:
             actions = await context.manager.build_actions(given.actions)
             names = [] if actions is None else actions.names
             limit = await context.in_thread(lambda: savings.allowance_of_form(form, names))
+            if form.get("change"):
+                with form.noting("change"):
+                    limit["change"] = forms.a_number("change", form.get("change"))
             if form.errors:
                 return await _new_page(context, form, status=422)
             await context.manager.create(
@@ -229,7 +232,7 @@ async def create(context: PageContext) -> Response:
             if known.argument in FIELD_OF:
                 form.errors[FIELD_OF[known.argument]] = forms.error_text(known)
             else:
-                form.note(known, *forms.NEW_FIELDS, *savings.FIELDS)
+                form.note(known, *forms.NEW_FIELDS, *savings.FIELDS, "change")
         else:
             base = render.url(given.name)
             if not form.get("history"):

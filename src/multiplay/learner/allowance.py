@@ -22,7 +22,7 @@ from multiplay.policies.allowance import (
     baseline_plan,
     beliefs_of,
     check_allowance,
-    check_index,
+    check_limits,
     safe_plans,
     z_of,
 )
@@ -197,7 +197,7 @@ class AllowanceState:
         if state.features is not None:
             expected = "no features, because an allowance compares means that do not depend on them"
             raise InvalidInput("features", expected, "features", "Leave out the baseline.")
-        check_index(state.policy, state.usual.actions, state.arms.arrays)
+        check_limits(state.policy, state.usual.actions, state.arms.arrays)
         argument, low = state.ranges.argument, state.ranges.origin
         if low < 0:
             expected, got = "0 or more, because an allowance is a share", f"a range from {low:g}"

@@ -13,7 +13,8 @@ from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Play
-from multiplay.policies.switching import calm_plans, charged, check_change, check_switches
+from multiplay.policies.switching import SWITCHING, calm_plans, charged, check_change
+from multiplay.policies.wrapped import check_index
 from multiplay.random import Streams
 from multiplay.types import Arrays, IntArray
 
@@ -53,7 +54,7 @@ class SwitchingState:
 
     def check(self, state: PolicyState) -> None:
         """Raise ``InvalidInput`` unless a switching cost fits the policy."""
-        check_switches(state.policy, state.usual.actions, state.arms.arrays)
+        check_index(state.policy, state.usual.actions, state.arms.arrays, SWITCHING)
 
     def play(
         self,

@@ -15,7 +15,7 @@ from multiplay.actions.limits import Limited
 from multiplay.errors import InvalidInput
 from multiplay.kernels import moments as columns
 from multiplay.policies.base import Policy
-from multiplay.random import Streams
+from multiplay.policies.wrapped import check_index
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 ETAS = 2.0 ** (np.arange(-10, 13) / 2)  # multipliers of the safety constraint
@@ -312,15 +312,9 @@ def check_allowance(allowance: Any, sure: Any, per: Any) -> None:
         raise InvalidInput("per", "None or 'week'", repr(per), hint)
 
 
-def check_index(policy: Policy, actions: ActionSet, state: Arrays) -> None:
+def check_limits(policy: Policy, actions: ActionSet, state: Arrays) -> None:
     """Raise ``InvalidInput`` if an allowance cannot limit a policy on this set."""
-    if policy.index(actions, state, Streams.spawn(0, 0, [0] * trials_of(state))) is None:
-        raise InvalidInput(
-            "policy",
-            "a policy that plays the best plan for some costs, because of the allowance",
-            f"{policy!r}",
-            "Use BootstrapCTS or GenCTS.",
-        )
+    check_index(policy, actions, state, "the allowance")
     if not actions.affine:
         raise InvalidInput(
             "actions",
@@ -328,11 +322,6 @@ def check_index(policy: Policy, actions: ActionSet, state: Arrays) -> None:
             f"{actions!r}",
             "Leave out the baseline.",
         )
-
-
-def trials_of(state: Arrays) -> int:
-    """Return the number of trials of a state."""
-    return len(next(iter(state.values())))
 
 
 def baseline_plan(rule: Rule, actions: ActionSet) -> IntArray:

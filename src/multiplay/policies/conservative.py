@@ -1,6 +1,5 @@
 """Conservative: another policy, whose plays stay within an allowance of a baseline's cost."""
 
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -10,7 +9,6 @@ import numpy as np
 from multiplay._support.checks import check_instance
 from multiplay._support.serialization import with_prefix, without_prefix
 from multiplay.actions import ActionSet, Changing, InProportion, Rule
-from multiplay.actions.costs import Requirement
 from multiplay.feedback import Feedback
 from multiplay.kernels import change
 from multiplay.policies.allowance import (
@@ -19,13 +17,14 @@ from multiplay.policies.allowance import (
     baseline_plan,
     beliefs_of,
     check_allowance,
-    check_index,
+    check_limits,
     safe_plans,
     z_of,
 )
-from multiplay.policies.base import LearnsFrom, Play, Policy
+from multiplay.policies.base import Play, Policy
 from multiplay.policies.bootstrapcts import BootstrapCTS
 from multiplay.policies.gencts import GenCTS
+from multiplay.policies.wrapped import Wrapped
 from multiplay.random import Rng
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -37,7 +36,7 @@ BETWEEN = 40.0  # time of a plan between two, for each arm, relative to GenCTS
 
 
 @dataclass(frozen=True)
-class Conservative(Policy):
+class Conservative(Wrapped):
     r"""Play as another policy, within an allowance of what a baseline costs.
 
     With plays a(s), a rule's plans b(s) on the same sets and the mean losses :math:`\mu`, in every
@@ -119,33 +118,9 @@ class Conservative(Policy):
         """Return a small instance, for examples."""
         return cls(GenCTS())
 
-    def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
-        """Yield what ``policy`` requires."""
-        yield from self.policy.requirements(actions)
-
     def effort(self, actions: ActionSet) -> float:
         """Return the effort of ``policy``, and of a plan between it and the baseline."""
         return self.policy.effort(actions) + BETWEEN * actions.d
-
-    @property
-    def learns_from(self) -> LearnsFrom:  # type: ignore[override]
-        """What the policy learns from."""
-        return self.policy.learns_from
-
-    @property
-    def changing(self) -> bool:  # type: ignore[override]
-        """Whether the policy can play on changing sets."""
-        return self.policy.changing
-
-    @property
-    def partial(self) -> bool:  # type: ignore[override]
-        """Whether the policy allows missing units."""
-        return self.policy.partial
-
-    @property
-    def absorbs(self) -> bool:  # type: ignore[override]
-        """Whether the policy learns from external plans."""
-        return self.policy.absorbs
 
     @property
     def _believer(self) -> BootstrapCTS:
@@ -157,7 +132,7 @@ class Conservative(Policy):
         """Return the state of the policy, no units, and no losses."""
         own = self.policy.start(actions, horizon, trials)
         if not isinstance(actions, Changing):
-            check_index(self.policy, actions, own)
+            check_limits(self.policy, actions, own)
             baseline_plan(self.baseline, actions)
         beliefs = self._believer.start(actions, horizon, trials)
         return (
@@ -218,22 +193,6 @@ class Conservative(Policy):
         self.policy.absorb(actions, state, feedback, rng)
         self._believe("absorb", actions, state, feedback, rng)
         state[ALL] += (self._sums(actions, state) - before).T
-
-    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        """Let rounds pass for the policy."""
-        self.policy.absent(state, rounds, offset)
-
-    def believed(self, state: Arrays) -> FloatArray | None:
-        """Return what the policy believes."""
-        return self.policy.believed(state)
-
-    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray] | None:
-        """Return the interval of the policy."""
-        return self.policy.interval(state, level)
-
-    def warm(self, actions: ActionSet) -> tuple[str, ...]:
-        """Return the entries of the policy that belong to this set."""
-        return self.policy.warm(actions)
 
     # ------------------------------------------------------------ private
 

@@ -1,6 +1,5 @@
 """Switching costs: plans that weigh what a change costs against what it saves."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
@@ -11,21 +10,21 @@ import numpy as np
 from multiplay._support.checks import check_instance, is_number
 from multiplay.actions import ActionSet, Changing
 from multiplay.actions.base import owners, unit_numbers
-from multiplay.actions.costs import Requirement
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.policies.allowance import trials_of
-from multiplay.policies.base import LearnsFrom, Play, Policy
+from multiplay.policies.base import Play, Policy
 from multiplay.policies.bootstrapcts import BootstrapCTS
-from multiplay.random import Rng, Streams
+from multiplay.policies.wrapped import Wrapped, check_index
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 LAST, HELD = "switching_last", "switching_held"
+SWITCHING = "the switching cost"  # in errors
 MOST_COPIES = 20_000  # units of a set in which a plan with switching costs is searched
 
 
 @dataclass(frozen=True)
-class SwitchingCost(Policy):
+class SwitchingCost(Wrapped):
     r"""Play as another policy, where every unit that differs from the last plan costs something.
 
     With the last plan b, which was played h times in a row, and the costs :math:`\theta` of which
@@ -92,18 +91,9 @@ class SwitchingCost(Policy):
         """Return a small instance, for examples."""
         return cls(BootstrapCTS())
 
-    def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
-        """Yield what ``policy`` requires."""
-        yield from self.policy.requirements(actions)
-
     def effort(self, actions: ActionSet) -> float:
         """Return the effort of ``policy``, and of a plan with a cost of each copy."""
         return self.policy.effort(actions) + 2.0 * float(actions.n.sum())
-
-    @property
-    def learns_from(self) -> LearnsFrom:  # type: ignore[override]
-        """What the policy learns from."""
-        return self.policy.learns_from
 
     @property
     def needs_linear(self) -> bool:  # type: ignore[override]
@@ -125,26 +115,11 @@ class SwitchingCost(Policy):
         """Whether the policy reads features."""
         return self.policy.reads_features
 
-    @property
-    def changing(self) -> bool:  # type: ignore[override]
-        """Whether the policy can play on changing sets."""
-        return self.policy.changing
-
-    @property
-    def partial(self) -> bool:  # type: ignore[override]
-        """Whether the policy allows missing units."""
-        return self.policy.partial
-
-    @property
-    def absorbs(self) -> bool:  # type: ignore[override]
-        """Whether the policy learns from external plans."""
-        return self.policy.absorbs
-
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state of the policy, and no last plan."""
         own = self.policy.start(actions, horizon, trials)
         if not isinstance(actions, Changing):
-            check_switches(self.policy, actions, own)
+            check_index(self.policy, actions, own, SWITCHING)
         last = np.zeros((trials, actions.d), dtype=np.int64)
         return own | {LAST: last, HELD: np.zeros(trials, dtype=np.int64)}
 
@@ -173,20 +148,8 @@ class SwitchingCost(Policy):
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
         """Let rounds pass for the policy; arms that are absent are not in the last plan."""
-        self.policy.absent(state, rounds, offset)
+        super().absent(state, rounds, offset)
         state[LAST][:] = 0
-
-    def believed(self, state: Arrays) -> FloatArray | None:
-        """Return what the policy believes."""
-        return self.policy.believed(state)
-
-    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray] | None:
-        """Return the interval of the policy."""
-        return self.policy.interval(state, level)
-
-    def warm(self, actions: ActionSet) -> tuple[str, ...]:
-        """Return the entries of the policy that belong to this set."""
-        return self.policy.warm(actions)
 
 
 def charged(change: float, held: IntArray) -> FloatArray:
@@ -251,14 +214,3 @@ def check_change(change: Any) -> None:
     if not is_number(change) or not 0 <= change < np.inf:
         hint = "Use the cost of one unit that differs from the last plan."
         raise InvalidInput("change", "a number of 0 or more", repr(change), hint)
-
-
-def check_switches(policy: Policy, actions: ActionSet, state: Arrays) -> None:
-    """Raise ``InvalidInput`` if a policy has no costs that a switching cost can be added to."""
-    if policy.index(actions, state, Streams.spawn(0, 0, [0] * trials_of(state))) is None:
-        raise InvalidInput(
-            "policy",
-            "a policy that plays the best plan for some costs, because of the switching cost",
-            f"{policy!r}",
-            "Use BootstrapCTS or GenCTS.",
-        )

@@ -1,0 +1,71 @@
+"""Policies that play as another policy: what they share with it, and what they need of it."""
+
+from collections.abc import Iterator
+
+from multiplay.actions import ActionSet
+from multiplay.actions.costs import Requirement
+from multiplay.errors import InvalidInput
+from multiplay.policies.base import LearnsFrom, Policy
+from multiplay.random import Streams
+from multiplay.types import Arrays, FloatArray
+
+
+class Wrapped(Policy):
+    """A policy that plays as ``policy`` unless there is a reason to play a different plan."""
+
+    policy: Policy
+
+    def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
+        """Yield what ``policy`` requires."""
+        yield from self.policy.requirements(actions)
+
+    @property
+    def learns_from(self) -> LearnsFrom:  # type: ignore[override]
+        """What the policy learns from."""
+        return self.policy.learns_from
+
+    @property
+    def changing(self) -> bool:  # type: ignore[override]
+        """Whether the policy can play on changing sets."""
+        return self.policy.changing
+
+    @property
+    def partial(self) -> bool:  # type: ignore[override]
+        """Whether the policy allows missing units."""
+        return self.policy.partial
+
+    @property
+    def absorbs(self) -> bool:  # type: ignore[override]
+        """Whether the policy learns from external plans."""
+        return self.policy.absorbs
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
+        """Let rounds pass for the policy."""
+        self.policy.absent(state, rounds, offset)
+
+    def believed(self, state: Arrays) -> FloatArray | None:
+        """Return what the policy believes."""
+        return self.policy.believed(state)
+
+    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray] | None:
+        """Return the interval of the policy."""
+        return self.policy.interval(state, level)
+
+    def warm(self, actions: ActionSet) -> tuple[str, ...]:
+        """Return the entries of the policy that belong to this set."""
+        return self.policy.warm(actions)
+
+
+def check_index(policy: Policy, actions: ActionSet, state: Arrays, because_of: str) -> None:
+    """Raise ``InvalidInput`` if a policy has no costs for which a different plan can be the best.
+
+    ``because_of`` is what needs them, such as "the allowance".
+    """
+    trials = len(next(iter(state.values())))
+    if policy.index(actions, state, Streams.spawn(0, 0, [0] * trials)) is None:
+        raise InvalidInput(
+            "policy",
+            f"a policy that plays the best plan for some costs, because of {because_of}",
+            f"{policy!r}",
+            "Use BootstrapCTS or GenCTS.",
+        )

@@ -220,11 +220,11 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     assert study.baseline == limit
 
     steady = made | {"name": "steady", "rule": ""}
-    for change, field in (("-1", "change"), ("few", "change"), ("1", "policy")):
+    for price, field in (("-1", "change"), ("few", "change"), ("1", "policy")):
         policy = "GenLBINFV" if field == "policy" else "BootstrapCTS"
-        refused = place.post("/new", **steady | {"change": change, "policy": policy})
+        refused = place.post("/new", **steady | {"change": price, "policy": policy})
         assert refused.status_code == 422
-        assert f'id="{field}-error"' in refused.text, change
+        assert f'id="{field}-error"' in refused.text, price
     assert place.post("/new", **steady, change="7,5").status_code == 303
     assert mp.Study.open("steady", store=place.store).change == 7.5
 

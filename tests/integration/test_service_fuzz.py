@@ -39,7 +39,8 @@ def fuzzed(tmp_path: Path, configuration: str, *options: str) -> str:
     with Served(store, tmp_path / "log") as service:
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", f"{written}", "run"]
         command += [f"{service.url}/openapi.json", "--header", f"Authorization: Bearer {key}"]
-        command += ["--request-timeout", f"{TIME_LIMIT}"]  # kernels may be compiled first
+        # kernels may be compiled first
+        command += [f"--{kind}={TIME_LIMIT}" for kind in ("request-timeout", "max-response-time")]
         command += ["--checks", "all", "--seed", "1", "--no-color", "--generation-database", "none"]
         # a stream of events has no end; tests of its own watch it
         command += ["--exclude-path-regex", "/events$", *options]

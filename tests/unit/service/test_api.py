@@ -498,6 +498,14 @@ def test_what_does_not_fit_the_schema_is_a_bad_request(
     assert client.request(method, f"{STUDY}/{path}", json=body).status_code == 400
 
 
+@pytest.mark.parametrize("row", [4, 4.0, [4], [4.0]])
+def test_a_whole_number_may_have_a_decimal_point(row: Any, client: Client) -> None:
+    """A JSON Schema of the type integer has 4.0."""
+    body = {"arm": ["Lyon->north"], "round": ["2026-11-16"], "loss": ["cheap"], "row": row}
+    found = client.post(f"{STUDY}/check-table", json=body).json()
+    assert found["problems"][0]["row"] == 4
+
+
 def test_cursors_of_studies(store: Path, client: Client) -> None:
     names = ["K\u00f6ln", "a b", "lanes", "zoo"]
     for name in set(names) - {"lanes"}:

@@ -478,7 +478,7 @@ class TableRows(Body):
         default={}, description="By feature, its value for each unit."
     )
     columns: TableColumns | None = None
-    row: Annotated[int, Field(ge=0)] | list[int] = Field(
+    row: Units | list[Units] = Field(
         default=0, description="The number of the first row, or of each, for messages."
     )
     day_first: bool | None = Field(

@@ -13,7 +13,7 @@ from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Play
-from multiplay.policies.switching import SWITCHING, calm_plans, charged, check_change
+from multiplay.policies.switching import SWITCHING, calm_plans, charged, checked_change
 from multiplay.policies.wrapped import check_index
 from multiplay.random import Streams
 from multiplay.types import Arrays, IntArray
@@ -47,10 +47,10 @@ class SwitchingState:
         """Return the state of a new learner; ``others``: it has an allowance or promises."""
         if change is None:
             return None
-        check_change(change)
+        cost = checked_change(change)
         if others:
             raise with_others()
-        return cls(float(change))
+        return cls(cost)
 
     def check(self, state: PolicyState) -> None:
         """Raise ``InvalidInput`` unless a switching cost fits the policy."""

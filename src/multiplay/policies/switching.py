@@ -84,7 +84,7 @@ class SwitchingCost(Wrapped):
 
     def __post_init__(self) -> None:
         check_instance("policy", self.policy, Policy, "SwitchingCost(GenCTS())")
-        check_change(self.change)
+        checked_change(self.change)
 
     @classmethod
     def example(cls) -> Self:
@@ -209,8 +209,9 @@ def calm_plans(
     return better
 
 
-def check_change(change: Any) -> None:
-    """Raise ``InvalidInput`` unless this is a switching cost."""
+def checked_change(change: Any) -> float:
+    """Return a switching cost as a float; raise ``InvalidInput`` for anything else."""
     if not is_number(change) or not 0 <= change < np.inf:
         hint = "Use the cost of one unit that differs from the last plan."
         raise InvalidInput("change", "a number of 0 or more", repr(change), hint)
+    return float(change)

@@ -50,7 +50,7 @@ from multiplay.learner.plays import (
 from multiplay.learner.promises import PromiseReport, checked_promises, given_sets
 from multiplay.learner.queries import LEVEL, Moment, checked_by, promises_frame
 from multiplay.policies import Policy
-from multiplay.policies.switching import check_change
+from multiplay.policies.switching import checked_change
 from multiplay.promises.promise import Promise
 from multiplay.random import seed_or_random
 from multiplay.savings import Saved
@@ -162,7 +162,7 @@ class RemoteStudy(HasPanel):
             "words": given_words(currency=currency, unit=unit, arm=arm, round=round),
             **({} if limit is None else _plain_allowance(limit)),
             "promises": [wire.of_promise(one) for one in checked_promises(promises)],
-            **({} if change is None else {"change": _checked_change(change)}),
+            **({} if change is None else {"change": checked_change(change)}),
             "key": _checked(key),
         }
         self._client.write("/studies", body)
@@ -920,11 +920,6 @@ def _of_play(play: AnyPlay, verb: str) -> str:
 def _plain_set(actions: Any) -> Any:
     check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
     return wire.request_set(actions)
-
-
-def _checked_change(change: Any) -> float:
-    check_change(change)
-    return float(change)
 
 
 def _plain_allowance(limit: AllowanceSettings) -> Plain:

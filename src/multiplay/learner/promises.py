@@ -640,8 +640,7 @@ class PromiseBook:
         used = one.used(names, one.units)
         over = promise.sign * (used - promise.limit)
         holds = f"no: at best {money_text(used)}" if _is_over(over, promise.limit) else "sure"
-        kind = "at most" if promise.sign > 0 else "at least"
-        of_promise = kind, promise.until, promise.plays, promise.hard
+        of_promise = promise.kind, promise.until, promise.plays, promise.hard
         external = one.used(names, one.external)
         ends = used, used, used, used
         return PromiseReport(

@@ -37,6 +37,7 @@ class Promise(ABC):
     """
 
     sign: ClassVar[float]  # sign * amounts are limited from above
+    kind: ClassVar[str]  # as text, before the limit
 
     limit: float
     of: Mapping[str, float]
@@ -141,6 +142,7 @@ class AtMost(Promise):
     """
 
     sign = 1.0
+    kind = "at most"
 
 
 @dataclass(frozen=True)
@@ -160,13 +162,16 @@ class AtLeast(Promise):
     """
 
     sign = -1.0
+    kind = "at least"
+
+
+PROMISES: dict[str, type[Promise]] = {one.__name__: one for one in (AtMost, AtLeast)}
 
 
 def promise_of(plain: Mapping[str, Any]) -> Promise:
     """Return the promise of a record."""
     rest = {name: plain[name] for name in ("until", "plays", "name", "hard")}
-    kind = {"AtMost": AtMost, "AtLeast": AtLeast}[plain["kind"]]
-    return kind(plain["limit"], dict(plain["of"]), **rest)
+    return PROMISES[plain["kind"]](plain["limit"], dict(plain["of"]), **rest)
 
 
 def _amounts(given: Any) -> dict[str, float]:

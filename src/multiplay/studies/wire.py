@@ -41,7 +41,7 @@ from multiplay.learner.reports import (
     unwrapped,
     with_gaps,
 )
-from multiplay.promises.promise import AtLeast, AtMost, Promise
+from multiplay.promises.promise import PROMISES, Promise
 from multiplay.savings import Evidence, Saved, WeekSaved
 from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, PLAYS, TEXT, TIME, frame_of
 from multiplay.studies.play_history import PlayedPlan, rows_of
@@ -252,14 +252,13 @@ def to_receipt(plain: Mapping[str, Any]) -> Receipt:
 
 # ------------------------------------------------------------ promises
 
-PROMISES: dict[str, type[Promise]] = {"AtMost": AtMost, "AtLeast": AtLeast}
-
 
 def of_promise(promise: Promise) -> dict[str, Any]:
     """Return a promise as plain data.
 
     Examples
     --------
+    >>> from multiplay import AtMost
     >>> plain = of_promise(AtMost(40, {"air": 5}, plays=3, name="CO2"))
     >>> plain["type"], plain["limit"], plain["of"], to_promise("promise", plain).name
     ('AtMost', 40, {'air': 5.0}, 'CO2')

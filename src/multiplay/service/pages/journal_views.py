@@ -12,6 +12,7 @@ from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import CANCELLED
+from multiplay.promises.promise import PROMISES
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import MOST as ROUNDS
@@ -108,7 +109,7 @@ def _restart(header: dict[str, Any], name: str, when: str, words: Words) -> str:
 
 
 def _promise(plain: dict[str, Any]) -> str:
-    kind = "at most" if plain["kind"] == "AtMost" else "at least"
+    kind = PROMISES[plain["kind"]].kind
     return f"{plain['name']}, {kind} {money_text(plain['limit'])}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.promises import PromiseReport
+from multiplay.promises.promise import PROMISES
 from multiplay.service.pages.forms import (
     Form,
     a_number,
@@ -28,7 +29,7 @@ HOLDS = {
     "no longer sure": "It is no longer sure: no plans for the {rounds} to come were found that "
     "keep it.",
 }
-KINDS = {"AtMost": "at most", "AtLeast": "at least"}
+KINDS = {name: promise.kind for name, promise in PROMISES.items()}
 FIELDS = ("name", "limit", "of", "until", "plays", "hard")  # of the form, after PREFIX
 PREFIX = "promise-"  # other forms of the page have fields of the same names
 

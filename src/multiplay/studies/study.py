@@ -862,9 +862,14 @@ class Study(SyncedState, HasPanel):
         """The names of all promises ever made, in order; released ones too."""
         with self._current() as engine:
             first = [one.name for one in engine.promises.initial]
-            later = self._journal.pairs(entry_codec.PROMISE, ()) if engine.promises else ()
-            made = [entry.record.header[entry_codec.PROMISE]["name"] for entry, _ in later]
+            made = [name for name, _ in self._promises_made(engine)]
         return (*dict.fromkeys(first + made),)
+
+    def _promises_made(self, engine: Engine) -> Iterator[tuple[str, int]]:
+        """Yield the name and the number of each entry that made a promise, in order."""
+        found = self._journal.pairs(entry_codec.PROMISE, ()) if engine.promises else ()
+        for entry, _ in found:
+            yield entry.record.header[entry_codec.PROMISE]["name"], entry.number
 
     def entries(self, start: int = 0) -> Iterator[Entry]:
         """Yield the entries of the journal from this number on, in order."""
@@ -1147,10 +1152,7 @@ def promise_curves(study: Study, asked: Iterable[Entry]) -> dict[str, PromiseCur
     """
     entries, curves = list(asked), dict[str, PromiseCurve]()
     with study._current() as engine:
-        made = study._journal.pairs(entry_codec.PROMISE, ()) if engine.promises else ()
-        begins = {
-            entry.record.header[entry_codec.PROMISE]["name"]: entry.number for entry, _ in made
-        }
+        begins = dict(study._promises_made(engine))
         for name, kept in engine.promises.kept.items():
             own = [
                 one

@@ -287,6 +287,7 @@ NEW_FIELDS = (
     "low",
     *Words._fields,
     "policy",
+    "change",
 )
 
 

@@ -232,7 +232,7 @@ async def create(context: PageContext) -> Response:
             if known.argument in FIELD_OF:
                 form.errors[FIELD_OF[known.argument]] = forms.error_text(known)
             else:
-                form.note(known, *forms.NEW_FIELDS, *savings.FIELDS, "change")
+                form.note(known, *forms.NEW_FIELDS, *savings.FIELDS)
         else:
             base = render.url(given.name)
             if not form.get("history"):

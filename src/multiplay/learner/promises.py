@@ -27,6 +27,7 @@ from multiplay.learner.reports import Report
 from multiplay.learner.round_set import NO_LIMITS, RoundSet, check_storable
 from multiplay.policies import FeatureCTS, Play, Policy
 from multiplay.policies.featurects import rows_of
+from multiplay.policies.wrapped import has_index
 from multiplay.promises.decision import decide, decide_likely
 from multiplay.promises.prices import (
     OVER,
@@ -248,7 +249,7 @@ class PromiseBook:
 
     def _check_policy(self, state: PolicyState, promise: Promise) -> None:
         policy = state.policy
-        if has_index(state):
+        if _plays_best(state):
             return
         if promise.hard:
             raise InvalidInput(
@@ -267,7 +268,7 @@ class PromiseBook:
         if not actions.affine:
             expected = "a set whose costs are sums over units, or known"
             raise InvalidInput(argument, expected, f"{actions!r}", "Leave out the promises.")
-        if actions.has_known and not has_index(state):
+        if actions.has_known and not _plays_best(state):
             expected = f"a set without known costs for {type(state.policy).__name__} and promises"
             raise InvalidInput(argument, expected, f"{actions!r}", "Use BootstrapCTS or GenCTS.")
 
@@ -351,7 +352,7 @@ class PromiseBook:
         sure = sure[: int(left.max(initial=0))]
         unknown = np.maximum(left - len(sure), 0)
         means, sets = _means(state, beliefs), list[RemainingSet]()
-        indexed = has_index(state)
+        indexed = _plays_best(state)
 
         def remaining(actions: ActionSet, weight: float, counts: BoolArray) -> RemainingSet:
             amounts = self.amounts(actions.names, kept) * counts[:, np.newaxis]
@@ -459,7 +460,7 @@ class PromiseBook:
         actions, scale = round_set.actions, state.ranges.scale
         amounts = month.sets[0].amounts
         memo = {NUMBERS: np.array([[one.number for one in kept]]), PRICES: found.prices[None]}
-        if not has_index(state):
+        if not _plays_best(state):
             paid = (amounts * found.prices[:, np.newaxis]).sum(axis=0) / scale
             arrays = state.arms.cut(state.begin_round(round_set))
             with deadline.before(until) as limit:
@@ -724,12 +725,11 @@ def given_sets(given: Any) -> Sequence[ActionSet]:
     return sets
 
 
-def has_index(state: PolicyState) -> bool:
+def _plays_best(state: PolicyState) -> bool:
     """Return whether the policy plays the best action for one vector."""
-    streams = Streams.spawn(0, 0, [0])
-    places = state.arms.places(state.usual.actions.names)
-    arrays = state.arms.cut(places)
-    return _theta(state.policy, state.usual.actions, arrays, streams) is not None
+    actions, policy = state.usual.actions, state.policy
+    arrays = state.arms.cut(state.arms.places(actions.names))
+    return isinstance(policy, FeatureCTS) or has_index(policy, actions, arrays)
 
 
 def used_units(report: Report) -> IntArray:

@@ -56,13 +56,18 @@ class Wrapped(Policy):
         return self.policy.warm(actions)
 
 
+def has_index(policy: Policy, actions: ActionSet, state: Arrays) -> bool:
+    """Return whether a policy plays the best plan for some costs."""
+    trials = max(map(len, state.values()), default=1)
+    return policy.index(actions, state, Streams.spawn(0, 0, [0] * trials)) is not None
+
+
 def check_index(policy: Policy, actions: ActionSet, state: Arrays, because_of: str) -> None:
     """Raise ``InvalidInput`` if a policy has no costs for which a different plan can be the best.
 
     ``because_of`` is what needs them, such as "the allowance".
     """
-    trials = len(next(iter(state.values())))
-    if policy.index(actions, state, Streams.spawn(0, 0, [0] * trials)) is None:
+    if not has_index(policy, actions, state):
         raise InvalidInput(
             "policy",
             f"a policy that plays the best plan for some costs, because of {because_of}",

@@ -213,21 +213,6 @@ class Learner(Queries, HasPanel):
         return self.engine.missing
 
     @property
-    def clipped(self) -> int:
-        """The number of losses that were clipped."""
-        return self.engine.clipped
-
-    @property
-    def actions(self) -> ActionSet:
-        """The usual action set."""
-        return self.policy_state.actions
-
-    @property
-    def policy(self) -> Policy:
-        """The policy."""
-        return self.policy_state.policy
-
-    @property
     def rng(self) -> Streams:
         """The source of random numbers."""
         return self.policy_state.rng
@@ -236,11 +221,6 @@ class Learner(Queries, HasPanel):
     def state(self) -> Arrays:
         """The state of the policy for all arms ever seen."""
         return self.policy_state.arms.arrays
-
-    @property
-    def asked(self) -> int:
-        """The number of plays."""
-        return len(self.log)
 
     def __repr__(self) -> str:
         return f"Learner({self.engine})"

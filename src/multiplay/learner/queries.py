@@ -28,6 +28,7 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseReport, is_held
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.learner.why import explain
+from multiplay.policies import Policy
 from multiplay.savings import Saved
 from multiplay.types import FloatArray, IntArray
 
@@ -53,6 +54,30 @@ class Queries(ABC):
 
     def _id(self, play: AnyPlay) -> int:
         return play_id(play, self._id_of)
+
+    @property
+    def actions(self) -> ActionSet:
+        """The usual action set."""
+        with self._current() as engine:
+            return engine.state.actions
+
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
+        with self._current() as engine:
+            return engine.state.policy
+
+    @property
+    def asked(self) -> int:
+        """The number of plays."""
+        with self._current() as engine:
+            return engine.asked
+
+    @property
+    def clipped(self) -> int:
+        """The number of losses that were clipped to their range."""
+        with self._current() as engine:
+            return engine.clipped
 
     @property
     def words(self) -> Words:

@@ -45,7 +45,7 @@ from multiplay.policies import Policy
 from multiplay.promises.promise import Promise
 from multiplay.random import Streams, seed_or_random
 from multiplay.savings import Saved
-from multiplay.storage import Damaged, Entry, Head, Journal, Labels, Record, Store
+from multiplay.storage import Damaged, Entry, Head, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
 from multiplay.studies import backup, comparison, entry_codec, export, play_history
@@ -106,17 +106,6 @@ class Study(SyncedState, HasPanel):
     >>> study
     Study('lanes' in memory://truck, BootstrapCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
-
-    def __init__(
-        self,
-        name: str,
-        store: Store,
-        journal: Journal,
-        actions: Any = None,
-        policy: Any = None,
-        by: str | None = None,
-    ) -> None:
-        super().__init__(name, store, journal, actions, policy, by)
 
     # ------------------------------------------------------------ all studies of a store
 
@@ -352,34 +341,10 @@ class Study(SyncedState, HasPanel):
             self._journal.close()
 
     @property
-    def actions(self) -> ActionSet:
-        """The usual action set."""
-        with self._current() as engine:
-            return engine.state.actions
-
-    @property
-    def policy(self) -> Policy:
-        """The policy."""
-        with self._current() as engine:
-            return engine.state.policy
-
-    @property
-    def asked(self) -> int:
-        """The number of plays."""
-        with self._current() as engine:
-            return engine.asked
-
-    @property
     def head(self) -> Head:
         """The last entry of the journal: its number, and its digest."""
         with self._lock:
             return self._journal.head()
-
-    @property
-    def clipped(self) -> int:
-        """The number of losses that were clipped to their range."""
-        with self._current() as engine:
-            return engine.clipped
 
     # ------------------------------------------------------------ plays
 
@@ -417,8 +382,7 @@ class Study(SyncedState, HasPanel):
             self._changed = True  # new arms are added before the policy may fail
             id, play = replica.ask(round_set, stored_set, when, key, until, base, sets)
             asked, result = self._pending_play(engine, id), dict[str, Any]()
-            if self._request is not None:
-                asked = _settled(asked)
+            if self._request is not None:  # the estimate of now, whatever is learned later
                 result = {entry_codec.EXPECTED: entry_codec.estimate_fields(asked.expected)}
             record = replica.ask_record(play, round_set, stored_set, stored_ahead)
             self._write(replica, record, Labels(entry_codec.ASK, key, id, when), **result)
@@ -991,7 +955,7 @@ class Study(SyncedState, HasPanel):
                 return cast(T, self._result(replica, known))
             self._request, self._is_recorded = request, False
             try:
-                result = _settled(act())
+                result = act()
             finally:
                 self._request = None
             if not self._is_recorded:
@@ -1102,17 +1066,6 @@ class Study(SyncedState, HasPanel):
     def _check_same_play(self, known: Entry, id: Any) -> None:
         if known.labels.play != id:
             raise entry_codec.used_before(known, f"was used for play {known.labels.play}")
-
-
-def _settled(result: T) -> T:
-    """Return a play with the estimate of now, whatever is learned later; other results as is."""
-    if not isinstance(result, PendingPlay):
-        return result
-    now = result.expected
-    made = result.id, result.action, result.plan, result.key, lambda: now, result.why
-    rest = result.truncated, result._words, result.baseline, result.restricted, result.gap
-    last = result.prices, result.held, result.change_cost
-    return cast(T, PendingPlay(*made, *rest, *last))
 
 
 def _opened(

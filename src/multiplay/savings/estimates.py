@@ -1,4 +1,9 @@
-"""Estimates of savings: plays compared with the plans of a rule on the same days."""
+"""Estimates of savings: plays compared with the plans of a rule on the same days.
+
+By the belief model, or from a logged x: importance weighting, and doubly robust. These two use no
+model of the means. On m-sets, importance weighting is the independent inverse propensity score of
+the Open Bandit Pipeline.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,6 @@ from multiplay._support.words import Words
 from multiplay.beliefs.smoothed import Contrast, Reports, Smoothed
 from multiplay.errors import InvalidInput
 from multiplay.savings.days import Bills, PlayedDay, calendar
-from multiplay.savings.importance import LoggedDays, averages_before, difference
 from multiplay.savings.saved import Evidence, Saved, WeekSaved
 from multiplay.types import FloatArray, IntArray
 
@@ -28,7 +32,6 @@ MOST_STALE = 0.30
 FALSE_ALARM = 0.01  # of a jump, in a study with constant means
 ENOUGH_BILLS = 60  # after a jump, to know the new price
 DISAGREES = 3.0  # joint standard errors
-METHODS = ("model", "dr", "ips")
 
 Ranges = tuple[float, float] | Mapping[str, tuple[float, float]]
 
@@ -73,8 +76,6 @@ def estimate(
     words
         The words in which the result is shown.
     """
-    if method not in METHODS:
-        raise InvalidInput("method", "'model', 'dr' or 'ips'", repr(method), "Leave it out.")
     history = History(days, bills, ranges, words or Words())
     compared = history.compare(plans)
     model = history.saved(compared, level, rule, moved)
@@ -219,12 +220,7 @@ class History:
             at = self.places(day.actions.names)
             plan[t, at], played[t, at] = one, day.action
             certain[t] = day.certain(one) - day.certain(day.action)
-        compared = Compared(plan, played, certain, week)
-        if 2 * compared.left_out > len(plans):
-            got = f"plans of {len(plans) - compared.left_out} of {len(plans)}"
-            hint = "Use FixedPlan(..., nearest=True), or a rule that has a plan for each set."
-            raise InvalidInput("against", "a plan of at least half of the days", got, hint)
-        return compared
+        return Compared(plan, played, certain, week)
 
     def saved(self, compared: Compared, level: float, rule: str, moved: Collection[str]) -> Saved:
         """Return the saving by the belief model."""
@@ -391,3 +387,85 @@ def _check(days: Sequence[PlayedDay]) -> None:
     if odd is not None:
         expected, hint = "sets whose value is the sum of their units", "Savings need such a set."
         raise InvalidInput("study", expected, f"{odd!r}", hint)
+
+
+# ------------------------------------------------------------ from a logged x
+
+
+class LoggedDays(NamedTuple):
+    """Days with a logged x; arrays are (days, arms).
+
+    Attributes
+    ----------
+    plan, played : array
+        The units of the rule, b, and of the play, a.
+    x : array
+        The mean of the distribution from which the play was drawn.
+    units, total : array
+        The units of the play that were seen, and the sum of their losses.
+    before : array
+        The average of the reports before the day, m.
+    """
+
+    plan: FloatArray
+    played: FloatArray
+    x: FloatArray
+    units: FloatArray
+    total: FloatArray
+    before: FloatArray
+
+
+def difference(days: LoggedDays, method: str) -> tuple[FloatArray, FloatArray]:
+    r"""Return what the plans cost more than the plays, by day, and the error of every day.
+
+    .. math::
+
+        \text{ips} = \sum_i \Bigl(\frac{b_i}{x_i} - 1\Bigr) \text{total}_i, \qquad
+        \text{dr} = \langle b - a, m \rangle
+            + \sum_i \Bigl(\frac{b_i}{x_i} - 1\Bigr) (\text{total}_i - a_i m_i)
+
+    Units that were not seen count like those seen of the same day and arm, or as :math:`m_i` if
+    none was. The square of an error estimates the variance of its day.
+
+    Examples
+    --------
+    >>> one = np.array([[1.0, 0.0]])
+    >>> day = LoggedDays(one[:, ::-1], one, np.full((1, 2), 0.5), one, 3 * one, np.ones((1, 2)))
+    >>> difference(day, "ips")[0], difference(day, "dr")[0]
+    (array([-3.]), array([-2.]))
+    """
+    if ((days.plan > 0) & ~(days.x > 0)).any():
+        expected = "a rule that uses no unit whose logged mean is 0"
+        hint = "Use method='model'."
+        raise InvalidInput("method", expected, repr(method), hint)
+    seen = days.units > 0
+    average = np.divide(days.total, days.units, out=days.before.copy(), where=seen)
+    ratio = np.divide(days.plan, days.x, out=np.zeros_like(days.x), where=days.plan > 0)
+    if method == "ips":
+        found = ((ratio - 1) * days.played * average).sum(axis=1)
+        return found, found - found.mean()
+    rest = ((ratio - 1) * days.played * (average - days.before)).sum(axis=1)
+    return ((days.plan - days.played) * days.before).sum(axis=1) + rest, rest
+
+
+def averages_before(reports: Reports) -> FloatArray:
+    """Return the average of the reports before each day, with one unit of the overall average.
+
+    Examples
+    --------
+    >>> ends = np.zeros(1), np.full(1, 10.0)
+    >>> bills = np.array([[4.0], [8.0], [9.0]])
+    >>> averages_before(Reports(np.arange(3.0), np.ones((3, 1)), bills, bills**2, *ends))
+    array([[5.],
+           [4.],
+           [6.]])
+    """
+    order = np.argsort(reports.place, kind="stable")
+    units, total = reports.units[order], reports.total[order]
+    count, sums = units.cumsum(axis=0) - units, total.cumsum(axis=0) - total
+    seen = count.sum(axis=1)
+    middle = float((reports.low + reports.high).mean()) / 2
+    overall = np.where(seen > 0, sums.sum(axis=1) / np.maximum(seen, 1), middle)
+    found = np.empty_like(sums)
+    found[order] = (sums + overall[:, None]) / (count + 1)
+    return found

@@ -144,8 +144,6 @@ def test_the_cost_of_learning_is_never_below_zero() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "few plays": ({"days": days_of(9)}, "study: expected at least 10 plays told, got 9"),
-    "no plans": ({"plans": [None] * 20 + plans_of(days_of(8))}, "against: expected a plan of at"),
-    "a method": ({"method": "magic"}, "method: expected 'model', 'dr' or 'ips', got 'magic'"),
     "no x": ({"method": "dr"}, "method: expected plays with a logged x"),
 }
 

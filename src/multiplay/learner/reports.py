@@ -109,23 +109,27 @@ def parse_losses(
             totals[i] = entry
             units.append(())
             continue
-        if entry is None:
-            units.append(())
-            continue
-        if hasattr(entry, "__array__"):
-            entry = out_of_array(losses_argument(names[i]), entry)
-        if is_missing(entry):
-            entry = ()
-        elif is_number(entry) or type(entry) in EXACT:
-            totals[i] = as_float(losses_argument(names[i]), entry)
-            entry = ()
-        elif not is_list(entry):
-            expected = "a list with the loss of every unit, or their total"
-            hint = "Use a list with one loss for each unit, or one number."
-            raise InvalidInput(losses_argument(names[i]), expected, repr(entry), hint)
-        units.append(entry)
+        told = None if entry is None else losses_of_arm(losses_argument(names[i]), entry)
+        if isinstance(told, float):
+            totals[i] = told
+        units.append(() if told is None or isinstance(told, float) else told)
     flat, gaps = _numbers(units, names)
     return ParsedLosses(flat, [len(entry) for entry in units], totals, gaps=gaps)
+
+
+def losses_of_arm(argument: str, entry: Any) -> Any:
+    """Return what was told of an arm: a list of losses, their total as a float, or None."""
+    if hasattr(entry, "__array__"):
+        entry = out_of_array(argument, entry)
+    if is_missing(entry):
+        return None
+    if is_number(entry) or type(entry) in EXACT:
+        return as_float(argument, entry)
+    if is_list(entry):
+        return entry
+    expected = "a list with the loss of every unit, or their total"
+    hint = "Use a list with one loss for each unit, or one number."
+    raise InvalidInput(argument, expected, repr(entry), hint)
 
 
 def unwrapped(losses: Any) -> Any:

@@ -26,7 +26,7 @@ from multiplay._support.serialization import (
 from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
-from multiplay.features.table import rows_by_arm
+from multiplay.features.table import item, rows_by_arm
 from multiplay.learner.comparison import PlansByKey, compared
 from multiplay.learner.logged_data import EXAMPLE, TableCheck, TableProblem, arm_columns
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why, WhyRow
@@ -35,9 +35,8 @@ from multiplay.learner.reports import (
     EXACT,
     as_float,
     by_label,
-    is_missing,
     losses_argument,
-    out_of_array,
+    losses_of_arm,
     unwrapped,
     with_gaps,
 )
@@ -438,17 +437,10 @@ def plain_losses(told: Any) -> Any:
 
 def _of_arm(argument: str, entry: Any) -> float | list[float | None] | None:
     """Return the losses of an arm, or their total; None if nothing was told."""
-    if hasattr(entry, "__array__"):
-        entry = out_of_array(argument, entry)
-    if is_missing(entry):
-        return None
-    if is_number(entry) or type(entry) in EXACT:
-        return as_float(argument, entry)
-    if is_list(entry):
-        return [number_or_none(loss) for loss in with_gaps(argument, entry).tolist()]
-    expected = "a list with the loss of every unit, or their total"
-    hint = "Use a list with one loss for each unit, or one number."
-    raise InvalidInput(argument, expected, repr(entry), hint)
+    told = losses_of_arm(argument, entry)
+    if told is None or isinstance(told, float):
+        return told
+    return [number_or_none(loss) for loss in with_gaps(argument, told).tolist()]
 
 
 def plain_units(argument: str, plan: Any) -> dict[str, int] | list[int]:
@@ -524,7 +516,7 @@ def plain_features(given: Any, argument: str = "features") -> dict[str, Any] | N
 
 def _feature(where: str, value: Any) -> bool | int | float | str:
     """Return the value of a feature; raise ``InvalidInput`` for one that no feature has."""
-    value = value.item() if isinstance(value, np.generic) else value
+    value = item(value)
     if isinstance(value, str | bool | int) or (isinstance(value, float) and isfinite(value)):
         return value
     hint = "Give the value of this feature; a missing value cannot be used."
@@ -578,7 +570,7 @@ def _cell(value: Any, decimal: str | None) -> Any:
         return value if number is None else number
     if isinstance(value, date):
         return value.isoformat()
-    value = value.item() if isinstance(value, np.generic) else value
+    value = item(value)
     is_plain = isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
     return value if is_plain else str(value)
 

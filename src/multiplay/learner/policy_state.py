@@ -1,10 +1,9 @@
-"""A policy with its state, and statistics of each arm."""
+"""A policy with its state, and the reports that change it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from multiplay.beliefs.restart import ReportLog, Restart, rebuild
 from multiplay.errors import InvalidInput
 from multiplay.features.table import ArmFeatures
 from multiplay.feedback import Feedback
-from multiplay.learner.drift import Drift
 from multiplay.learner.features import FeatureState, model_of, scattered
 from multiplay.learner.plays import PendingState
 from multiplay.learner.ranges import Bounds, Ranges
@@ -29,113 +27,16 @@ from multiplay.learner.round_set import (
     check_storable,
     fixed_set_only,
 )
+from multiplay.learner.statistics import ArmStatistics
 from multiplay.policies import BootstrapCTS, Duplicated, Play, Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.base import check_fits, check_play, shown
 from multiplay.policies.forgetting import Forgetting
 from multiplay.policies.ordered import UnitOrder
 from multiplay.random import Streams
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.types import FloatArray, IntArray
 
 NO_TOTALS = np.zeros(0)
-COLUMNS = ("units", "plans", "last")
-BATCH = 256  # reports that are added together: one by one would cost as much as learning
-
-Entry = tuple[IntArray | None, Feedback, bool, int, float]
-
-
-class ArmStatistics:
-    """Units seen, plans and last time of each arm, and the test for drift.
-
-    Losses are in [0, 1], as policies see them. Reports are added in batches; reading adds the rest.
-    """
-
-    def __init__(self, arms: int) -> None:
-        self._columns = {name: np.zeros(arms) for name in COLUMNS}
-        self._columns["last"][:] = np.nan
-        self._drift = Drift(arms)
-        self._external = 0
-        self._entries: list[Entry] = []
-
-    @property
-    def external(self) -> int:
-        """The number of external plans and of rounds of logged data."""
-        self.book()
-        return self._external
-
-    @property
-    def columns(self) -> dict[str, FloatArray]:
-        """The statistics, one column for each quantity."""
-        self.book()
-        return self._columns
-
-    @property
-    def drift(self) -> Drift:
-        """The test for drift, with all reports added."""
-        self.book()
-        return self._drift
-
-    def grow(self, arms: int) -> None:
-        """Add new arms at the end."""
-        more = arms - len(self.columns["units"])
-        for name, column in self.columns.items():
-            nothing = np.nan if name == "last" else 0.0
-            self._columns[name] = np.append(column, np.full(more, nothing))
-        self._drift.grow(more)
-
-    def add(
-        self, places: IntArray | None, feedback: Feedback, ours: bool, round: int, when: float
-    ) -> None:
-        """Add one report of the arms at these places (all if None); ``ours``: of our own play."""
-        self._entries.append((places, feedback, ours, round, when))
-        if len(self._entries) == BATCH:
-            self.book()
-
-    def book(self) -> None:
-        """Add all reports of the batch."""
-        entries, self._entries = self._entries, []
-        for _, group in groupby(entries, key=lambda entry: id(entry[0])):
-            self._book(list(group))
-
-    def _book(self, entries: list[Entry]) -> None:
-        """Add reports of the same arms."""
-        places, c = entries[0][0], self._columns
-        arms = slice(None) if places is None else places
-        count = np.concatenate([entry[1].count for entry in entries])
-        c["plans"][arms] += (count > 0).sum(axis=0)
-        self._external += sum(not entry[2] for entry in entries)
-        known = [entry for entry in entries if entry[1].total.shape == entry[1].count.shape]
-        if not known:  # a total of the round shows nothing of its arms
-            return
-        seen = np.concatenate([entry[1].seen for entry in known])
-        total = np.concatenate([entry[1].total for entry in known])
-        when = np.array([entry[4] for entry in known])
-        c["units"][arms] += seen.sum(axis=0)
-        latest = np.fmax.reduce(np.where(seen > 0, when[:, None], np.nan))  # of history: NaN
-        c["last"][arms] = np.fmax(c["last"][arms], latest)
-        rounds = np.array([entry[3] for entry in known], dtype=np.int64)
-        self._drift.add_many(rounds, arms, seen, total)
-
-    def restart(self, restart: Restart) -> None:
-        """Let the test for drift forget what a restart forgets, or accept what it keeps."""
-        drift, rows = self.drift, zip(restart.places, restart.first, restart.seen, strict=True)
-        for arm, first, (seen, total) in rows:
-            drift.restart(int(arm), None if restart.keep else first, seen, total)
-
-    def arrays(self) -> Arrays:
-        """Return all columns and the state of the test for drift."""
-        drift = {f"drift/{name}": array for name, array in self.drift.arrays().items()}
-        return self.columns | drift | {"external": np.array([self.external])}
-
-    @classmethod
-    def of(cls, arrays: Arrays) -> ArmStatistics:
-        """Return the statistics that ``arrays`` returned."""
-        seen = cls(len(arrays["units"]))
-        seen._columns = {name: arrays[name].astype(float) for name in COLUMNS}
-        seen._external = int(arrays["external"][0]) if "external" in arrays else 0
-        drift = {k.removeprefix("drift/"): v for k, v in arrays.items() if k.startswith("drift/")}
-        seen._drift = Drift.of(drift)
-        return seen
 
 
 class PolicyState:

@@ -49,11 +49,12 @@ from multiplay.learner.events import (
 from multiplay.learner.features import table_of, table_record
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.plays import PendingState, PlayLog, truncated_of
-from multiplay.learner.policy_state import ArmStatistics, PolicyState
+from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseBook
 from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import NOTHING, ParsedLosses, Report
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
+from multiplay.learner.statistics import ArmStatistics
 from multiplay.policies import Play, Policy
 from multiplay.policies.missing import COUNTS, counts_reports
 from multiplay.promises.promise import promise_of

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from refusal import refused
 from scipy import special, stats
 
-from multiplay.learner.drift import FEW, MOST, Alarm, Drift
+from multiplay.learner.statistics import FEW, MOST, Alarm, Drift
 from multiplay.types import FloatArray, IntArray
 
 LEVEL = 1e-4  # of every test here that depends on chance
